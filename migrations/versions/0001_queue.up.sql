@@ -1,0 +1,382 @@
+-- The queue: hosts, pages, what is due, what is leased, what waits to be queued. Tables and types only; every function
+-- and view lives in sql/.
+
+create schema recrawl;
+comment on schema recrawl is 'The crawl scheduler: the functions and views people use.';
+comment on schema recrawl_internal is 'The crawl scheduler''s tables, helpers and explicit-time twins: no one''s business but recrawl''s.';
+
+-- ---------------------------------------------------------------------------------------------- row types people see
+
+create type recrawl.page_to_fetch as (
+    page_id       bigint,
+    url           text,
+    host          text,
+    fetch_at      timestamptz,
+    start_by      timestamptz,
+    wait          interval,
+    lease_id      bigint,
+    lease_until   timestamptz,
+    attempt       int,
+    value         real,
+    etag          text,
+    last_modified timestamptz,
+    content_hash  text,
+    meta          jsonb
+);
+comment on type recrawl.page_to_fetch is
+    'One row of next_pages: request url between fetch_at and start_by (wait is fetch_at as an interval from now), '
+    'then report page_id with lease_id before lease_until.';
+
+create type recrawl.report_result as (
+    ord           int,
+    page_id       bigint,
+    code          text,
+    detail        text,
+    next_fetch_at timestamptz
+);
+comment on type recrawl.report_result is
+    'One row per reported element, in order: code is ok, duplicate, stale_lease, unknown_page or invalid.';
+
+create type recrawl.added_page as (
+    ord     int,
+    url     text,
+    page_id bigint,
+    code    text,
+    detail  text
+);
+comment on type recrawl.added_page is 'One row per added URL, in order: code is new, known, excluded or invalid.';
+
+-- ------------------------------------------------------------------------------------------------------- settings
+
+create table recrawl_internal.setting (
+    only_row     boolean  primary key default true check (only_row),
+    paused       boolean  not null default false,
+    default_gap  interval not null default '1 second'
+                 constraint "default_gap must lie between 1 millisecond and 30 days"
+                 check (default_gap between '1 millisecond' and '30 days'),
+    start_within interval not null default '2 seconds'
+                 constraint "start_within must lie between 0 and 10 minutes"
+                 check (start_within between '0' and '10 minutes'),
+    max_ahead    interval not null default '1 minute'
+                 constraint "max_ahead must lie between 0 and 10 minutes"
+                 check (max_ahead between '0' and '10 minutes'),
+    discovery    real     not null default 0.5
+                 constraint "discovery must lie between 0 and 1"
+                 check (discovery between 0 and 1),
+    frequency    real     not null default 1
+                 constraint "frequency must lie between 0.003 and 86400"
+                 check (frequency between 0.003 and 86400),
+    max_attempts int      not null default 5
+                 constraint "max_attempts must be positive"
+                 check (max_attempts > 0),
+    max_depth    int
+                 constraint "max_depth must be 0 or more links, or none"
+                 check (max_depth >= 0),
+    max_pages    int
+                 constraint "max_pages must be 0 or more pages, or none"
+                 check (max_pages >= 0)
+);
+insert into recrawl_internal.setting default values;
+comment on table recrawl_internal.setting is
+    'The one row of settings, a typed column each; a column''s comment is its unit and its meaning, a constraint''s name its error.';
+comment on column recrawl_internal.setting.only_row is 'Holds the table to one row.';
+comment on column recrawl_internal.setting.paused is 'boolean: nothing is handed out while true; pause() and resume() set it.';
+comment on column recrawl_internal.setting.default_gap is 'interval: least time between two requests to a host that has no gap of its own.';
+comment on column recrawl_internal.setting.start_within is 'interval: how long after fetch_at a request may still start.';
+comment on column recrawl_internal.setting.max_ahead is 'interval: the longest look-ahead next_pages accepts.';
+comment on column recrawl_internal.setting.discovery is 'share: of a host''s slots that go to new pages while revisits wait too.';
+comment on column recrawl_internal.setting.frequency is 'fetches per day: of a page that has no rate of its own.';
+comment on column recrawl_internal.setting.max_attempts is 'attempts: in a row that fail before a page is given up and rechecked rarely.';
+comment on column recrawl_internal.setting.max_depth is 'links: a page further from where the crawl began is not taken in; none = no limit.';
+comment on column recrawl_internal.setting.max_pages is 'pages: a host of this many takes in no more unless set_host says otherwise; none = no limit.';
+
+-- ---------------------------------------------------------------------------------------------------------- hosts
+
+create sequence recrawl_internal.host_id;
+
+-- Hot: one update per pop, and ready_at is indexed, so every further index would be written at each pop too.
+create table recrawl_internal.host (
+    host_id         bigint primary key,
+    ready_at        timestamptz not null default 'infinity',
+    next_slot_at    timestamptz not null default '-infinity',
+    head_due        timestamptz not null default 'infinity',
+    head_new_id     bigint,
+    fetches         bigint  not null default 0,
+    failures_since  bigint  not null default 0,
+    head_new_rank   real,
+    balance         real    not null default 0,
+    pages           int     not null default 0,
+    failures        int     not null default 0,
+    strikes         smallint not null default 0,
+    one_at_a_time   boolean not null default false,
+    name            text    not null,
+    gap             interval,
+    crawl_delay     interval,
+    busy_until      timestamptz,
+    blocked_until   timestamptz,
+    blocked_reason  text
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0);
+create index host_ready on recrawl_internal.host (ready_at);
+comment on table recrawl_internal.host is 'The unit of politeness: when it may be asked next, and where its queue begins. Rows are locked by whoever changes its queue.';
+comment on column recrawl_internal.host.ready_at is 'When next_pages should look at the host: greatest of its next slot, its first due page, its block and the time of writing.';
+comment on column recrawl_internal.host.next_slot_at is 'The first moment a request may start: a gap after the last slot handed out.';
+comment on column recrawl_internal.host.head_due is 'Lower bound of the due times in the host''s queue; index scans start here, past dead entries.';
+comment on column recrawl_internal.host.head_new_id is 'With head_new_rank: lower bound of the host''s new pages in order of handing out; null = it has none.';
+comment on column recrawl_internal.host.head_new_rank is 'See head_new_id.';
+comment on column recrawl_internal.host.fetches is 'Pages handed out so far.';
+comment on column recrawl_internal.host.failures is 'Failed fetches since failures_since.';
+comment on column recrawl_internal.host.failures_since is 'What fetches was when failures were last counted from zero.';
+comment on column recrawl_internal.host.balance is 'Whose turn it is, new pages (negative) or revisits (positive): stride scheduling by the setting discovery.';
+comment on column recrawl_internal.host.pages is 'Pages of the host taken into the queue and not forgotten.';
+comment on column recrawl_internal.host.strikes is 'Blocks in a row that the host earned by 429, 503 or failing; each doubles the next.';
+comment on column recrawl_internal.host.one_at_a_time is 'Not handed out again before its page is reported.';
+comment on column recrawl_internal.host.name is 'Copy of host_name.name, here so that a pop need not look it up.';
+comment on column recrawl_internal.host.gap is 'Set by the operator; null = the greater of default_gap and crawl_delay.';
+comment on column recrawl_internal.host.crawl_delay is 'What the host asked for in its robots.txt, clamped.';
+comment on column recrawl_internal.host.busy_until is 'A one_at_a_time host''s page is out until then.';
+comment on column recrawl_internal.host.blocked_until is 'No page is handed out before.';
+comment on column recrawl_internal.host.blocked_reason is 'Why it is blocked.';
+
+create table recrawl_internal.host_name (
+    name      text   primary key,
+    host_id   bigint not null,
+    max_pages int
+);
+comment on table recrawl_internal.host_name is 'Identity of hosts and what they may take in, apart from the hot rows so that no pop updates its index.';
+comment on column recrawl_internal.host_name.name is 'Lower-case host name or address, without port: http, https and every port share one gap.';
+comment on column recrawl_internal.host_name.host_id is 'The host.';
+comment on column recrawl_internal.host_name.max_pages is 'Takes in no more pages than this; null = the setting max_pages.';
+
+-- ---------------------------------------------------------------------------------------------------------- pages
+
+create sequence recrawl_internal.page_id;
+create type recrawl_internal.page_state as enum ('live', 'gone', 'moved', 'excluded', 'forgotten');
+
+-- Updated at report, HOT only: no index on a column that a report changes.
+create table recrawl_internal.page (
+    page_id       bigint primary key,
+    key           uuid   not null unique,
+    host_id       bigint not null,
+    due_at        timestamptz,
+    fetched_at    timestamptz,
+    reported_at   timestamptz,
+    last_lease    bigint,
+    value         real   not null default 1,
+    rate          real,
+    fetches       int    not null default 0,
+    changes       int    not null default 0,
+    state         recrawl_internal.page_state not null default 'live',
+    attempts      smallint not null default 0,
+    depth         smallint not null default 0,
+    last_status   smallint,
+    url           text   not null,
+    etag          text,
+    last_modified timestamptz,
+    content_hash  text,
+    meta          jsonb,
+    moved_to      bigint
+) with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+comment on table recrawl_internal.page is 'What is known of a page. Its place in the queue is in queue, new_page or inbox.';
+comment on column recrawl_internal.page.page_id is 'From the sequence page_id; the top bits stay free for a shard number.';
+comment on column recrawl_internal.page.key is 'First 128 bits of the sha256 of the canonical URL: the page''s identity.';
+comment on column recrawl_internal.page.host_id is 'Never changes.';
+comment on column recrawl_internal.page.due_at is 'Copy of the due time in the queue (there is no index from page to queue row), as of the last report; null = waits among the new pages.';
+comment on column recrawl_internal.page.fetched_at is 'Last successful fetch.';
+comment on column recrawl_internal.page.reported_at is 'Last report of any outcome.';
+comment on column recrawl_internal.page.last_lease is 'Lease of the newest report that counted: a second report on it is a duplicate.';
+comment on column recrawl_internal.page.value is 'What its freshness is worth.';
+comment on column recrawl_internal.page.rate is 'Changes per day, where given; it is then also how often the page is fetched.';
+comment on column recrawl_internal.page.fetches is 'Successful fetches.';
+comment on column recrawl_internal.page.changes is 'Changes seen by them.';
+comment on column recrawl_internal.page.state is 'live pages are in the queue; the others are kept so that they do not come back.';
+comment on column recrawl_internal.page.attempts is 'Attempts in a row that failed or were never reported.';
+comment on column recrawl_internal.page.depth is 'Links away from where the crawl began.';
+comment on column recrawl_internal.page.last_status is 'HTTP status of the last report; 0 or less = transport error.';
+comment on column recrawl_internal.page.url is 'The URL to fetch, as first given, without fragment.';
+comment on column recrawl_internal.page.etag is 'Validator of the last successful fetch.';
+comment on column recrawl_internal.page.last_modified is 'Validator of the last successful fetch.';
+comment on column recrawl_internal.page.content_hash is 'Of the last successful fetch, in whatever form the crawler sends.';
+comment on column recrawl_internal.page.meta is 'The user''s own; handed out with the page.';
+comment on column recrawl_internal.page.moved_to is 'Target of a permanent redirect.';
+
+create type recrawl_internal.result_element as (
+    page_id       bigint,
+    url           text,
+    lease_id      bigint,
+    status        int,
+    fetched_at    timestamptz,
+    changed       boolean,
+    content_hash  text,
+    changes       int,
+    last_modified timestamptz,
+    etag          text,
+    links         text[],
+    retry_after   text,
+    crawl_delay   float8,
+    redirect_to   text,
+    robots_denied boolean,
+    meta          jsonb
+);
+comment on type recrawl_internal.result_element is 'What an element of report''s array may hold.';
+
+create type recrawl_internal.result as (
+    ord           int,
+    problem       text,
+    page_id       bigint,
+    url           text,
+    lease_id      bigint,
+    status        int,
+    fetched_at    timestamptz,
+    changed       boolean,
+    content_hash  text,
+    changes       int,
+    last_modified timestamptz,
+    etag          text,
+    links         text[],
+    retry_after   interval,
+    crawl_delay   interval,
+    redirect_to   text,
+    robots_denied boolean,
+    meta          jsonb
+);
+comment on type recrawl_internal.result is 'One reported result, checked; problem says why it is invalid.';
+
+create type recrawl_internal.found_links as (
+    ord      int,
+    targets  bigint[],
+    moved_to bigint
+);
+comment on type recrawl_internal.found_links is 'Where a reported page links and redirects to, as pages.';
+
+create type recrawl_internal.host_news as (
+    host_id     bigint,
+    throttled   boolean,
+    retry_after interval,
+    status      int,
+    late_start  timestamptz,
+    is_free     boolean,
+    crawl_delay interval
+);
+comment on type recrawl_internal.host_news is 'What a report says about a host.';
+
+create type recrawl_internal.intern_item as (
+    place     int,
+    ord       int,
+    key       uuid,
+    url       text,
+    canonical text,
+    host      text,
+    value     real,
+    rate      real,
+    due       timestamptz,
+    meta      jsonb,
+    depth     int
+);
+comment on type recrawl_internal.intern_item is 'A URL on its way to become a page.';
+
+create table recrawl_internal.link (
+    page_id bigint   primary key,
+    targets bigint[] not null
+);
+comment on table recrawl_internal.link is 'Out-links, one packed row per source page; no row = unknown, empty = none.';
+comment on column recrawl_internal.link.page_id is 'The page that links.';
+comment on column recrawl_internal.link.targets is 'Pages it links to: distinct, ascending, never itself.';
+
+create table recrawl_internal.exclusion (
+    pattern     text        primary key,
+    excluded_at timestamptz not null
+);
+comment on table recrawl_internal.exclusion is 'Regular expressions; a canonical URL that matches one is kept out.';
+comment on column recrawl_internal.exclusion.pattern is 'POSIX regular expression over the canonical URL.';
+comment on column recrawl_internal.exclusion.excluded_at is 'When exclude() was called.';
+
+-- ---------------------------------------------------------------------------------------------------------- queue
+
+-- No primary key: it would cost a quarter of the pop. A row is found by (host, due, page).
+create table recrawl_internal.queue (
+    host_id bigint      not null,
+    due_at  timestamptz not null,
+    page_id bigint      not null
+) with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+create index queue_due on recrawl_internal.queue (host_id, due_at);
+comment on table recrawl_internal.queue is 'When each page is due. Changed only under the lock of the host''s row.';
+comment on column recrawl_internal.queue.host_id is 'The page''s host.';
+comment on column recrawl_internal.queue.due_at is 'When the page is wanted next; while it is leased, a time the lease cannot reach.';
+comment on column recrawl_internal.queue.page_id is 'The page.';
+
+create table recrawl_internal.new_page (
+    host_id bigint not null,
+    page_id bigint not null,
+    rank    real   not null
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+create index new_page_rank on recrawl_internal.new_page (host_id, rank, page_id);
+comment on table recrawl_internal.new_page is 'Pages that were never handed out, the most valuable first. Changed only under the lock of the host''s row.';
+comment on column recrawl_internal.new_page.host_id is 'The page''s host.';
+comment on column recrawl_internal.new_page.page_id is 'The page; among equals the first found goes first.';
+comment on column recrawl_internal.new_page.rank is 'Minus its value: the index is read upwards.';
+
+create table recrawl_internal.inbox (
+    at       timestamptz not null default clock_timestamp(),
+    host_id  bigint      not null,
+    page_id  bigint      not null,
+    old_due  timestamptz,
+    new_due  timestamptz,
+    old_rank real,
+    new_rank real,
+    failed   boolean     not null default false
+) with (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+create index inbox_at on recrawl_internal.inbox (at);
+comment on table recrawl_internal.inbox is 'What the queue must learn. Written without locking hosts; drain applies it in order under their locks.';
+comment on column recrawl_internal.inbox.at is 'Wall clock when written.';
+comment on column recrawl_internal.inbox.host_id is 'The page''s host.';
+comment on column recrawl_internal.inbox.page_id is 'The page.';
+comment on column recrawl_internal.inbox.old_due is 'Its row in queue, if it has one.';
+comment on column recrawl_internal.inbox.new_due is 'Where it goes in queue, if anywhere.';
+comment on column recrawl_internal.inbox.old_rank is 'Its row in new_page, if it has one.';
+comment on column recrawl_internal.inbox.new_rank is 'Where it goes in new_page, if anywhere.';
+comment on column recrawl_internal.inbox.failed is 'A failed fetch that may be the host''s fault.';
+
+create sequence recrawl_internal.lease_id;
+
+-- Arrays stay in the row up to 8 kB: out of line they would cost two more index inserts a pop.
+create table recrawl_internal.lease (
+    lease_id    bigint        not null,
+    round       int           not null,
+    popped_at   timestamptz   not null,
+    lease_until timestamptz   not null,
+    unreported  int           not null,
+    page_ids    bigint[]      not null,
+    slots       timestamptz[] not null,
+    dues        timestamptz[] not null,
+    held_dues   timestamptz[] not null,
+    busy_hosts  bigint[],
+    primary key (lease_id, round)
+) with (toast_tuple_target = 8160, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+create index lease_until on recrawl_internal.lease (lease_until);
+comment on table recrawl_internal.lease is 'What each next_pages call handed out and is not fully reported yet; a call that needed several rounds has several rows.';
+comment on column recrawl_internal.lease.lease_id is 'One per call of next_pages.';
+comment on column recrawl_internal.lease.round is 'Which round of the call.';
+comment on column recrawl_internal.lease.popped_at is 'When it was handed out.';
+comment on column recrawl_internal.lease.lease_until is 'When what is unreported goes back to the queue.';
+comment on column recrawl_internal.lease.unreported is 'How many of its pages were not reported yet.';
+comment on column recrawl_internal.lease.page_ids is 'The pages.';
+comment on column recrawl_internal.lease.slots is 'fetch_at of each page.';
+comment on column recrawl_internal.lease.dues is 'The due time, on the page''s own grid, that each slot serves.';
+comment on column recrawl_internal.lease.held_dues is 'The due time each page has in the queue meanwhile.';
+comment on column recrawl_internal.lease.busy_hosts is 'one_at_a_time hosts among them.';
+
+-- Sequences as cells of one number, microseconds since 1970: written in place, read without a snapshot, never bloated by
+-- a snapshot held elsewhere, never rolled back. Each is only a hint (see sql/horizon.sql).
+create sequence recrawl_internal.host_horizon;
+create sequence recrawl_internal.inbox_horizon;
+create sequence recrawl_internal.lease_horizon;
+create sequence recrawl_internal.horizon_recheck;
+create sequence recrawl_internal.next_tick;
+
+create table recrawl_internal.replayed (
+    only_row boolean primary key default true check (only_row),
+    digest   text not null
+);
+comment on table recrawl_internal.replayed is 'Which state of sql/ is in force.';
+comment on column recrawl_internal.replayed.only_row is 'Holds the table to one row.';
+comment on column recrawl_internal.replayed.digest is 'sha256 over the files of sql/.';

@@ -1,0 +1,48 @@
+-- Taking URLs in. One row per URL comes back, in order; a bad one harms no other.
+
+create or replace function recrawl_internal.add_pages_at(
+    t timestamptz, urls text[], value float8[], rate float8[], due timestamptz[], meta jsonb[]
+) returns setof recrawl.added_page
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+declare
+    bad record;
+begin
+    perform check_isolation('add_pages');
+    for bad in
+        select a.name, a.length from (values
+            ('value', cardinality(value)), ('rate', cardinality(rate)), ('due', cardinality(due)), ('meta', cardinality(meta))
+        ) as a (name, length)
+        where a.length not in (1, cardinality(urls))
+    loop
+        perform refuse(format('add_pages: %s must have one element, or one for each of the %s urls, got %s', bad.name, cardinality(urls), bad.length));
+    end loop;
+    for bad in
+        select 'value' as name, v as number from unnest(value) as v where not (v = 0 or v between 1e-30 and 1e30)
+        union all
+        select 'rate', r from unnest(rate) as r where not (r = 0 or r between 1e-30 and 1e30)
+        limit 1
+    loop
+        perform refuse(format('add_pages: %s must be 0 or between 1e-30 and 1e30, got %s', bad.name, bad.number));
+    end loop;
+    if '-infinity' = any (due) or 'infinity' = any (due) then
+        perform refuse('add_pages: due must be a finite time');
+    end if;
+
+    return query select * from intern_pages(t, urls, value::real[], rate::real[], due, meta, '{0}');
+end $$;
+comment on function recrawl_internal.add_pages_at(timestamptz, text[], float8[], float8[], timestamptz[], jsonb[]) is 'add_pages at a given time.';
+
+create or replace function recrawl.add_pages(
+    urls text[], value float8[] default null, rate float8[] default null, due timestamptz[] default null, meta jsonb[] default null
+) returns setof recrawl.added_page
+language sql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+    select * from add_pages_at(clock_timestamp(), urls, value, rate, due, meta)
+$$;
+comment on function recrawl.add_pages(text[], float8[], float8[], timestamptz[], jsonb[]) is
+    'Takes in URLs; one row each, in order, with code new, known, excluded or invalid. value (what freshness is worth), rate '
+    '(changes per day), due (else as soon as its turn comes) and meta have one element for all or one per URL; pages that are '
+    'known keep theirs.';

@@ -1,0 +1,108 @@
+-- Applies what the inbox holds to the queue, under host locks: new pages enter, due times move, dead pages leave.
+-- Bounded, and it passes over hosts that a pop holds: their entries wait for the next drain.
+
+-- Entries without an old place bring a page in. Entries with one do nothing when the page is no longer there (it was handed
+-- out meanwhile, and whoever holds its lease will say where it goes next).
+create or replace function recrawl_internal.drain_at(t timestamptz, max_entries int) returns int
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+declare
+    horizon constant timestamptz := from_micros((select last_value from inbox_horizon));
+    locked  bigint[];
+    applied int;
+    failing record;
+begin
+    perform from inbox where at >= horizon limit 1;
+    if not found then
+        return 0;
+    end if;
+
+    -- Hosts first, in a statement of their own: the next one sees what their last holders did.
+    locked := array(
+        select distinct host_id
+        from (select host_id from inbox where at >= horizon order by at limit max_entries) oldest);
+    locked := array(
+        select h.host_id from host h where h.host_id = any (locked) order by h.host_id for update skip locked);
+
+    -- «(… in (select …)) is true» stays a hashed subplan; as a join of two CTEs it would compare every pair.
+    for failing in
+        with oldest as (
+            select ctid as tid, at, page_id, host_id from inbox where at >= horizon order by at limit max_entries
+        ),
+        -- One entry of a page at a time: the next may start where this one ends.
+        first_of_page as (
+            select distinct on (page_id) tid
+            from oldest
+            where (host_id in (select unnest(locked))) is true
+            order by page_id, at
+        ),
+        entry as (
+            delete from inbox i using first_of_page f where i.ctid = f.tid
+            returning i.*, old_due is null and old_rank is null as is_first, new_due is null and new_rank is null as is_last
+        ),
+        left_new as (
+            delete from new_page n using entry e
+            where (n.host_id, n.rank, n.page_id) = (e.host_id, e.old_rank, e.page_id)
+            returning n.page_id
+        ),
+        left_queue as (
+            delete from queue q using entry e
+            where e.is_last and (q.host_id, q.due_at, q.page_id) = (e.host_id, e.old_due, e.page_id)
+            returning q.page_id
+        ),
+        moved as (
+            update queue q set due_at = e.new_due from entry e
+            where e.new_due is not null and (q.host_id, q.due_at, q.page_id) = (e.host_id, e.old_due, e.page_id)
+        ),
+        entering as (
+            select * from entry e where e.is_first or (e.page_id in (select page_id from left_new)) is true
+        ),
+        entered_queue as (
+            insert into queue (host_id, page_id, due_at)
+            select host_id, page_id, new_due from entering where new_due is not null
+        ),
+        entered_new as (
+            insert into new_page (host_id, page_id, rank)
+            select host_id, page_id, new_rank from entering where new_rank is not null
+        ),
+        learnt as (
+            select e.host_id,
+                   count(*) filter (where e.is_first)
+                       - count(*) filter (where e.is_last and (e.page_id in (select page_id from left_new union all select page_id from left_queue)) is true) as more_pages,
+                   count(*) filter (where e.failed)::int as failures,
+                   count(*) as entries,
+                   min(e.new_due) as due,
+                   -- The least rank with the least id: maybe no page's own, but below every page's.
+                   min(e.new_rank) as rank,
+                   min(e.page_id) filter (where e.new_rank is not null) as id
+            from entry e
+            group by e.host_id
+        ),
+        woken as (
+            update host h set
+                pages = h.pages + l.more_pages,
+                head_due = least(h.head_due, l.due),
+                head_new_rank = least(h.head_new_rank, l.rank),
+                head_new_id = least(h.head_new_id, l.id),
+                -- A host that is ready stays where it is in the index: the update is then a cheap one (HOT).
+                ready_at = case when h.ready_at <= t then h.ready_at
+                                else host_ready_at(least(h.head_due, l.due), least(h.head_new_id, l.id), h.next_slot_at, h.blocked_until, h.busy_until, t) end
+            from learnt l
+            where h.host_id = l.host_id
+        )
+        select host_id, failures, sum(entries) over () as applied from learnt order by failures desc
+    loop
+        applied := failing.applied;
+        exit when failing.failures = 0;
+        perform count_failures(failing.host_id, failing.failures, t);
+    end loop;
+    return coalesce(applied, 0);
+end $$;
+comment on function recrawl_internal.drain_at(timestamptz, int) is 'Applies at most max_entries of the inbox to the queue; returns how many.';

@@ -1,0 +1,60 @@
+-- Keeping URLs out by pattern: those to come, and those that are in already.
+
+create or replace function recrawl.exclude(pattern text) returns int
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+begin
+    if pattern is null or pattern = '' then
+        perform refuse('exclude: pattern must not be empty');
+    end if;
+    perform 'http://example.com/' ~ pattern;
+    insert into exclusion (pattern, excluded_at) values (pattern, clock_timestamp()) on conflict do nothing;
+    return bury(array(select page_id from page where state = 'live' and (parse_url(url)).canonical ~ pattern), 'excluded');
+exception when invalid_regular_expression then
+    raise exception using message = format('exclude: pattern must be a regular expression, got %L: %s', pattern, sqlerrm), errcode = 'invalid_parameter_value';
+end $$;
+comment on function recrawl.exclude(text) is
+    'Keeps out every URL whose canonical spelling matches a POSIX regular expression, and takes out the pages that do (it reads them all). Returns how many.';
+
+create or replace function recrawl_internal.unexclude_at(t timestamptz, pattern text) returns int
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+declare
+    back int;
+begin
+    delete from exclusion e where e.pattern = unexclude_at.pattern;
+    if not found then
+        perform refuse(format('unexclude: %L is not excluded', pattern));
+    end if;
+    with freed as (
+        select p.page_id
+        from page p cross join lateral (select (parse_url(p.url)).canonical) u
+        where p.state = 'excluded' and u.canonical ~ unexclude_at.pattern
+          and not exists (select from exclusion e where u.canonical ~ e.pattern)
+        order by p.page_id
+    ),
+    revived as (
+        update page p set state = 'live', due_at = t from freed f where p.page_id = f.page_id
+        returning p.page_id, p.host_id, p.last_lease
+    ),
+    told as (
+        insert into inbox (host_id, page_id, new_due)
+        select r.host_id, r.page_id, t
+        from revived r
+        -- A page that is out has its row in the queue still.
+        where not exists (select from lease l where r.page_id = any (l.page_ids) and r.last_lease is distinct from l.lease_id)
+    )
+    select count(*) into back from revived;
+    return back;
+end $$;
+comment on function recrawl_internal.unexclude_at(timestamptz, text) is 'unexclude at a given time.';
+
+create or replace function recrawl.unexclude(pattern text) returns int
+language sql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+    select unexclude_at(clock_timestamp(), pattern)
+$$;
+comment on function recrawl.unexclude(text) is 'Takes back exclude(): the pattern keeps nothing out any more, and its pages are due at once. Returns how many.';

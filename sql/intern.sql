@@ -1,0 +1,181 @@
+-- From URLs to pages: finds the known ones, takes in the others. Never locks a host: new pages reach the queue by the inbox.
+-- Unique indexes are entered in order of their keys, so that overlapping batches wait for each other but never in a circle.
+
+create or replace function recrawl_internal.intern_hosts(names text[]) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+    with unknown as materialized (
+        select u.name, nextval('host_id') as host_id
+        from (select distinct n as name from unnest(names) as n
+              where not exists (select from host_name h where h.name = n)
+              order by n) u
+    ),
+    named as (
+        insert into host_name (name, host_id) select name, host_id from unknown order by name
+        on conflict (name) do nothing
+        returning name, host_id
+    )
+    insert into host (host_id, name) select host_id, name from named;
+end $$;
+comment on function recrawl_internal.intern_hosts(text[]) is 'Makes sure that every named host has its rows.';
+
+-- The part of a batch that no page row has yet, one item a page, in order of keys.
+create or replace function recrawl_internal.intern_unknown(
+    t timestamptz, items recrawl_internal.intern_item[],
+    out place int, out page_id bigint, out is_new boolean, out reason text
+) returns setof record
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    s       setting;
+    reasons text[];                    -- item by item: why it is kept out
+    made    bigint[];
+begin
+    select * into s from setting;
+    reasons := array(
+        select case
+            when i.depth > s.max_depth then format('%s links from the start, the setting max_depth is %s', i.depth, s.max_depth)
+            else (select format('matches the excluded pattern %s', e.pattern) from exclusion e where i.canonical ~ e.pattern limit 1)
+        end
+        from unnest(items) as i
+        order by i.place);
+    perform intern_hosts(array(
+        select i.host from unnest(items, reasons) as i (place, ord, key, url, canonical, host, value, rate, due, meta, depth, reason) where i.reason is null));
+
+    with item as (
+        select i.*, h.host_id, coalesce(h.max_pages, s.max_pages) as max_pages,
+               row_number() over (partition by h.host_id order by i.ord) as nth_of_host
+        from unnest(items, reasons) as i (place, ord, key, url, canonical, host, value, rate, due, meta, depth, reason),
+             lateral (select n.host_id, n.max_pages from host_name n where n.name = i.host offset 0) h
+        where i.reason is null
+    ),
+    -- Numbered in the order given, which decides among new pages of the same value; inserted in order of keys.
+    numbered as (
+        select i.*, nextval('page_id') as page_id
+        from (
+            select * from item
+            where max_pages is null
+               -- Pages that wait in the inbox count; past ten thousand of them the limit may be overshot.
+               or nth_of_host + (select h.pages from host h where h.host_id = item.host_id) + (
+                    select count(*) from (select host_id, old_due, old_rank from inbox order by at desc limit 10000) w
+                    where w.host_id = item.host_id and old_due is null and old_rank is null
+                  ) <= max_pages
+            order by ord
+        ) i
+    ),
+    inserted as (
+        insert into page (page_id, key, host_id, url, value, rate, due_at, meta, depth)
+        select page_id, key, host_id, url, coalesce(value, 1), rate, due, meta, coalesce(depth, 0)
+        from numbered
+        order by key
+        on conflict (key) do nothing
+        returning page_id, host_id, value, due_at
+    ),
+    told as (
+        insert into inbox (host_id, page_id, new_due, new_rank)
+        select host_id, page_id, due_at, case when due_at is null then -value end from inserted
+    )
+    select array_agg(page_id) into made from inserted;
+
+    -- A fresh snapshot: where another crawler was first, its page is there by now.
+    return query
+    select i.place, p.page_id, (p.page_id in (select unnest(made))) is true,
+           coalesce(i.reason, format('the host %s has as many pages as it may have', i.host))
+    from unnest(items, reasons) as i (place, ord, key, url, canonical, host, value, rate, due, meta, depth, reason)
+    left join lateral (select p.page_id from page p where p.key = i.key offset 0) p on true;
+end $$;
+comment on function recrawl_internal.intern_unknown(timestamptz, recrawl_internal.intern_item[]) is
+    'Takes in pages unless something keeps them out; one row per item: its page or the reason why there is none.';
+
+-- Row n of the arrays is one URL; an array of one element serves all rows. Known pages keep what they have.
+create or replace function recrawl_internal.intern_pages(
+    t timestamptz, urls text[], page_values real[], rates real[], dues timestamptz[], metas jsonb[], depths int[]
+) returns setof recrawl.added_page
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+declare
+    unknown   intern_item[];
+    -- Row by row: which of the pages below it names, or what is wrong with it.
+    places    int[];
+    problems  text[];
+    -- Page by page, in order of keys; without nulls, so that an element is found without searching.
+    firsts    int[];                   -- the first row that names it
+    page_ids  bigint[];                -- 0 = none
+    is_new    boolean[];
+    reasons   text[];                  -- why there is none
+    outcome   record;
+begin
+    with parsed as materialized (
+        select r.ord, p.url, p.canonical, p.host, p.problem, case when p.problem is null then url_key(p.canonical) end as key,
+               case when cardinality(page_values) = 1 then page_values[1] else r.value end as value,
+               case when cardinality(rates) = 1 then rates[1] else r.rate end as rate,
+               case when cardinality(dues) = 1 then dues[1] else r.due end as due,
+               case when cardinality(metas) = 1 then metas[1] else r.meta end as meta,
+               case when cardinality(depths) = 1 then depths[1] else r.depth end as depth
+        from unnest(urls, page_values, rates, dues, metas, depths) with ordinality as r (raw, value, rate, due, meta, depth, ord)
+        cross join lateral (select coalesce(is_canonical(r.raw), false) as is_clean offset 0) c
+        cross join lateral (
+            select r.raw as url, r.raw as canonical, split_part(r.raw, '/', 3) as host, null as problem where c.is_clean
+            union all
+            select * from parse_url(r.raw) where not c.is_clean
+        ) p
+    ),
+    placed as materialized (
+        select p.*, dense_rank() over (order by key) as place from parsed p
+    ),
+    found as materialized (
+        select p.*, known.page_id, coalesce(known.state in ('excluded', 'forgotten'), false) as kept_out
+        from (select distinct on (place) * from placed where key is not null order by place, ord) p
+        left join lateral (select k.page_id, k.state from page k where k.key = p.key offset 0) known on true
+    )
+    select r.*, f.*
+    into places, problems, firsts, page_ids, is_new, reasons, unknown
+    from (select array_agg(place::int order by ord), array_agg(problem order by ord) from placed) r,
+         (select array_agg(ord::int order by place),
+                 array_agg(case when kept_out then 0 else coalesce(page_id, 0) end order by place),
+                 array_agg(false),
+                 array_agg(case when kept_out then 'the page was forgotten or excluded' end order by place),
+                 array_agg((place, ord, key, url, canonical, host, value, rate, due, meta, depth)::intern_item order by place)
+                     filter (where page_id is null)
+          from found) f;
+
+    if unknown is not null then
+        for outcome in select * from intern_unknown(t, unknown) loop
+            page_ids[outcome.place] := coalesce(outcome.page_id, 0);
+            is_new[outcome.place] := outcome.is_new;
+            reasons[outcome.place] := outcome.reason;
+        end loop;
+    end if;
+
+    return query
+    select r.ord::int, r.url,
+           case when r.problem is null then nullif(page_ids[r.place], 0) end,
+           case when r.problem is not null then 'invalid'
+                when page_ids[r.place] = 0 then 'excluded'
+                when is_new[r.place] and firsts[r.place] = r.ord then 'new'
+                else 'known' end,
+           case when r.problem is not null then r.problem
+                when page_ids[r.place] = 0 then reasons[r.place] end
+    from unnest(urls, places, problems) with ordinality as r (url, place, problem, ord);
+end $$;
+comment on function recrawl_internal.intern_pages(timestamptz, text[], real[], real[], timestamptz[], jsonb[], int[]) is
+    'Finds or makes the page of every URL; one row per URL, in order.';

@@ -1,0 +1,203 @@
+-- The queue's one pop. Hosts that are ready are locked first, skipping those that others hold; then each host gives its next
+-- pages a slot, new pages and revisits taking turns; what is handed out moves to a due time that its lease cannot reach.
+--
+-- Lock order: host (never waits), queue. Pages are only read.
+-- Cost: an index scan over the ready hosts from the horizon up, one over each host's queue from its head up, one page look-up
+-- each. Neither the size of the tables nor what is not due yet matters.
+
+create or replace function recrawl_internal.next_pages_at(t timestamptz, n int, ahead interval, lease interval, per_host int)
+returns setof recrawl.page_to_fetch
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    s           setting;
+    horizon     timestamptz;
+    hosts       tid[];
+    most        int;                   -- pages of one host in this round
+    wanted      int := n;
+    got         int;
+    idle        boolean := false;      -- the last round found nothing, and upkeep brought nothing either
+    slots_until constant timestamptz := t + ahead;
+    lease_ends  constant timestamptz := t + ahead + lease;
+    -- A lease must keep its pages from every other caller, however far ahead that one looks: 10 minutes is the most that the
+    -- setting max_ahead can be.
+    held_until  constant timestamptz := lease_ends + interval '10 minutes';
+    this_lease  bigint;
+begin
+    perform check_isolation('next_pages');
+    select * into s from setting;
+    if n is null or n <= 0 then
+        perform refuse(format('next_pages: n must be positive, got %s', coalesce(n::text, 'null')));
+    elsif ahead is null or ahead not between interval '0' and s.max_ahead then
+        perform refuse(format('next_pages: ahead must lie between 0 and the setting max_ahead (%s), got %s', s.max_ahead, coalesce(ahead::text, 'null')));
+    elsif lease is null or lease not between interval '1 second' and interval '7 days' then
+        perform refuse(format('next_pages: lease must lie between 1 second and 7 days, got %s', coalesce(lease::text, 'null')));
+    elsif per_host <= 0 then
+        perform refuse(format('next_pages: per_host must be positive, got %s', per_host));
+    end if;
+    if s.paused then
+        return;
+    end if;
+    if tick_is_due(t) then
+        perform tick_at(t, 10, 200);
+    end if;
+
+    for round in 1 .. 30 loop
+        horizon := from_micros((select last_value from host_horizon));
+        most := case when ahead = interval '0' then 1
+                     else least(coalesce(per_host, wanted), 1 + floor(extract(epoch from ahead) / extract(epoch from s.default_gap)), wanted) end;
+        hosts := array(
+            select h.ctid from host h
+            where h.ready_at between horizon and t
+            order by h.ready_at
+            limit (wanted + most - 1) / most
+            for update skip locked);
+        if cardinality(hosts) = 0 then
+            exit when idle or reap_at(t, 100) + drain_at(t, 10 * least(n, 1000) + 200) = 0;
+            idle := true;
+            continue;
+        end if;
+        if ahead > interval '0' then
+            most := least(coalesce(per_host, wanted), (wanted + cardinality(hosts) - 1) / cardinality(hosts));
+        end if;
+        this_lease := coalesce(this_lease, nextval('lease_id'));
+
+        return query
+        with ready as materialized (
+            select h.ctid as host_tid, h.host_id, h.name, h.head_due, h.head_new_rank, h.head_new_id, h.balance, h.one_at_a_time,
+                   host_gap(h.gap, h.crawl_delay, s.default_gap) as gap,
+                   greatest(h.next_slot_at, t) as free_at,
+                   -- The shares of the hosts add up to what is wanted.
+                   case when h.one_at_a_time then 1
+                        else least(most, wanted / cardinality(hosts) + (place <= wanted % cardinality(hosts))::int) end as share
+            from unnest(hosts) with ordinality as locked (tid, place)
+            join host h on h.ctid = locked.tid
+        ),
+        -- One more than can be taken: the first that stays is the new head.
+        waiting as (
+            select r.host_tid, r.host_id, r.name, r.gap, r.free_at, r.share, r.one_at_a_time, w.tid, w.page_id, w.due_at, w.rank,
+                   row_number() over (partition by r.host_id order by coalesce(w.due_at > t, false), w.turn) as place
+            from ready r
+            left join lateral (
+                (select q.ctid as tid, q.page_id, q.due_at, null::real as rank,
+                        row_number() over (order by q.due_at) / nullif(1 - s.discovery, 0) as turn
+                 from queue q
+                 where q.host_id = r.host_id and q.due_at >= r.head_due
+                 order by q.due_at
+                 limit most + 1)
+                union all
+                (select f.ctid, f.page_id, null, f.rank,
+                        r.balance + row_number() over (order by f.rank, f.page_id) / nullif(s.discovery, 0)
+                 from new_page f
+                 where f.host_id = r.host_id and (f.rank, f.page_id) >= (r.head_new_rank, r.head_new_id)
+                 order by f.rank, f.page_id
+                 limit most + 1)
+            ) w on true
+        ),
+        -- A slot is the later of the page's due time and a gap after the slot before: over all places at once,
+        -- slot(k) = k gaps + the greatest, over places j up to k, of (what j waits for − j gaps).
+        slotted as (
+            select host_tid, host_id, name, gap, share, one_at_a_time, tid, page_id, due_at, rank, place,
+                   (place - 1) * gap
+                       + max(greatest(free_at, due_at - (place - 1) * gap)) over (partition by host_id order by place) as slot
+            from waiting
+        ),
+        taken as (
+            select host_tid, host_id, name, gap, one_at_a_time, tid, page_id, due_at, rank, slot,
+                   tid is not null and place <= share and slot <= slots_until as taken
+            from slotted
+        ),
+        -- Rows of pages that are no longer live are taken too, but only to be dropped.
+        picked as materialized (
+            select k.*, p.url, p.attempts, p.value, p.etag, p.last_modified, p.content_hash, p.meta,
+                   taken and coalesce(p.is_live, false) as given,
+                   greatest(next_due(coalesce(due_at, slot), slot, p.frequency), held_until) as held_due
+            from taken k
+            left join lateral (
+                select p.url, p.attempts, p.value, p.etag, p.last_modified, p.content_hash, p.meta, p.state = 'live' as is_live,
+                       page_frequency(p.rate, s.frequency) as frequency
+                from page p
+                where k.taken and p.page_id = k.page_id
+                offset 0
+            ) p on true
+        ),
+        revisit_moved as (
+            update queue q set due_at = p.held_due from picked p where q.ctid = p.tid and p.given and p.rank is null
+        ),
+        revisit_dropped as (
+            delete from queue q using picked p where q.ctid = p.tid and p.taken and not p.given and p.rank is null
+        ),
+        new_left as (
+            delete from new_page f using picked p where f.ctid = p.tid and p.taken and p.rank is not null
+        ),
+        new_entered as (
+            insert into queue (host_id, page_id, due_at) select host_id, page_id, held_due from picked where given and rank is not null
+        ),
+        told as (
+            select host_tid, min(gap) as gap, bool_or(one_at_a_time) as one_at_a_time,
+                   count(*) filter (where given) as given,
+                   max(slot) filter (where given) as last_slot,
+                   -- Whatever stays or was moved; null when the queue was seen to its end.
+                   min(case when given then held_due when not taken then due_at end) as head_due,
+                   min(rank) filter (where not taken) as head_new_rank,
+                   min(page_id) filter (where not taken and rank is not null) as head_new_id,
+                   case when bool_or(rank is not null) and bool_or(due_at <= t) then
+                       count(*) filter (where taken and rank is not null) / nullif(s.discovery, 0)
+                       - count(*) filter (where taken and due_at <= t) / nullif(1 - s.discovery, 0)
+                   end as turns
+            from picked
+            group by host_tid
+        ),
+        host_moved as (
+            update host h set
+                next_slot_at = coalesce(o.last_slot + o.gap, h.next_slot_at),
+                head_due = coalesce(o.head_due, 'infinity'),
+                head_new_rank = o.head_new_rank,
+                head_new_id = o.head_new_id,
+                balance = greatest(-o.longest, least(o.longest, h.balance + coalesce(o.turns, 0))),
+                fetches = h.fetches + o.given,
+                busy_until = case when o.one_at_a_time and o.given > 0 then lease_ends end,
+                ready_at = host_ready_at(coalesce(o.head_due, 'infinity'), o.head_new_id, coalesce(o.last_slot + o.gap, h.next_slot_at),
+                                         null, case when o.one_at_a_time and o.given > 0 then lease_ends end, t)
+            from (select *, greatest(1 / nullif(s.discovery, 0), 1 / nullif(1 - s.discovery, 0)) as longest from told) o
+            where h.ctid = o.host_tid
+        ),
+        leased as (
+            insert into lease (lease_id, round, popped_at, lease_until, unreported, page_ids, slots, dues, held_dues, busy_hosts)
+            select this_lease, round, t, lease_ends, count(*), array_agg(page_id), array_agg(slot), array_agg(coalesce(due_at, slot)),
+                   array_agg(held_due), array_agg(host_id) filter (where one_at_a_time)
+            from (select * from picked where given order by page_id) p   -- report finds a page by binary search
+            having count(*) > 0
+        )
+        select page_id, url, name, slot, slot + s.start_within, greatest(slot - t, interval '0'), this_lease, lease_ends,
+               attempts + 1, value, etag, last_modified, content_hash, meta
+        from picked
+        where given
+        order by slot;
+        get diagnostics got = row_count;
+        wanted := wanted - got;
+        exit when wanted <= 0;
+    end loop;
+end $$;
+comment on function recrawl_internal.next_pages_at(timestamptz, int, interval, interval, int) is 'next_pages at a given time.';
+
+create or replace function recrawl.next_pages(
+    n int default 100, ahead interval default '0', lease interval default '10 minutes', per_host int default null
+) returns setof recrawl.page_to_fetch
+language sql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+    select * from next_pages_at(clock_timestamp(), n, ahead, lease, per_host)
+$$;
+comment on function recrawl.next_pages(int, interval, interval, int) is
+    'Hands out at most n pages to fetch, leased for a time. With ahead = 0 each may be requested at once, one per host; with '
+    'ahead > 0 several of a host (at most per_host), at least its gap apart, as fetch_at says. Commit before fetching. '
+    'No row: nothing may be fetched now, see next_ready_at().';

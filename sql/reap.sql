@@ -1,0 +1,58 @@
+-- Leases that ran out give their unreported pages back: at their old due time, or after a back-off when it happens again.
+-- Lock order: lease (skipping locked ones: a report holds those), page by id. The queue learns of it through the inbox.
+
+create or replace function recrawl_internal.reap_at(t timestamptz, max_leases int) returns int
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+declare
+    horizon constant timestamptz := from_micros((select last_value from lease_horizon));
+    given_back int;
+begin
+    -- The common case, at the price of one index probe.
+    perform from lease where lease_until between horizon and t limit 1;
+    if not found then
+        return 0;
+    end if;
+
+    with expired as (
+        delete from lease l
+        using (select ctid as tid from lease
+               where lease_until between horizon and t
+               order by lease_until limit max_leases
+               for update skip locked) e
+        where l.ctid = e.tid
+        returning l.*
+    ),
+    unreported as materialized (
+        select p.page_id, p.host_id, p.state, i.held_due,
+               case when p.attempts = 0 then i.due else t + backoff('1 minute', '1 day', p.attempts - 1) end as due
+        from expired e
+        cross join lateral unnest(e.page_ids, e.dues, e.held_dues) as i (page_id, due, held_due)
+        join lateral (select * from page p where p.page_id = i.page_id offset 0) p on true
+        where p.last_lease is distinct from e.lease_id
+          and (p.reported_at is null or p.reported_at < e.popped_at)
+        order by p.page_id
+    ),
+    counted as (
+        update page p set attempts = least(p.attempts + 1, 30000), due_at = u.due
+        from unreported u
+        where p.page_id = u.page_id
+    ),
+    -- A page that died meanwhile leaves the queue for good.
+    told as (
+        insert into inbox (host_id, page_id, old_due, new_due)
+        select u.host_id, u.page_id, u.held_due, case when u.state = 'live' then u.due end
+        from unreported u
+        returning 1
+    )
+    select count(*) into given_back from told;
+    return given_back;
+end $$;
+comment on function recrawl_internal.reap_at(timestamptz, int) is 'Gives back the unreported pages of at most max_leases expired leases; returns how many pages.';

@@ -1,0 +1,368 @@
+-- What a crawler found. report() takes JSON apart; record_results() judges each result, updates its page, and tells the queue
+-- through the inbox. Hosts are not locked, except those that must be held up at once (429, a late request) or let go.
+--
+-- Lock order: keys of unknown links, lease, page by id, link by page id, host by id.
+
+-- What one status means for the schedule.
+create or replace function recrawl_internal.outcome_of(status int, robots_denied boolean, target bigint, page_id bigint) returns text
+language sql immutable parallel safe
+as $$
+    select case
+        when robots_denied then 'denied'
+        when status in (301, 308) then case when target <> page_id then 'moved' else 'missing' end
+        when status between 200 and 399 then 'fetched'
+        when status = 410 then 'gone'
+        when status in (429, 503) then 'throttled'
+        when status in (408, 425) then 'failed'
+        when status between 400 and 499 then 'missing'
+        else 'failed'
+    end
+$$;
+comment on function recrawl_internal.outcome_of(int, boolean, bigint, bigint) is
+    'fetched, moved (for good), missing, gone, throttled (the host wants less), failed (5xx, no answer) or denied (robots.txt).';
+
+-- Out-links of the results, as pages; a page of more than ten thousand is a trap, the rest of its links is not looked at.
+create or replace function recrawl_internal.intern_links(t timestamptz, results recrawl_internal.result[]) returns recrawl_internal.found_links[]
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_mergejoin = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    urls   text[];
+    ords   int[];                      -- whose link; negative: whose redirect
+    depths int[];
+    found  found_links[];
+begin
+    select array_agg(l.url), array_agg(l.ord), array_agg(l.depth) into urls, ords, depths
+    from unnest(results) r
+    left join lateral (select p.depth + 1 as depth from page p where p.page_id = r.page_id offset 0) p on true
+    cross join lateral (
+        select u.url, r.ord, coalesce(p.depth, 1) as depth from unnest(r.links[:10000]) as u (url)
+        union all
+        -- A redirect is no link: its target is as far away as the page itself.
+        select r.redirect_to, -r.ord, coalesce(p.depth - 1, 0) where r.redirect_to is not null
+    ) l
+    where r.problem is null;
+
+    with interned as (
+        select i.ord as place, i.page_id from intern_pages(t, coalesce(urls, '{}'), null, null, null, null, depths) i
+    ),
+    owned as (
+        select abs(o.ord) as ord, o.ord < 0 as is_redirect, i.page_id
+        from interned i join unnest(ords) with ordinality as o (ord, place) on o.place = i.place
+    ),
+    page as (
+        select r.ord,
+               coalesce(array_agg(distinct o.page_id) filter (where not o.is_redirect and o.page_id <> r.page_id), '{}') as targets,
+               min(o.page_id) filter (where o.is_redirect) as moved_to
+        from unnest(results) r
+        left join owned o on o.ord = r.ord
+        where r.problem is null and (r.links is not null or r.redirect_to is not null)
+        group by r.ord, r.page_id
+    )
+    select array_agg((ord, targets, moved_to)::found_links) into found from page;
+    return found;
+end $$;
+comment on function recrawl_internal.intern_links(timestamptz, recrawl_internal.result[]) is 'Finds or makes the pages that results link and redirect to.';
+
+create or replace function recrawl_internal.record_results(t timestamptz, results recrawl_internal.result[]) returns setof recrawl.report_result
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    s            setting;
+    newest_lease constant bigint := (select last_value from lease_id);
+    pending      result[] := results;
+    found        found_links[];
+    redirects    bigint[];             -- by ord: where a redirect leads
+    observed     int[] := '{}';        -- ord of what counted as a fetch and brought links
+    answers      recrawl.report_result[] := '{}';
+    news         host_news[] := '{}';
+    some_answers recrawl.report_result[];
+    some_news    host_news[];
+    some_observed int[];
+    host         record;
+begin
+    perform check_isolation('report');
+    select * into s from setting;
+    if exists (select from unnest(results) r where r.links is not null or r.redirect_to is not null) then
+        found := intern_links(t, results);
+        select array_agg(f.moved_to order by r.ord) into redirects
+        from unnest(results) r left join unnest(found) f on f.ord = r.ord;
+    end if;
+
+    -- The fence: whoever holds the lease's row decides whether it still runs. In a statement of its own, so that the next one
+    -- sees what the last holder did.
+    perform from lease l
+    where l.lease_id in (select distinct r.lease_id from unnest(results) r)
+    order by l.lease_id, l.round
+    for update;
+
+    -- Optimistic: a page that somebody changes between being judged and being written is judged again.
+    while cardinality(pending) > 0 loop
+        with item as materialized (
+            select r.*, p.tid, p.version, p.host_id, p.state, p.due_at, p.last_lease, p.attempts,
+                   p.fetched_at as last_fetched_at, p.frequency,
+                   l.round, l.slot, l.due, l.held_due, l.is_busy,
+                   outcome_of(r.status, r.robots_denied, redirects[r.ord], r.page_id) as outcome,
+                   row_number() over (partition by r.page_id, r.problem is null order by r.ord) as nth
+            from unnest(pending) r
+            left join lateral (
+                select p.ctid as tid, p.xmin as version, p.host_id, p.state, p.due_at, p.last_lease, p.attempts, p.fetched_at,
+                       page_frequency(p.rate, s.frequency) as frequency
+                from page p where p.page_id = r.page_id offset 0
+            ) p on true
+            left join lateral (
+                select l.round, l.slots[i.place] as slot, l.dues[i.place] as due, l.held_dues[i.place] as held_due,
+                       p.host_id = any (l.busy_hosts) as is_busy
+                from lease l
+                cross join lateral (select width_bucket(r.page_id, l.page_ids) offset 0) as i (place)
+                where l.lease_id = r.lease_id and i.place > 0 and l.page_ids[i.place] = r.page_id
+                offset 0
+            ) l on true
+        ),
+        coded as (
+            select i.*,
+                   case
+                       when problem is not null then 'invalid'
+                       when tid is null then 'unknown_page'
+                       when nth > 1 or lease_id = last_lease or lease_id is null and fetched_at <= last_fetched_at then 'duplicate'
+                       when lease_id is not null and slot is null then 'stale_lease'
+                       else 'ok'
+                   end as code,
+                   -- When nothing is said, a leased page was fetched in its slot.
+                   least(coalesce(fetched_at, slot, record_results.t), record_results.t) as seen_at
+            from item i
+        ),
+        judged as materialized (
+            select c.*,
+                   code = 'ok' and slot is not null as is_held,
+                   -- A stale report is an observation all the same, unless a newer one came first or nobody ever got that lease.
+                   outcome = 'fetched' and (code = 'ok'
+                       or code = 'stale_lease' and lease_id > coalesce(last_lease, 0) and lease_id <= newest_lease
+                          and (fetched_at is null or last_fetched_at is null or fetched_at > last_fetched_at)) as is_observed,
+                   case outcome
+                       when 'fetched' then next_due(due, slot, frequency)
+                       when 'denied' then record_results.t + interval '7 days'
+                       when 'throttled' then due         -- at once, when its host is
+                       when 'missing' then record_results.t + backoff('1 day', '90 days', attempts)
+                       when 'failed' then case when attempts + 1 < s.max_attempts
+                                               then record_results.t + backoff('1 minute', '1 day', attempts)
+                                               else record_results.t + backoff('30 days', '30 days', 0) end
+                   end as new_due
+            from coded c
+            order by page_id
+        ),
+        written as (
+            update page p set
+                reported_at = record_results.t,
+                last_status = j.status,
+                last_lease = case when j.is_held or j.is_observed then coalesce(j.lease_id, p.last_lease) else p.last_lease end,
+                due_at = case when j.is_held then j.new_due else p.due_at end,
+                attempts = case when j.outcome in ('fetched', 'denied') then 0
+                                when j.is_held and j.outcome in ('missing', 'failed') then least(p.attempts + 1, 30000)
+                                else p.attempts end,
+                state = case when j.code = 'ok' and p.state = 'live' and j.outcome in ('gone', 'moved') then j.outcome::page_state else p.state end,
+                moved_to = case when j.code = 'ok' and j.outcome = 'moved' then redirects[j.ord] else p.moved_to end,
+                fetched_at = case when j.is_observed then j.seen_at else p.fetched_at end,
+                fetches = p.fetches + j.is_observed::int,
+                -- The first fetch sets the base: there is nothing yet that it could have changed from.
+                changes = p.changes + case
+                    when not j.is_observed or p.fetched_at is null or j.status = 304 then 0
+                    when j.changes is not null then j.changes
+                    else coalesce(j.changed, j.content_hash <> p.content_hash, false)::int end,
+                etag = case when j.is_observed and j.status <> 304 then j.etag else coalesce(j.etag, p.etag) end,
+                last_modified = case when j.is_observed and j.status <> 304 then least(j.last_modified, record_results.t) else p.last_modified end,
+                content_hash = case when j.is_observed then coalesce(j.content_hash, p.content_hash) else p.content_hash end,
+                meta = coalesce(j.meta, p.meta)
+            from judged j
+            where p.ctid = j.tid and p.xmin = j.version and (j.code = 'ok' or j.is_observed)
+            returning j.*, p.state as new_state
+        ),
+        told as (
+            insert into inbox (host_id, page_id, old_due, new_due, failed)
+            select host_id, page_id, held_due, case when new_state = 'live' then new_due end, outcome = 'failed'
+            from written
+            where is_held and (new_state <> 'live' or new_due <> held_due)
+        ),
+        spent as (
+            select lease_id, round, count(*) as reports from written where is_held group by lease_id, round
+        ),
+        lease_spent as (
+            update lease l set unreported = l.unreported - s.reports
+            from spent s
+            where l.lease_id = s.lease_id and l.round = s.round and l.unreported > s.reports
+        ),
+        lease_ended as (
+            delete from lease l using spent s
+            where l.lease_id = s.lease_id and l.round = s.round and l.unreported <= s.reports
+        ),
+        answered as (
+            select ord, page_id, code,
+                   case when code = 'stale_lease' then 'the lease had ended; it counts as an observation'
+                        when cardinality(links) > 10000 then format('the first 10000 of its %s links were taken', cardinality(links)) end as detail,
+                   case when new_state <> 'live' then null when is_held then new_due else due_at end as next_fetch_at,
+                   is_observed and links is not null as brought_links,
+                   case when outcome = 'throttled' or is_held and (is_busy or fetched_at > slot + s.start_within) or crawl_delay is not null then
+                       (host_id, outcome = 'throttled', retry_after, status,
+                        case when is_held and fetched_at > slot + s.start_within then least(fetched_at, record_results.t) end,
+                        is_held and is_busy, crawl_delay)::host_news end as news
+            from written
+            union all
+            select ord, page_id, code,
+                   case code
+                       when 'invalid' then problem
+                       when 'unknown_page' then format('there is no page %s', coalesce(page_id::text, url))
+                       when 'duplicate' then 'it was reported before'
+                       when 'stale_lease' then format('lease %s does not hold the page', lease_id)
+                   end,
+                   case when state = 'live' then due_at end,
+                   false,
+                   case when code = 'stale_lease' and outcome = 'throttled' then (host_id, true, retry_after, status, null, false, null)::host_news end
+            from judged
+            where not (code = 'ok' or is_observed)
+        )
+        select array_agg((ord, page_id, code, detail, next_fetch_at)::recrawl.report_result),
+               array_agg(ord) filter (where brought_links),
+               array_agg(news) filter (where not (news is null))
+        into some_answers, some_observed, some_news
+        from answered;
+
+        answers := answers || some_answers;
+        observed := observed || some_observed;
+        news := news || some_news;
+        pending := array(select r from unnest(pending) r where (r.ord in (select a.ord from unnest(some_answers) a)) is not true);
+    end loop;
+
+    if cardinality(observed) > 0 then
+        insert into link (page_id, targets)
+        select r.page_id, f.targets
+        from unnest(results) r
+        join unnest(found) f on f.ord = r.ord
+        where r.ord = any (observed)
+        order by r.page_id
+        on conflict (page_id) do update set targets = excluded.targets where link.targets <> excluded.targets;
+    end if;
+    if cardinality(news) > 0 then
+        perform tell_hosts(t, news);
+    end if;
+    return query select a.* from unnest(answers) a order by a.ord;
+end $$;
+comment on function recrawl_internal.record_results(timestamptz, recrawl_internal.result[]) is 'Judges checked results and records them; what report and report_pages share.';
+
+-- One host at a time, in order of id.
+create or replace function recrawl_internal.tell_hosts(t timestamptz, news recrawl_internal.host_news[]) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+declare
+    n record;
+begin
+    for n in
+        select host_id, bool_or(throttled) as throttled, max(retry_after) as retry_after, max(status) as status,
+               max(late_start) as late_start, bool_or(is_free) as is_free, max(crawl_delay) as crawl_delay
+        from unnest(news)
+        group by host_id
+        order by host_id
+    loop
+        if n.throttled then
+            perform strike_host(n.host_id, n.retry_after, format('it answered %s', n.status), t);
+        end if;
+        if n.late_start is not null then
+            perform push_slot(n.host_id, n.late_start, t);
+        end if;
+        if n.is_free then
+            perform free_hosts(array[n.host_id], t);
+        end if;
+        if n.crawl_delay is not null then
+            perform set_crawl_delay(n.host_id, n.crawl_delay);
+        end if;
+    end loop;
+end $$;
+comment on function recrawl_internal.tell_hosts(timestamptz, recrawl_internal.host_news[]) is 'Applies to hosts what reports said about them.';
+
+-- The elements of report's array, checked; raises when a value is not of its type.
+create or replace function recrawl_internal.checked_results(elements jsonb, t timestamptz) returns recrawl_internal.result[]
+language sql stable
+set search_path = recrawl_internal, pg_temp
+set jit = off
+as $$
+    select array_agg((
+        ord,
+        case
+            when unknown <> '{}' then format('unknown key "%s"', (select min(k) from jsonb_object_keys(unknown) k))
+            when e.page_id is null and e.url is null then 'page_id or url is missing'
+            when e.status is null and e.robots_denied is not true then 'status is missing'
+            when e.status > 599 or e.status between 1 and 99 or e.status < -32768
+                then format('status must be an HTTP status, or 0 or less when there was no answer, got %s', e.status)
+            when e.changes < 0 then format('changes must not be negative, got %s', e.changes)
+            when not e.crawl_delay between 0 and 1e9 then format('crawl_delay must be a number of seconds, got %s', e.crawl_delay)
+            when length(e.etag) > 1000 then 'etag is longer than 1000 characters'
+            when length(e.content_hash) > 1000 then 'content_hash is longer than 1000 characters'
+        end,
+        case when e.page_id is not null then e.page_id
+             when e.url is not null then (select p.page_id from page p where p.key = url_key((parse_url(e.url)).canonical)) end,
+        e.url, e.lease_id, e.status, e.fetched_at, e.changed, e.content_hash, e.changes, e.last_modified, e.etag, e.links,
+        -- The header's own two forms: seconds or a date.
+        case when e.retry_after ~ '^\s*[0-9]{1,9}(\.[0-9]+)?\s*$' then e.retry_after::float8 * interval '1 second'
+             when e.retry_after is not null then e.retry_after::timestamptz - t end,
+        case when e.crawl_delay between 0 and 1e9 then e.crawl_delay * interval '1 second' end,
+        e.redirect_to, e.robots_denied, e.meta
+    )::result order by ord)
+    from jsonb_array_elements(elements) with ordinality as a (element, ord)
+    cross join lateral jsonb_populate_record(null::result_element, element) as e
+    cross join lateral (select element - '{page_id,url,lease_id,status,fetched_at,changed,content_hash,changes,last_modified,etag,links,retry_after,crawl_delay,redirect_to,robots_denied,meta}'::text[]) as u (unknown)
+$$;
+comment on function recrawl_internal.checked_results(jsonb, timestamptz) is 'The elements of report''s array as checked results.';
+
+create or replace function recrawl_internal.report_at(t timestamptz, results jsonb) returns setof recrawl.report_result
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+declare
+    checked result[];
+    one     result[];
+begin
+    if jsonb_typeof(results) is distinct from 'array' then
+        perform refuse(format('report: results must be a JSON array of objects, got %s', coalesce(jsonb_typeof(results), 'null')));
+    end if;
+    begin
+        checked := checked_results(results, t);
+    exception when data_exception then
+        -- Some element has a value of the wrong type: one by one, to say which and take the others.
+        for i in 0 .. jsonb_array_length(results) - 1 loop
+            begin
+                one := checked_results(jsonb_build_array(results -> i), t);
+                one[1].ord := i + 1;
+            exception when data_exception then
+                one := array[jsonb_populate_record(null::result, jsonb_build_object('ord', i + 1, 'problem', sqlerrm))];
+            end;
+            checked := checked || one;
+        end loop;
+    end;
+    return query select * from record_results(t, checked);
+end $$;
+comment on function recrawl_internal.report_at(timestamptz, jsonb) is 'report at a given time.';
+
+create or replace function recrawl.report(results jsonb) returns setof recrawl.report_result
+language sql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+    select * from report_at(clock_timestamp(), results)
+$$;
+comment on function recrawl.report(jsonb) is
+    'Takes in what became of pages handed out; one row per element, in order. An element has page_id or url, lease_id, status '
+    '(HTTP; 0 or less = no answer), and what is known of fetched_at, changed or content_hash, changes (a count), last_modified, etag, '
+    'links (absent = unknown, [] = none), retry_after, crawl_delay (seconds), redirect_to, robots_denied, meta.';

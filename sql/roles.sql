@@ -1,0 +1,45 @@
+-- Four roles; each gets what it needs and nothing else. They belong to the whole server: made when missing, never dropped.
+
+do $$
+declare
+    wanted text;
+begin
+    foreach wanted in array '{recrawl_crawler,recrawl_reader,recrawl_operator,recrawl_worker}'::text[] loop
+        if not exists (select from pg_roles where rolname = wanted) then
+            begin
+                execute format('create role %I', wanted);
+            exception
+                when duplicate_object or unique_violation then null;      -- another database's migration was first
+                when insufficient_privilege then
+                    raise exception using
+                        message = format('the role %s does not exist and %s may not create it', wanted, current_user),
+                        hint = 'Let an administrator run: create role recrawl_crawler; create role recrawl_reader; create role recrawl_operator; create role recrawl_worker;';
+            end;
+        end if;
+    end loop;
+end $$;
+
+revoke all on schema recrawl, recrawl_internal from public;
+revoke all on all functions in schema recrawl, recrawl_internal from public;
+revoke all on all tables in schema recrawl, recrawl_internal from public;
+grant usage on schema recrawl to recrawl_crawler, recrawl_reader, recrawl_operator, recrawl_worker;
+
+grant execute on function
+    recrawl.next_pages, recrawl.next_ready_at, recrawl.report, recrawl.report_pages, recrawl.release, recrawl.extend_lease, recrawl.add_pages
+to recrawl_crawler;
+
+grant select on
+    recrawl.page_status, recrawl.host_status, recrawl.queue_status, recrawl.lease_status, recrawl.settings
+to recrawl_reader;
+-- What the views call: a view checks functions as its reader, who cannot reach their schema otherwise.
+grant execute on function recrawl_internal.page_frequency, recrawl_internal.host_gap, recrawl_internal.sample_queue to recrawl_reader;
+
+grant recrawl_reader to recrawl_operator;
+grant execute on function
+    recrawl.add_pages, recrawl.fetch_now, recrawl.set_host, recrawl.block_host, recrawl.unblock_host, recrawl.pause, recrawl.resume,
+    recrawl.exclude, recrawl.unexclude, recrawl.forget, recrawl.set_setting
+to recrawl_operator;
+
+grant recrawl_reader to recrawl_worker;
+grant usage on schema recrawl_internal to recrawl_worker;
+grant execute on function recrawl_internal.tick(int, int) to recrawl_worker;

@@ -1,0 +1,43 @@
+-- The arithmetic of due times. Small pure expressions without a pinned search_path, so that the planner can inline them; it does
+-- only when they are declared as volatile as what they call: timestamptz + interval is stable.
+
+-- Where allocation will put the price: until then a page is fetched as often as it is said to change, else as the setting says.
+create or replace function recrawl_internal.page_frequency(rate real, default_frequency real) returns real
+language sql immutable parallel safe
+as $$
+    select greatest(least(coalesce(rate, default_frequency), 86400), 0.003)::real
+$$;
+comment on function recrawl_internal.page_frequency(real, real) is 'Fetches per day of a page.';
+
+-- DELAYED: the next due is due + 1/f on the page's own grid, however late the slot; periods that passed entirely are skipped.
+create or replace function recrawl_internal.next_due(due timestamptz, slot timestamptz, frequency real) returns timestamptz
+language sql stable parallel safe
+as $$
+    select due + greatest(1, ceil(extract(epoch from slot - due)::float8 / (86400 / frequency::float8))) * (86400 / frequency::float8) * interval '1 second'
+$$;
+comment on function recrawl_internal.next_due(timestamptz, timestamptz, real) is 'When a page whose visit was due at one time and got a later slot is due again.';
+
+create or replace function recrawl_internal.host_gap(gap interval, crawl_delay interval, default_gap interval) returns interval
+language sql stable parallel safe
+as $$
+    select coalesce(gap, greatest(crawl_delay, default_gap))
+$$;
+comment on function recrawl_internal.host_gap(interval, interval, interval) is 'The least time between two requests to a host: the operator''s word, else the greater of the host''s and the default.';
+
+-- Never below the time of writing: pops look for ready hosts from a horizon upwards (horizon.sql).
+create or replace function recrawl_internal.host_ready_at(
+    head_due timestamptz, head_new_id bigint, next_slot_at timestamptz, blocked_until timestamptz, busy_until timestamptz, t timestamptz
+) returns timestamptz
+language sql immutable parallel safe
+as $$
+    select greatest(case when head_new_id is null then head_due end, next_slot_at, blocked_until, busy_until, t)
+$$;
+comment on function recrawl_internal.host_ready_at(timestamptz, bigint, timestamptz, timestamptz, timestamptz, timestamptz) is
+    'When a host should be looked at next: it has a page due, a slot free, no block and no page out that it waits for.';
+
+create or replace function recrawl_internal.backoff(first interval, longest interval, times int) returns interval
+language sql volatile parallel safe
+as $$
+    select (0.9 + 0.2 * random()) * least(first * 2 ^ least(times, 40), longest)
+$$;
+comment on function recrawl_internal.backoff(interval, interval, int) is 'first, doubled as many times as it was waited already, at most longest; 10 % either way so that failures do not march in step.';

@@ -1,0 +1,12 @@
+-- The settings with their units and meanings, which are the comments of the columns.
+
+create or replace view recrawl.settings as
+select a.attname::text as name,
+       to_jsonb(s) ->> a.attname as value,
+       split_part(col_description(a.attrelid, a.attnum), ': ', 1) as unit,
+       substr(col_description(a.attrelid, a.attnum), strpos(col_description(a.attrelid, a.attnum), ': ') + 2) as meaning
+from recrawl_internal.setting s
+join pg_catalog.pg_attribute a on a.attrelid = 'recrawl_internal.setting'::regclass
+where a.attnum > 0 and not a.attisdropped and a.attname <> 'only_row'
+order by a.attnum;
+comment on view recrawl.settings is 'Every setting; set_setting changes them.';

@@ -1,0 +1,90 @@
+"""A real PostgreSQL for every test: DATABASE_URL's server when it is set, else an embedded one.
+
+Each test gets a database of its own, cloned from one that was migrated once.
+"""
+
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+from sqlalchemy.engine import make_url
+
+from helpers import Crawl
+from recrawl import embedded, migrate
+
+
+@pytest.fixture(scope="session")
+def open_folder() -> Iterator[Path]:
+    """A folder that other accounts can enter: pytest's own, made by root, is closed to the server's account."""
+    folder = Path(tempfile.mkdtemp(prefix="recrawl-tests-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def server(open_folder: Path) -> Iterator[str]:
+    """The URL of a database on the server under test, as a superuser."""
+    if url := os.environ.get("DATABASE_URL"):
+        yield url
+    else:
+        with embedded.server(open_folder / "postgres") as url:
+            yield url
+
+
+def on_server(url: str, statement: str, *names: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
+
+
+def database_on(url: str, name: str) -> str:
+    return make_url(url).set(database=name).render_as_string(hide_password=False)
+
+
+@pytest.fixture(scope="session")
+def new_database(server: str) -> Iterator[Callable[..., str]]:
+    """Makes databases, empty or as clones, and drops them at the end."""
+    made: list[str] = []
+
+    def make(template: str = "template0") -> str:
+        name = f"recrawl_test_{uuid.uuid4().hex[:12]}"
+        on_server(server, "create database {} template {} encoding 'UTF8'", name, template)
+        made.append(name)
+        return database_on(server, name)
+
+    yield make
+    for name in made:
+        on_server(server, "drop database if exists {} with (force)", name)
+
+
+@pytest.fixture(scope="session")
+def template(new_database: Callable[..., str]) -> str:
+    url = new_database()
+    migrate.upgrade(url)
+    return make_url(url).database or ""
+
+
+@pytest.fixture
+def url(template: str, new_database: Callable[..., str], server: str) -> Iterator[str]:
+    """The URL of a migrated database that only this test uses."""
+    url = new_database(template)
+    yield url
+    on_server(server, "drop database if exists {} with (force)", make_url(url).database or "")
+
+
+@pytest.fixture
+def connection(url: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(url, autocommit=True, options="-c search_path=recrawl,recrawl_internal") as connection:
+        yield connection
+
+
+@pytest.fixture
+def crawl(connection: psycopg.Connection) -> Crawl:
+    """The verbs at a time that the test decides."""
+    return Crawl(connection)

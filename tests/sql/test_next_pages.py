@@ -1,0 +1,212 @@
+"""What next_pages hands out, to whom and when."""
+
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from helpers import DAY, MINUTE, SECOND, Crawl, urls
+
+
+def test_what_was_added_is_handed_out_at_once(crawl: Crawl) -> None:
+    crawl.add("http://a.test/", "http://b.test/")
+    pages = crawl.next()
+    assert sorted(urls(pages)) == ["http://a.test/", "http://b.test/"]
+    assert {p["fetch_at"] for p in pages} == {crawl.now}
+    assert {p["start_by"] for p in pages} == {crawl.now + 2 * SECOND}
+    assert {p["wait"] for p in pages} == {timedelta(0)}
+    assert {p["lease_until"] for p in pages} == {crawl.now + 10 * MINUTE}
+    assert len({p["lease_id"] for p in pages}) == 1
+    assert {p["attempt"] for p in pages} == {1}
+
+
+def test_a_host_gives_one_page_a_gap(crawl: Crawl) -> None:
+    crawl.add(*(f"http://a.test/{i}" for i in range(3)))
+    assert urls(crawl.next()) == ["http://a.test/0"]
+    crawl.wait(timedelta(seconds=0.999))
+    assert crawl.next() == []
+    crawl.wait(timedelta(seconds=0.001))
+    assert urls(crawl.next()) == ["http://a.test/1"]
+
+
+def test_looking_ahead_spreads_a_host_exactly_over_its_gap(crawl: Crawl) -> None:
+    crawl.add(*(f"http://a.test/{i}" for i in range(30)))
+    pages = crawl.next(ahead=9 * SECOND)
+    assert [p["fetch_at"] - crawl.now for p in pages] == [i * SECOND for i in range(10)]
+    assert [p["wait"] for p in pages] == [i * SECOND for i in range(10)]
+    crawl.wait(9 * SECOND)
+    assert crawl.next() == []
+    crawl.wait(SECOND)
+    assert len(crawl.next()) == 1
+
+
+def test_per_host_limits_what_one_host_gives(crawl: Crawl) -> None:
+    crawl.add(*(f"http://{h}.test/{i}" for h in "ab" for i in range(10)))
+    pages = crawl.next(ahead=9 * SECOND, per_host=3)
+    assert sorted(p["host"] for p in pages) == ["a.test"] * 3 + ["b.test"] * 3
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 10, 40])
+def test_never_more_than_asked_for(crawl: Crawl, n: int) -> None:
+    crawl.add(*(f"http://{h}.test/{i}" for h in "abc" for i in range(10)))
+    assert len(crawl.next(n, ahead=MINUTE)) == min(n, 30)
+
+
+def test_http_https_and_ports_of_a_name_share_one_gap(crawl: Crawl) -> None:
+    crawl.add("http://a.test/1", "https://a.test/2", "http://a.test:8080/3")
+    assert len(crawl.next()) == 1
+
+
+def test_among_new_pages_value_decides_then_the_order_given(crawl: Crawl) -> None:
+    crawl.add(*(f"http://a.test/{i}" for i in range(5)), value=[1.0, 1.01, 3.0, 1.0, 2.0])
+    assert urls(crawl.next(ahead=MINUTE)) == [f"http://a.test/{i}" for i in (2, 4, 1, 0, 3)]
+
+
+def test_a_page_comes_back_a_period_after_it_was_due_however_late_it_was(crawl: Crawl) -> None:
+    due = crawl.now + DAY
+    crawl.add("http://a.test/", rate=[2.0], due=[due])
+    assert crawl.next() == []
+    crawl.now = due + 3 * MINUTE
+    (page,) = crawl.next()
+    (answer,) = crawl.report({"page_id": page["page_id"], "lease_id": page["lease_id"], "status": 200})
+    assert answer["next_fetch_at"] == due + DAY / 2
+    crawl.now = due + DAY / 2 - timedelta(microseconds=1)
+    assert crawl.next() == []
+    crawl.now = due + DAY / 2
+    assert len(crawl.next()) == 1
+
+
+@pytest.mark.parametrize(("late", "periods"), [(0.5, 1), (1.0, 1), (1.5, 2), (10.2, 11)])
+def test_periods_missed_entirely_are_skipped(crawl: Crawl, late: float, periods: int) -> None:
+    due = crawl.now
+    crawl.add("http://a.test/", due=[due])
+    crawl.wait(late * DAY)
+    (page,) = crawl.next()
+    (answer,) = crawl.report_ok([page])
+    assert answer["next_fetch_at"] == due + periods * DAY
+
+
+@pytest.mark.parametrize("share", [0.5, 0.25, 0.75, 0.1])
+def test_new_pages_and_revisits_share_a_host_as_discovery_says(crawl: Crawl, share: float) -> None:
+    crawl.value("select set_setting('discovery', %s)", str(share))
+    crawl.add(*(f"http://a.test/old{i}" for i in range(200)), due=[crawl.now - DAY / 2])
+    crawl.add(*(f"http://a.test/new{i}" for i in range(200)))
+    crawl.tick()
+    new = 0
+    for _ in range(10):
+        pages = crawl.next(10, ahead=10 * SECOND)
+        assert len(pages) == 10
+        new += sum("new" in url for url in urls(pages))
+        crawl.wait(10 * SECOND)
+    assert abs(new - share * 100) <= 1
+    one_by_one = []
+    for _ in range(40):
+        one_by_one += urls(crawl.next(1))
+        crawl.wait(SECOND)
+    assert abs(sum("new" in url for url in one_by_one) - share * 40) <= 1
+
+
+@pytest.mark.parametrize(("share", "first"), [("0", "old"), ("1", "new")])
+def test_discovery_0_and_1_put_one_kind_first(crawl: Crawl, share: str, first: str) -> None:
+    crawl.value("select set_setting('discovery', %s)", share)
+    crawl.add(*(f"http://a.test/old{i}" for i in range(3)), due=[crawl.now - DAY / 2])
+    crawl.add(*(f"http://a.test/new{i}" for i in range(3)))
+    pages = urls(crawl.next(6, ahead=MINUTE))
+    assert [first in url for url in pages] == [True] * 3 + [False] * 3
+
+
+def test_where_only_one_kind_waits_it_gets_every_slot(crawl: Crawl) -> None:
+    crawl.add(*(f"http://a.test/new{i}" for i in range(10)))
+    assert len(crawl.next(ahead=9 * SECOND)) == 10
+
+
+def test_a_page_is_never_in_two_leases_whatever_the_callers_look_ahead(crawl: Crawl) -> None:
+    crawl.add("http://a.test/", rate=[86400.0])
+    assert len(crawl.next(lease=MINUTE)) == 1
+    for seconds in range(60):
+        assert crawl.next(ahead=timedelta(seconds=60)) == [], f"handed out twice after {seconds} s"
+        crawl.wait(SECOND)
+
+
+def test_a_short_interval_is_kept_once_the_page_is_reported(crawl: Crawl) -> None:
+    crawl.add("http://a.test/", rate=[24 * 60.0])
+    for _ in range(5):
+        (page,) = crawl.next()
+        assert crawl.report_ok([page])[0]["next_fetch_at"] == crawl.now + MINUTE
+        crawl.wait(MINUTE)
+
+
+def test_one_at_a_time_waits_for_the_report(crawl: Crawl) -> None:
+    crawl.value("select set_host('a.test', one_at_a_time => true)")
+    crawl.add(*(f"http://a.test/{i}" for i in range(3)))
+    (page,) = crawl.next(ahead=MINUTE)
+    crawl.wait(5 * MINUTE)
+    assert crawl.next() == []
+    crawl.report_ok([page])
+    (page,) = crawl.next()
+    crawl.wait(10 * MINUTE)
+    assert len(crawl.next()) == 1, "a lease that ran out frees the host too"
+
+
+def test_paused_hands_out_nothing_and_takes_reports(crawl: Crawl) -> None:
+    crawl.add("http://a.test/", "http://b.test/")
+    (page,) = crawl.next(1)
+    crawl.value("select pause()")
+    assert crawl.next() == []
+    assert crawl.value("select next_ready_at_at(%s)", crawl.now) is None
+    assert crawl.report_ok([page])[0]["code"] == "ok"
+    crawl.value("select resume()")
+    assert len(crawl.next()) == 1
+
+
+def test_next_ready_at_says_when_to_ask_again(crawl: Crawl) -> None:
+    def ready() -> object:
+        return crawl.value("select next_ready_at_at(%s)", crawl.now)
+
+    assert ready() is None
+    crawl.add("http://a.test/1", "http://a.test/2")
+    assert ready() == crawl.now
+    (first,) = crawl.next()
+    assert ready() == crawl.now + SECOND
+    crawl.wait(SECOND)
+    (second,) = crawl.next()
+    assert ready() == first["lease_until"], "then the first lease may have run out"
+    crawl.report_ok([first, second])
+    assert ready() == first["fetch_at"] + DAY
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("n => 0", "next_pages: n must be positive, got 0"),
+        ("n => null", "next_pages: n must be positive, got null"),
+        (
+            "ahead => '-1 s'",
+            "next_pages: ahead must lie between 0 and the setting max_ahead (00:01:00), got -00:00:01",
+        ),
+        (
+            "ahead => '61 s'",
+            "next_pages: ahead must lie between 0 and the setting max_ahead (00:01:00), got 00:01:01",
+        ),
+        ("lease => '0'", "next_pages: lease must lie between 1 second and 7 days, got 00:00:00"),
+        ("per_host => 0", "next_pages: per_host must be positive, got 0"),
+    ],
+)
+def test_misuse_is_refused_by_function_argument_and_value(crawl: Crawl, arguments: str, message: str) -> None:
+    with pytest.raises(psycopg.errors.InvalidParameterValue) as error:
+        crawl.rows(f"select * from next_pages({arguments})")
+    assert error.value.diag.message_primary == message
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+@pytest.mark.parametrize(
+    "verb", ["next_pages()", "report('[]')", "add_pages('{}')", "release(1)", "extend_lease(1, '1 s')"]
+)
+def test_other_isolation_levels_are_refused(crawl: Crawl, level: str, verb: str) -> None:
+    with crawl.connection.transaction():
+        crawl.connection.execute(f"set transaction isolation level {level}")
+        with (
+            pytest.raises(psycopg.errors.InvalidTransactionState, match=f"must be READ COMMITTED, got {level.upper()}"),
+            crawl.connection.transaction(),
+        ):
+            crawl.rows(f"select * from {verb}")

@@ -1,0 +1,1 @@
+"""A crawl scheduler embedded in Postgres."""

@@ -1,0 +1,89 @@
+"""Streams pages into the database over several connections. Knows nothing of files or of the screen."""
+
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+
+from recrawl import store
+from recrawl.importers import Page
+from recrawl.urls import clean
+
+BATCH = 1000
+CONNECTIONS = 4
+INVALID_SHOWN = 5
+
+
+@dataclass
+class Progress:
+    """How many URLs came out as new, known, excluded or invalid; the first few invalid ones with the reason."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    invalid: list[tuple[str, str]] = field(default_factory=list)
+
+
+def add(url: str, pages: Iterable[Page], watch: Callable[[Progress], None] = lambda _: None) -> Progress:
+    """Adds all pages, every batch in a transaction of its own; `watch` sees the progress after each.
+
+    When `pages` or the database raises, what was added so far stays.
+    """
+    progress = Progress()
+    under_way: deque[Future[store.Added]] = deque()
+
+    def finish_one() -> None:
+        added = under_way.popleft().result()
+        progress.counts.update(added.counts)
+        progress.invalid = (progress.invalid + added.invalid)[:INVALID_SHOWN]
+        watch(progress)
+
+    with ExitStack() as stack:
+        connections = [stack.enter_context(store.connect(url, "recrawl add")) for _ in range(CONNECTIONS)]
+        stack.enter_context(_upkeep(url))
+        pool = stack.enter_context(ThreadPoolExecutor(CONNECTIONS))
+
+        def add_batch(batch: list[Page]) -> store.Added:
+            connection = connections.pop()
+            try:
+                return store.add_pages(connection, [page._replace(url=clean(page.url)) for page in batch])
+            finally:
+                connections.append(connection)
+
+        for batch in _batches(pages):
+            under_way.append(pool.submit(add_batch, batch))
+            if len(under_way) > 2 * CONNECTIONS:
+                finish_one()
+        while under_way:
+            finish_one()
+    return progress
+
+
+def _batches(pages: Iterable[Page]) -> Iterator[list[Page]]:
+    iterator = iter(pages)
+    while batch := list(islice(iterator, BATCH)):
+        yield batch
+
+
+@contextmanager
+def _upkeep(url: str) -> Iterator[None]:
+    """Moves what is added from the inbox to the queue meanwhile, so that it does not pile up where no worker runs."""
+    done = threading.Event()
+
+    def work() -> None:
+        with store.connect(url, "recrawl add upkeep") as connection:
+            while True:
+                was_done = done.is_set()
+                if not store.tick(connection):
+                    if was_done:
+                        return
+                    done.wait(0.05)
+
+    with ThreadPoolExecutor(1) as pool:
+        worker = pool.submit(work)
+        try:
+            yield
+        finally:
+            done.set()
+            worker.result()

@@ -1,0 +1,301 @@
+"""recrawl … on the command line: arguments in, words out. Errors are one line and the exit code is not 0."""
+
+import json
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from itertools import chain
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+import psycopg
+
+from recrawl.embedded import EmbeddedError
+from recrawl.importers import ImportFileError, Page
+
+EXAMPLES = [
+    "https://en.wikipedia.org/wiki/Web_crawler",
+    "https://en.wikipedia.org/wiki/PostgreSQL",
+    "https://www.postgresql.org/docs/current/",
+    "https://www.iana.org/domains/reserved",
+    "https://example.com/",
+    "https://example.org/",
+    "https://www.python.org/about/",
+]
+
+EPILOG = (
+    "DATABASE_URL says which database: postgresql://user@host/name. Without it, recrawl runs an embedded PostgreSQL "
+    "of its own while the command does."
+)
+
+
+@contextmanager
+def database() -> Iterator[str]:
+    """The URL of the migrated database to use: DATABASE_URL's, else the embedded one."""
+    from recrawl import embedded, migrate, store
+
+    if url := os.environ.get("DATABASE_URL"):
+        yield url
+        return
+    with embedded.server() as url:
+        migrate.upgrade(url)
+        with store.connect(url) as connection:
+            store.put_on_search_path(connection)
+        yield url
+
+
+@click.group(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="recrawl")
+def cli() -> None:
+    """A crawl scheduler embedded in Postgres.
+
+    A crawler needs nothing of this: it says SELECT * FROM next_pages(100), fetches, and says report(…).
+    These commands set the database up, look after it, and look at it.
+    """
+
+
+@cli.command()
+def up() -> None:
+    """Bring everything up: the database, its newest version, a worker. Ctrl-C stops."""
+    from recrawl import migrate
+
+    with database() as url:
+        migrate.upgrade(url)
+        click.echo(f"The database is at {without_password(url)}")
+        click.echo("Try `recrawl psql`, then: SELECT * FROM next_pages(5)")
+        work(url)
+
+
+@cli.command("migrate")
+@click.option("--search-path", is_flag=True, help="Also put the schema recrawl on this database's search_path.")
+def migrate_command(search_path: bool) -> None:
+    """Bring the database to the newest version (also: alembic upgrade head)."""
+    from recrawl import migrate, store
+
+    with database() as url:
+        migrate.upgrade(url)
+        if search_path:
+            with store.connect(url) as connection:
+                store.put_on_search_path(connection)
+        click.echo(f"{without_password(url)} is at the newest version")
+
+
+@cli.command()
+def worker() -> None:
+    """Look after the queue until Ctrl-C: leases that ran out go back, new pages come in, all within half a second.
+
+    Without a worker the same happens inside next_pages, only less promptly.
+    """
+    with database() as url:
+        work(url)
+
+
+@cli.command()
+@click.argument("sources", nargs=-1, required=True, metavar="FILE|URL…")
+def add(sources: tuple[str, ...]) -> None:
+    """Add URLs: given as such, or from files, or from standard input (-).
+
+    A file holds one URL a line, or is a CSV with a header (url and, if you like, value and rate, the changes
+    per day), or a dump of URLFrontier in JSON lines. Any of them may be gzipped (.gz).
+    """
+    from recrawl import bulk
+
+    urls = [source for source in sources if "://" in source]
+    files = [source for source in sources if "://" not in source]
+    with database() as url:
+        progress = bulk.Progress()
+        if urls:
+            progress = bulk.add(url, [Page(u) for u in urls])
+        for name in files:
+            added = add_file(url, name)
+            progress.counts.update(added.counts)
+            progress.invalid += added.invalid
+    click.echo(", ".join(f"{count:,} {code}" for code, count in sorted(progress.counts.items())) or "no URLs")
+    for bad, reason in progress.invalid[:5]:
+        click.echo(f"  invalid: {bad[:200]!r}: {reason}", err=True)
+    if progress.counts and set(progress.counts) == {"invalid"}:
+        raise click.exceptions.Exit(1)
+
+
+def add_file(url: str, name: str) -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from recrawl import bulk
+    from recrawl.importers import open_text, reader_for
+
+    with open_text(name) as text:
+        head = []
+        for line in text:
+            head.append(line)
+            if line.strip():
+                break
+        pages = reader_for(name, head[-1] if head else "")(chain(head, text))
+        size = Path(name).stat().st_size if name != "-" else None
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[done]}"),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=Console(stderr=True)) as bar:
+            task = bar.add_task(name, total=size, done="")
+
+            def watch(progress: bulk.Progress) -> None:
+                total = progress.counts.total()
+                seconds = bar.tasks[task].elapsed or 1
+                bar.update(
+                    task,
+                    completed=position(text) if size else 0,
+                    done=f"{total:,} URLs, {total / seconds:,.0f}/s",
+                )
+
+            return bulk.add(url, pages, watch)
+
+
+def position(text: TextIO) -> int:
+    """How many bytes of the file have been read; of the packed ones, if it is."""
+    source: Any = text.buffer
+    return int((source.fileobj if hasattr(source, "fileobj") else source.raw).tell())
+
+
+class Seconds(click.ParamType[timedelta]):
+    """A duration in seconds."""
+
+    name = "seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        try:
+            return timedelta(seconds=float(value))
+        except (ValueError, OverflowError):
+            self.fail(f"{value!r} is not a number of seconds", param, ctx)
+
+
+@cli.command("next")
+@click.argument("n", type=int, default=100)
+@click.option("--ahead", type=Seconds(), default="0", show_default=True, help="Look this far ahead for slots.")
+@click.option("--lease", type=Seconds(), default="600", show_default=True, help="How long the pages are yours.")
+@click.option("--per-host", type=int, help="At most this many pages of one host.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def next_command(n: int, ahead: timedelta, lease: timedelta, per_host: int | None, as_json: bool) -> None:
+    """Take the next N pages to fetch, as a crawler would: they are leased to you."""
+    from recrawl import store
+
+    with database() as url, store.connect(url) as connection:
+        pages = store.next_pages(connection, n, ahead, lease, per_host)
+    if as_json:
+        for page in pages:
+            click.echo(json.dumps(page, default=str))
+    else:
+        show(pages, "nothing may be fetched now")
+
+
+@cli.command()
+def status() -> None:
+    """The queue at a glance."""
+    from recrawl import store
+
+    with database() as url, store.connect(url) as connection:
+        for name, value in store.queue_status(connection).items():
+            click.echo(f"{name:14} {readable(value)}")
+
+
+@cli.command()
+def demo() -> None:
+    """Show it working: adds a few URLs, asks for pages, and takes it all back."""
+    from recrawl import migrate, store
+
+    with database() as url:
+        migrate.upgrade(url)
+        with store.connect(url) as connection, connection.transaction(force_rollback=True):
+            added = store.add_pages(connection, [Page(example) for example in EXAMPLES])
+            click.echo(f"Added {added.counts.get('new', 0)} URLs of {len(EXAMPLES)}.\n\nSELECT * FROM next_pages(5);\n")
+            show(
+                store.next_pages(connection, 5, timedelta(0), timedelta(minutes=10), None),
+                "nothing may be fetched now",
+            )
+            click.echo("\nOne page a host: the second page of a host has to wait for the host's gap.")
+
+
+@cli.command(context_settings={"ignore_unknown_options": True})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def psql(arguments: tuple[str, ...]) -> None:
+    """Open psql on the database, with the schema recrawl on its search_path."""
+    from recrawl import embedded
+
+    with database() as url:
+        program = shutil.which("psql") or str(embedded.program("psql"))
+        options = f'{os.environ.get("PGOPTIONS", "")} -c search_path="$user",public,recrawl'.strip()
+        code = subprocess.run(
+            [program, url, *arguments], env=os.environ | {"PGOPTIONS": options}, check=False
+        ).returncode
+    sys.exit(code)
+
+
+def work(url: str) -> None:
+    from recrawl import schedule
+
+    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
+    schedule.run(url, ready=lambda: click.echo("The worker is at work; Ctrl-C stops it."))
+
+
+def show(rows: list[dict[str, Any]], nothing: str) -> None:
+    """Rows as a table, without the columns that are empty in all of them."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    if not rows:
+        click.echo(nothing)
+        return
+    columns = [name for name in rows[0] if any(row[name] is not None for row in rows)]
+    table = Table(*columns, box=box.ASCII2, show_edge=False, pad_edge=False)
+    for row in rows:
+        table.add_row(*(readable(row[name]) for name in columns))
+    console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
+    console.print(table)
+
+
+def readable(value: Any) -> str:
+    if isinstance(value, datetime):
+        return f"{value.astimezone():%Y-%m-%d %H:%M:%S}"
+    return "" if value is None else str(value)
+
+
+def without_password(url: str) -> str:
+    from sqlalchemy.engine import make_url
+
+    return make_url(url).render_as_string(hide_password=True)
+
+
+def main() -> None:
+    """Runs a command; whatever goes wrong becomes one line on standard error."""
+    try:
+        cli(standalone_mode=False)
+    except click.exceptions.Exit as exit_:
+        sys.exit(exit_.exit_code)
+    except click.Abort:
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except psycopg.Error as error:
+        fail(str(error.diag.message_primary or error))
+    except (EmbeddedError, ImportFileError, OSError, EOFError, zlib.error) as error:
+        fail(str(error))
+
+
+def fail(message: str) -> None:
+    click.echo(f"recrawl: {' '.join(message.split())}", err=True)
+    sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""Readers of URL lists: lines of text in, pages out, one at a time, however large the file.
+
+A reader knows its format and nothing else: no database, and no opinion on URLs. They come out as they
+are written, because cleaning them is the work of recrawl.urls and judging them that of SQL. A malformed
+line ends the reading with an ImportFileError; what came before it has already been handed out.
+"""
+
+import csv
+import gzip
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple, TextIO
+
+from recrawl.urls import storable
+
+_BOM = "\ufeff"
+_CSV_COLUMNS = ("url", "value", "rate")
+_json_at_start = json.JSONDecoder().raw_decode
+
+
+class Page(NamedTuple):
+    """A page to add; None = not given, so that SQL decides. The rate is in changes per day."""
+
+    url: str
+    value: float | None = None
+    rate: float | None = None
+    due: datetime | None = None
+    meta: dict[str, object] | None = None
+
+
+class ImportFileError(ValueError):
+    """A line cannot be read. The message is one line: where, what is wrong, what was found."""
+
+
+Reader = Callable[[Iterable[str]], Iterator[Page]]
+
+
+def open_text(path: str) -> TextIO:
+    """The text of a file, unpacked if its name ends in .gz; `-` is standard input."""
+    if path == "-":
+        return open(0, encoding="utf-8", errors="replace", closefd=False)
+    if path.lower().endswith(".gz"):
+        return gzip.open(path, "rt", encoding="utf-8", errors="replace")
+    return Path(path).open(encoding="utf-8", errors="replace")
+
+
+def reader_for(name: str, first_line: str) -> Reader:
+    """The reader for a file: its suffix decides, or else its first line that is not blank."""
+    match PurePath(name.lower().removesuffix(".gz")).suffix:
+        case ".csv":
+            return csv_pages
+        case ".json" | ".jsonl" | ".ndjson":
+            return urlfrontier
+    first_line = first_line.removeprefix(_BOM).strip()
+    if first_line.startswith("{"):
+        return urlfrontier
+    # Whole cells: the first URL of a plain list may well contain both "url" and a comma.
+    if "url" in (cell.strip(' "').lower() for cell in first_line.split(",")):
+        return csv_pages
+    return plain
+
+
+def plain(lines: Iterable[str]) -> Iterator[Page]:
+    """One URL a line; blank lines and lines that start with # are skipped."""
+    for line in _without_bom(lines):
+        url = line.strip()
+        if url and url[0] != "#":
+            yield Page(url)
+
+
+def csv_pages(lines: Iterable[str]) -> Iterator[Page]:
+    """CSV with a header: `url` and, if wanted, `value` and `rate`, in any order. Empty cell = not given."""
+    rows = csv.reader(_without_bom(lines), strict=True)
+    line = 0
+    try:
+        header = _csv_header(next(filter(any, rows), []))
+        line = rows.line_num
+        # A column that is not there is read from an empty cell put behind every row (a dict per row
+        # takes a fifth longer: 2.4 µs against 2.0).
+        url_at, value_at, rate_at = (header.index(c) if c in header else -1 for c in _CSV_COLUMNS)
+        for row in rows:
+            line = rows.line_num
+            if not any(row):
+                continue
+            if len(row) != len(header):
+                raise ImportFileError(
+                    f"line {line}: {len(row)} cells under a header of {len(header)} (a URL with a comma must be quoted)"
+                )
+            row.append("")
+            url = row[url_at].strip()
+            if not url:
+                raise ImportFileError(f"line {line}: url is empty")
+            yield Page(url, _number("value", row[value_at], line), _number("rate", row[rate_at], line))
+    except csv.Error as error:
+        # `line` is the last good one: an unclosed quote is noticed only at the end of the file.
+        raise ImportFileError(f"line {line + 1}: not CSV: {error}") from None
+
+
+def _csv_header(row: list[str]) -> list[str]:
+    header = [cell.strip().lower() for cell in row]
+    for position, column in enumerate(header):
+        if column not in _CSV_COLUMNS:
+            raise ImportFileError(f"header: unknown column {column!r}; known are {', '.join(_CSV_COLUMNS)}")
+        if column in header[:position]:
+            raise ImportFileError(f"header: column {column!r} appears twice")
+    if "url" not in header:
+        raise ImportFileError("header: column 'url' is missing")
+    return header
+
+
+def _number(column: str, cell: str, line: int) -> float | None:
+    if not cell:
+        return None
+    try:
+        number = float(cell)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise ImportFileError(f"line {line}: {column} must be a number, got {cell[:40]!r}")
+    return number
+
+
+def urlfrontier(lines: Iterable[str]) -> Iterator[Page]:
+    """What URLFrontier's client writes (DumpURLs, ListURLs --json) and reads (PutURLs).
+
+    A line is one JSON object or one URL, even mixed. Only ListURLs spreads an object over several lines:
+    the first is `{`, and of the others only the last starts with `}`.
+    """
+    numbered = enumerate(_without_bom(lines), 1)
+    for number, line in numbered:
+        text = line.strip()
+        if text == "{":
+            for _, line in numbered:
+                text += line.rstrip()
+                if line.startswith("}"):
+                    break
+        if text.startswith("{"):
+            yield _frontier_page(text, number)
+        elif text and text[0] != "#":
+            yield Page(text)
+
+
+def _frontier_page(text: str, line: int) -> Page:
+    seconds: Any = None
+    try:
+        # json.loads takes 3.8 µs for 300 bytes, this 2.3: it does not look for blanks on both sides.
+        item, end = _json_at_start(text)
+        if end != len(text):
+            raise json.JSONDecodeError("Extra data", text, end)
+        entry = item.get("known") or item["discovered"]
+        info = entry["info"]
+        # A 64-bit integer, so JSON has it as a string. 0 is URLFrontier's "never again"; here no page
+        # is ever given up, so that leaves the date to SQL, as an absent one does.
+        seconds = entry.get("refetchableFromDate")
+        due = datetime.fromtimestamp(int(seconds), UTC) if seconds and seconds != "0" else None
+        meta = {key: values.get("values", []) for key, values in info.get("metadata", {}).items()}
+        if "\\u" in text or not text.isascii():
+            # One character that Postgres cannot hold would make it refuse the whole batch.
+            meta = {storable(key): [storable(value) for value in values] for key, values in meta.items()}
+        url = info["url"].strip()
+        if not url:
+            raise KeyError("url")
+        return Page(url, None, None, due, meta or None)
+    except json.JSONDecodeError as error:
+        found = text[error.pos : error.pos + 40]
+        raise ImportFileError(f"line {line}: not JSON: {error.msg}, got {found!r}") from None
+    except (KeyError, TypeError, AttributeError, RecursionError):
+        raise ImportFileError(
+            f"line {line}: must be known or discovered, with info and url, got {text[:40]!r}"
+        ) from None
+    except (ValueError, OverflowError, OSError):
+        raise ImportFileError(
+            f"line {line}: refetchableFromDate must be in seconds since 1970, got {seconds!r}"
+        ) from None
+
+
+def _without_bom(lines: Iterable[str]) -> Iterator[str]:
+    lines = iter(lines)
+    return chain((next(lines, "").removeprefix(_BOM),), lines)
