@@ -23,7 +23,7 @@ as $$
 declare
     h        host;
     earlier  smallint;
-    asked    constant timestamptz := t + least(greatest(retry_after, '1 second'), '1 day');
+    asked    constant timestamptz := case when retry_after is not null then t + least(greatest(retry_after, '1 second'), '1 day') end;
 begin
     select * into h from host where host.host_id = strike_host.host_id for update;
     earlier := case when h.blocked_until < t - interval '30 minutes' then 0 else h.strikes end;

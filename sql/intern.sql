@@ -138,6 +138,7 @@ begin
             union all
             select * from parse_url(r.raw) where not c.is_clean
         ) p
+        where r.ord <= cardinality(urls)
     ),
     placed as materialized (
         select p.*, dense_rank() over (order by key) as place from parsed p

@@ -144,6 +144,7 @@ begin
         told as (
             select host_tid, min(gap) as gap, bool_or(one_at_a_time) as one_at_a_time,
                    count(*) filter (where given) as given,
+                   count(*) filter (where taken and not given) as dropped,
                    max(slot) filter (where given) as last_slot,
                    -- Whatever stays or was moved; null when the queue was seen to its end.
                    min(case when given then held_due when not taken then due_at end) as head_due,
@@ -164,6 +165,7 @@ begin
                 head_new_id = o.head_new_id,
                 balance = greatest(-o.longest, least(o.longest, h.balance + coalesce(o.turns, 0))),
                 fetches = h.fetches + o.given,
+                pages = h.pages - o.dropped,
                 busy_until = case when o.one_at_a_time and o.given > 0 then lease_ends end,
                 ready_at = host_ready_at(coalesce(o.head_due, 'infinity'), o.head_new_id, coalesce(o.last_slot + o.gap, h.next_slot_at),
                                          null, case when o.one_at_a_time and o.given > 0 then lease_ends end, t)

@@ -184,7 +184,9 @@ begin
                     when j.changes is not null then j.changes
                     else coalesce(j.changed, j.content_hash <> p.content_hash, false)::int end,
                 etag = case when j.is_observed and j.status <> 304 then j.etag else coalesce(j.etag, p.etag) end,
-                last_modified = case when j.is_observed and j.status <> 304 then least(j.last_modified, record_results.t) else p.last_modified end,
+                last_modified = case when j.last_modified > record_results.t then record_results.t
+                                     when j.is_observed and j.status <> 304 then j.last_modified
+                                     else p.last_modified end,
                 content_hash = case when j.is_observed then coalesce(j.content_hash, p.content_hash) else p.content_hash end,
                 meta = coalesce(j.meta, p.meta)
             from judged j
@@ -307,6 +309,8 @@ as $$
             when e.status is null and e.robots_denied is not true then 'status is missing'
             when e.status > 599 or e.status between 1 and 99 or e.status < -32768
                 then format('status must be an HTTP status, or 0 or less when there was no answer, got %s', e.status)
+            when not isfinite(e.fetched_at) then 'fetched_at must be a finite time'
+            when not isfinite(e.last_modified) then 'last_modified must be a finite time'
             when e.changes < 0 then format('changes must not be negative, got %s', e.changes)
             when not e.crawl_delay between 0 and 1e9 then format('crawl_delay must be a number of seconds, got %s', e.crawl_delay)
             when length(e.etag) > 1000 then 'etag is longer than 1000 characters'
@@ -316,7 +320,7 @@ as $$
              when e.url is not null then (select p.page_id from page p where p.key = url_key((parse_url(e.url)).canonical)) end,
         e.url, e.lease_id, e.status, e.fetched_at, e.changed, e.content_hash, e.changes, e.last_modified, e.etag, e.links,
         -- The header's own two forms: seconds or a date.
-        case when e.retry_after ~ '^\s*[0-9]{1,9}(\.[0-9]+)?\s*$' then e.retry_after::float8 * interval '1 second'
+        case when e.retry_after ~ '^\s*[0-9]{1,99}(\.[0-9]+)?\s*$' then least(e.retry_after::float8, 1e6) * interval '1 second'
              when e.retry_after is not null then e.retry_after::timestamptz - t end,
         case when e.crawl_delay between 0 and 1e9 then e.crawl_delay * interval '1 second' end,
         e.redirect_to, e.robots_denied, e.meta
@@ -347,7 +351,9 @@ begin
                 one := checked_results(jsonb_build_array(results -> i), t);
                 one[1].ord := i + 1;
             exception when data_exception then
-                one := array[jsonb_populate_record(null::result, jsonb_build_object('ord', i + 1, 'problem', sqlerrm))];
+                one := array[jsonb_populate_record(null::result, jsonb_build_object('ord', i + 1, 'problem',
+                    case when jsonb_typeof(results -> i) = 'object' then sqlerrm
+                         else format('an element must be an object, got %s', jsonb_typeof(results -> i)) end))];
             end;
             checked := checked || one;
         end loop;

@@ -28,6 +28,8 @@ begin
                    when r.status is null then 'status is missing'
                    when r.status > 599 or r.status between 1 and 99 or r.status < -32768
                        then format('status must be an HTTP status, or 0 or less when there was no answer, got %s', r.status)
+                   when not isfinite(r.fetched_at) then 'fetched_at must be a finite time'
+                   when not isfinite(r.last_modified) then 'last_modified must be a finite time'
                    when length(r.etag) > 1000 then 'etag is longer than 1000 characters'
                    when length(r.content_hash) > 1000 then 'content_hash is longer than 1000 characters'
                end,

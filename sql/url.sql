@@ -32,11 +32,11 @@ begin
         if segment = '..' then
             kept := kept[:cardinality(kept) - 1];
         elsif segment <> '.' then
-            kept := kept || segment;
+            kept := array_append(kept, segment);
         end if;
     end loop;
     if segments[cardinality(segments)] in ('.', '..') then
-        kept := kept || '';
+        kept := array_append(kept, '');
     end if;
     return '/' || array_to_string(kept, '/');
 end $$;

@@ -81,7 +81,7 @@ class Crawl:
         return self.row("select * from page_status where url = %s", url)
 
     def host(self, name: str) -> Row:
-        return self.row("select * from host where name = %s", name)
+        return self.row("select * from host_status where host = %s", name)
 
 
 def result_of(page: Row, **more: object) -> Row:

@@ -1,0 +1,164 @@
+"""Taking URLs in."""
+
+import psycopg
+import pytest
+
+from helpers import DAY, HOUR, SECOND, Crawl, codes, urls
+
+
+def test_a_bad_url_harms_no_other(crawl: Crawl) -> None:
+    rows = crawl.add("http://a.test/", "nonsense", None, "http://b.test/", "http://a.test/#again")
+    assert codes(rows) == ["new", "invalid", "invalid", "new", "known"]
+    assert [row["ord"] for row in rows] == [1, 2, 3, 4, 5]
+    assert [row["url"] for row in rows] == [
+        "http://a.test/",
+        "nonsense",
+        None,
+        "http://b.test/",
+        "http://a.test/#again",
+    ]
+    assert rows[0]["page_id"] == rows[4]["page_id"]
+    assert rows[1]["detail"] == "the URL must begin with http:// or https://"
+    assert len(crawl.next()) == 2
+
+
+def test_adding_twice_changes_nothing(crawl: Crawl) -> None:
+    (first,) = crawl.add("http://a.test/", value=[2.0])
+    (again,) = crawl.add("http://a.test/", value=[7.0])
+    assert (again["code"], again["page_id"]) == ("known", first["page_id"])
+    assert crawl.page("http://a.test/")["value"] == 2
+    crawl.tick()
+    assert crawl.value("select count(*) from new_page") == 1
+
+
+def test_known_urls_draw_no_ids(crawl: Crawl) -> None:
+    crawl.add("http://a.test/")
+    before = crawl.value("select last_value from page_id")
+    for _ in range(5):
+        crawl.add("http://a.test/")
+    assert crawl.value("select last_value from page_id") == before
+
+
+def test_one_element_serves_all_or_each_has_its_own(crawl: Crawl) -> None:
+    crawl.add("http://a.test/", "http://b.test/", value=[3.0], rate=[1.0, 2.0], meta=[{"k": 1}, {"k": 2}])
+    a, b = crawl.page("http://a.test/"), crawl.page("http://b.test/")
+    assert (a["value"], a["rate"], a["frequency"], a["meta"]) == (3, 1, 1, {"k": 1})
+    assert (b["value"], b["rate"], b["frequency"], b["meta"]) == (3, 2, 2, {"k": 2})
+    assert {page["meta"]["k"] for page in crawl.next()} == {1, 2}
+
+
+def test_a_page_with_a_due_time_waits_for_it(crawl: Crawl) -> None:
+    crawl.add("http://a.test/", due=[crawl.now + HOUR])
+    assert crawl.next() == []
+    crawl.wait(HOUR)
+    assert len(crawl.next()) == 1
+
+
+def test_nothing_is_added_from_nothing(crawl: Crawl) -> None:
+    assert crawl.add() == []
+    assert crawl.rows("select * from add_pages(null)") == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            "'{http://a/}', value => '{1,2}'",
+            "add_pages: value must have one element, or one for each of the 1 urls, got 2",
+        ),
+        ("'{http://a/}', meta => '{}'", "add_pages: meta must have one element, or one for each of the 1 urls, got 0"),
+        ("'{http://a/}', value => '{NaN}'", "add_pages: value must be 0 or between 1e-30 and 1e30, got NaN"),
+        ("'{http://a/}', value => '{-1}'", "add_pages: value must be 0 or between 1e-30 and 1e30, got -1"),
+        ("'{http://a/}', rate => '{Infinity}'", "add_pages: rate must be 0 or between 1e-30 and 1e30, got Infinity"),
+        ("'{http://a/}', due => '{infinity}'", "add_pages: due must be a finite time"),
+    ],
+)
+def test_misuse_is_refused_by_argument_and_value(crawl: Crawl, arguments: str, message: str) -> None:
+    with pytest.raises(psycopg.errors.InvalidParameterValue) as error:
+        crawl.rows(f"select * from add_pages({arguments})")
+    assert error.value.diag.message_primary == message
+
+
+def test_a_host_takes_in_no_more_than_max_pages(crawl: Crawl) -> None:
+    crawl.value("select set_host('a.test', max_pages => 3)")
+    rows = crawl.add(*(f"http://a.test/{i}" for i in range(5)), "http://b.test/")
+    assert codes(rows) == ["new"] * 3 + ["excluded"] * 2 + ["new"]
+    assert rows[3]["detail"] == "the host a.test has as many pages as it may have"
+    assert codes(crawl.add("http://a.test/9")) == ["excluded"], "those waiting in the inbox count"
+    crawl.tick()
+    assert codes(crawl.add("http://a.test/9")) == ["excluded"]
+    crawl.value("select forget(array[%s::bigint])", rows[0]["page_id"])
+    crawl.tick()
+    assert codes(crawl.add("http://a.test/9")) == ["new"], "a forgotten page makes room"
+    crawl.value("select set_host('a.test', reset => '{max_pages}')")
+    assert codes(crawl.add("http://a.test/10")) == ["new"]
+
+
+def test_the_setting_max_pages_holds_for_all_hosts_without_their_own(crawl: Crawl) -> None:
+    crawl.value("select set_setting('max_pages', '1')")
+    crawl.value("select set_host('b.test', max_pages => 2)")
+    rows = crawl.add("http://a.test/1", "http://a.test/2", "http://b.test/1", "http://b.test/2", "http://b.test/3")
+    assert codes(rows) == ["new", "excluded", "new", "new", "excluded"]
+
+
+def test_excluded_patterns_keep_out_and_take_out(crawl: Crawl) -> None:
+    crawl.add("http://a.test/calendar/1", "http://a.test/b")
+    assert crawl.value("select exclude(%s)", "/calendar/") == 1
+    (row,) = crawl.add("http://a.test/%63alendar/2")
+    assert (row["code"], row["detail"]) == ("excluded", "matches the excluded pattern /calendar/")
+    (known,) = crawl.add("http://a.test/calendar/1")
+    assert (known["code"], known["detail"]) == ("excluded", "the page was forgotten or excluded")
+    assert urls(crawl.next(ahead=9 * SECOND)) == ["http://a.test/b"]
+    assert crawl.page("http://a.test/calendar/1")["state"] == "excluded"
+
+
+def test_unexclude_brings_pages_back(crawl: Crawl) -> None:
+    crawl.add("http://a.test/calendar/1", "http://a.test/calendar/x")
+    crawl.value("select exclude('calendar')")
+    crawl.value("select exclude('x$')")
+    crawl.tick()
+    assert crawl.value("select unexclude_at(%s, 'calendar')", crawl.now) == 1
+    assert urls(crawl.next(ahead=9 * SECOND)) == ["http://a.test/calendar/1"]
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="unexclude: 'calendar' is not excluded"):
+        crawl.value("select unexclude('calendar')")
+
+
+def test_a_page_excluded_while_it_is_out_and_taken_back_is_there_once(crawl: Crawl) -> None:
+    crawl.add("http://a.test/x")
+    (page,) = crawl.next()
+    crawl.value("select exclude('x')")
+    crawl.value("select unexclude_at(%s, 'x')", crawl.now)
+    assert crawl.report_ok([page])[0]["code"] == "ok"
+    crawl.tick()
+    assert crawl.value("select count(*) from queue") == 1
+
+
+def test_forgotten_pages_stay_out(crawl: Crawl) -> None:
+    (row,) = crawl.add("http://a.test/")
+    assert crawl.value("select forget(array[%s::bigint, 999])", row["page_id"]) == 1
+    assert codes(crawl.add("http://a.test/")) == ["excluded"]
+    assert crawl.next() == []
+    crawl.tick()
+    assert crawl.value("select count(*) from new_page") == 0
+    assert crawl.host("a.test")["pages"] == 0
+
+
+def test_a_page_forgotten_while_it_is_out_does_not_come_back(crawl: Crawl) -> None:
+    crawl.add("http://a.test/")
+    (page,) = crawl.next()
+    crawl.value("select forget(array[%s::bigint])", page["page_id"])
+    (answer,) = crawl.report_ok([page])
+    assert (answer["code"], answer["next_fetch_at"]) == ("ok", None)
+    crawl.tick()
+    crawl.wait(10 * DAY)
+    assert crawl.next() == []
+    assert crawl.value("select count(*) from queue") == 0
+    assert crawl.host("a.test")["pages"] == 0
+
+
+@pytest.mark.parametrize(
+    ("pattern", "why"), [("a(", "parentheses"), ("", "must not be empty"), (None, "must not be empty")]
+)
+def test_a_pattern_must_be_a_regular_expression(crawl: Crawl, pattern: str | None, why: str) -> None:
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match=f"^exclude: pattern .*{why}"):
+        crawl.value("select exclude(%s)", pattern)

@@ -1,0 +1,239 @@
+"""The operator's controls, and what the views say of them."""
+
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, codes, result_of, urls
+
+
+def refused(crawl: Crawl, query: str, message: str) -> None:
+    with pytest.raises(psycopg.errors.InvalidParameterValue) as error:
+        crawl.rows(query)
+    assert error.value.diag.message_primary == message
+
+
+# ------------------------------------------------------------------------------------------------- hosts
+
+
+def test_a_gap_may_be_set_before_the_first_page_comes(crawl: Crawl) -> None:
+    crawl.value("select set_host('A.test', gap => '5 s')")
+    crawl.add(*(f"http://a.test/{i}" for i in range(4)))
+    assert [p["fetch_at"] - crawl.now for p in crawl.next(ahead=12 * SECOND)] == [0 * SECOND, 5 * SECOND, 10 * SECOND]
+
+
+def test_a_longer_gap_holds_from_now(crawl: Crawl) -> None:
+    crawl.add("http://a.test/1", "http://a.test/2")
+    crawl.next()
+    crawl.value("select set_host_at(%s, 'a.test', '1 min', null, null, '{}')", crawl.now)
+    crawl.wait(59 * SECOND)
+    assert crawl.next() == []
+    crawl.wait(SECOND)
+    assert len(crawl.next()) == 1
+
+
+def test_a_shorter_gap_does_not_shorten_the_one_that_runs(crawl: Crawl) -> None:
+    crawl.add(*(f"http://a.test/{i}" for i in range(5)))
+    crawl.next()
+    crawl.value("select set_host_at(%s, 'a.test', '10 ms', null, null, '{}')", crawl.now)
+    crawl.wait(timedelta(milliseconds=999))
+    assert crawl.next() == []
+    crawl.wait(timedelta(milliseconds=1))
+    assert len(crawl.next(ahead=timedelta(milliseconds=20))) == 3
+
+
+def test_reset_goes_back_to_the_settings(crawl: Crawl) -> None:
+    crawl.value("select set_host('a.test', gap => '5 s', max_pages => 7, one_at_a_time => true)")
+    host = crawl.host("a.test")
+    assert (host["gap"], host["max_pages"], host["one_at_a_time"]) == (5 * SECOND, 7, True)
+    crawl.value("select set_host('a.test', reset => '{gap,max_pages,one_at_a_time}')")
+    host = crawl.host("a.test")
+    assert (host["gap"], host["max_pages"], host["one_at_a_time"]) == (SECOND, None, False)
+
+
+def test_what_is_not_named_stays(crawl: Crawl) -> None:
+    crawl.value("select set_host('a.test', gap => '5 s')")
+    crawl.value("select set_host('a.test', max_pages => 7)")
+    assert crawl.host("a.test")["gap"] == 5 * SECOND
+
+
+def test_a_blocked_host_gives_nothing_until_then(crawl: Crawl) -> None:
+    crawl.value("select block_host_at(%s, 'a.test', %s, 'moving house')", crawl.now, crawl.now + HOUR)
+    crawl.add("http://a.test/")
+    crawl.tick()
+    assert crawl.next() == []
+    crawl.wait(HOUR)
+    assert len(crawl.next()) == 1
+
+
+def test_blocked_for_good_until_somebody_unblocks(crawl: Crawl) -> None:
+    crawl.add("http://a.test/")
+    crawl.value("select block_host('a.test')")
+    crawl.wait(10000 * DAY)
+    assert crawl.next() == []
+    assert crawl.value("select next_ready_at_at(%s)", crawl.now) is None
+    crawl.value("select unblock_host_at(%s, 'a.test')", crawl.now)
+    assert len(crawl.next()) == 1
+
+
+def test_unblocking_forgives_earlier_strikes(crawl: Crawl) -> None:
+    crawl.add("http://a.test/")
+    (page,) = crawl.next()
+    crawl.report(result_of(page, status=429))
+    crawl.value("select unblock_host_at(%s, 'a.test')", crawl.now)
+    crawl.wait(SECOND)
+    (page,) = crawl.next()
+    crawl.report(result_of(page, status=429))
+    assert crawl.value("select blocked_until from host") - crawl.now <= 66 * SECOND
+
+
+def test_host_status_shows_a_block_and_why(crawl: Crawl) -> None:
+    crawl.value("select block_host('a.test', reason => 'moving house')")
+    assert crawl.row("select blocked_until::text, blocked_reason from host_status") == {
+        "blocked_until": "infinity",
+        "blocked_reason": "moving house",
+    }
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("select set_host('a b')", "set_host: host must be a host name or address without port, got 'a b'"),
+        ("select set_host(null)", "set_host: host must be a host name or address without port, got null"),
+        ("select set_host('a.test:80')", "set_host: host must be a host name or address without port, got 'a.test:80'"),
+        (
+            "select set_host('http://a.test/')",
+            "set_host: host must be a host name or address without port, got 'http://a.test/'",
+        ),
+        ("select set_host('a', gap => '0')", "set_host: gap must lie between 1 millisecond and 30 days, got 00:00:00"),
+        (
+            "select set_host('a', gap => '31 d')",
+            "set_host: gap must lie between 1 millisecond and 30 days, got 31 days",
+        ),
+        ("select set_host('a', max_pages => -1)", "set_host: max_pages must not be negative, got -1"),
+        ("select set_host('a', reset => '{x}')", "set_host: reset may hold gap, max_pages and one_at_a_time, got x"),
+        ("select block_host('a', until => null)", "block_host: until must be in the future, got null"),
+        ("select block_host('')", "block_host: host must be a host name or address without port, got ''"),
+    ],
+)
+def test_misuse_is_refused(crawl: Crawl, query: str, message: str) -> None:
+    refused(crawl, query, message)
+
+
+# ------------------------------------------------------------------------------------------------- pages
+
+
+def test_fetch_now_makes_pages_due_at_once_and_politely(crawl: Crawl) -> None:
+    rows = crawl.add(*(f"http://a.test/{i}" for i in range(3)), due=[crawl.now + DAY])
+    crawl.tick()
+    assert crawl.value("select fetch_now_at(%s, %s)", crawl.now, [rows[0]["page_id"], rows[2]["page_id"], 999]) == 2
+    pages = crawl.next(ahead=9 * SECOND)
+    assert sorted(urls(pages)) == ["http://a.test/0", "http://a.test/2"]
+    assert [p["fetch_at"] - crawl.now for p in pages] == [0 * SECOND, SECOND]
+
+
+def test_fetch_now_overtakes_other_new_pages(crawl: Crawl) -> None:
+    rows = crawl.add(*(f"http://a.test/{i}" for i in range(3)))
+    for drained_first in (False, True):
+        if drained_first:
+            crawl.tick()
+        page_id = rows[2 - drained_first]["page_id"]
+        crawl.value("select fetch_now_at(%s, %s)", crawl.now, [page_id])
+        crawl.tick()
+        crawl.value("select set_setting('discovery', '0')")
+        (page,) = crawl.next(1)
+        assert page["page_id"] == page_id
+        crawl.wait(SECOND)
+    crawl.tick()
+    assert crawl.value("select (select count(*) from queue) + (select count(*) from new_page)") == 3
+
+
+def test_fetch_now_leaves_a_page_alone_that_is_out(crawl: Crawl) -> None:
+    crawl.add("http://a.test/")
+    (page,) = crawl.next()
+    crawl.value("select fetch_now_at(%s, %s)", crawl.now, [page["page_id"]])
+    crawl.wait(SECOND)
+    assert crawl.next() == []
+    assert codes(crawl.report_ok([page])) == ["ok"]
+    crawl.tick()
+    assert crawl.value("select count(*) from queue") == 1
+
+
+# ---------------------------------------------------------------------------------------------- settings
+
+
+def test_settings_are_listed_with_unit_and_meaning(crawl: Crawl) -> None:
+    rows = crawl.rows("select * from settings")
+    assert all(row["unit"] and row["meaning"] for row in rows)
+    assert {row["name"]: row["value"] for row in rows}["default_gap"] == "00:00:01"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("default_gap", "00:00:15"), ("max_ahead", "00:02:00"), ("start_within", "00:00:01"), ("discovery", "0.3"),
+        ("frequency", "2"), ("max_attempts", "3"), ("max_depth", "7"), ("max_pages", "100"),
+    ],
+)  # fmt: skip
+def test_a_setting_is_what_it_was_set_to(crawl: Crawl, name: str, value: str) -> None:
+    crawl.value("select set_setting(%s, %s)", name, value)
+    assert crawl.value("select value from settings where name = %s", name) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("speed", "1", "set_setting: there is no setting 'speed'; the view settings lists them"),
+        ("only_row", "false", "set_setting: there is no setting 'only_row'; the view settings lists them"),
+        ("default_gap", "0", "set_setting: default_gap must lie between 1 millisecond and 30 days, got 0"),
+        ("default_gap", "soon", "set_setting: default_gap must be of type interval, got soon"),
+        ("default_gap", "none", "set_setting: default_gap must have a value"),
+        ("max_ahead", "11 min", "set_setting: max_ahead must lie between 0 and 10 minutes, got 11 min"),
+        ("discovery", "NaN", "set_setting: discovery must lie between 0 and 1, got NaN"),
+        ("discovery", "1.5", "set_setting: discovery must lie between 0 and 1, got 1.5"),
+        ("frequency", "0", "set_setting: frequency must lie between 0.003 and 86400, got 0"),
+        ("max_attempts", "0", "set_setting: max_attempts must be positive, got 0"),
+        ("max_depth", "-1", "set_setting: max_depth must be 0 or more links, or none, got -1"),
+    ],
+)
+def test_settings_are_checked(crawl: Crawl, name: str, value: str, message: str) -> None:
+    with pytest.raises(psycopg.errors.InvalidParameterValue) as error:
+        crawl.value("select set_setting(%s, %s)", name, value)
+    assert error.value.diag.message_primary == message
+
+
+def test_each_setting_is_obeyed(crawl: Crawl) -> None:
+    for name, value in {"default_gap": "15 s", "start_within": "1 s", "max_ahead": "2 min", "frequency": "2"}.items():
+        crawl.value("select set_setting(%s, %s)", name, value)
+    crawl.add(*(f"http://a.test/{i}" for i in range(20)))
+    pages = crawl.next(ahead=2 * MINUTE)
+    assert [p["fetch_at"] - crawl.now for p in pages] == [15 * i * SECOND for i in range(9)]
+    assert pages[0]["start_by"] - pages[0]["fetch_at"] == SECOND
+    assert crawl.report_ok(pages[:1])[0]["next_fetch_at"] == crawl.now + DAY / 2
+    crawl.value("select set_setting('max_attempts', '1')")
+    (failed,) = crawl.report(result_of(pages[1], status=500))
+    assert failed["next_fetch_at"] > crawl.now + 20 * DAY
+
+
+# ----------------------------------------------------------------------------------------------- queue_status
+
+
+def test_the_queue_at_a_glance(crawl: Crawl) -> None:
+    crawl.rows("select * from add_pages(%s)", [f"http://{c}.test/" for c in "abc"])
+    crawl.rows("select * from add_pages('{http://d.test/}', due => array[now() - interval '1 hour'])")
+    status = crawl.row("select *, now() - oldest_due as age from queue_status")
+    assert (status["due"], status["new"], status["leased"], status["paused"]) == (3, 3, 0, False)
+    assert status["next_ready_at"] <= status["as_of"]
+    crawl.rows("select recrawl_internal.tick(100, 100)")
+    status = crawl.row("select *, now() - oldest_due as age from queue_status")
+    assert (status["due"], status["new"]) == (4, 3)
+    assert status["age"] > 59 * MINUTE
+    crawl.rows("select * from next_pages(2)")
+    status = crawl.row("select * from queue_status")
+    assert (status["due"], status["leased"]) == (2, 2)
+
+
+def test_an_empty_crawl_has_a_status(crawl: Crawl) -> None:
+    status = crawl.row("select * from queue_status")
+    assert (status["due"], status["leased"], status["oldest_due"], status["next_ready_at"]) == (0, 0, None, None)

@@ -1,0 +1,505 @@
+"""What becomes of a page, its host and its schedule when a crawler reports."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, Row, codes, result_of
+
+
+def popped(crawl: Crawl, url: str = "http://a.test/") -> Row:
+    crawl.add(url)
+    (page,) = crawl.next()
+    return page
+
+
+def fetch_again(crawl: Crawl, **more: object) -> Row:
+    """The page's next visit, reported at once; one row of page_status afterwards."""
+    crawl.now = crawl.value("select min(due_at) from queue") or crawl.now
+    (page,) = crawl.next()
+    (answer,) = crawl.report(result_of(page, **more))
+    assert answer["code"] == "ok"
+    return crawl.page(page["url"])
+
+
+# -------------------------------------------------------------------------------------------- what is fetched
+
+
+def test_a_fetch_is_counted_and_its_validators_come_back_with_the_next_one(crawl: Crawl) -> None:
+    page = popped(crawl)
+    crawl.wait(SECOND)
+    (answer,) = crawl.report(
+        result_of(page, etag='"x"', last_modified="Mon, 31 Dec 2029 10:00:00 GMT", content_hash="h1", meta={"k": 1})
+    )
+    assert answer | {"detail": None} == {
+        "ord": 1, "page_id": page["page_id"], "code": "ok", "detail": None, "next_fetch_at": page["fetch_at"] + DAY,
+    }  # fmt: skip
+    status = crawl.page("http://a.test/")
+    assert (status["fetches"], status["changes"], status["state"], status["last_status"]) == (1, 0, "live", 200)
+    assert status["fetched_at"] == page["fetch_at"], "where nothing is said, it was fetched in its slot"
+    crawl.wait(DAY)
+    (again,) = crawl.next()
+    assert (again["etag"], again["content_hash"], again["meta"]) == ('"x"', "h1", {"k": 1})
+    assert again["last_modified"] == crawl.value("select timestamptz '2029-12-31 10:00:00+00'")
+
+
+@pytest.mark.parametrize(
+    ("second", "changes"),
+    [
+        ({"changed": True}, 1),
+        ({"changed": False}, 0),
+        ({"content_hash": "h2"}, 1),
+        ({"content_hash": "h1"}, 0),
+        ({"status": 304}, 0),
+        ({"status": 304, "changed": True}, 0),
+        ({"changes": 3}, 3),
+        ({"changed": False, "content_hash": "h2"}, 0),
+        ({}, 0),
+    ],
+)
+def test_what_counts_as_a_change(crawl: Crawl, second: Row, changes: int) -> None:
+    page = popped(crawl)
+    crawl.report(result_of(page, content_hash="h1", changed=True))
+    assert crawl.page("http://a.test/")["changes"] == 0, "the first fetch sets the base"
+    assert fetch_again(crawl, **second)["changes"] == changes
+
+
+def test_304_keeps_the_validators_and_200_replaces_them(crawl: Crawl) -> None:
+    crawl.report(result_of(popped(crawl), etag='"x"', last_modified="2029-12-31T10:00:00Z"))
+    assert fetch_again(crawl, status=304)["etag"] == '"x"'
+    status = fetch_again(crawl)
+    assert (status["etag"], status["last_modified"]) == (None, None)
+
+
+def test_hints_from_the_future_are_clamped(crawl: Crawl) -> None:
+    page = popped(crawl)
+    crawl.report(result_of(page, fetched_at="2099-01-01T00:00:00Z", last_modified="2099-01-01T00:00:00Z"))
+    status = crawl.page("http://a.test/")
+    assert (status["fetched_at"], status["last_modified"]) == (crawl.now, crawl.now)
+
+
+# ------------------------------------------------------------------------------------------- what goes wrong
+
+
+@pytest.mark.parametrize("status", [500, 502, 504, 599, 408, 425, 0, -1, -7])
+def test_failures_back_off_doubling_and_are_no_observations(crawl: Crawl, status: int) -> None:
+    page = popped(crawl)
+    for attempt, minutes in enumerate([1, 2, 4, 8]):
+        assert page["attempt"] == attempt + 1
+        (answer,) = crawl.report(result_of(page, status=status, changed=True, content_hash="x"))
+        assert 0.9 * minutes * MINUTE <= answer["next_fetch_at"] - crawl.now <= 1.1 * minutes * MINUTE
+        crawl.now = answer["next_fetch_at"]
+        (page,) = crawl.next()
+    assert crawl.page("http://a.test/")["fetches"] == 0
+    (answer,) = crawl.report(result_of(page, status=status))
+    assert answer["next_fetch_at"] - crawl.now >= 27 * DAY, "given up after max_attempts, and rechecked rarely"
+    assert crawl.page("http://a.test/")["state"] == "failing"
+    crawl.now = answer["next_fetch_at"]
+    (page,) = crawl.next()
+    crawl.report(result_of(page))
+    assert crawl.page("http://a.test/")["state"] == "live"
+
+
+def test_missing_pages_are_rechecked_ever_more_rarely(crawl: Crawl) -> None:
+    page = popped(crawl)
+    for days in (1, 2, 4, 8, 16, 32, 64, 90, 90):
+        (answer,) = crawl.report(result_of(page, status=404))
+        assert 0.9 * days * DAY <= answer["next_fetch_at"] - crawl.now <= 1.1 * days * DAY
+        crawl.now = answer["next_fetch_at"]
+        (page,) = crawl.next()
+
+
+def test_a_page_that_is_gone_leaves_for_good(crawl: Crawl) -> None:
+    page = popped(crawl)
+    (answer,) = crawl.report(result_of(page, status=410))
+    assert (answer["code"], answer["next_fetch_at"]) == ("ok", None)
+    crawl.tick()
+    assert crawl.page("http://a.test/")["state"] == "gone"
+    assert crawl.value("select count(*) from queue") == 0
+    assert codes(crawl.add("http://a.test/")) == ["known"]
+
+
+def test_robots_denied_is_rechecked_late(crawl: Crawl) -> None:
+    page = popped(crawl)
+    (answer,) = crawl.report({"page_id": page["page_id"], "lease_id": page["lease_id"], "robots_denied": True})
+    assert answer["next_fetch_at"] == crawl.now + 7 * DAY
+
+
+@pytest.mark.parametrize("status", [301, 308])
+def test_a_permanent_redirect_hands_over_to_its_target(crawl: Crawl, status: int) -> None:
+    page = popped(crawl)
+    crawl.report(result_of(page, status=status, redirect_to="https://b.test/new"))
+    (target,) = crawl.next()
+    assert target["url"] == "https://b.test/new"
+    moved = crawl.page("http://a.test/")
+    assert (moved["state"], moved["moved_to"]) == ("moved", target["page_id"])
+    crawl.tick()
+    assert crawl.value("select count(*) from queue") == 1
+
+
+@pytest.mark.parametrize("target", [None, "http://a.test/#x", "mailto:x"])
+def test_a_redirect_to_nowhere_is_a_missing_page(crawl: Crawl, target: str | None) -> None:
+    page = popped(crawl)
+    more: dict[str, Any] = {} if target is None else {"redirect_to": target}
+    (answer,) = crawl.report(result_of(page, status=301, **more))
+    assert answer["next_fetch_at"] - crawl.now >= 0.9 * DAY
+    assert crawl.page("http://a.test/")["state"] == "new"
+
+
+def test_a_temporary_redirect_is_a_fetch(crawl: Crawl) -> None:
+    page = popped(crawl)
+    crawl.report(result_of(page, status=302, redirect_to="http://b.test/"))
+    assert crawl.page("http://a.test/")["fetches"] == 1
+
+
+# ------------------------------------------------------------------------------------------------- the host
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_throttling_blocks_the_host_longer_each_time_and_is_forgiven(crawl: Crawl, status: int) -> None:
+    crawl.add(*(f"http://a.test/{i}" for i in range(20)))
+    for seconds in (60, 120, 240):
+        (page,) = crawl.next()
+        crawl.report(result_of(page, status=status))
+        host = crawl.row("select blocked_until, blocked_reason from host")
+        assert 0.9 * seconds * SECOND <= host["blocked_until"] - crawl.now <= 1.1 * seconds * SECOND
+        assert host["blocked_reason"] == f"it answered {status}"
+        assert crawl.next() == []
+        crawl.now = host["blocked_until"]
+    assert crawl.value("select max(attempts) from page") == 0, "it is the host's doing, not the page's"
+    crawl.wait(31 * MINUTE)
+    (page,) = crawl.next()
+    crawl.report(result_of(page, status=status))
+    assert crawl.value("select blocked_until from host") - crawl.now <= 66 * SECOND
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "wait"),
+    [
+        (90, 90 * SECOND),
+        ("90", 90 * SECOND),
+        ("Tue, 01 Jan 2030 00:05:00 GMT", 5 * MINUTE),
+        (1e9, DAY),
+        (0, SECOND),
+        ("Mon, 01 Jan 2029 00:05:00 GMT", SECOND),
+    ],
+)
+def test_retry_after_is_obeyed_within_reason(crawl: Crawl, retry_after: object, wait: timedelta) -> None:
+    page = popped(crawl)
+    crawl.report(result_of(page, status=429, retry_after=retry_after))
+    assert crawl.value("select blocked_until from host") == crawl.now + wait
+
+
+def test_many_answers_to_requests_under_way_are_one_strike(crawl: Crawl) -> None:
+    crawl.add(*(f"http://a.test/{i}" for i in range(10)))
+    pages = crawl.next(ahead=9 * SECOND)
+    for page in pages:
+        crawl.report(result_of(page, status=429))
+    crawl.report_ok([], status=429)
+    assert crawl.value("select strikes from host") == 1
+
+
+def test_a_throttled_page_is_due_again_with_its_host(crawl: Crawl) -> None:
+    page = popped(crawl)
+    crawl.report(result_of(page, status=429, retry_after=90))
+    crawl.wait(90 * SECOND)
+    assert crawl.next()[0]["page_id"] == page["page_id"]
+
+
+def test_a_host_that_mostly_fails_is_blocked(crawl: Crawl) -> None:
+    crawl.add(*(f"http://a.test/{i}" for i in range(30)))
+    for _ in range(10):
+        assert crawl.value("select blocked_until from host") is None
+        (page,) = crawl.next()
+        crawl.report(result_of(page, status=-1))
+        crawl.tick()
+        crawl.wait(SECOND)
+    assert crawl.value("select blocked_until from host") > crawl.now + 50 * SECOND
+    assert crawl.value("select blocked_reason from host") == "10 of its last 10 fetches failed"
+
+
+def test_a_host_that_fails_now_and_then_is_not(crawl: Crawl) -> None:
+    crawl.add(*(f"http://a.test/{i}" for i in range(100)))
+    for i in range(80):
+        (page,) = crawl.next()
+        crawl.report(result_of(page, status=500 if i % 3 == 0 else 200))
+        crawl.tick()
+        crawl.wait(SECOND)
+    assert crawl.value("select blocked_until from host") is None
+
+
+def test_a_late_request_moves_the_next_slot(crawl: Crawl) -> None:
+    crawl.add(*(f"http://a.test/{i}" for i in range(5)))
+    (page,) = crawl.next()
+    crawl.wait(30 * SECOND)
+    crawl.report(result_of(page, fetched_at=(crawl.now - SECOND / 2).isoformat()))
+    assert crawl.next() == []
+    crawl.wait(SECOND / 2)
+    assert len(crawl.next()) == 1
+
+
+def test_a_request_within_start_by_moves_nothing(crawl: Crawl) -> None:
+    crawl.add(*(f"http://a.test/{i}" for i in range(5)))
+    (page,) = crawl.next()
+    crawl.wait(2 * SECOND)
+    crawl.report(result_of(page, fetched_at=page["start_by"].isoformat()))
+    assert len(crawl.next()) == 1
+
+
+def test_crawl_delay_lengthens_the_gap_unless_the_operator_said_otherwise(crawl: Crawl) -> None:
+    crawl.add(*(f"http://a.test/{i}" for i in range(5)))
+    crawl.report(result_of(crawl.next()[0], crawl_delay=10))
+    assert crawl.host("a.test")["gap"] == 10 * SECOND
+    crawl.wait(SECOND)
+    crawl.report(result_of(crawl.next()[0], crawl_delay=86400))
+    assert crawl.host("a.test")["gap"] == MINUTE, "clamped"
+    crawl.value("select set_host_at(%s, 'a.test', '2 s', null, null, '{}')", crawl.now)
+    assert crawl.host("a.test")["gap"] == 2 * SECOND
+
+
+# ------------------------------------------------------------------------- twice, late, unknown, out of order
+
+
+def test_a_second_report_is_a_duplicate(crawl: Crawl) -> None:
+    page = popped(crawl)
+    crawl.report(result_of(page))
+    (answer,) = crawl.report(result_of(page, status=500))
+    assert (answer["code"], answer["detail"]) == ("duplicate", "it was reported before")
+    status = crawl.page("http://a.test/")
+    assert (status["fetches"], status["last_status"]) == (1, 200)
+
+
+def test_twice_in_one_call_is_once(crawl: Crawl) -> None:
+    page = popped(crawl)
+    assert codes(crawl.report(result_of(page), result_of(page))) == ["ok", "duplicate"]
+    assert crawl.page("http://a.test/")["fetches"] == 1
+
+
+def test_a_stale_report_is_an_observation_once_and_moves_nothing(crawl: Crawl) -> None:
+    page = popped(crawl)
+    crawl.wait(11 * MINUTE)
+    (second,) = crawl.next()
+    assert second["page_id"] == page["page_id"]
+    (answer,) = crawl.report(result_of(page))
+    assert (answer["code"], answer["detail"]) == ("stale_lease", "the lease had ended; it counts as an observation")
+    assert crawl.page("http://a.test/")["fetches"] == 1
+    assert codes(crawl.report(result_of(page))) == ["duplicate"]
+    assert crawl.page("http://a.test/")["fetches"] == 1
+    assert crawl.next() == [], "the second crawler's lease still holds it"
+    crawl.wait(MINUTE)
+    assert codes(crawl.report(result_of(second))) == ["ok"]
+    assert crawl.page("http://a.test/")["fetches"] == 2
+
+
+def test_a_stale_failure_changes_nothing(crawl: Crawl) -> None:
+    page = popped(crawl)
+    crawl.wait(11 * MINUTE)
+    (second,) = crawl.next()
+    (answer,) = crawl.report(result_of(page, status=500))
+    assert (answer["code"], answer["detail"]) == ("stale_lease", f"lease {page['lease_id']} does not hold the page")
+    assert codes(crawl.report(result_of(second))) == ["ok"]
+
+
+def test_an_older_lease_after_a_newer_report_counts_only_with_a_later_fetch(crawl: Crawl) -> None:
+    page = popped(crawl)
+    crawl.wait(11 * MINUTE)
+    (second,) = crawl.next()
+    crawl.report(result_of(second))
+    assert codes(crawl.report(result_of(page))) == ["stale_lease"]
+    assert crawl.page("http://a.test/")["fetches"] == 1
+
+
+def test_a_lease_that_was_never_given_is_stale_and_no_observation(crawl: Crawl) -> None:
+    page = popped(crawl)
+    assert codes(crawl.report(result_of(page, lease_id=999))) == ["stale_lease"]
+    assert crawl.page("http://a.test/")["fetches"] == 0
+    assert codes(crawl.report(result_of(page))) == ["ok"]
+
+
+def test_another_crawlers_lease_does_not_hold_my_page(crawl: Crawl) -> None:
+    crawl.add("http://a.test/", "http://b.test/")
+    (mine,) = crawl.next(1)
+    (theirs,) = crawl.next(1)
+    assert codes(crawl.report(result_of(mine, lease_id=theirs["lease_id"], status=500))) == ["stale_lease"]
+    assert codes(crawl.report_ok([mine, theirs])) == ["ok", "ok"]
+
+
+def test_without_a_lease_a_report_is_an_observation_and_the_page_is_not_handed_out_twice(crawl: Crawl) -> None:
+    page = popped(crawl)
+    assert codes(crawl.report({"url": "http://A.test:80/#x", "status": 200})) == ["ok"]
+    assert crawl.page("http://a.test/")["fetches"] == 1
+    crawl.wait(11 * MINUTE)
+    crawl.tick()
+    assert crawl.next() == [], "the reaper sees that it was reported"
+    assert crawl.value("select due_at from queue") == page["fetch_at"] + DAY
+
+
+def test_older_than_the_last_fetch_is_a_duplicate_where_there_is_no_lease(crawl: Crawl) -> None:
+    page = popped(crawl)
+    crawl.report(result_of(page))
+    earlier = (crawl.now - HOUR).isoformat()
+    assert codes(crawl.report({"page_id": page["page_id"], "status": 200, "fetched_at": earlier})) == ["duplicate"]
+
+
+def test_unknown_pages_are_told(crawl: Crawl) -> None:
+    answers = crawl.report({"page_id": 999, "status": 200}, {"url": "http://no.test/", "status": 200})
+    assert codes(answers) == ["unknown_page"] * 2
+    assert [a["detail"] for a in answers] == ["there is no page 999", "there is no page http://no.test/"]
+
+
+@pytest.mark.parametrize(
+    ("element", "detail"),
+    [
+        ({"status": 200}, "page_id or url is missing"),
+        ({"page_id": 1}, "status is missing"),
+        ({"page_id": 1, "status": 200, "stauts": 1}, 'unknown key "stauts"'),
+        ({"page_id": 1, "status": 99}, "status must be an HTTP status, or 0 or less when there was no answer, got 99"),
+        (
+            {"page_id": 1, "status": 1000},
+            "status must be an HTTP status, or 0 or less when there was no answer, got 1000",
+        ),
+        ({"page_id": 1, "status": "ok"}, 'invalid input syntax for type integer: "ok"'),
+        ({"page_id": 1, "status": "NaN"}, 'invalid input syntax for type integer: "NaN"'),
+        ({"page_id": 1, "status": 1e40}, "out of range"),
+        ({"page_id": "x", "status": 200}, 'invalid input syntax for type bigint: "x"'),
+        ({"page_id": 1, "status": 200, "crawl_delay": "NaN"}, "crawl_delay must be a number of seconds, got NaN"),
+        ({"page_id": 1, "status": 200, "crawl_delay": -1}, "crawl_delay must be a number of seconds, got -1"),
+        ({"page_id": 1, "status": 200, "changes": -1}, "changes must not be negative, got -1"),
+        (
+            {"page_id": 1, "status": 200, "fetched_at": "soon"},
+            'invalid input syntax for type timestamp with time zone: "soon"',
+        ),
+        ({"page_id": 1, "status": 200, "fetched_at": "infinity"}, "fetched_at must be a finite time"),
+        (
+            {"page_id": 1, "status": 429, "retry_after": "soon"},
+            'invalid input syntax for type timestamp with time zone: "soon"',
+        ),
+        ({"page_id": 1, "status": 200, "links": "x"}, 'malformed array literal: "x"'),
+        ({"page_id": 1, "status": 200, "links": {"a": 1}}, "expected JSON array"),
+        ({"page_id": 1, "status": 200, "etag": "x" * 1001}, "etag is longer than 1000 characters"),
+        (7, "an element must be an object, got number"),
+        ([1], "an element must be an object, got array"),
+        (None, "an element must be an object, got null"),
+    ],
+)
+def test_a_bad_element_is_told_why_and_harms_no_other(crawl: Crawl, element: object, detail: str) -> None:
+    page = popped(crawl)
+    before, bad, after = crawl.report({"page_id": 999, "status": 200}, element, result_of(page))
+    assert (before["code"], bad["code"], after["code"]) == ("unknown_page", "invalid", "ok")
+    assert bad["ord"] == 2
+    assert detail in bad["detail"]
+
+
+@pytest.mark.parametrize("results", ["{}", '"x"', "7", "null", None])
+def test_results_must_be_an_array(crawl: Crawl, results: str | None) -> None:
+    with pytest.raises(
+        psycopg.errors.InvalidParameterValue, match="report: results must be a JSON array of objects, got"
+    ):
+        crawl.rows("select * from report(%s::jsonb)", results)
+
+
+@pytest.mark.parametrize("text", ["[", '[{"page_id": NaN}]', '[{"etag": "\\u0000"}]'])
+def test_malformed_json_rejects_the_batch(crawl: Crawl, text: str) -> None:
+    with pytest.raises(psycopg.DataError):
+        crawl.rows("select * from report(%s::jsonb)", text)
+
+
+def test_an_empty_report_answers_nothing(crawl: Crawl) -> None:
+    assert crawl.report() == []
+
+
+# -------------------------------------------------------------------------------------------------- the twin
+
+
+def test_the_array_twin_says_the_same(crawl: Crawl) -> None:
+    crawl.add(*(f"http://{c}.test/" for c in "abcd"))
+    pages = crawl.next()
+    rows = crawl.rows(
+        "select * from report_pages_at(%s, %s, %s, %s, %s, null, %s, %s, null)",
+        crawl.now,
+        [p["page_id"] for p in pages] + [999, None],
+        [p["lease_id"] for p in pages] + [None, None],
+        [200, 404, 500, 99, 200, 200],
+        [True, None, None, None, None, None],
+        ["h", None, None, None, None, None],
+        ['"x"', None, None, None, None, None],
+    )
+    assert codes(rows) == ["ok", "ok", "ok", "invalid", "unknown_page", "invalid"]
+    status = crawl.page(pages[0]["url"])
+    assert (status["fetches"], status["content_hash"], status["etag"]) == (1, "h", '"x"')
+
+
+def test_the_array_twin_wants_arrays_of_one_length(crawl: Crawl) -> None:
+    with pytest.raises(psycopg.errors.InvalidParameterValue) as error:
+        crawl.rows("select * from report_pages('{1,2}', '{1}', '{200,200}')")
+    assert error.value.diag.message_primary == (
+        "report_pages: lease_ids must have one element for each of the 2 page_ids, got 1"
+    )
+
+
+# -------------------------------------------------------------------------------------------------- the links
+
+
+def links_of(crawl: Crawl, url: str) -> list[str] | None:
+    rows = crawl.rows(
+        "select array(select t.url from page t where t.page_id = any (l.targets) order by t.url) as urls"
+        " from link l join page p using (page_id) where p.url = %s",
+        url,
+    )
+    return rows[0]["urls"] if rows else None
+
+
+def test_links_are_stored_and_what_they_lead_to_becomes_pages(crawl: Crawl) -> None:
+    page = popped(crawl)
+    (answer,) = crawl.report(
+        result_of(page, links=["http://b.test/", "http://b.test/#x", "http://a.test/", "mailto:x", "http://c.test/"])
+    )
+    assert answer["code"] == "ok"
+    assert links_of(crawl, "http://a.test/") == ["http://b.test/", "http://c.test/"]
+    assert sorted(p["url"] for p in crawl.next()) == ["http://b.test/", "http://c.test/"]
+    assert crawl.page("http://b.test/")["depth"] == 1
+
+
+def test_no_links_are_not_unknown_links(crawl: Crawl) -> None:
+    crawl.report(result_of(popped(crawl), links=["http://b.test/"]))
+    fetch_again_a = crawl.now + DAY
+    crawl.report_ok(crawl.next())
+    crawl.now = fetch_again_a
+    pages = crawl.next()
+    crawl.report_ok(pages)
+    assert links_of(crawl, "http://a.test/") == ["http://b.test/"], "absent: unknown, kept"
+    crawl.now += DAY
+    crawl.report_ok(crawl.next(), links=[])
+    assert links_of(crawl, "http://a.test/") == [], "empty: none"
+
+
+def test_a_failure_brings_no_links(crawl: Crawl) -> None:
+    crawl.report(result_of(popped(crawl), status=500, links=["http://b.test/"]))
+    assert links_of(crawl, "http://a.test/") is None
+
+
+def test_a_ten_megabyte_body_of_links_is_cut(crawl: Crawl) -> None:
+    page = popped(crawl)
+    links = [f"http://b.test/{i:090}" for i in range(100_000)]
+    assert len(json.dumps(links)) > 10_000_000
+    (answer,) = crawl.report(result_of(page, links=links))
+    assert (answer["code"], answer["detail"]) == ("ok", "the first 10000 of its 100000 links were taken")
+    assert crawl.value("select count(*) from page") == 10_001
+
+
+def test_links_deeper_than_max_depth_are_not_taken_in(crawl: Crawl) -> None:
+    crawl.value("select set_setting('max_depth', '1')")
+    crawl.report(result_of(popped(crawl), links=["http://b.test/"]))
+    crawl.report_ok(crawl.next(), links=["http://c.test/", "http://a.test/"])
+    assert crawl.next() == []
+    assert links_of(crawl, "http://b.test/") == ["http://a.test/"]
+
+
+def test_forgetting_a_page_forgets_its_links(crawl: Crawl) -> None:
+    page = popped(crawl)
+    crawl.report(result_of(page, links=["http://b.test/"]))
+    crawl.value("select forget(array[%s::bigint])", page["page_id"])
+    assert links_of(crawl, "http://a.test/") is None
