@@ -111,15 +111,15 @@ begin
             from waiting
         ),
         taken as (
-            select host_tid, host_id, name, gap, one_at_a_time, tid, page_id, due_at, rank, slot,
-                   tid is not null and place <= share and slot <= slots_until as taken
+            select host_tid, host_id, gap, one_at_a_time, slot, tid, page_id,
+                   tid is not null and place <= share and slot <= slots_until as taken, due_at, rank, name
             from slotted
         ),
         -- Rows of pages that are no longer live are taken too, but only to be dropped.
         picked as materialized (
-            select k.*, p.url, p.attempts, p.value, p.etag, p.last_modified, p.content_hash, p.meta,
-                   taken and coalesce(p.is_live, false) as given,
-                   greatest(next_due(coalesce(due_at, slot), slot, p.frequency), held_until) as held_due
+            select host_tid, host_id, gap, one_at_a_time, slot, tid, page_id, taken, taken and coalesce(p.is_live, false) as given,
+                   due_at, rank, greatest(next_due(coalesce(due_at, slot), slot, p.frequency), held_until) as held_due,
+                   name, p.url, p.attempts, p.value, p.etag, p.last_modified, p.content_hash, p.meta
             from taken k
             left join lateral (
                 select p.url, p.attempts, p.value, p.etag, p.last_modified, p.content_hash, p.meta, p.state = 'live' as is_live,

