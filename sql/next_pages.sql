@@ -61,7 +61,8 @@ begin
             limit (wanted + most - 1) / most
             for update skip locked);
         if cardinality(hosts) = 0 then
-            exit when idle or reap_at(t, 100) + drain_at(t, 10 * least(n, 1000) + 200) = 0;
+            -- Whoever updates pages, as reap does, must hold no host: a report may hold the pages and wait for the host.
+            exit when idle or case when this_lease is null then reap_at(t, 100) else 0 end + drain_at(t, 10 * least(n, 1000) + 200) = 0;
             idle := true;
             continue;
         end if;

@@ -21,7 +21,7 @@ $$;
 comment on function recrawl_internal.tick_is_due(timestamptz) is 'Whether nobody has ticked for half a second.';
 
 create or replace function recrawl_internal.tick(max_leases int, max_entries int) returns int
-language sql volatile
+language sql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
     select tick_at(clock_timestamp(), max_leases, max_entries)
