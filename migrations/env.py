@@ -15,13 +15,13 @@ from recrawl.migrate import sqlalchemy_url
 LOCK = 0x72656372  # «recr»: one database is one crawl, and one migration at a time
 SCHEMA = "create schema if not exists recrawl_internal"
 STALE = """
-    select 'function ' || p.oid::regprocedure, n.nspname || '.' || p.proname
-    from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-    where n.nspname in ('recrawl', 'recrawl_internal')
-    union all
-    select 'view ' || c.oid::regclass, n.nspname || '.' || c.relname
+    select 'view', c.oid::regclass::text, n.nspname || '.' || c.relname
     from pg_class c join pg_namespace n on n.oid = c.relnamespace
     where n.nspname in ('recrawl', 'recrawl_internal') and c.relkind = 'v'
+    union all
+    select 'function', p.oid::regprocedure::text, n.nspname || '.' || p.proname
+    from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+    where n.nspname in ('recrawl', 'recrawl_internal')
 """
 
 
@@ -37,12 +37,16 @@ def run(connection: Connection, sql: str) -> None:
     connection.exec_driver_sql(sql, execution_options={"no_parameters": True})
 
 
-def is_upgrade() -> bool:
-    """Whether this command moves the database somewhere, and to the head."""
+def moves() -> bool:
+    """Whether this command takes the database somewhere, and does not merely look."""
     try:
         context.get_revision_argument()
     except KeyError:
         return False
+    return True
+
+
+def is_at_head() -> bool:
     revision = context.get_context().get_current_revision()
     return revision is not None and revision == context.script.get_current_head()
 
@@ -55,9 +59,10 @@ def replay(connection: Connection) -> None:
     for path in project.sql_files():
         run(connection, path.read_text())
     kept = project.created_names()
-    for thing, name in connection.exec_driver_sql(STALE).all():
-        if name not in kept:
-            run(connection, f"drop {thing}")
+    stale = [(kind, thing) for kind, thing, name in connection.exec_driver_sql(STALE) if name not in kept]
+    for wanted in ("view", "function"):  # views call functions; together, as views stand on views
+        if things := ", ".join(thing for kind, thing in stale if kind == wanted):
+            run(connection, f"drop {wanted} {things}")
     connection.exec_driver_sql(
         "insert into recrawl_internal.replayed (digest) values (%(digest)s)"
         " on conflict (only_row) do update set digest = excluded.digest",
@@ -78,14 +83,16 @@ def check(connection: Connection) -> None:
 
 
 def online() -> None:
-    engine = create_engine(database_url(), poolclass=NullPool)
+    # psycopg gives bytes for text where the encoding is not known, as in a database in SQL_ASCII.
+    engine = create_engine(database_url(), poolclass=NullPool, connect_args={"client_encoding": "utf8"})
     with engine.begin() as connection:
         check(connection)
-        run(connection, f"select pg_advisory_xact_lock({LOCK})")
-        run(connection, SCHEMA)
+        if moves():
+            run(connection, f"select pg_advisory_xact_lock({LOCK})")
+            run(connection, SCHEMA)
         context.configure(connection=connection, version_table_schema="recrawl_internal")
         context.run_migrations()
-        if is_upgrade():
+        if moves() and is_at_head():
             replay(connection)
 
 

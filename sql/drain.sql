@@ -2,7 +2,7 @@
 -- Bounded, and it passes over hosts that a pop holds: their entries wait for the next drain.
 
 -- Entries without an old place bring a page in. Entries with one do nothing when the page is no longer there (it was handed
--- out meanwhile, and whoever holds its lease will say where it goes next).
+-- out meanwhile, and whoever holds its lease will say where it goes next). Those without a new place take it out, if it is dead.
 create or replace function recrawl_internal.drain_at(t timestamptz, max_entries int) returns int
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -18,12 +18,14 @@ declare
     locked  bigint[];
     applied int;
     failing record;
+    s       setting;
 begin
     perform from inbox where at >= horizon limit 1;
     if not found then
         return 0;
     end if;
 
+    select * into s from setting;
     -- Hosts first, in a statement of their own: the next one sees what their last holders did.
     locked := array(
         select distinct host_id
@@ -43,9 +45,24 @@ begin
             where (host_id in (select unnest(locked))) is true
             order by page_id, at
         ),
-        entry as (
-            delete from inbox i using first_of_page f where i.ctid = f.tid
-            returning i.*, old_due is null and old_rank is null as is_first, new_due is null and new_rank is null as is_last
+        taken_out as (
+            delete from inbox i using first_of_page f where i.ctid = f.tid returning i.*
+        ),
+        -- Who leaves for good is decided here, where the host's queue holds still: a page that lives again meanwhile goes to the
+        -- due time that its row says.
+        entry as materialized (
+            select e.host_id, e.page_id, e.old_due, e.old_rank, e.new_rank, e.failed, e.revived,
+                   e.old_due is null and e.old_rank is null as is_first,
+                   e.new_due is null and e.new_rank is null and p.state <> 'live' as leaves,
+                   case when e.new_due is null and e.new_rank is null and p.state = 'live' then p.due_at
+                        when e.revived and p.state <> 'live' then null
+                        else e.new_due end as new_due
+            from taken_out e
+            left join lateral (
+                select p.state, p.due_at from page p
+                where (e.revived or e.new_due is null and e.new_rank is null) and p.page_id = e.page_id
+                offset 0
+            ) p on true
         ),
         left_new as (
             delete from new_page n using entry e
@@ -54,15 +71,24 @@ begin
         ),
         left_queue as (
             delete from queue q using entry e
-            where e.is_last and (q.host_id, q.due_at, q.page_id) = (e.host_id, e.old_due, e.page_id)
+            where e.leaves and (q.host_id, q.due_at, q.page_id) = (e.host_id, e.old_due, e.page_id)
             returning q.page_id
         ),
         moved as (
             update queue q set due_at = e.new_due from entry e
             where e.new_due is not null and (q.host_id, q.due_at, q.page_id) = (e.host_id, e.old_due, e.page_id)
         ),
-        entering as (
-            select * from entry e where e.is_first or (e.page_id in (select page_id from left_new)) is true
+        entering as materialized (
+            select * from entry e
+            where not leaves
+              and case
+                  -- Only where the page has no place any more: it may be out, or never have left.
+                  when revived then
+                      new_due is not null
+                      and (e.page_id in (select q.page_id from queue q where q.host_id in (select r.host_id from entry r where r.revived))) is not true
+                      and (e.page_id in (select n.page_id from new_page n where n.host_id in (select r.host_id from entry r where r.revived))) is not true
+                  else is_first or (page_id in (select page_id from left_new)) is true
+              end
         ),
         entered_queue as (
             insert into queue (host_id, page_id, due_at)
@@ -74,8 +100,9 @@ begin
         ),
         learnt as (
             select e.host_id,
-                   count(*) filter (where e.is_first)
-                       - count(*) filter (where e.is_last and (e.page_id in (select page_id from left_new union all select page_id from left_queue)) is true) as more_pages,
+                   count(*) filter (where e.is_first and (e.page_id in (select page_id from entering)) is true)
+                       - count(*) filter (where e.leaves and (e.page_id in (select page_id from left_new union all select page_id from left_queue)) is true)
+                       as more_pages,
                    count(*) filter (where e.failed)::int as failures,
                    count(*) as entries,
                    min(e.new_due) as due,
@@ -93,7 +120,8 @@ begin
                 head_new_id = least(h.head_new_id, l.id),
                 -- A host that is ready stays where it is in the index: the update is then a cheap one (HOT).
                 ready_at = case when h.ready_at <= t then h.ready_at
-                                else host_ready_at(least(h.head_due, l.due), least(h.head_new_id, l.id), h.next_slot_at, h.blocked_until, h.busy_until, t) end
+                                else host_ready_at(least(h.head_due, l.due), least(h.head_new_id, l.id),
+                                                   h.last_slot_at + host_gap(h.gap, h.crawl_delay, s.default_gap), h.blocked_until, h.busy_until, t) end
             from learnt l
             where h.host_id = l.host_id
         )

@@ -30,21 +30,19 @@ begin
     end if;
     with freed as (
         select p.page_id
-        from page p cross join lateral (select (parse_url(p.url)).canonical) u
+        from page p cross join lateral (select (parse_url(p.url)).canonical offset 0) u
         where p.state = 'excluded' and u.canonical ~ unexclude_at.pattern
           and not exists (select from exclusion e where u.canonical ~ e.pattern)
         order by p.page_id
+        for update of p
     ),
     revived as (
         update page p set state = 'live', due_at = t from freed f where p.page_id = f.page_id
-        returning p.page_id, p.host_id, p.last_lease
+        returning p.page_id, p.host_id
     ),
+    -- Whether it still has a place in the queue is seen when the inbox is drained.
     told as (
-        insert into inbox (host_id, page_id, new_due)
-        select r.host_id, r.page_id, t
-        from revived r
-        -- A page that is out has its row in the queue still.
-        where not exists (select from lease l where r.page_id = any (l.page_ids) and r.last_lease is distinct from l.lease_id)
+        insert into inbox (host_id, page_id, new_due, revived) select host_id, page_id, t, true from revived
     )
     select count(*) into back from revived;
     return back;

@@ -21,7 +21,8 @@ begin
 
     -- A reaper that came first has deleted the lease; one that comes now waits for nothing and passes it over.
     select max(l.lease_until) + by into lease_ends
-    from (select * from lease l where l.lease_id = extend_lease_at.lease_id order by l.round for update) l;
+    from (select * from lease l where l.lease_id = extend_lease_at.lease_id order by l.round for update) l
+    where l.lease_until > t;
     if lease_ends is null then
         return null;
     end if;
@@ -38,7 +39,7 @@ begin
 
     with item as materialized (
         select l.round, i.page_id, i.held_due, p.host_id, i.place,
-               case when p.last_lease is distinct from l.lease_id then greatest(i.held_due, held_until) else i.held_due end as longer_due
+               case when coalesce(p.last_lease, 0) < l.lease_id then greatest(i.held_due, held_until) else i.held_due end as longer_due
         from lease l
         cross join lateral unnest(l.page_ids, l.held_dues) with ordinality as i (page_id, held_due, place)
         join lateral (select p.host_id, p.last_lease from page p where p.page_id = i.page_id offset 0) p on true
@@ -51,9 +52,9 @@ begin
     ),
     busy as (
         update host h set busy_until = lease_ends,
-                          ready_at = host_ready_at(h.head_due, h.head_new_id, h.next_slot_at, h.blocked_until, lease_ends, t)
-        from (select distinct host_id from item) i
-        where h.host_id = i.host_id and h.busy_until is not null
+                          ready_at = host_ready_at(h.head_due, h.head_new_id, next_slot(h, s), h.blocked_until, lease_ends, t)
+        from (select distinct host_id from item) i, setting s
+        where h.host_id = i.host_id and h.busy_lease = extend_lease_at.lease_id
     )
     update lease l set
         lease_until = lease_ends,

@@ -9,10 +9,21 @@ as $$
         blocked_until = until,
         blocked_reason = reason,
         strikes = block_until.strikes,
-        ready_at = host_ready_at(h.head_due, h.head_new_id, h.next_slot_at, until, h.busy_until, t)
+        ready_at = host_ready_at(h.head_due, h.head_new_id, next_slot(h, s), until, h.busy_until, t)
+    from setting s
     where h.host_id = block_until.host_id
 $$;
 comment on function recrawl_internal.block_until(bigint, timestamptz, text, smallint, timestamptz) is 'Hands out nothing of a host before a time; null lifts the block.';
+
+create or replace function recrawl_internal.wake_host(host_id bigint, t timestamptz) returns void
+language sql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+    update host h set ready_at = host_ready_at(h.head_due, h.head_new_id, next_slot(h, s), h.blocked_until, h.busy_until, t)
+    from setting s
+    where h.host_id = wake_host.host_id
+$$;
+comment on function recrawl_internal.wake_host(bigint, timestamptz) is 'Works out anew when a host is ready, after something about it changed.';
 
 -- 60 seconds, doubled by every further strike up to a day; forgiven after half an hour without a block. What happens while the
 -- host is blocked already comes from requests that were under way: it is no further strike, but a longer Retry-After counts.
@@ -57,42 +68,44 @@ begin
 end $$;
 comment on function recrawl_internal.count_failures(bigint, int, timestamptz) is 'Counts failed fetches of a host and blocks it when most of them fail.';
 
-create or replace function recrawl_internal.free_hosts(hosts bigint[], t timestamptz) returns void
+-- Only the lease that the page is out on ends the wait: a report or release on an older one comes too late for that.
+create or replace function recrawl_internal.free_host(host_id bigint, lease_id bigint, t timestamptz) returns void
 language sql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
-    with locked as (
-        select host_id from host where host_id = any (hosts) and busy_until is not null order by host_id for update
-    )
     update host h set
         busy_until = null,
-        ready_at = host_ready_at(h.head_due, h.head_new_id, h.next_slot_at, h.blocked_until, null, t)
-    from locked l
-    where h.host_id = l.host_id
+        busy_lease = null,
+        ready_at = host_ready_at(h.head_due, h.head_new_id, next_slot(h, s), h.blocked_until, null, t)
+    from setting s
+    where h.host_id = free_host.host_id and h.busy_lease = free_host.lease_id
 $$;
-comment on function recrawl_internal.free_hosts(bigint[], timestamptz) is 'The page that a one_at_a_time host waited for is back.';
+comment on function recrawl_internal.free_host(bigint, bigint, timestamptz) is 'The page that a one_at_a_time host waited for is back.';
 
--- A request that started after its start_by moves the host's next slot, so that the gap is kept from when it really began.
+-- A request that began outside its slot counts as one: the gap is kept from when it really began.
 create or replace function recrawl_internal.push_slot(host_id bigint, started_at timestamptz, t timestamptz) returns void
-language sql volatile
+language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
-    update host h set
-        next_slot_at = slot.at,
-        ready_at = host_ready_at(h.head_due, h.head_new_id, slot.at, h.blocked_until, h.busy_until, t)
-    from host g
-    cross join setting s
-    cross join lateral (select started_at + host_gap(g.gap, g.crawl_delay, s.default_gap)) as slot (at)
-    where h.host_id = push_slot.host_id and g.host_id = h.host_id and h.next_slot_at < slot.at
-$$;
+begin
+    update host h set last_slot_at = started_at where h.host_id = push_slot.host_id and h.last_slot_at < started_at;
+    if found then
+        perform wake_host(host_id, t);
+    end if;
+end $$;
 comment on function recrawl_internal.push_slot(bigint, timestamptz, timestamptz) is 'Moves the next slot of a host whose request began too late.';
 
 -- Hints are clamped: no robots.txt makes a host unreachable. Hosts that asked for it already are not touched.
-create or replace function recrawl_internal.set_crawl_delay(host_id bigint, delay interval) returns void
-language sql volatile
+create or replace function recrawl_internal.set_crawl_delay(host_id bigint, delay interval, t timestamptz) returns void
+language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
-    update host h set crawl_delay = least(greatest(delay, '0'), '1 minute')
-    where h.host_id = set_crawl_delay.host_id and h.crawl_delay is distinct from least(greatest(delay, '0'), '1 minute')
-$$;
-comment on function recrawl_internal.set_crawl_delay(bigint, interval) is 'Takes over what a host asks for in robots.txt, at most a minute.';
+declare
+    clamped constant interval := least(greatest(delay, '0'), '1 minute');
+begin
+    update host h set crawl_delay = clamped where h.host_id = set_crawl_delay.host_id and h.crawl_delay is distinct from clamped;
+    if found then
+        perform wake_host(host_id, t);
+    end if;
+end $$;
+comment on function recrawl_internal.set_crawl_delay(bigint, interval, timestamptz) is 'Takes over what a host asks for in robots.txt, at most a minute.';

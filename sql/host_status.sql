@@ -1,7 +1,8 @@
 create or replace view recrawl.host_status as
 select h.name as host,
        recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap) as gap,
-       case when h.next_slot_at > '-infinity' then h.next_slot_at end as next_slot_at,
+       case when h.last_slot_at > '-infinity'
+            then h.last_slot_at + recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap) end as next_slot_at,
        case when h.blocked_until > clock_timestamp() then h.blocked_until end as blocked_until,
        case when h.blocked_until > clock_timestamp() then h.blocked_reason end as blocked_reason,
        case when h.ready_at < 'infinity' then h.ready_at end as ready_at,

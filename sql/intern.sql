@@ -26,7 +26,7 @@ comment on function recrawl_internal.intern_hosts(text[]) is 'Makes sure that ev
 -- The part of a batch that no page row has yet, one item a page, in order of keys.
 create or replace function recrawl_internal.intern_unknown(
     t timestamptz, items recrawl_internal.intern_item[],
-    out place int, out page_id bigint, out is_new boolean, out reason text
+    out place int, out page_id bigint, out reason text
 ) returns setof record
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -41,7 +41,6 @@ as $$
 declare
     s       setting;
     reasons text[];                    -- item by item: why it is kept out
-    made    bigint[];
 begin
     select * into s from setting;
     reasons := array(
@@ -54,6 +53,7 @@ begin
     perform intern_hosts(array(
         select i.host from unnest(items, reasons) as i (place, ord, key, url, canonical, host, value, rate, due, meta, depth, reason) where i.reason is null));
 
+    return query
     with item as (
         select i.*, h.host_id, coalesce(h.max_pages, s.max_pages) as max_pages,
                row_number() over (partition by h.host_id order by i.ord) as nth_of_host
@@ -61,19 +61,26 @@ begin
              lateral (select n.host_id, n.max_pages from host_name n where n.name = i.host offset 0) h
         where i.reason is null
     ),
+    -- Pages that wait in the inbox count for max_pages too; past ten thousand of them the limit may be overshot.
+    waiting as (
+        select jsonb_object_agg(host_id, pages) as pages_of_host
+        from (select host_id, count(*) as pages
+              from (select * from inbox order by at desc limit 10000) latest
+              where old_due is null and old_rank is null
+              group by host_id) w
+    ),
+    judged as materialized (
+        select i.*,
+               max_pages is null
+               or nth_of_host
+                  + (select h.pages from host h where h.host_id = i.host_id)
+                  + coalesce(((select pages_of_host from waiting) ->> i.host_id::text)::int, 0) <= max_pages as is_welcome
+        from item i
+        order by i.ord
+    ),
     -- Numbered in the order given, which decides among new pages of the same value; inserted in order of keys.
-    numbered as (
-        select i.*, nextval('page_id') as page_id
-        from (
-            select * from item
-            where max_pages is null
-               -- Pages that wait in the inbox count; past ten thousand of them the limit may be overshot.
-               or nth_of_host + (select h.pages from host h where h.host_id = item.host_id) + (
-                    select count(*) from (select host_id, old_due, old_rank from inbox order by at desc limit 10000) w
-                    where w.host_id = item.host_id and old_due is null and old_rank is null
-                  ) <= max_pages
-            order by ord
-        ) i
+    numbered as materialized (
+        select *, nextval('page_id') as page_id from judged where is_welcome
     ),
     inserted as (
         insert into page (page_id, key, host_id, url, value, rate, due_at, meta, depth)
@@ -87,17 +94,17 @@ begin
         insert into inbox (host_id, page_id, new_due, new_rank)
         select host_id, page_id, due_at, case when due_at is null then -value end from inserted
     )
-    select array_agg(page_id) into made from inserted;
-
-    -- A fresh snapshot: where another crawler was first, its page is there by now.
-    return query
-    select i.place, p.page_id, (p.page_id in (select unnest(made))) is true,
-           coalesce(i.reason, format('the host %s has as many pages as it may have', i.host))
+    select n.place, case when (n.page_id in (select i.page_id from inserted i)) is true then n.page_id end, null
+    from numbered n
+    union all
+    select j.place, null, format('the host %s has as many pages as it may have', j.host) from judged j where not j.is_welcome
+    union all
+    select i.place, null, i.reason
     from unnest(items, reasons) as i (place, ord, key, url, canonical, host, value, rate, due, meta, depth, reason)
-    left join lateral (select p.page_id from page p where p.key = i.key offset 0) p on true;
+    where i.reason is not null;
 end $$;
 comment on function recrawl_internal.intern_unknown(timestamptz, recrawl_internal.intern_item[]) is
-    'Takes in pages unless something keeps them out; one row per item: its page or the reason why there is none.';
+    'Takes in pages unless something keeps them out; one row per item: its page, or the reason why there is none, or neither when another crawler was first.';
 
 -- Row n of the arrays is one URL; an array of one element serves all rows. Known pages keep what they have.
 create or replace function recrawl_internal.intern_pages(
@@ -122,6 +129,7 @@ declare
     page_ids  bigint[];                -- 0 = none
     is_new    boolean[];
     reasons   text[];                  -- why there is none
+    taken     int[] := '{}';           -- pages that somebody else made meanwhile
     outcome   record;
 begin
     with parsed as materialized (
@@ -150,20 +158,33 @@ begin
     )
     select r.*, f.*
     into places, problems, firsts, page_ids, is_new, reasons, unknown
-    from (select array_agg(place::int order by ord), array_agg(problem order by ord) from placed) r,
-         (select array_agg(ord::int order by place),
-                 array_agg(case when kept_out then 0 else coalesce(page_id, 0) end order by place),
+    from (select array_agg(place::int), array_agg(problem) from (select * from placed order by ord) p) r,
+         (select array_agg(ord::int),
+                 array_agg(case when kept_out then 0 else coalesce(page_id, 0) end),
                  array_agg(false),
-                 array_agg(case when kept_out then 'the page was forgotten or excluded' end order by place),
-                 array_agg((place, ord, key, url, canonical, host, value, rate, due, meta, depth)::intern_item order by place)
-                     filter (where page_id is null)
-          from found) f;
+                 array_agg(case when kept_out then 'the page was forgotten or excluded' end),
+                 array_agg((place, ord, key, url, canonical, host, value, rate, due, meta, depth)::intern_item) filter (where page_id is null)
+          from (select * from found order by place) p) f;
 
     if unknown is not null then
         for outcome in select * from intern_unknown(t, unknown) loop
-            page_ids[outcome.place] := coalesce(outcome.page_id, 0);
-            is_new[outcome.place] := outcome.is_new;
-            reasons[outcome.place] := outcome.reason;
+            if outcome.page_id is not null then
+                page_ids[outcome.place] := outcome.page_id;
+                is_new[outcome.place] := true;
+            elsif outcome.reason is not null then
+                reasons[outcome.place] := outcome.reason;
+            else
+                taken := taken || outcome.place;
+            end if;
+        end loop;
+        -- A fresh snapshot: where another crawler was first, its page is there by now.
+        for outcome in
+            select i.place, p.page_id
+            from unnest(unknown) i
+            join lateral (select p.page_id from page p where p.key = i.key offset 0) p on true
+            where i.place = any (taken)
+        loop
+            page_ids[outcome.place] := outcome.page_id;
         end loop;
     end if;
 

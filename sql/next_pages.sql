@@ -21,15 +21,19 @@ declare
     s           setting;
     horizon     timestamptz;
     hosts       tid[];
-    most        int;                   -- pages of one host in this round
+    per_visit   numeric;               -- pages that a host is expected to give
+    most        int;                   -- pages that a host may give in this round
     wanted      int := n;
     got         int;
-    idle        boolean := false;      -- the last round found nothing, and upkeep brought nothing either
+    idle        boolean := false;      -- the last round found nothing, and upkeep has been done since
+    -- Upkeep updates pages. Whoever does that must hold no host: a report may hold the pages and wait for the host.
+    holds_none  constant boolean := pg_current_xact_id_if_assigned() is null;
     slots_until constant timestamptz := t + ahead;
     lease_ends  constant timestamptz := t + ahead + lease;
-    -- A lease must keep its pages from every other caller, however far ahead that one looks: 10 minutes is the most that the
-    -- setting max_ahead can be.
-    held_until  constant timestamptz := lease_ends + interval '10 minutes';
+    -- A lease must keep its pages from every other caller, however far ahead that one looks: this is the most that the setting
+    -- max_ahead can be.
+    hold        constant interval := '10 minutes';
+    held_until  constant timestamptz := lease_ends + hold;
     this_lease  bigint;
 begin
     perform check_isolation('next_pages');
@@ -46,36 +50,44 @@ begin
     if s.paused then
         return;
     end if;
-    if tick_is_due(t) then
+    if holds_none and tick_is_due(t) then
         perform tick_at(t, 10, 200);
     end if;
 
+    -- After an outage, the due times that hold the pages of expired leases may have come. They go back before anything is handed
+    -- out: a few at a time, while callers get nothing.
+    if exists (select from lease where lease_until between from_micros((select last_value from lease_horizon)) and slots_until - hold) then
+        perform reap_at(t, 100) where holds_none;
+        if exists (select from lease where lease_until between from_micros((select last_value from lease_horizon)) and slots_until - hold) then
+            return;
+        end if;
+    end if;
+
+    per_visit := case when ahead = interval '0' then 1
+                      else least(coalesce(per_host, wanted), 1 + floor(extract(epoch from ahead) / extract(epoch from s.default_gap)), wanted) end;
     for round in 1 .. 30 loop
         horizon := from_micros((select last_value from host_horizon));
-        most := case when ahead = interval '0' then 1
-                     else least(coalesce(per_host, wanted), 1 + floor(extract(epoch from ahead) / extract(epoch from s.default_gap)), wanted) end;
         hosts := array(
             select h.ctid from host h
             where h.ready_at between horizon and t
             order by h.ready_at
-            limit (wanted + most - 1) / most
+            limit ceil(wanted / per_visit)
             for update skip locked);
         if cardinality(hosts) = 0 then
-            -- Whoever updates pages, as reap does, must hold no host: a report may hold the pages and wait for the host.
-            exit when idle or case when this_lease is null then reap_at(t, 100) else 0 end + drain_at(t, 10 * least(n, 1000) + 200) = 0;
+            exit when idle or case when holds_none and this_lease is null then reap_at(t, 100) else 0 end
+                              + drain_at(t, 10 * least(n, 1000) + 200) = 0;
             idle := true;
             continue;
         end if;
-        if ahead > interval '0' then
-            most := least(coalesce(per_host, wanted), (wanted + cardinality(hosts) - 1) / cardinality(hosts));
-        end if;
+        most := case when ahead = interval '0' then 1
+                     else least(coalesce(per_host, wanted), ceil(wanted::numeric / cardinality(hosts))) end;
         this_lease := coalesce(this_lease, nextval('lease_id'));
 
         return query
         with ready as materialized (
             select h.ctid as host_tid, h.host_id, h.name, h.head_due, h.head_new_rank, h.head_new_id, h.balance, h.one_at_a_time,
                    host_gap(h.gap, h.crawl_delay, s.default_gap) as gap,
-                   greatest(h.next_slot_at, t) as free_at,
+                   greatest(h.last_slot_at + host_gap(h.gap, h.crawl_delay, s.default_gap), t) as free_at,
                    -- The shares of the hosts add up to what is wanted.
                    case when h.one_at_a_time then 1
                         else least(most, wanted / cardinality(hosts) + (place <= wanted % cardinality(hosts))::int) end as share
@@ -116,14 +128,15 @@ begin
                    tid is not null and place <= share and slot <= slots_until as taken, due_at, rank, name
             from slotted
         ),
-        -- Rows of pages that are no longer live are taken too, but only to be dropped.
+        -- Rows of pages that are no longer live are taken too, but only to be dropped. A page that a later call had meanwhile (this
+        -- one drew its lease id in an earlier round) stays where it is: the lease ids of a page ascend.
         picked as materialized (
-            select host_tid, host_id, gap, one_at_a_time, slot, tid, page_id, taken, taken and coalesce(p.is_live, false) as given,
+            select host_tid, host_id, gap, one_at_a_time, slot, tid, page_id, coalesce(p.is_live and p.is_next, false) as given, taken and not coalesce(p.is_live, false) as dropped,
                    due_at, rank, greatest(next_due(coalesce(due_at, slot), slot, p.frequency), held_until) as held_due,
                    name, p.url, p.attempts, p.value, p.etag, p.last_modified, p.content_hash, p.meta
             from taken k
             left join lateral (
-                select p.url, p.attempts, p.value, p.etag, p.last_modified, p.content_hash, p.meta, p.state = 'live' as is_live,
+                select p.url, p.attempts, p.value, p.etag, p.last_modified, p.content_hash, p.meta, p.state = 'live' as is_live, coalesce(p.last_lease, 0) < this_lease as is_next,
                        page_frequency(p.rate, s.frequency) as frequency
                 from page p
                 where k.taken and p.page_id = k.page_id
@@ -134,10 +147,10 @@ begin
             update queue q set due_at = p.held_due from picked p where q.ctid = p.tid and p.given and p.rank is null
         ),
         revisit_dropped as (
-            delete from queue q using picked p where q.ctid = p.tid and p.taken and not p.given and p.rank is null
+            delete from queue q using picked p where q.ctid = p.tid and p.dropped and p.rank is null
         ),
         new_left as (
-            delete from new_page f using picked p where f.ctid = p.tid and p.taken and p.rank is not null
+            delete from new_page f using picked p where f.ctid = p.tid and (p.given or p.dropped) and p.rank is not null
         ),
         new_entered as (
             insert into queue (host_id, page_id, due_at) select host_id, page_id, held_due from picked where given and rank is not null
@@ -145,22 +158,22 @@ begin
         told as (
             select host_tid, min(gap) as gap, bool_or(one_at_a_time) as one_at_a_time,
                    count(*) filter (where given) as given,
-                   count(*) filter (where taken and not given) as dropped,
+                   count(*) filter (where dropped) as dropped,
                    max(slot) filter (where given) as last_slot,
                    -- Whatever stays or was moved; null when the queue was seen to its end.
-                   min(case when given then held_due when not taken then due_at end) as head_due,
-                   min(rank) filter (where not taken) as head_new_rank,
-                   min(page_id) filter (where not taken and rank is not null) as head_new_id,
+                   min(case when given then held_due when not dropped then due_at end) as head_due,
+                   min(rank) filter (where not given and not dropped) as head_new_rank,
+                   min(page_id) filter (where not given and not dropped and rank is not null) as head_new_id,
                    case when bool_or(rank is not null) and bool_or(due_at <= t) then
-                       count(*) filter (where taken and rank is not null) / nullif(s.discovery, 0)
-                       - count(*) filter (where taken and due_at <= t) / nullif(1 - s.discovery, 0)
+                       count(*) filter (where given and rank is not null) / nullif(s.discovery, 0)
+                       - count(*) filter (where given and due_at <= t) / nullif(1 - s.discovery, 0)
                    end as turns
             from picked
             group by host_tid
         ),
         host_moved as (
             update host h set
-                next_slot_at = coalesce(o.last_slot + o.gap, h.next_slot_at),
+                last_slot_at = coalesce(o.last_slot, h.last_slot_at),
                 head_due = coalesce(o.head_due, 'infinity'),
                 head_new_rank = o.head_new_rank,
                 head_new_id = o.head_new_id,
@@ -168,7 +181,8 @@ begin
                 fetches = h.fetches + o.given,
                 pages = h.pages - o.dropped,
                 busy_until = case when o.one_at_a_time and o.given > 0 then lease_ends end,
-                ready_at = host_ready_at(coalesce(o.head_due, 'infinity'), o.head_new_id, coalesce(o.last_slot + o.gap, h.next_slot_at),
+                busy_lease = case when o.one_at_a_time and o.given > 0 then this_lease end,
+                ready_at = host_ready_at(coalesce(o.head_due, 'infinity'), o.head_new_id, coalesce(o.last_slot, h.last_slot_at) + o.gap,
                                          null, case when o.one_at_a_time and o.given > 0 then lease_ends end, t)
             from (select *, greatest(1 / nullif(s.discovery, 0), 1 / nullif(1 - s.discovery, 0)) as longest from told) o
             where h.ctid = o.host_tid
@@ -180,7 +194,7 @@ begin
             from (select * from picked where given order by page_id) p   -- report finds a page by binary search
             having count(*) > 0
         )
-        select page_id, url, name, slot, slot + s.start_within, greatest(slot - t, interval '0'), this_lease, lease_ends,
+        select page_id, url, name, slot, least(slot + s.start_within, lease_ends), greatest(slot - t, interval '0'), this_lease, lease_ends,
                attempts + 1, value, etag, last_modified, content_hash, meta
         from picked
         where given
@@ -188,6 +202,8 @@ begin
         get diagnostics got = row_count;
         wanted := wanted - got;
         exit when wanted <= 0;
+        -- Hosts that gave less than expected have no more for now: visit as many more as it takes.
+        per_visit := greatest(1, got::numeric / cardinality(hosts));
     end loop;
 end $$;
 comment on function recrawl_internal.next_pages_at(timestamptz, int, interval, interval, int) is 'next_pages at a given time.';

@@ -1,4 +1,5 @@
 -- Leases that ran out give their unreported pages back: at their old due time, or after a back-off when it happens again.
+-- A page that was fetched since, by whoever sent no lease or sent it too late, keeps the due time it has.
 -- Lock order: lease (skipping locked ones: a report holds those), page by id. The queue learns of it through the inbox.
 
 create or replace function recrawl_internal.reap_at(t timestamptz, max_leases int) returns int
@@ -31,17 +32,19 @@ begin
         returning l.*
     ),
     unreported as materialized (
-        select p.page_id, p.host_id, p.state, i.held_due,
-               case when p.attempts = 0 then i.due else t + backoff('1 minute', '1 day', p.attempts - 1) end as due
+        select p.page_id, p.host_id, p.state, i.held_due, coalesce(p.fetched_at >= e.popped_at, false) as was_fetched,
+               case when p.fetched_at >= e.popped_at then i.held_due
+                    when p.attempts = 0 then i.due
+                    else t + backoff('1 minute', '1 day', p.attempts - 1) end as due
         from expired e
         cross join lateral unnest(e.page_ids, e.dues, e.held_dues) as i (page_id, due, held_due)
-        join lateral (select * from page p where p.page_id = i.page_id offset 0) p on true
-        where p.last_lease is distinct from e.lease_id
-          and (p.reported_at is null or p.reported_at < e.popped_at)
+        join page p on p.page_id = i.page_id
+        where coalesce(p.last_lease, 0) < e.lease_id
         order by p.page_id
+        for update of p                -- so that the inbox has the entries of a page in the order of its changes
     ),
     counted as (
-        update page p set attempts = least(p.attempts + 1, 30000), due_at = u.due
+        update page p set attempts = least(p.attempts + (not u.was_fetched)::int, 30000), due_at = u.due
         from unreported u
         where p.page_id = u.page_id
     ),
@@ -50,6 +53,7 @@ begin
         insert into inbox (host_id, page_id, old_due, new_due)
         select u.host_id, u.page_id, u.held_due, case when u.state = 'live' then u.due end
         from unreported u
+        where u.state <> 'live' or u.due <> u.held_due
         returning 1
     )
     select count(*) into given_back from told;

@@ -17,27 +17,30 @@ begin
     perform from lease l where l.lease_id = release_at.lease_id order by l.round for update;
 
     with item as materialized (
-        select l.round, i.*, p.host_id, p.state, p.last_lease is distinct from l.lease_id as unreported,
-               release_at.page_ids is null or i.page_id = any (release_at.page_ids) as goes
+        select l.round, i.*, p.host_id, p.state,
+               coalesce(p.last_lease, 0) < l.lease_id as is_held,
+               coalesce(p.last_lease, 0) < l.lease_id and (release_at.page_ids is null or i.page_id = any (release_at.page_ids)) as goes
         from lease l
         cross join lateral unnest(l.page_ids, l.slots, l.dues, l.held_dues) as i (page_id, slot, due, held_due)
-        join lateral (select * from page p where p.page_id = i.page_id offset 0) p on true
-        where l.lease_id = release_at.lease_id
+        join page p on p.page_id = i.page_id
+        where l.lease_id = release_at.lease_id and l.lease_until > t
         order by i.page_id
+        for update of p
     ),
     told as (
         insert into inbox (host_id, page_id, old_due, new_due)
-        select host_id, page_id, held_due, case when state = 'live' then due end from item where goes and unreported
+        select host_id, page_id, held_due, case when state = 'live' then due end from item where goes
         returning page_id, host_id
     ),
     due_again as (
-        update page p set due_at = i.due from item i where p.page_id = i.page_id and i.goes and i.unreported
+        update page p set due_at = i.due from item i where p.page_id = i.page_id and i.goes
     ),
     kept as (
-        select round, count(*) filter (where unreported) as unreported, array_agg(page_id) as page_ids, array_agg(slot) as slots,
-               array_agg(due) as dues, array_agg(held_due) as held_dues
+        select round, count(*) filter (where is_held) as unreported,
+               array_agg(page_id order by page_id) as page_ids, array_agg(slot order by page_id) as slots,
+               array_agg(due order by page_id) as dues, array_agg(held_due order by page_id) as held_dues
         from item
-        where not (goes and unreported)
+        where not goes
         group by round
     ),
     shrunk as (
@@ -48,10 +51,14 @@ begin
     ),
     ended as (
         delete from lease l
-        where l.lease_id = release_at.lease_id and not exists (select from kept k where k.round = l.round and k.unreported > 0)
+        where l.lease_id = release_at.lease_id and l.lease_until > t
+          and not exists (select from kept k where k.round = l.round and k.unreported > 0)
     )
-    select count(*), array_agg(host_id) into released, hosts from told;
-    perform free_hosts(hosts, t);
+    select count(*), array_agg(distinct host_id) into released, hosts from told;
+    -- In order of id, as array_agg(distinct) gives them.
+    for i in 1 .. coalesce(cardinality(hosts), 0) loop
+        perform free_host(hosts[i], lease_id, t);
+    end loop;
     return released;
 end $$;
 comment on function recrawl_internal.release_at(timestamptz, bigint, bigint[]) is 'release at a given time.';

@@ -113,14 +113,14 @@ begin
     -- Optimistic: a page that somebody changes between being judged and being written is judged again.
     while cardinality(pending) > 0 loop
         with item as (
-            select r.*, p.tid, p.version, p.host_id, p.state, p.due_at, p.last_lease, p.attempts,
+            select r.*, p.tid, p.version, p.host_id, p.state, p.due_at, p.last_lease, p.stale_lease, p.attempts,
                    p.fetched_at as last_fetched_at, p.frequency,
                    l.round, l.slot, l.due, l.held_due, l.is_busy,
                    outcome_of(r.status, r.robots_denied, redirects[r.ord], r.page_id) as outcome,
                    row_number() over (partition by r.page_id, r.problem is null order by r.ord) as nth
             from unnest(pending) r
             left join lateral (
-                select p.ctid as tid, p.xmin as version, p.host_id, p.state, p.due_at, p.last_lease, p.attempts, p.fetched_at,
+                select p.ctid as tid, p.xmin as version, p.host_id, p.state, p.due_at, p.last_lease, p.stale_lease, p.attempts, p.fetched_at,
                        page_frequency(p.rate, s.frequency) as frequency
                 from page p where p.page_id = r.page_id offset 0
             ) p on true
@@ -129,7 +129,7 @@ begin
                        p.host_id = any (l.busy_hosts) as is_busy
                 from lease l
                 cross join lateral (select width_bucket(r.page_id, l.page_ids) offset 0) as i (place)
-                where l.lease_id = r.lease_id and i.place > 0 and l.page_ids[i.place] = r.page_id
+                where l.lease_id = r.lease_id and l.lease_until > record_results.t and i.place > 0 and l.page_ids[i.place] = r.page_id
                 offset 0
             ) l on true
         ),
@@ -138,7 +138,8 @@ begin
                    case
                        when problem is not null then 'invalid'
                        when tid is null then 'unknown_page'
-                       when nth > 1 or lease_id = last_lease or lease_id is null and fetched_at <= last_fetched_at then 'duplicate'
+                       when nth > 1 or lease_id in (last_lease, stale_lease) or lease_id is null and fetched_at <= last_fetched_at then 'duplicate'
+                       when lease_id < last_lease and slot is not null then 'duplicate'
                        when lease_id is not null and slot is null then 'stale_lease'
                        else 'ok'
                    end as code,
@@ -151,8 +152,9 @@ begin
                    code = 'ok' and slot is not null as is_held,
                    -- A stale report is an observation all the same, unless a newer one came first or nobody ever got that lease.
                    outcome = 'fetched' and (code = 'ok'
-                       or code = 'stale_lease' and lease_id > coalesce(last_lease, 0) and lease_id <= newest_lease
-                          and (fetched_at is null or last_fetched_at is null or fetched_at > last_fetched_at)) as is_observed
+                       or code = 'stale_lease' and lease_id > greatest(last_lease, stale_lease, 0) and lease_id <= newest_lease
+                          and (fetched_at is null or last_fetched_at is null or fetched_at > last_fetched_at)) as is_observed,
+                   fetched_at > coalesce(slot + s.start_within, '-infinity') as is_late
             from coded c
         ),
         judged as materialized (
@@ -168,10 +170,9 @@ begin
                                                else record_results.t + backoff('30 days', '30 days', 0) end
                    end as new_due,
                    last_modified, content_hash, etag, meta, problem, url, state, due_at, cardinality(links) as link_count,
-                   case when outcome = 'throttled' or is_held and (is_busy or fetched_at > slot + s.start_within) or crawl_delay is not null then
-                       (host_id, outcome = 'throttled', retry_after, status,
-                        case when is_held and fetched_at > slot + s.start_within then least(fetched_at, record_results.t) end,
-                        is_held and is_busy, crawl_delay)::host_news end as news
+                   case when outcome = 'throttled' or is_busy or is_late or crawl_delay is not null then
+                       (host_id, outcome = 'throttled', retry_after, status, case when is_late then least(fetched_at, record_results.t) end,
+                        case when is_held and is_busy then lease_id end, crawl_delay)::host_news end as news
             from observed
             order by page_id
         ),
@@ -179,7 +180,8 @@ begin
             update page p set
                 reported_at = record_results.t,
                 last_status = j.status,
-                last_lease = case when j.is_held or j.is_observed then coalesce(j.lease_id, p.last_lease) else p.last_lease end,
+                last_lease = case when j.is_held then j.lease_id else p.last_lease end,
+                stale_lease = case when j.code = 'stale_lease' then j.lease_id else p.stale_lease end,
                 due_at = case when j.is_held then j.new_due else p.due_at end,
                 attempts = case when j.outcome in ('fetched', 'denied') then 0
                                 when j.is_held and j.outcome in ('missing', 'failed') then least(p.attempts + 1, 30000)
@@ -280,7 +282,7 @@ declare
 begin
     for n in
         select host_id, bool_or(throttled) as throttled, max(retry_after) as retry_after, max(status) as status,
-               max(late_start) as late_start, bool_or(is_free) as is_free, max(crawl_delay) as crawl_delay
+               max(late_start) as late_start, max(freed_by) as freed_by, max(crawl_delay) as crawl_delay
         from unnest(news)
         group by host_id
         order by host_id
@@ -291,11 +293,11 @@ begin
         if n.late_start is not null then
             perform push_slot(n.host_id, n.late_start, t);
         end if;
-        if n.is_free then
-            perform free_hosts(array[n.host_id], t);
+        if n.freed_by is not null then
+            perform free_host(n.host_id, n.freed_by, t);
         end if;
         if n.crawl_delay is not null then
-            perform set_crawl_delay(n.host_id, n.crawl_delay);
+            perform set_crawl_delay(n.host_id, n.crawl_delay, t);
         end if;
     end loop;
 end $$;

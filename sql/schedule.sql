@@ -24,6 +24,13 @@ as $$
 $$;
 comment on function recrawl_internal.host_gap(interval, interval, interval) is 'The least time between two requests to a host: the operator''s word, else the greater of the host''s and the default.';
 
+create or replace function recrawl_internal.next_slot(h recrawl_internal.host, s recrawl_internal.setting) returns timestamptz
+language sql stable parallel safe
+as $$
+    select h.last_slot_at + recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap)
+$$;
+comment on function recrawl_internal.next_slot(recrawl_internal.host, recrawl_internal.setting) is 'The first moment a request to a host may start.';
+
 -- Never below the time of writing: pops look for ready hosts from a horizon upwards (horizon.sql).
 create or replace function recrawl_internal.host_ready_at(
     head_due timestamptz, head_new_id bigint, next_slot_at timestamptz, blocked_until timestamptz, busy_until timestamptz, t timestamptz

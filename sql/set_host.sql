@@ -47,11 +47,7 @@ begin
     update host_name n set
         max_pages = coalesce(set_host_at.max_pages, case when 'max_pages' = any (reset) then null else n.max_pages end)
     where n.host_id = id;
-    -- A longer gap counts from the last slot already, which is not kept: from now at the latest.
-    update recrawl_internal.host h set
-        next_slot_at = greatest(h.next_slot_at, t + set_host_at.gap),
-        ready_at = host_ready_at(h.head_due, h.head_new_id, greatest(h.next_slot_at, t + set_host_at.gap), h.blocked_until, h.busy_until, t)
-    where h.host_id = id and set_host_at.gap is not null and h.next_slot_at > '-infinity';
+    perform wake_host(id, t);
 end $$;
 comment on function recrawl_internal.set_host_at(timestamptz, text, interval, int, boolean, text[]) is 'set_host at a given time.';
 

@@ -69,8 +69,8 @@ begin
     end if;
 
     scheme := lower(split_part(url, ':', 1));
-    authority := substring(url from '^[^:]*://([^/?\\]*)');
-    path := substring(url from '^[^:]*://[^/?\\]*([^?]*)');
+    authority := substring(url from '^[^:]*://([^/?]*)');
+    path := substring(url from '^[^:]*://[^/?]*([^?]*)');
     query := substring(url from '(\?.*)$');
     if authority like '%@%' then
         problem := 'the URL carries credentials';

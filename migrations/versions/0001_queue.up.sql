@@ -98,7 +98,7 @@ create sequence recrawl_internal.host_id;
 create table recrawl_internal.host (
     host_id         bigint primary key,
     ready_at        timestamptz not null default 'infinity',
-    next_slot_at    timestamptz not null default '-infinity',
+    last_slot_at    timestamptz not null default '-infinity',
     head_due        timestamptz not null default 'infinity',
     head_new_id     bigint,
     fetches         bigint  not null default 0,
@@ -113,13 +113,14 @@ create table recrawl_internal.host (
     gap             interval,
     crawl_delay     interval,
     busy_until      timestamptz,
+    busy_lease      bigint,
     blocked_until   timestamptz,
     blocked_reason  text
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0);
 create index host_ready on recrawl_internal.host (ready_at);
 comment on table recrawl_internal.host is 'The unit of politeness: when it may be asked next, and where its queue begins. Rows are locked by whoever changes its queue.';
 comment on column recrawl_internal.host.ready_at is 'When next_pages should look at the host: greatest of its next slot, its first due page, its block and the time of writing.';
-comment on column recrawl_internal.host.next_slot_at is 'The first moment a request may start: a gap after the last slot handed out.';
+comment on column recrawl_internal.host.last_slot_at is 'The last slot handed out, or the start of a request that began later; the next is a gap after it.';
 comment on column recrawl_internal.host.head_due is 'Lower bound of the due times in the host''s queue; index scans start here, past dead entries.';
 comment on column recrawl_internal.host.head_new_id is 'With head_new_rank: lower bound of the host''s new pages in order of handing out; null = it has none.';
 comment on column recrawl_internal.host.head_new_rank is 'See head_new_id.';
@@ -134,6 +135,7 @@ comment on column recrawl_internal.host.name is 'Copy of host_name.name, here so
 comment on column recrawl_internal.host.gap is 'Set by the operator; null = the greater of default_gap and crawl_delay.';
 comment on column recrawl_internal.host.crawl_delay is 'What the host asked for in its robots.txt, clamped.';
 comment on column recrawl_internal.host.busy_until is 'A one_at_a_time host''s page is out until then.';
+comment on column recrawl_internal.host.busy_lease is 'The lease it is out on: no other keeps or ends busy_until.';
 comment on column recrawl_internal.host.blocked_until is 'No page is handed out before.';
 comment on column recrawl_internal.host.blocked_reason is 'Why it is blocked.';
 
@@ -161,6 +163,7 @@ create table recrawl_internal.page (
     fetched_at    timestamptz,
     reported_at   timestamptz,
     last_lease    bigint,
+    stale_lease   bigint,
     value         real   not null default 1,
     rate          real,
     fetches       int    not null default 0,
@@ -183,7 +186,8 @@ comment on column recrawl_internal.page.host_id is 'Never changes.';
 comment on column recrawl_internal.page.due_at is 'Copy of the due time in the queue (there is no index from page to queue row), as of the last report; null = waits among the new pages.';
 comment on column recrawl_internal.page.fetched_at is 'Last successful fetch.';
 comment on column recrawl_internal.page.reported_at is 'Last report of any outcome.';
-comment on column recrawl_internal.page.last_lease is 'Lease of the newest report that counted: a second report on it is a duplicate.';
+comment on column recrawl_internal.page.last_lease is 'The newest lease it was reported on in time. Lease ids of a page ascend: a lease that contains it holds it while this is less.';
+comment on column recrawl_internal.page.stale_lease is 'The newest lease it was reported on too late: that counts as an observation once.';
 comment on column recrawl_internal.page.value is 'What its freshness is worth.';
 comment on column recrawl_internal.page.rate is 'Changes per day, where given; it is then also how often the page is fetched.';
 comment on column recrawl_internal.page.fetches is 'Successful fetches.';
@@ -254,7 +258,7 @@ create type recrawl_internal.host_news as (
     retry_after interval,
     status      int,
     late_start  timestamptz,
-    is_free     boolean,
+    freed_by    bigint,
     crawl_delay interval
 );
 comment on type recrawl_internal.host_news is 'What a report says about a host.';
@@ -323,7 +327,8 @@ create table recrawl_internal.inbox (
     new_due  timestamptz,
     old_rank real,
     new_rank real,
-    failed   boolean     not null default false
+    failed   boolean     not null default false,
+    revived  boolean     not null default false
 ) with (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 create index inbox_at on recrawl_internal.inbox (at);
 comment on table recrawl_internal.inbox is 'What the queue must learn. Written without locking hosts; drain applies it in order under their locks.';
@@ -335,6 +340,7 @@ comment on column recrawl_internal.inbox.new_due is 'Where it goes in queue, if 
 comment on column recrawl_internal.inbox.old_rank is 'Its row in new_page, if it has one.';
 comment on column recrawl_internal.inbox.new_rank is 'Where it goes in new_page, if anywhere.';
 comment on column recrawl_internal.inbox.failed is 'A failed fetch that may be the host''s fault.';
+comment on column recrawl_internal.inbox.revived is 'A dead page that lives again: it enters only if it has no place any more.';
 
 create sequence recrawl_internal.lease_id;
 

@@ -253,7 +253,7 @@ def test_crawl_delay_lengthens_the_gap_unless_the_operator_said_otherwise(crawl:
     crawl.add(*(f"http://a.test/{i}" for i in range(5)))
     crawl.report(result_of(crawl.next()[0], crawl_delay=10))
     assert crawl.host("a.test")["gap"] == 10 * SECOND
-    crawl.wait(SECOND)
+    crawl.wait(10 * SECOND)
     crawl.report(result_of(crawl.next()[0], crawl_delay=86400))
     assert crawl.host("a.test")["gap"] == MINUTE, "clamped"
     crawl.value("select set_host_at(%s, 'a.test', '2 s', null, null, '{}')", crawl.now)

@@ -85,6 +85,7 @@ def test_spellings(parse: Callable[[str], dict[str, Any]], url: str, canonical: 
         ("http:/example.com/", "the URL must begin with http:// or https://"),
         ("http://user:secret@example.com/", "the URL carries credentials"),
         ("http://user@example.com/", "the URL carries credentials"),
+        ("http://a.test\\x", 'the host "a.test\\x" is not a valid name'),
         ("http:///path", 'the host "" is not a valid name'),
         ("http://exa mple.com/", 'the host "exa mple.com" is not a valid name'),
         ("http://a..b/", 'the host "a..b" is not a valid name'),

@@ -3,19 +3,23 @@
 import json
 import logging
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from gzip import BadGzipFile
 from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
 import click
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from recrawl.embedded import EmbeddedError
 from recrawl.importers import ImportFileError, Page
@@ -41,7 +45,7 @@ def database() -> Iterator[str]:
     """The URL of the migrated database to use: DATABASE_URL's, else the embedded one."""
     from recrawl import embedded, migrate, store
 
-    if url := os.environ.get("DATABASE_URL"):
+    if url := given_url():
         yield url
         return
     with embedded.server() as url:
@@ -49,6 +53,22 @@ def database() -> Iterator[str]:
         with store.connect(url) as connection:
             store.put_on_search_path(connection)
         yield url
+
+
+def given_url() -> str | None:
+    """DATABASE_URL, if it is set. What is wrong with it is told without quoting it: it may hold a password."""
+    url = os.environ.get("DATABASE_URL")
+    if not url:
+        return None
+    try:
+        parts = conninfo_to_dict(url) if url.startswith(("postgresql://", "postgres://")) else {}
+    except psycopg.ProgrammingError:
+        parts = {}
+    if not parts or "@" in str(parts.get("host", "")) or not re.fullmatch(r"[0-9,]*", str(parts.get("port", ""))):
+        raise click.ClickException(
+            "DATABASE_URL is not a URL like postgresql://user:password@host:port/database (in a password, @ is %40)"
+        )
+    return url
 
 
 @click.group(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -114,7 +134,11 @@ def add(sources: tuple[str, ...]) -> None:
         if urls:
             progress = bulk.add(url, [Page(u) for u in urls])
         for name in files:
-            added = add_file(url, name)
+            try:
+                added = add_file(url, name)
+            # Click would take an EOFError, which is what a truncated .gz raises, for the user's Ctrl-D.
+            except (ImportFileError, EOFError, zlib.error, BadGzipFile) as error:
+                raise ImportFileError(f"{name}: {error}") from None
             progress.counts.update(added.counts)
             progress.invalid += added.invalid
     click.echo(", ".join(f"{count:,} {code}" for code, count in sorted(progress.counts.items())) or "no URLs")
@@ -231,7 +255,8 @@ def psql(arguments: tuple[str, ...]) -> None:
     from recrawl import embedded
 
     with database() as url:
-        program = shutil.which("psql") or str(embedded.program("psql"))
+        program = shutil.which("psql") or str(embedded._binaries() / "psql")
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is psql's: it cancels a query
         options = f'{os.environ.get("PGOPTIONS", "")} -c search_path="$user",public,recrawl'.strip()
         code = subprocess.run(
             [program, url, *arguments], env=os.environ | {"PGOPTIONS": options}, check=False
@@ -272,29 +297,31 @@ def readable(value: Any) -> str:
 def without_password(url: str) -> str:
     from sqlalchemy.engine import make_url
 
-    return make_url(url).render_as_string(hide_password=True)
+    return make_url(url).difference_update_query(["password"]).render_as_string(hide_password=True)
 
 
 def main() -> None:
     """Runs a command; whatever goes wrong becomes one line on standard error."""
     try:
-        cli(standalone_mode=False)
-    except click.exceptions.Exit as exit_:
-        sys.exit(exit_.exit_code)
+        sys.exit(cli(standalone_mode=False))
     except click.Abort:
         sys.exit(130)
+    except click.UsageError as error:
+        if error.ctx is None or len(sys.argv) == 1:  # bare `recrawl`: the error is the help
+            error.show()
+            sys.exit(error.exit_code)
+        fail(f"{error.format_message()} Try: {error.ctx.command_path} --help", error.exit_code)
     except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
+        fail(error.format_message())
     except psycopg.Error as error:
-        fail(str(error.diag.message_primary or error))
-    except (EmbeddedError, ImportFileError, OSError, EOFError, zlib.error) as error:
+        fail(f"{error.diag.message_primary or error} {error.diag.message_hint or ''}")
+    except (EmbeddedError, ImportFileError, OSError) as error:
         fail(str(error))
 
 
-def fail(message: str) -> None:
+def fail(message: str, code: int = 1) -> None:
     click.echo(f"recrawl: {' '.join(message.split())}", err=True)
-    sys.exit(1)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

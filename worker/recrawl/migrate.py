@@ -2,7 +2,9 @@
 
 from alembic import command
 from alembic.config import Config
+from alembic.util import CommandError
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DBAPIError
 
 from recrawl import project
 
@@ -15,6 +17,14 @@ def sqlalchemy_url(url: str) -> str:
 
 
 def upgrade(url: str) -> None:
-    """Applies the versions that are missing, then sql/ if any of its files changed. Twice is once."""
+    """Applies the versions that are missing, then sql/ if any of its files changed. Twice is once.
+
+    Raises what psycopg raised, without SQLAlchemy's wrapping of it.
+    """
     config = Config(project.root() / "alembic.ini", attributes={"url": sqlalchemy_url(url)})
-    command.upgrade(config, "head")
+    try:
+        command.upgrade(config, "head")
+    except DBAPIError as error:
+        raise error.orig or error from None
+    except CommandError as error:
+        raise SystemExit(f"recrawl cannot migrate this database: {error}") from None

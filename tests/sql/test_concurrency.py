@@ -1,0 +1,147 @@
+"""What holds between connections: nothing deadlocks, no page is lost or handed out twice."""
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+
+from helpers import HOUR, MINUTE, SECOND, Crawl, Row
+
+Beside = Callable[[], Crawl]
+SETTINGS = "-c search_path=recrawl,recrawl_internal"
+
+
+@pytest.fixture
+def beside(url: str, crawl: Crawl) -> Iterator[Beside]:
+    """More connections, at the first one's time; each is in a transaction until it commits."""
+    connections: list[psycopg.Connection] = []
+
+    def connect() -> Crawl:
+        connections.append(psycopg.connect(url, options=SETTINGS))
+        another = Crawl(connections[-1])
+        another.now = crawl.now
+        return another
+
+    yield connect
+    for connection in connections:
+        connection.close()
+
+
+@contextmanager
+def blocked(crawl: Crawl, waiting: Crawl, call: Callable[[], object]) -> Iterator[Future[object]]:
+    """`call` of `waiting`, while it waits for a lock, if it has to; it must come to its end after the block."""
+    with ThreadPoolExecutor() as pool:
+        future = pool.submit(call)
+        until = time.monotonic() + 10
+        blockers = "select cardinality(pg_blocking_pids(%s))"
+        while not future.done() and not crawl.value(blockers, waiting.connection.info.backend_pid):
+            assert time.monotonic() < until, "it neither waits nor ends"
+            time.sleep(0.01)
+        yield future
+        future.result(20)
+        waiting.connection.commit()
+
+
+def misplaced(crawl: Crawl) -> list[Row]:
+    """Live pages that are not leased and have no place, more than one, or another than their page row says."""
+    crawl.tick()
+    return crawl.rows(
+        """
+        select p.page_id, p.due_at, array_agg(q.due_at) as places
+        from page p
+        left join (select page_id, due_at from queue union all select page_id, null from new_page) q using (page_id)
+        where p.state = 'live' and not exists (select from lease l where p.page_id = any (l.page_ids))
+        group by p.page_id
+        having count(*) <> 1 or p.due_at is distinct from min(q.due_at) or not bool_or(q is not null)
+        """
+    )
+
+
+def exclude(crawl: Crawl) -> Any:
+    return crawl.value("select exclude('a.test')")
+
+
+def unexclude(crawl: Crawl) -> Any:
+    return crawl.value("select unexclude_at(%s, 'a.test')", crawl.now)
+
+
+def test_an_uncommitted_pop_keeps_its_hosts_to_itself(crawl: Crawl, beside: Beside) -> None:
+    crawl.add("http://a.test/1", "http://a.test/2", "http://b.test/")
+    crawl.tick()
+    popper = beside()
+    (page,) = popper.next(1)
+    assert [other["host"] for other in crawl.next() if other["host"] == page["host"]] == []
+    popper.connection.rollback()
+    crawl.wait(MINUTE)
+    assert page["page_id"] in {other["page_id"] for other in crawl.next(ahead=MINUTE)}
+
+
+def test_a_page_unexcluded_during_its_pop_is_not_handed_out_again(crawl: Crawl, beside: Beside) -> None:
+    crawl.add("http://a.test/", due=[crawl.now])
+    crawl.tick()
+    popper = beside()
+    assert len(popper.next(lease=HOUR)) == 1
+    assert (exclude(crawl), unexclude(crawl)) == (1, 1)
+    popper.connection.commit()
+    crawl.tick()
+    crawl.wait(MINUTE)
+    assert crawl.next() == []
+
+
+def test_a_page_unexcluded_while_its_lease_is_reaped_comes_back(crawl: Crawl, beside: Beside) -> None:
+    crawl.add("http://a.test/", due=[crawl.now])
+    assert len(crawl.next(lease=MINUTE)) == 1
+    exclude(crawl)
+    crawl.tick()
+    crawl.wait(2 * MINUTE)
+    operator, reaper = beside(), beside()
+    unexclude(operator)
+    with blocked(crawl, reaper, lambda: reaper.value("select tick_at(%s, 10, 10)", crawl.now)):
+        operator.connection.commit()
+    assert misplaced(crawl) == []
+
+
+def test_a_page_unexcluded_while_it_is_released_comes_back(crawl: Crawl, beside: Beside) -> None:
+    crawl.add("http://a.test/", due=[crawl.now])
+    (page,) = crawl.next(lease=HOUR)
+    exclude(crawl)
+    crawl.tick()
+    crawler, operator = beside(), beside()
+    crawler.release(page["lease_id"])
+    with blocked(crawl, operator, lambda: unexclude(operator)):
+        crawler.connection.commit()
+    assert misplaced(crawl) == []
+
+
+def test_fetch_now_while_a_lease_is_reaped_leaves_one_truth(crawl: Crawl, beside: Beside) -> None:
+    crawl.add("http://a.test/", "http://b.test/", due=[crawl.now])
+    first, second = sorted(crawl.next(lease=MINUTE), key=lambda page: int(page["page_id"]))
+    crawl.wait(2 * MINUTE)
+    holder, reaper = beside(), beside()
+    holder.connection.execute("select from page where page_id = %s for update", (first["page_id"],))
+    with blocked(crawl, reaper, lambda: reaper.value("select tick_at(%s, 10, 10)", crawl.now)):
+        crawl.connection.execute("set statement_timeout = '5 s'")
+        crawl.value("select fetch_now_at(%s, %s)", crawl.now, [second["page_id"]])
+        holder.connection.commit()
+    assert misplaced(crawl) == []
+
+
+def test_a_pop_that_reaps_never_waits_for_a_page_while_it_holds_hosts(crawl: Crawl, beside: Beside) -> None:
+    crawl.add("http://a.test/1", "http://a.test/2", due=[crawl.now])
+    (page,) = crawl.next(1, lease=2 * SECOND)
+    crawl.wait(1.8 * SECOND)
+    crawl.tick()
+    crawl.wait(0.3 * SECOND)
+    reporter, popper = beside(), beside()
+    reporter.report({"page_id": page["page_id"], "status": 200})
+    popper.connection.autocommit = True
+    with ThreadPoolExecutor() as pool:
+        pop = pool.submit(popper.next, 10)
+        time.sleep(0.5)
+        reporter.report({"page_id": page["page_id"], "status": 429})
+        reporter.connection.commit()
+        assert len(pop.result(20)) <= 2
