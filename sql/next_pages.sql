@@ -100,19 +100,20 @@ begin
                    row_number() over (partition by r.host_id order by coalesce(w.due_at > t, false), w.turn) as place
             from ready r
             left join lateral (
-                (select q.ctid as tid, q.page_id, q.due_at, null::real as rank,
-                        row_number() over (order by q.due_at) / nullif(1 - s.discovery, 0) as turn
-                 from queue q
-                 where q.host_id = r.host_id and q.due_at >= r.head_due
-                 order by q.due_at
-                 limit most + 1)
+                (select q.*, null::real as rank, row_number() over (order by q.due_at) / nullif(1 - s.discovery, 0) as turn
+                 from (select ctid as tid, page_id, due_at
+                       from queue
+                       where host_id = r.host_id and due_at >= r.head_due
+                       order by due_at
+                       limit most + 1) q)
                 union all
-                (select f.ctid, f.page_id, null, f.rank,
+                (select f.tid, f.page_id, null, f.rank,
                         r.balance + row_number() over (order by f.rank, f.page_id) / nullif(s.discovery, 0)
-                 from new_page f
-                 where f.host_id = r.host_id and (f.rank, f.page_id) >= (r.head_new_rank, r.head_new_id)
-                 order by f.rank, f.page_id
-                 limit most + 1)
+                 from (select ctid as tid, page_id, rank
+                       from new_page
+                       where host_id = r.host_id and (rank, page_id) >= (r.head_new_rank, r.head_new_id)
+                       order by rank, page_id
+                       limit most + 1) f)
             ) w on true
         ),
         -- A slot is the later of the page's due time and a gap after the slot before: over all places at once,
