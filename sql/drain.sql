@@ -14,14 +14,15 @@ set enable_bitmapscan = off
 set jit = off
 as $$
 declare
-    horizon constant timestamptz := from_micros((select last_value from inbox_horizon));
+    -- Where the entries begin: found once, for what was drained lately is still in the index before it.
+    first   constant timestamptz := (select at from inbox
+                                     where at >= from_micros((select last_value from inbox_horizon)) order by at limit 1);
     locked  bigint[];
     applied int;
     failing record;
     s       setting;
 begin
-    perform from inbox where at >= horizon limit 1;
-    if not found then
+    if first is null then
         return 0;
     end if;
 
@@ -29,14 +30,14 @@ begin
     -- Hosts first, in a statement of their own: the next one sees what their last holders did.
     locked := array(
         select distinct host_id
-        from (select host_id from inbox where at >= horizon order by at limit max_entries) oldest);
+        from (select host_id from inbox where at >= first order by at limit max_entries) oldest);
     locked := array(
         select h.host_id from host h where h.host_id = any (locked) order by h.host_id for update skip locked);
 
     -- «(… in (select …)) is true» stays a hashed subplan; as a join of two CTEs it would compare every pair.
     for failing in
         with oldest as (
-            select ctid as tid, at, page_id, host_id from inbox where at >= horizon order by at limit max_entries
+            select ctid as tid, at, page_id, host_id from inbox where at >= first order by at limit max_entries
         ),
         -- One entry of a page at a time: the next may start where this one ends.
         first_of_page as (

@@ -29,7 +29,7 @@ set enable_bitmapscan = off
 set jit = off
 as $$
 declare
-    slack   constant interval := '2 seconds';
+    slack   constant interval := '500 milliseconds';
     recheck boolean := from_micros((select last_value from horizon_recheck)) not between t and t + '1 day';
     since   constant timestamptz := clock_timestamp();
     hosts   timestamptz := case when recheck then '-infinity' else from_micros((select last_value from host_horizon)) end;
@@ -42,7 +42,7 @@ begin
     leases  := least((select lease_until from lease where lease_until >= leases order by lease_until limit 1), t) - slack;
     perform setval('host_horizon', micros(hosts)), setval('inbox_horizon', micros(entries)), setval('lease_horizon', micros(leases));
     if recheck then
-        perform setval('horizon_recheck', micros(t + greatest(interval '5 seconds', 100 * (clock_timestamp() - since))));
+        perform setval('horizon_recheck', micros(t + greatest(interval '2 seconds', 100 * (clock_timestamp() - since))));
     end if;
 end $$;
 comment on function recrawl_internal.advance_horizons(timestamptz) is 'Moves the horizons up to the first live entry, rechecking from the beginning now and then.';
