@@ -121,7 +121,7 @@ begin
                 head_new_id = least(h.head_new_id, l.id),
                 -- A host that is ready stays where it is in the index: the update is then a cheap one (HOT).
                 ready_at = case when h.ready_at <= t then h.ready_at
-                                else host_ready_at(least(h.head_due, l.due), least(h.head_new_id, l.id),
+                                else when_ready(least(h.head_due, l.due), least(h.head_new_id, l.id),
                                                    h.last_slot_at + host_gap(h.gap, h.crawl_delay, s.default_gap), h.blocked_until, h.busy_until, t) end
             from learnt l
             where h.host_id = l.host_id

@@ -52,7 +52,7 @@ begin
     ),
     busy as (
         update host h set busy_until = lease_ends,
-                          ready_at = host_ready_at(h.head_due, h.head_new_id, next_slot(h, s), h.blocked_until, lease_ends, t)
+                          ready_at = when_ready(h.head_due, h.head_new_id, next_slot(h, s), h.blocked_until, lease_ends, t)
         from (select distinct host_id from item) i, setting s
         where h.host_id = i.host_id and h.busy_lease = extend_lease_at.lease_id
     )

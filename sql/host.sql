@@ -9,7 +9,7 @@ as $$
         blocked_until = until,
         blocked_reason = reason,
         strikes = block_until.strikes,
-        ready_at = host_ready_at(h.head_due, h.head_new_id, next_slot(h, s), until, h.busy_until, t)
+        ready_at = when_ready(h.head_due, h.head_new_id, next_slot(h, s), until, h.busy_until, t)
     from setting s
     where h.host_id = block_until.host_id
 $$;
@@ -19,7 +19,7 @@ create or replace function recrawl_internal.wake_host(host_id bigint, t timestam
 language sql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
-    update host h set ready_at = host_ready_at(h.head_due, h.head_new_id, next_slot(h, s), h.blocked_until, h.busy_until, t)
+    update host h set ready_at = when_ready(h.head_due, h.head_new_id, next_slot(h, s), h.blocked_until, h.busy_until, t)
     from setting s
     where h.host_id = wake_host.host_id
 $$;
@@ -76,7 +76,7 @@ as $$
     update host h set
         busy_until = null,
         busy_lease = null,
-        ready_at = host_ready_at(h.head_due, h.head_new_id, next_slot(h, s), h.blocked_until, null, t)
+        ready_at = when_ready(h.head_due, h.head_new_id, next_slot(h, s), h.blocked_until, null, t)
     from setting s
     where h.host_id = free_host.host_id and h.busy_lease = free_host.lease_id
 $$;

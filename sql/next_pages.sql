@@ -183,7 +183,7 @@ begin
                 pages = h.pages - o.dropped,
                 busy_until = case when o.one_at_a_time and o.given > 0 then lease_ends end,
                 busy_lease = case when o.one_at_a_time and o.given > 0 then this_lease end,
-                ready_at = host_ready_at(coalesce(o.head_due, 'infinity'), o.head_new_id, coalesce(o.last_slot, h.last_slot_at) + o.gap,
+                ready_at = when_ready(coalesce(o.head_due, 'infinity'), o.head_new_id, coalesce(o.last_slot, h.last_slot_at) + o.gap,
                                          null, case when o.one_at_a_time and o.given > 0 then lease_ends end, t)
             from (select *, greatest(1 / nullif(s.discovery, 0), 1 / nullif(1 - s.discovery, 0)) as longest from told) o
             where h.ctid = o.host_tid

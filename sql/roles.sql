@@ -5,23 +5,29 @@ declare
     wanted text;
 begin
     foreach wanted in array '{recrawl_crawler,recrawl_reader,recrawl_operator,recrawl_worker}'::text[] loop
-        if not exists (select from pg_roles where rolname = wanted) then
-            begin
+        begin
+            if not exists (select from pg_roles where rolname = wanted) then
                 execute format('create role %I', wanted);
-            exception
-                when duplicate_object or unique_violation then null;      -- another database's migration was first
-                when insufficient_privilege then
-                    raise exception using
-                        message = format('the role %s does not exist and %s may not create it', wanted, current_user),
-                        hint = 'Let an administrator run: create role recrawl_crawler; create role recrawl_reader; create role recrawl_operator; create role recrawl_worker;';
-            end;
-        end if;
+            end if;
+            -- What operators and workers look at is what readers may look at.
+            if wanted in ('recrawl_operator', 'recrawl_worker') and not pg_has_role(wanted, 'recrawl_reader', 'member') then
+                execute format('grant recrawl_reader to %I', wanted);
+            end if;
+        exception
+            when duplicate_object or unique_violation then null;          -- another database's migration was first
+            when insufficient_privilege then
+                raise exception using
+                    message = format('the role %s is missing or no member of recrawl_reader, and %s may not change that', wanted, current_user),
+                    hint = 'Let an administrator run: create role recrawl_crawler; create role recrawl_reader; create role recrawl_operator; '
+                           'create role recrawl_worker; grant recrawl_reader to recrawl_operator, recrawl_worker;';
+        end;
     end loop;
 end $$;
 
-revoke all on schema recrawl, recrawl_internal from public;
-revoke all on all functions in schema recrawl, recrawl_internal from public;
-revoke all on all tables in schema recrawl, recrawl_internal from public;
+-- From nothing: a right that is no longer granted below is gone after a replay.
+revoke all on schema recrawl, recrawl_internal from public, recrawl_crawler, recrawl_reader, recrawl_operator, recrawl_worker;
+revoke all on all functions in schema recrawl, recrawl_internal from public, recrawl_crawler, recrawl_reader, recrawl_operator, recrawl_worker;
+revoke all on all tables in schema recrawl, recrawl_internal from public, recrawl_crawler, recrawl_reader, recrawl_operator, recrawl_worker;
 grant usage on schema recrawl to recrawl_crawler, recrawl_reader, recrawl_operator, recrawl_worker;
 
 grant execute on function
@@ -34,12 +40,10 @@ to recrawl_reader;
 -- What the views call: a view checks functions as its reader, who cannot reach their schema otherwise.
 grant execute on function recrawl_internal.page_frequency, recrawl_internal.host_gap, recrawl_internal.sample_queue to recrawl_reader;
 
-grant recrawl_reader to recrawl_operator;
 grant execute on function
     recrawl.add_pages, recrawl.fetch_now, recrawl.set_host, recrawl.block_host, recrawl.unblock_host, recrawl.pause, recrawl.resume,
     recrawl.exclude, recrawl.unexclude, recrawl.forget, recrawl.set_setting
 to recrawl_operator;
 
-grant recrawl_reader to recrawl_worker;
 grant usage on schema recrawl_internal to recrawl_worker;
 grant execute on function recrawl_internal.tick(int, int) to recrawl_worker;

@@ -32,14 +32,14 @@ $$;
 comment on function recrawl_internal.next_slot(recrawl_internal.host, recrawl_internal.setting) is 'The first moment a request to a host may start.';
 
 -- Never below the time of writing: pops look for ready hosts from a horizon upwards (horizon.sql).
-create or replace function recrawl_internal.host_ready_at(
+create or replace function recrawl_internal.when_ready(
     head_due timestamptz, head_new_id bigint, next_slot_at timestamptz, blocked_until timestamptz, busy_until timestamptz, t timestamptz
 ) returns timestamptz
 language sql immutable parallel safe
 as $$
     select greatest(case when head_new_id is null then head_due end, next_slot_at, blocked_until, busy_until, t)
 $$;
-comment on function recrawl_internal.host_ready_at(timestamptz, bigint, timestamptz, timestamptz, timestamptz, timestamptz) is
+comment on function recrawl_internal.when_ready(timestamptz, bigint, timestamptz, timestamptz, timestamptz, timestamptz) is
     'When a host should be looked at next: it has a page due, a slot free, no block and no page out that it waits for.';
 
 create or replace function recrawl_internal.backoff(first interval, longest interval, times int) returns interval

@@ -119,6 +119,7 @@ create table recrawl_internal.host (
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0);
 create index host_ready on recrawl_internal.host (ready_at);
 comment on table recrawl_internal.host is 'The unit of politeness: when it may be asked next, and where its queue begins. Rows are locked by whoever changes its queue.';
+comment on column recrawl_internal.host.host_id is 'From the sequence host_id.';
 comment on column recrawl_internal.host.ready_at is 'When next_pages should look at the host: greatest of its next slot, its first due page, its block and the time of writing.';
 comment on column recrawl_internal.host.last_slot_at is 'The last slot handed out, or the start of a request that began later; the next is a gap after it.';
 comment on column recrawl_internal.host.head_due is 'Lower bound of the due times in the host''s queue; index scans start here, past dead entries.';
@@ -153,6 +154,7 @@ comment on column recrawl_internal.host_name.max_pages is 'Takes in no more page
 
 create sequence recrawl_internal.page_id;
 create type recrawl_internal.page_state as enum ('live', 'gone', 'moved', 'excluded', 'forgotten');
+comment on type recrawl_internal.page_state is 'live pages are in the queue; gone (410), moved (301, 308), excluded (by pattern) and forgotten ones are not.';
 
 -- Updated at report, HOT only: no index on a column that a report changes.
 create table recrawl_internal.page (

@@ -169,7 +169,7 @@ def add_file(url: str, name: str) -> Any:
             TextColumn("{task.fields[done]}"),
             TimeRemainingColumn(),
         )
-        with Progress(*columns, console=Console(stderr=True)) as bar:
+        with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
             task = bar.add_task(name, total=size, done="")
 
             def watch(progress: bulk.Progress) -> None:
