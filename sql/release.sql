@@ -20,10 +20,10 @@ begin
         select l.round, i.*, p.host_id, p.state,
                coalesce(p.last_lease, 0) < l.lease_id as is_held,
                coalesce(p.last_lease, 0) < l.lease_id and (release_at.page_ids is null or i.page_id = any (release_at.page_ids)) as goes
-        from lease l
+        from (select * from lease l where l.lease_id = release_at.lease_id offset 0) l
         cross join lateral unnest(l.page_ids, l.slots, l.dues, l.held_dues) as i (page_id, slot, due, held_due)
         join page p on p.page_id = i.page_id
-        where l.lease_id = release_at.lease_id and l.lease_until > t
+        where l.lease_until > t
         order by i.page_id
         for update of p
     ),
@@ -51,7 +51,8 @@ begin
     ),
     ended as (
         delete from lease l
-        where l.lease_id = release_at.lease_id and l.lease_until > t
+        where l.lease_id = release_at.lease_id
+          and exists (select from item i where i.round = l.round)
           and not exists (select from kept k where k.round = l.round and k.unreported > 0)
     )
     select count(*), array_agg(distinct host_id) into released, hosts from told;

@@ -33,12 +33,14 @@ set jit = off
 as $$
 #variable_conflict use_column
 declare
-    urls   text[];
-    ords   int[];                      -- whose link; negative: whose redirect
-    depths int[];
-    found  found_links[];
+    urls    text[];
+    ords    int[];                     -- whose link; negative: whose redirect
+    sources bigint[];
+    depths  int[];
+    pages   bigint[];
+    led_to  found_links[];
 begin
-    select array_agg(l.url), array_agg(l.ord), array_agg(l.depth) into urls, ords, depths
+    select array_agg(l.url), array_agg(l.ord), array_agg(r.page_id), array_agg(l.depth) into urls, ords, sources, depths
     from unnest(results) r
     left join lateral (select p.depth + 1 as depth from page p where p.page_id = r.page_id offset 0) p on true
     cross join lateral (
@@ -49,24 +51,18 @@ begin
     ) l
     where r.problem is null;
 
-    with interned as (
-        select i.ord as place, i.page_id from intern_pages(t, coalesce(urls, '{}'), null, null, null, null, depths) i
-    ),
-    owned as (
-        select abs(o.ord) as ord, o.ord < 0 as is_redirect, i.page_id
-        from interned i join unnest(ords) with ordinality as o (ord, place) on o.place = i.place
-    ),
-    page as (
-        select r.ord,
-               coalesce(array_agg(distinct o.page_id) filter (where not o.is_redirect and o.page_id <> r.page_id), '{}') as targets,
-               min(o.page_id) filter (where o.is_redirect) as moved_to
-        from unnest(results) r
-        left join owned o on o.ord = r.ord
-        where r.problem is null and (r.links is not null or r.redirect_to is not null)
-        group by r.ord, r.page_id
-    )
-    select array_agg((ord, targets, moved_to)::found_links) into found from page;
-    return found;
+    pages := array(select i.page_id from intern_pages(t, coalesce(urls, '{}'), null, null, null, null, depths) i order by i.ord);
+    select array_agg(l::found_links) into led_to
+    from (
+        select abs(o.ord) as ord, o.source,
+               coalesce(array_agg(distinct o.page_id) filter (where o.ord > 0 and o.page_id <> o.source), '{}') as targets,
+               min(o.page_id) filter (where o.ord < 0) as moved_to
+        from unnest(ords, sources, pages) as o (ord, source, page_id)
+        group by abs(o.ord), o.source
+        union all
+        select r.ord, r.page_id, '{}', null from unnest(results) r where r.links = '{}' and r.redirect_to is null
+    ) l;
+    return led_to;
 end $$;
 comment on function recrawl_internal.intern_links(timestamptz, recrawl_internal.result[]) is 'Finds or makes the pages that results link and redirect to.';
 
@@ -85,30 +81,30 @@ declare
     s            setting;
     newest_lease constant bigint := (select last_value from lease_id);
     pending      result[] := results;
-    found        found_links[];
+    led_to       found_links[];
     redirects    bigint[];             -- by ord: where a redirect leads
+    redirect     record;
     observed     int[] := '{}';        -- ord of what counted as a fetch and brought links
     answers      recrawl.report_result[] := '{}';
     news         host_news[] := '{}';
     some_answers recrawl.report_result[];
     some_news    host_news[];
     some_observed int[];
-    host         record;
+    some_leases  bigint[];             -- lease, round and how many of its pages were reported
 begin
     perform check_isolation('report');
     select * into s from setting;
     if exists (select from unnest(results) r where r.links is not null or r.redirect_to is not null) then
-        found := intern_links(t, results);
-        select array_agg(f.moved_to order by r.ord) into redirects
-        from unnest(results) r left join unnest(found) f on f.ord = r.ord;
+        led_to := intern_links(t, results);
+        for redirect in select f.ord, f.moved_to from unnest(led_to) f where f.moved_to is not null loop
+            redirects[redirect.ord] := redirect.moved_to;
+        end loop;
     end if;
 
     -- The fence: whoever holds the lease's row decides whether it still runs. In a statement of its own, so that the next one
     -- sees what the last holder did.
-    perform from lease l
-    where l.lease_id in (select distinct r.lease_id from unnest(results) r)
-    order by l.lease_id, l.round
-    for update;
+    perform from (select distinct r.lease_id from unnest(results) r order by r.lease_id) r
+    cross join lateral (select from lease l where l.lease_id = r.lease_id order by l.round for update) l;
 
     -- Optimistic: a page that somebody changes between being judged and being written is judged again.
     while cardinality(pending) > 0 loop
@@ -127,9 +123,9 @@ begin
             left join lateral (
                 select l.round, l.slots[i.place] as slot, l.dues[i.place] as due, l.held_dues[i.place] as held_due,
                        p.host_id = any (l.busy_hosts) as is_busy
-                from lease l
+                from (select * from lease l where l.lease_id = r.lease_id offset 0) l   -- by its id, not by lease_until
                 cross join lateral (select width_bucket(r.page_id, l.page_ids) offset 0) as i (place)
-                where l.lease_id = r.lease_id and l.lease_until > record_results.t and i.place > 0 and l.page_ids[i.place] = r.page_id
+                where l.lease_until > record_results.t and i.place > 0 and l.page_ids[i.place] = r.page_id
                 offset 0
             ) l on true
         ),
@@ -212,18 +208,6 @@ begin
             from written
             where is_held and next_due is distinct from held_due
         ),
-        spent as (
-            select lease_id, round, count(*) as reports from written where is_held group by lease_id, round
-        ),
-        lease_spent as (
-            update lease l set unreported = l.unreported - s.reports
-            from spent s
-            where l.lease_id = s.lease_id and l.round = s.round and l.unreported > s.reports
-        ),
-        lease_ended as (
-            delete from lease l using spent s
-            where l.lease_id = s.lease_id and l.round = s.round and l.unreported <= s.reports
-        ),
         answered as (
             select ord, page_id, code,
                    case when code = 'stale_lease' then 'the lease had ended; it counts as an observation'
@@ -245,9 +229,19 @@ begin
         )
         select array_agg((ord, page_id, code, detail, next_fetch_at)::recrawl.report_result),
                array_agg(ord) filter (where brought_links),
-               array_agg(news) filter (where not (news is null))
-        into some_answers, some_observed, some_news
+               array_agg(news) filter (where not (news is null)),
+               (select array_agg(array[lease_id, round, reports])
+                from (select lease_id, round, count(*) as reports from written where is_held group by lease_id, round) w)
+        into some_answers, some_observed, some_news, some_leases
         from answered;
+
+        -- One by one: joined, a lease table that looks small would be read from end to end, and with it whatever is dead in it.
+        for i in 1 .. coalesce(array_length(some_leases, 1), 0) loop
+            delete from lease where lease_id = some_leases[i][1] and round = some_leases[i][2] and unreported <= some_leases[i][3];
+            if not found then
+                update lease set unreported = unreported - some_leases[i][3] where lease_id = some_leases[i][1] and round = some_leases[i][2];
+            end if;
+        end loop;
 
         answers := answers || some_answers;
         observed := observed || some_observed;
@@ -258,11 +252,10 @@ begin
 
     if cardinality(observed) > 0 then
         insert into link (page_id, targets)
-        select r.page_id, f.targets
-        from unnest(results) r
-        join unnest(found) f on f.ord = r.ord
-        where r.ord = any (observed)
-        order by r.page_id
+        select f.page_id, f.targets
+        from unnest(led_to) f
+        where f.ord = any (observed)
+        order by f.page_id
         on conflict (page_id) do update set targets = excluded.targets where link.targets <> excluded.targets;
     end if;
     if cardinality(news) > 0 then

@@ -96,7 +96,7 @@ create sequence recrawl_internal.host_id;
 
 -- Hot: one update per pop, and ready_at is indexed, so every further index would be written at each pop too.
 create table recrawl_internal.host (
-    host_id         bigint primary key,
+    host_id         bigint not null,
     ready_at        timestamptz not null default 'infinity',
     last_slot_at    timestamptz not null default '-infinity',
     head_due        timestamptz not null default 'infinity',
@@ -117,6 +117,8 @@ create table recrawl_internal.host (
     blocked_until   timestamptz,
     blocked_reason  text
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0);
+-- Not unique: checking that would read every dead version of the row, at each pop, while a snapshot is held.
+create index host_by_id on recrawl_internal.host (host_id);
 create index host_ready on recrawl_internal.host (ready_at);
 comment on table recrawl_internal.host is 'The unit of politeness: when it may be asked next, and where its queue begins. Rows are locked by whoever changes its queue.';
 comment on column recrawl_internal.host.host_id is 'From the sequence host_id.';
@@ -249,6 +251,7 @@ comment on type recrawl_internal.result is 'One reported result, checked; proble
 
 create type recrawl_internal.found_links as (
     ord      int,
+    page_id  bigint,
     targets  bigint[],
     moved_to bigint
 );

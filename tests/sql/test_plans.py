@@ -1,0 +1,252 @@
+"""The cost of the verbs in buffers: it must not grow with the tables, with what is not due, or with a snapshot held
+elsewhere, and must not depend on statistics: the tables here are never analysed, unless a test says so."""
+
+import json
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, LiteralString
+
+import psycopg
+import pytest
+
+from helpers import Row
+
+# Measured on 50,000 pages, and 30 % more.
+POP_BUFFERS = {"9 s": 13.9, "0": 31.3}  # a page: ten of a host, one of a host
+REPORT_BUFFERS = 10.6  # a page
+IDLE_BUFFERS = 19  # a call that finds nothing
+
+HOT_TABLES = ("page", "queue", "host", "host_name", "new_page", "inbox", "lease", "link")
+TEN_A_HOST, ONE_A_HOST = POP_BUFFERS
+SHAPES = pytest.mark.parametrize("ahead", [TEN_A_HOST, ONE_A_HOST])
+
+DUE: LiteralString = "now() - interval '1 hour' * random()"
+LATER: LiteralString = "now() + interval '1 hour' + interval '1 day' * random()"
+ONE_PERCENT: LiteralString = "now() + interval '1 day' * (random() - 0.01)"
+
+Connection = psycopg.Connection[Any]
+
+
+def load(connection: Connection, pages: int = 50_000, hosts: int = 1_000, due: LiteralString = DUE) -> None:
+    """Pages that were fetched before, in an order that has nothing to do with their hosts."""
+    for table in (*HOT_TABLES, "setting"):
+        connection.execute(f"alter table {table} set (autovacuum_enabled = false)")
+    arguments = {"pages": pages, "hosts": hosts}
+    connection.execute(
+        f"""
+        insert into page (page_id, key, host_id, due_at, fetched_at, last_status, fetches, url, content_hash, etag)
+        select p, md5(p::text)::uuid, p * 7919 %% %(hosts)s + 1, {due}, now() - interval '2 days', 200, 1,
+               format('https://host%%s.test/section-%%s/the-article-%%s.html', p * 7919 %% %(hosts)s + 1, p %% 10, p),
+               md5(p::text), md5(p::text)
+        from generate_series(1, %(pages)s::bigint) p
+        """,
+        arguments,
+    )
+    connection.execute(
+        "insert into queue (host_id, due_at, page_id) select host_id, due_at, page_id from page order by page_id"
+    )
+    connection.execute(
+        """
+        insert into host (host_id, name, head_due, ready_at, pages)
+        select host_id, 'host' || host_id || '.test', min(due_at),
+               greatest(min(due_at), now() - random() * interval '1 second'), count(*)
+        from page group by host_id
+        """
+    )
+    connection.execute("insert into host_name (name, host_id) select name, host_id from host")
+    connection.execute("select setval('page_id', %(pages)s + 1), setval('host_id', %(hosts)s + 1)", arguments)
+
+
+def cost(connection: Connection, query: LiteralString, *arguments: object) -> tuple[int, int]:
+    """Buffers that a call touches, in whatever it calls itself, and the rows it returns."""
+    cursor = connection.execute(f"explain (analyze, buffers, timing off, format json) {query}", arguments)
+    plan = cursor.fetchall()[0][0][0]["Plan"]
+    return plan["Shared Hit Blocks"] + plan["Shared Read Blocks"], int(plan["Actual Rows"])
+
+
+def pop_cost(connection: Connection, ahead: str, calls: int = 5) -> float:
+    """Buffers per page handed out, when the session has made its plans."""
+    results = [cost(connection, "select * from recrawl.next_pages(100, ahead => %s)", ahead) for _ in range(calls + 2)]
+    pages = sum(rows for _, rows in results[2:])
+    assert pages == calls * 100
+    return sum(buffers for buffers, _ in results[2:]) / pages
+
+
+def pop(connection: Connection, ahead: str = TEN_A_HOST) -> list[Row]:
+    query = "select page_id, lease_id from recrawl.next_pages(100, ahead => %s)"
+    return [{"page_id": page, "lease_id": lease} for page, lease in connection.execute(query, [ahead])]
+
+
+def report(connection: Connection, pages: Sequence[Row], **more: object) -> None:
+    results = [page | {"status": 200, "content_hash": "new", "etag": "new"} | more for page in pages]
+    codes = connection.execute("select code from recrawl.report(%s)", [json.dumps(results)]).fetchall()
+    assert {code for (code,) in codes} == {"ok"}
+
+
+def counts(connection: Connection, column: LiteralString) -> dict[str, int]:
+    connection.execute("select pg_stat_force_next_flush()")
+    connection.execute("select pg_stat_clear_snapshot()")
+    query = f"select relname, {column} from pg_stat_user_tables where schemaname = 'recrawl_internal'"
+    return {name: count for name, count in connection.execute(query) if name in HOT_TABLES}
+
+
+# ------------------------------------------------------------------------------------------------------------ buffers
+
+
+@pytest.mark.parametrize("analysed", [False, True])
+@SHAPES
+def test_a_page_costs_a_pop_few_buffers(connection: Connection, ahead: str, analysed: bool) -> None:
+    load(connection)
+    if analysed:
+        connection.execute("analyze")
+    assert pop_cost(connection, ahead) <= POP_BUFFERS[ahead]
+
+
+@pytest.mark.parametrize("analysed", [False, True])
+@SHAPES
+def test_a_page_costs_a_report_few_buffers(connection: Connection, ahead: str, analysed: bool) -> None:
+    load(connection)
+    if analysed:
+        connection.execute("analyze")
+    report(connection, pop(connection, ahead))
+    results = [page | {"status": 200, "content_hash": "new", "etag": "new"} for page in pop(connection, ahead)]
+    buffers, rows = cost(connection, "select * from recrawl.report(%s)", json.dumps(results))
+    assert rows == 100
+    assert buffers / rows <= REPORT_BUFFERS
+
+
+@SHAPES
+def test_a_pop_does_not_feel_ten_times_the_pages(connection: Connection, ahead: str, url: str) -> None:
+    load(connection, 20_000, 500)
+    few = pop_cost(connection, ahead, 3)
+    connection.execute(
+        "truncate recrawl_internal.page, recrawl_internal.queue, recrawl_internal.host, recrawl_internal.host_name"
+    )
+    load(connection, 200_000, 5_000)
+    assert pop_cost(connection, ahead, 3) <= 1.3 * few
+
+
+def test_a_pop_does_not_feel_what_is_not_due(connection: Connection) -> None:
+    load(connection, due=ONE_PERCENT)
+    few_due = pop_cost(connection, ONE_A_HOST, 1)
+    connection.execute("update queue set due_at = due_at - interval '1 day'")
+    connection.execute("update host set head_due = '-infinity', ready_at = now() - interval '1 second'")
+    connection.execute("vacuum full queue, host")
+    all_due = pop_cost(connection, ONE_A_HOST)
+    assert few_due <= 1.5 * all_due
+
+
+@pytest.mark.parametrize("pages", [0, 50_000])
+def test_nothing_ready_costs_next_to_nothing(connection: Connection, pages: int) -> None:
+    load(connection, pages, due=LATER)
+    for _ in range(5):
+        buffers, rows = cost(connection, "select * from recrawl.next_pages()")
+    assert rows == 0
+    assert buffers <= IDLE_BUFFERS
+
+
+@SHAPES
+def test_a_pop_does_not_feel_a_snapshot_held_elsewhere(connection: Connection, url: str, ahead: str) -> None:
+    """At times of its own: the horizons keep two seconds behind."""
+    load(connection)
+    now = connection.execute("select clock_timestamp()").fetchall()[0][0]
+    query: LiteralString = "select * from next_pages_at(%s, 100, %s, '10 minutes', null)"
+
+    def popped_per_second(seconds: int) -> float:
+        nonlocal now
+        buffers = pages = 0
+        for _ in range(seconds):
+            now += timedelta(seconds=1)
+            connection.execute("select tick_at(%s, 200, 2000)", [now])
+            more_buffers, more_pages = cost(connection, query, now, ahead)
+            buffers, pages = buffers + more_buffers, pages + more_pages
+        assert pages == 100 * seconds
+        return buffers / pages
+
+    popped_per_second(3)
+    before = popped_per_second(5)
+    with psycopg.connect(url) as holder:
+        holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        holder.execute("select count(*) from recrawl_internal.host")
+        popped_per_second(200)
+        assert popped_per_second(5) <= 1.5 * before
+
+
+@pytest.mark.parametrize("analysed", [False, True])
+def test_a_report_does_not_feel_a_snapshot_held_elsewhere(connection: Connection, url: str, analysed: bool) -> None:
+    load(connection)
+    connection.execute("select recrawl.set_setting('default_gap', '1 millisecond')")
+
+    def reported() -> float:
+        results = [page | {"status": 200, "content_hash": "new", "etag": "new"} for page in pop(connection, "0.009 s")]
+        buffers, rows = cost(connection, "select * from recrawl.report(%s)", json.dumps(results))
+        assert rows == 100
+        return buffers / rows
+
+    reported()
+    before = reported()
+    with psycopg.connect(url) as holder:
+        holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        holder.execute("select count(*) from recrawl_internal.host")
+        for _ in range(100):
+            report(connection, pop(connection, "0.009 s"))
+        if analysed:
+            connection.execute("analyze")
+        assert reported() <= 1.5 * before
+
+
+# -------------------------------------------------------------------------------------------------------------- plans
+
+
+@pytest.mark.parametrize("analysed", [False, True])
+def test_no_verb_reads_a_whole_table(connection: Connection, analysed: bool) -> None:
+    load(connection)
+    new = [f"https://host{n % 1200}.test/new/{n}" for n in range(500)]
+    connection.execute("select count(*) from recrawl.add_pages(%s)", [new])  # so that no table is empty
+    connection.execute("select tick(200, 100)")
+    if analysed:
+        connection.execute("analyze")
+    before = counts(connection, "seq_scan")
+
+    def assert_indexes_were_used(verb: str) -> None:
+        after = counts(connection, "seq_scan")
+        assert {table: after[table] - before[table] for table in HOT_TABLES} == dict.fromkeys(HOT_TABLES, 0), verb
+
+    pages = [page for ahead in POP_BUFFERS for _ in range(3) for page in pop(connection, ahead)]
+    assert len(pages) == 600
+    assert_indexes_were_used("next_pages")
+    report(connection, pages[:100])
+    assert_indexes_were_used("report")
+    report(connection, pages[100:200], links=[*new[:10], "https://host1.test/unknown", "https://unknown.test/"])
+    assert_indexes_were_used("report with links")
+    report(connection, pages[200:210], status=500)
+    report(connection, pages[210:220], status=429)
+    report(connection, pages[220:230], status=410)
+    report(connection, pages[230:240], status=301, redirect_to="https://host1.test/")
+    assert_indexes_were_used("report of failures")
+    columns = [[page[name] for page in pages[240:300]] for name in ("page_id", "lease_id")]
+    connection.execute("select count(*) from recrawl.report_pages(%s, %s, %s)", [*columns, [200] * 60])
+    assert_indexes_were_used("report_pages")
+    connection.execute("select count(*) from recrawl.add_pages(%s)", [[url + "?more" for url in new] + new])
+    assert_indexes_were_used("add_pages")
+    connection.execute("select tick(200, 2000)")
+    assert_indexes_were_used("tick")
+    connection.execute("select recrawl.next_ready_at()")
+    assert_indexes_were_used("next_ready_at")
+    connection.execute("select recrawl.extend_lease(%s, '1 minute')", [pages[300]["lease_id"]])
+    assert_indexes_were_used("extend_lease")
+    connection.execute("select recrawl.release(%s)", [pages[300]["lease_id"]])
+    assert_indexes_were_used("release")
+    connection.execute("select tick_at(now() + interval '1 hour', 200, 2000)")
+    assert_indexes_were_used("tick, where leases have run out")
+
+
+@SHAPES
+def test_a_report_updates_its_page_in_place(connection: Connection, ahead: str) -> None:
+    load(connection)
+    before, before_hot = counts(connection, "n_tup_upd")["page"], counts(connection, "n_tup_hot_upd")["page"]
+    for _ in range(5):
+        report(connection, pop(connection, ahead))
+    updated = counts(connection, "n_tup_upd")["page"] - before
+    assert updated == 500
+    assert counts(connection, "n_tup_hot_upd")["page"] - before_hot == updated
