@@ -19,7 +19,10 @@ as $$
 #variable_conflict use_column
 declare
     s           setting;
-    horizon     timestamptz;
+    host_from   timestamptz;           -- horizons
+    lease_from  timestamptz;
+    inbox_from  timestamptz;
+    tick_due    boolean;
     hosts       tid[];
     per_visit   numeric;               -- pages that a host is expected to give
     most        int;                   -- pages that a host may give in this round
@@ -50,15 +53,18 @@ begin
     if s.paused then
         return;
     end if;
-    if holds_none and tick_is_due(t) then
+    select from_micros(h.last_value), from_micros(l.last_value), from_micros(i.last_value), tick_is_due(n.last_value, t)
+    into host_from, lease_from, inbox_from, tick_due
+    from host_horizon h, lease_horizon l, inbox_horizon i, next_tick n;
+    if holds_none and tick_due then
         perform tick_at(t, 10, 200);
     end if;
 
     -- After an outage, the due times that hold the pages of expired leases may have come. They go back before anything is handed
     -- out: a few at a time, while callers get nothing.
-    if exists (select from lease where lease_until between from_micros((select last_value from lease_horizon)) and slots_until - hold) then
+    if exists (select from lease where lease_until between lease_from and slots_until - hold) then
         perform reap_at(t, 100) where holds_none;
-        if exists (select from lease where lease_until between from_micros((select last_value from lease_horizon)) and slots_until - hold) then
+        if exists (select from lease where lease_until between lease_from and slots_until - hold) then
             return;
         end if;
     end if;
@@ -66,16 +72,19 @@ begin
     per_visit := case when ahead = interval '0' then 1
                       else least(coalesce(per_host, wanted), 1 + floor(extract(epoch from ahead) / extract(epoch from s.default_gap)), wanted) end;
     for round in 1 .. 30 loop
-        horizon := from_micros((select last_value from host_horizon));
         hosts := array(
             select h.ctid from host h
-            where h.ready_at between horizon and t
+            where h.ready_at between host_from and t
             order by h.ready_at
             limit ceil(wanted / per_visit)
             for update skip locked);
         if cardinality(hosts) = 0 then
-            exit when idle or case when holds_none and this_lease is null then reap_at(t, 100) else 0 end
-                              + drain_at(t, 10 * least(n, 1000) + 200) = 0;
+            exit when idle
+                   or not exists (select from lease where lease_until between lease_from and t
+                                  union all
+                                  select from inbox where at >= inbox_from);
+            perform reap_at(t, 100) where holds_none and this_lease is null;
+            perform drain_at(t, 10 * least(n, 1000) + 200);
             idle := true;
             continue;
         end if;

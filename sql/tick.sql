@@ -13,12 +13,12 @@ end $$;
 comment on function recrawl_internal.tick_at(timestamptz, int, int) is 'One small step of upkeep; returns how many pages it moved.';
 
 -- A clock that jumped back must not stop the ticking.
-create or replace function recrawl_internal.tick_is_due(t timestamptz) returns boolean
-language sql stable
+create or replace function recrawl_internal.tick_is_due(next_tick bigint, t timestamptz) returns boolean
+language sql stable parallel safe
 as $$
-    select recrawl_internal.from_micros(last_value) not between t and t + '1 minute' from recrawl_internal.next_tick
+    select recrawl_internal.from_micros(next_tick) not between t and t + interval '1 minute'
 $$;
-comment on function recrawl_internal.tick_is_due(timestamptz) is 'Whether nobody has ticked for half a second.';
+comment on function recrawl_internal.tick_is_due(bigint, timestamptz) is 'Whether nobody has ticked for half a second.';
 
 create or replace function recrawl_internal.tick(max_leases int, max_entries int) returns int
 language sql volatile security definer
