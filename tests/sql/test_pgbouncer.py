@@ -28,17 +28,19 @@ def pooled(url: str, open_folder: Path) -> Iterator[str]:
     target = " ".join(
         f"{key}='{server[key]}'" for key in ("host", "port", "dbname", "user", "password") if server.get(key)
     )
-    (folder / "users").write_text(f'"{server.get("user", "postgres")}" "{server.get("password", "")}"\n')
+    user, password = server.get("user", "postgres"), server.get("password", "")
+    (folder / "users").write_text(f'"{user}" "{password}"\n')
     (folder / "ini").write_text(
         f"[databases]\ncrawl = {target}\n[pgbouncer]\npool_mode = transaction\ndefault_pool_size = 2\n"
-        f"listen_port = 6432\nlisten_addr =\nunix_socket_dir = {folder}\nauth_type = trust\nauth_file = {folder}/users\n"
+        f"listen_port = 6432\nlisten_addr =\nunix_socket_dir = {folder}\n"
+        f"auth_type = trust\nauth_file = {folder}/users\n"
     )
     account = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.getuid() == 0 else {}
     if account:
         os.chown(folder, NOBODY, NOBODY)
     process = subprocess.Popen([str(PGBOUNCER), str(folder / "ini")], **account)  # type: ignore[call-overload]
     try:
-        pooled = f"host={folder} port=6432 dbname=crawl user={server.get('user', 'postgres')}"
+        pooled = f"host={folder} port=6432 dbname=crawl user={user}"
         for _ in range(100):
             try:
                 psycopg.connect(pooled).close()

@@ -1,0 +1,296 @@
+"""What must hold for every object recrawl puts into a database, asked of the catalogue itself."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+
+from helpers import Row
+from recrawl import project
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "public_face.txt"
+
+# What people call, and the two internal functions that roles without rights on the tables are let through to.
+BEHIND_A_DOOR = {"recrawl_internal.sample_queue", "recrawl_internal.tick"}
+# They write down when they were called, and nothing is decided by it.
+MERELY_STAMPED = {"recrawl.exclude"}
+
+FUNCTIONS = """
+    select n.nspname as schema, n.nspname || '.' || p.proname as name, p.proname,
+           p.oid::regprocedure::text as signature,
+           p.prosrc as body, p.prosecdef as is_definer, p.provolatile = 'v' as is_volatile, l.lanname as language,
+           (select split_part(c, '=', 2) from unnest(p.proconfig) as c where c like 'search_path=%%') as search_path,
+           array(select t::regtype::text from unnest(p.proargtypes) as t) as arguments,
+           p.proargnames[1] as first_argument,
+           pg_get_function_result(p.oid) as result,
+           exists (select from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner)))
+                   where grantee = 0) as is_for_all
+    from pg_proc p
+    join pg_namespace n on n.oid = p.pronamespace
+    join pg_language l on l.oid = p.prolang
+    where n.nspname in ('recrawl', 'recrawl_internal')
+    order by 2, 4
+"""
+
+# Whatever stands under the two schemas and can carry a comment; alembic's table is not ours.
+COMMENTS = """
+    with ours as (select oid, nspname from pg_namespace where nspname in ('recrawl', 'recrawl_internal')),
+    thing (what, name, comment) as (
+        select 'schema', nspname, obj_description(oid, 'pg_namespace') from ours
+        union all
+        select 'function', p.oid::regprocedure::text, obj_description(p.oid, 'pg_proc')
+        from pg_proc p join ours n on n.oid = p.pronamespace
+        union all
+        select case c.relkind when 'v' then 'view' else 'table' end, c.oid::regclass::text,
+               obj_description(c.oid, 'pg_class')
+        from pg_class c join ours n on n.oid = c.relnamespace
+        where c.relkind in ('r', 'p', 'v', 'm') and c.relname <> 'alembic_version'
+        union all
+        select 'column', c.oid::regclass || '.' || a.attname, col_description(c.oid, a.attnum)
+        from pg_class c join ours n on n.oid = c.relnamespace join pg_attribute a on a.attrelid = c.oid
+        where c.relkind in ('r', 'p') and a.attnum > 0 and not a.attisdropped and c.relname <> 'alembic_version'
+        union all
+        select 'type', t.oid::regtype::text, obj_description(t.oid, 'pg_type')
+        from pg_type t join ours n on n.oid = t.typnamespace left join pg_class c on c.oid = t.typrelid
+        where t.typtype in ('e', 'd', 'r') or c.relkind = 'c'
+    )
+    select what, name from thing where what = %s and coalesce(btrim(comment), '') = '' order by name
+"""
+
+CLOCKS_OF_THE_TRANSACTION = re.compile(
+    r"\b(now\s*\(|current_timestamp|current_date|current_time\b|localtimestamp|localtime\b"
+    r"|transaction_timestamp|statement_timestamp|timeofday|'now'|'today')",
+    re.IGNORECASE,
+)
+
+
+@pytest.fixture(scope="module")
+def catalogue(template: str, server: str) -> Iterator[psycopg.Connection[Row]]:
+    """The migrated database that all others are cloned from; read only, and left before anybody clones it again."""
+    with psycopg.connect(server, dbname=template, autocommit=True, row_factory=dict_row) as connection:
+        yield connection
+
+
+@pytest.fixture
+def functions(catalogue: psycopg.Connection[Row]) -> list[Row]:
+    return catalogue.execute(FUNCTIONS).fetchall()
+
+
+@pytest.mark.parametrize("what", ["schema", "function", "table", "view", "column", "type"])
+def test_everything_has_a_comment(catalogue: psycopg.Connection[Row], what: str) -> None:
+    assert [row["name"] for row in catalogue.execute(COMMENTS, [what])] == []
+
+
+# -- functions --
+
+
+def without_comments(body: str) -> str:
+    return re.sub(r"--[^\n]*", "", body)
+
+
+def is_expression(function: Row) -> bool:
+    """A pure SQL expression over its arguments, which a caller's plan takes in: it reads nothing."""
+    body = re.sub(
+        r"extract\s*\(\s*\w+\s+from\b|substring\s*\([^)]*\bfrom\b", "", without_comments(function["body"]), flags=re.I
+    )
+    return (
+        function["language"] == "sql"
+        and not function["is_definer"]
+        and not re.search(r"\b(from|insert|update|delete)\b", body, re.I)
+    )
+
+
+def test_functions_that_do_something_have_a_pinned_search_path_with_temporary_objects_last(
+    functions: list[Row],
+) -> None:
+    for function in functions:
+        if function["search_path"] is not None:
+            assert re.fullmatch(r"recrawl_internal, pg_temp", function["search_path"]), function["signature"]
+        elif not is_expression(function):
+            assert function["language"] == "sql" and not function["is_definer"], function["signature"]
+            assert not function["is_volatile"], function["signature"]
+            # Whatever it reads, it names in full.
+            read = re.findall(r"\b(?:from|join)\s+([\w.]+)", without_comments(function["body"]), re.IGNORECASE)
+            assert all(name.startswith(("recrawl_internal.", "pg_catalog.")) for name in read), function["signature"]
+
+
+def test_expressions_without_a_search_path_call_nothing_of_ours_by_a_bare_name(functions: list[Row]) -> None:
+    ours = {function["proname"] for function in functions}
+    for function in functions:
+        if function["search_path"] is None:
+            called = set(re.findall(r"(?<![\w.])(\w+)\s*\(", without_comments(function["body"])))
+            assert called & ours == set(), function["signature"]
+
+
+def test_no_function_is_executable_by_everybody(functions: list[Row]) -> None:
+    assert [function["signature"] for function in functions if function["is_for_all"]] == []
+
+
+def test_nothing_else_is_granted_to_everybody(catalogue: psycopg.Connection[Row]) -> None:
+    granted = catalogue.execute(
+        """
+        select c.oid::regclass::text as name
+        from pg_class c join pg_namespace n on n.oid = c.relnamespace
+        where n.nspname in ('recrawl', 'recrawl_internal')
+          and exists (select from aclexplode(c.relacl) where grantee = 0)
+        union all
+        select nspname from pg_namespace
+        where nspname in ('recrawl', 'recrawl_internal') and exists (select from aclexplode(nspacl) where grantee = 0)
+        """
+    ).fetchall()
+    assert granted == []
+
+
+def test_no_function_is_overloaded(functions: list[Row]) -> None:
+    names = [function["name"] for function in functions]
+    assert len(names) == len(set(names))
+
+
+def test_exactly_the_public_functions_run_with_their_owners_rights(functions: list[Row]) -> None:
+    definers = {function["name"] for function in functions if function["is_definer"]}
+    assert definers == {f["name"] for f in functions if f["schema"] == "recrawl"} | BEHIND_A_DOOR
+
+
+def test_every_public_verb_that_asks_the_clock_has_a_twin_that_is_told_the_time(functions: list[Row]) -> None:
+    by_name = {function["name"]: function for function in functions}
+    asking = [
+        f
+        for f in functions
+        if f["schema"] == "recrawl" and "clock_timestamp" in f["body"] and f["name"] not in MERELY_STAMPED
+    ]
+    assert len(asking) > 10
+    for verb in asking:
+        twin = by_name.get(f"recrawl_internal.{verb['proname']}_at")
+        assert twin, f"{verb['name']} has no twin"
+        assert twin["arguments"] == ["timestamp with time zone", *verb["arguments"]], twin["signature"]
+        assert twin["result"] == verb["result"], twin["signature"]
+        assert re.search(rf"\b{twin['proname']}\(clock_timestamp\(\)", verb["body"]), verb["name"]
+
+
+def test_every_twin_belongs_to_a_public_verb_or_to_the_upkeep(functions: list[Row]) -> None:
+    verbs = {function["proname"] for function in functions if function["schema"] == "recrawl"} | {
+        "tick",
+        "reap",
+        "drain",
+    }
+    for function in functions:
+        if (
+            function["schema"] == "recrawl_internal"
+            and function["proname"].endswith("_at")
+            and function["arguments"][:1] == ["timestamp with time zone"]
+        ):
+            assert function["proname"].removesuffix("_at") in verbs, function["signature"]
+
+
+def test_no_function_asks_when_its_transaction_began(functions: list[Row]) -> None:
+    asking = [f["signature"] for f in functions if CLOCKS_OF_THE_TRANSACTION.search(without_comments(f["body"]))]
+    assert asking == []
+
+
+def test_no_view_asks_when_its_transaction_began(catalogue: psycopg.Connection[Row]) -> None:
+    views = catalogue.execute("select viewname, definition from pg_views where schemaname ~ '^recrawl'").fetchall()
+    assert views
+    assert [v["viewname"] for v in views if CLOCKS_OF_THE_TRANSACTION.search(v["definition"])] == []
+
+
+def test_core_postgres_is_all_that_is_used(catalogue: psycopg.Connection[Row], functions: list[Row]) -> None:
+    assert {function["language"] for function in functions} == {"sql", "plpgsql"}
+    assert catalogue.execute("select extname from pg_extension").fetchall() == [{"extname": "plpgsql"}]
+
+
+def test_no_function_body_is_bound_to_the_tables_it_reads(catalogue: psycopg.Connection[Row]) -> None:
+    """BEGIN ATOMIC would keep migrations from changing them."""
+    bound = catalogue.execute(
+        "select oid::regprocedure::text from pg_proc"
+        " where prosqlbody is not null and pronamespace::regnamespace::text ~ '^recrawl'"
+    ).fetchall()
+    assert bound == []
+
+
+# -- files --
+
+
+def test_install_lists_every_file_of_sql_once() -> None:
+    folder = project.root() / "sql"
+    listed = [path.name for path in project.sql_files()]
+    assert len(listed) == len(set(listed))
+    assert set(listed) == {path.name for path in folder.iterdir()} - {"install.sql"}
+
+
+@pytest.mark.parametrize("path", project.sql_files(), ids=lambda path: path.name)
+def test_every_file_of_sql_creates_or_grants_something(path: Path) -> None:
+    assert re.search(r"^(create or replace (function|view)|grant) ", path.read_text(), re.MULTILINE)
+
+
+def test_the_files_create_exactly_what_is_there(catalogue: psycopg.Connection[Row], functions: list[Row]) -> None:
+    views = {
+        v["name"]
+        for v in catalogue.execute(
+            "select schemaname || '.' || viewname as name from pg_views where schemaname ~ '^recrawl'"
+        )
+    }
+    assert project.created_names() == {function["name"] for function in functions} | views
+
+
+# -- the public face --
+
+
+def public_face(catalogue: psycopg.Connection[Row]) -> str:
+    """Every function, view and row type of the schema recrawl as callers see it; the same text on every server."""
+    functions = catalogue.execute(
+        """
+        select format(E'function %s(%s)\\n    returns %s',
+                      proname, pg_get_function_arguments(oid), pg_get_function_result(oid)) as text
+        from pg_proc where pronamespace = 'recrawl'::regnamespace and prokind = 'f' order by proname
+        """
+    )
+    rows = catalogue.execute(
+        """
+        select format(E'%s %s', case c.relkind when 'v' then 'view' when 'c' then 'type' else 'TABLE' end, c.relname)
+               || string_agg(format(E'\\n    %s %s', a.attname, format_type(a.atttypid, a.atttypmod)), ''
+                             order by a.attnum) as text
+        from pg_class c join pg_attribute a on a.attrelid = c.oid
+        where c.relnamespace = 'recrawl'::regnamespace and a.attnum > 0 and not a.attisdropped
+        group by c.relkind, c.relname
+        order by c.relkind, c.relname
+        """
+    )
+    return "\n\n".join(row["text"] for row in [*functions, *rows]) + "\n"
+
+
+def test_the_public_face_is_the_golden_one_that_crawlers_and_reports_depend_on(
+    catalogue: psycopg.Connection[Row],
+) -> None:
+    face = public_face(catalogue)
+    if os.environ.get("UPDATE_GOLDEN"):
+        GOLDEN.write_text(face)
+    assert face.splitlines() == GOLDEN.read_text().splitlines(), (
+        "the public face changed: if that is meant and compatible, run the tests once with UPDATE_GOLDEN=1 "
+        "and give the change a line in CHANGELOG.md"
+    )
+
+
+def test_the_public_schema_holds_functions_views_and_row_types_only(catalogue: psycopg.Connection[Row]) -> None:
+    kinds = catalogue.execute(
+        "select distinct relkind::text as kind from pg_class where relnamespace = 'recrawl'::regnamespace"
+    ).fetchall()
+    assert {row["kind"] for row in kinds} <= {"v", "c"}
+
+
+def test_public_functions_take_and_give_plain_types_and_named_rows(catalogue: psycopg.Connection[Row]) -> None:
+    """A named row type can get more columns later; RETURNS TABLE and OUT arguments cannot."""
+    odd = catalogue.execute(
+        """
+        select p.oid::regprocedure::text as name
+        from pg_proc p
+        where p.pronamespace = 'recrawl'::regnamespace
+          and (p.proallargtypes is not null or p.prorettype = 'record'::regtype
+               or exists (select from unnest(p.proargtypes) as a join pg_type t on t.oid = a
+                          where t.typnamespace <> 'pg_catalog'::regnamespace))
+        """
+    ).fetchall()
+    assert odd == []

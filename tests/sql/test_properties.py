@@ -1,0 +1,455 @@
+"""Random crawls against the plain model of DELAYED: whatever people and crawlers do, in whatever order, it holds.
+
+RECRAWL_EXAMPLES says how many crawls (the default is a short run), RECRAWL_STEPS how long each is.
+"""
+
+import os
+from datetime import datetime, timedelta
+from typing import LiteralString
+
+import hypothesis.strategies as st
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+
+from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, Row
+from sql.model import BROKEN, NEVER, TINY, Model, Page
+
+HOSTS = ("a.test", "b.test", "c.test")
+URLS = [f"http://{host}/{path}" for host in HOSTS for path in range(1, 7)]
+RATES = [0.0, 1.0, 7.3, 24.0, 1440.0, 86400.0]
+GAPS = [SECOND / 50, SECOND, 10 * SECOND, 5 * MINUTE]
+# What a crawler may find: the result, and what it means.
+OUTCOMES: list[tuple[Row, str]] = [
+    ({"status": 200, "changed": True}, "fetched"),
+    ({"status": 200, "changed": False}, "fetched"),
+    ({"status": 200, "links": URLS[1:9]}, "fetched"),
+    ({"status": 200, "crawl_delay": 7}, "fetched"),
+    ({"status": 304}, "fetched"),
+    ({"status": 404}, "missing"),
+    ({"status": 410}, "gone"),
+    ({"status": 429}, "throttled"),
+    ({"status": 429, "retry_after": "5"}, "throttled"),
+    ({"status": 503, "retry_after": "100000"}, "throttled"),
+    ({"status": 500}, "failed"),
+    ({"status": -1}, "failed"),
+    ({"status": 301, "redirect_to": URLS[0]}, "moved"),
+    ({"robots_denied": True}, "denied"),
+]
+RESET: LiteralString = """
+    delete from host; delete from host_name; delete from page; delete from queue; delete from new_page;
+    delete from inbox; delete from lease; delete from link; delete from exclusion; delete from setting;
+    insert into setting default values;
+    select setval(s::regclass, 1, false)
+    from unnest(array['host_horizon', 'inbox_horizon', 'lease_horizon', 'horizon_recheck', 'next_tick',
+                      'page_id', 'lease_id', 'host_id']) as s;
+    select setseed(0.5);
+"""
+any_number = st.integers(0, 10**6)
+moments = st.sampled_from([timedelta(microseconds=1), SECOND / 50, SECOND, 2.5 * SECOND])
+whiles = st.sampled_from([11 * SECOND, MINUTE, 11 * MINUTE, HOUR, DAY, 40 * DAY])
+waits = st.sampled_from([timedelta(0), timedelta(0), SECOND, 10 * SECOND, HOUR])
+aheads = st.sampled_from([timedelta(0), timedelta(0), SECOND, 10 * SECOND, MINUTE])
+leases = st.sampled_from([SECOND, 10 * SECOND, 10 * MINUTE, 2 * DAY])
+some_urls = st.lists(st.sampled_from(URLS), min_size=1, max_size=8)
+
+
+class Crawling(RuleBasedStateMachine):
+    """One crawl by several crawlers and an operator, at a time that jumps; `model` is told the same."""
+
+    crawl: Crawl
+    model: Model
+
+    @initialize(urls=st.lists(st.sampled_from(URLS), min_size=1, max_size=12))
+    def start(self, urls: list[str]) -> None:
+        self.crawl.connection.execute(RESET)
+        self.crawl.now = datetime.fromisoformat("2030-01-01T00:00:00Z")
+        self.model = Model()
+        self.out: list[Row] = []  # whatever was handed out lately
+        self.ready: dict[str, datetime] = {}
+        self.max_ahead = MINUTE
+        self.add(urls, None, None, None)
+
+    # ------------------------------------------------------------------------------------- time and upkeep
+
+    @rule(duration=moments)
+    def a_moment_passes(self, duration: timedelta) -> None:
+        self.crawl.wait(duration)
+
+    @rule(duration=whiles)
+    def a_while_passes(self, duration: timedelta) -> None:
+        self.crawl.wait(duration)
+
+    @rule(leases=st.integers(1, 3), entries=st.integers(1, 5))
+    def upkeep_by_a_little(self, leases: int, entries: int) -> None:
+        self.crawl.value("select tick_at(%s, %s, %s)", self.crawl.now, leases, entries)
+
+    @rule()
+    def upkeep(self) -> None:
+        self.crawl.tick()
+        self.notice()
+        assert self.crawl.value("select count(*) from inbox") == 0
+        assert not any(hold.until <= self.crawl.now for hold in self.model.holds.values())
+        placed = self.crawl.rows("select page_id, due_at from queue union all select page_id, null from new_page")
+        due = {row["page_id"]: row["due_at"] for row in placed}
+        for page in self.model.pages.values():
+            if page.state == "live" and not self.model.is_out(page):
+                where = due[page.page_id]
+                assert where == page.due or abs(where - page.due) <= TINY, f"{page} is queued at {where}"
+
+    # --------------------------------------------------------------------------------------------- crawlers
+
+    @rule(
+        urls=some_urls,
+        value=st.sampled_from([None, 0.0, 0.5, 7.0]),
+        rate=st.sampled_from([None, *RATES]),
+        due=st.sampled_from([None, -HOUR, timedelta(0), MINUTE, 3 * DAY]),
+    )
+    def add(self, urls: list[str], value: float | None, rate: float | None, due: timedelta | None) -> None:
+        when = None if due is None else self.crawl.now + due
+        rows = self.crawl.add(*urls, value=[value], rate=[rate], due=[when])
+        new = {row["page_id"] for row in rows if row["code"] == "new"}
+        for row in rows:
+            assert (row["code"] == "excluded") == self.keeps_out(row["url"])
+        self.meet(urls, when, rate, 1 if value is None else value, new)
+
+    def keeps_out(self, url: str) -> bool:
+        page = next((page for page in self.model.pages.values() if page.url == url), None)
+        return page.state in ("excluded", "forgotten") if page else self.model.is_excluded(url)
+
+    def meet(
+        self, urls: list[str], due: datetime | None, rate: float | None, value: float, new: set[int] | None = None
+    ) -> None:
+        """New pages, which must be those of the URLs that are not known yet and not kept out."""
+        unknown = set(urls) - {page.url for page in self.model.pages.values()}
+        expected = {url for url in unknown if not self.model.is_excluded(url)}
+        rows = self.crawl.rows("select page_id, url from page where page_id <> all (%s)", list(self.model.pages))
+        assert {row["url"] for row in rows} == expected
+        assert new is None or {row["page_id"] for row in rows} == new
+        for row in rows:
+            host = row["url"].split("/")[2]
+            self.model.added(Page(row["page_id"], row["url"], host, due, rate, value))
+
+    @rule(wait=waits, n=st.integers(1, 12), ahead=aheads, lease=leases, per_host=st.sampled_from([None, None, 1, 3]))
+    def pop(self, wait: timedelta, n: int, ahead: timedelta, lease: timedelta, per_host: int | None) -> None:
+        self.crawl.wait(wait)
+        self.hand_out(n, ahead, lease, per_host)
+
+    def hand_out(self, n: int, ahead: timedelta, lease: timedelta, per_host: int | None) -> list[Row]:
+        crawl, model, ahead = self.crawl, self.model, min(ahead, self.max_ahead)
+        waits = {row["page_id"] for row in crawl.rows("select page_id from inbox")}
+        rows = crawl.next(n, ahead, lease, per_host)
+        self.notice(rows)
+        lease_rows = crawl.rows(
+            "select i.* from lease l, unnest(l.page_ids, l.dues, l.held_dues) as i (page_id, due, held) "
+            "where l.lease_id = any (%s)",
+            [row["lease_id"] for row in rows],
+        )
+        served = {row["page_id"]: row["due"] for row in lease_rows}
+        assert len(rows) == len(served) <= n
+        for row in rows:
+            assert row["attempt"] == model.pages[row["page_id"]].attempts + 1
+            assert row["lease_until"] == crawl.now + ahead + lease
+            assert row["start_by"] == min(row["fetch_at"] + model.start_within, row["lease_until"])
+            model.handed_out(row, served[row["page_id"]], crawl.now, ahead, row["page_id"] in waits)
+            hold = model.holds[row["lease_id"], row["page_id"]]
+            (held,) = [found["held"] for found in lease_rows if found["page_id"] == row["page_id"]]
+            assert abs(held - hold.held_due) <= TINY
+            hold.held_due = held
+        for name, host in model.hosts.items():
+            of_host = [row for row in rows if row["host"] == name]
+            assert len(of_host) <= (1 if ahead == timedelta(0) or host.one_at_a_time else per_host or n)
+            if of_host and host.one_at_a_time:
+                host.busy_lease, host.busy_until = of_host[0]["lease_id"], of_host[0]["lease_until"]
+        self.out = [*self.out[-20:], *rows]
+        return rows
+
+    @rule(wait=waits, n=st.integers(1, 12), ahead=aheads, lease=leases, per_host=st.sampled_from([None, None, 1, 3]))
+    def pop_exactly(self, wait: timedelta, n: int, ahead: timedelta, lease: timedelta, per_host: int | None) -> None:
+        """With all upkeep done it is known what comes: from every ready host, the first in order, as soon as it may."""
+        self.crawl.wait(wait)
+        self.upkeep()
+        crawl, model, t = self.crawl, self.model, self.crawl.now
+        of_dead = "select p.url from page p join queue using (page_id) where p.state <> 'live'"
+        dead = {row["url"].split("/")[2] for row in crawl.rows(of_dead)}
+        ready = {host for host in model.hosts if model.is_ready(host, t)}
+        before = {host: (h.last_slot + model.gap(host)) for host, h in model.hosts.items()}
+        queued = [page for page in model.pages.values() if page.state == "live" and not model.is_out(page)]
+        dues = {page.page_id: page.due for page in queued}
+        rows = self.hand_out(n, ahead, lease, per_host)
+        if len(rows) < n:
+            assert ready <= {row["host"] for row in rows}, "a ready host gave nothing"
+        for host in {row["host"] for row in rows}:
+            of_host = [row for row in rows if row["host"] == host]
+            free, taken = before[host], {row["page_id"] for row in of_host}
+            for row in of_host:
+                exact = max(t, free, dues[row["page_id"]] or t)
+                assert row["fetch_at"] == exact or (host in dead and row["fetch_at"] > exact), "not as soon as it may"
+                free = row["fetch_at"] + model.gap(host)
+            left = [page for page in queued if page.host == host and page.page_id not in taken]
+            revisits = [due for page_id in taken if (due := dues[page_id])]
+            assert max(revisits, default=NEVER) <= min((page.due for page in left if page.due), default=t + 999 * DAY)
+            new = [(-page.value, page.page_id) for page in queued if page.page_id in taken and not dues[page.page_id]]
+            late = [(-page.value, page.page_id) for page in left if not page.due]
+            assert max(new, default=(-99.0, 0)) < min(late, default=(99.0, 0)), "a less valuable new page came first"
+
+    def notice(self, rows: list[Row] | None = None) -> None:
+        """What upkeep, wherever it happened, gave back from leases that ended."""
+        there = {(row["lease_id"], row["page_id"]) for row in self.crawl.rows(
+            "select lease_id, unnest(page_ids) as page_id from lease")}  # fmt: skip
+        gone = [hold for key, hold in self.model.holds.items() if key not in there]
+        for hold in sorted(gone, key=lambda hold: hold.lease_id):
+            due = self.crawl.value("select due_at from page where page_id = %s", hold.page.page_id)
+            self.model.reaped(hold, self.crawl.now, due)
+
+    def from_out(self, which: int) -> Row | None:
+        return self.out[which % len(self.out)] if self.out else None
+
+    @rule(
+        picks=st.lists(st.tuples(any_number, st.sampled_from(OUTCOMES)), min_size=1, max_size=4),
+        late=st.sampled_from([None, None, None, -HOUR, timedelta(0), 3 * SECOND, HOUR]),
+        with_lease=st.sampled_from([True, True, True, True, False]),
+    )
+    def report(self, picks: list[tuple[int, tuple[Row, str]]], late: timedelta | None, with_lease: bool) -> None:
+        results: list[tuple[Row, str]] = []
+        for which, (found, outcome) in picks if self.out else []:
+            page = self.out[-1 - which % len(self.out)]
+            result = {"page_id": page["page_id"]} | found
+            if with_lease:
+                result["lease_id"] = page["lease_id"]
+            if late is not None:
+                result["fetched_at"] = (page["fetch_at"] + late).isoformat()
+            results.append((result, outcome))
+        self.reports(results)
+
+    @rule()
+    def report_everything(self) -> None:
+        self.reports(
+            [({"page_id": p["page_id"], "lease_id": p["lease_id"], "status": 200}, "fetched") for p in self.out]
+        )
+        self.out = []
+
+    def reports(self, results: list[tuple[Row, str]]) -> None:
+        crawl, model = self.crawl, self.model
+        answers = crawl.report(*(result for result, _ in results))
+        self.meet(
+            [url for r, _ in results for url in (*r.get("links", ()), *filter(None, [r.get("redirect_to")]))],
+            None,
+            None,
+            1,
+        )
+        blocked = {row["name"]: row["blocked_until"] for row in crawl.rows("select name, blocked_until from host")}
+        seen: set[int] = set()
+        for (result, outcome), answer in zip(results, answers, strict=True):
+            page = model.pages[result["page_id"]]
+            if page.page_id in seen:
+                assert answer["code"] == "duplicate"
+                continue
+            seen.add(page.page_id)
+            if outcome == "moved" and (page.url == result["redirect_to"] or self.keeps_out(result["redirect_to"])):
+                outcome = "missing"
+            if outcome == "throttled" and answer["code"] != "duplicate":
+                assert blocked[page.host] >= crawl.now + 5 * SECOND or model.hosts[page.host].blocked_until > crawl.now
+            due = crawl.value("select due_at from page where page_id = %s", page.page_id)
+            model.reported(result, outcome, answer["code"], crawl.now, due)
+            if answer["code"] == "ok" and page.state == "live" and "lease_id" in result:
+                assert page.due and abs(due - page.due) <= TINY
+                assert answer["next_fetch_at"] == due
+                page.due = due
+
+    @rule(which=any_number, everything=st.booleans(), others=st.booleans())
+    def release(self, which: int, everything: bool, others: bool) -> None:
+        page = self.from_out(which) or {"page_id": -1, "lease_id": -1}
+        pages = None if everything else [page["page_id"], *([-1, *self.model.pages] if others else [])]
+        released = self.crawl.release(page["lease_id"], pages)
+        assert (released or 0) == self.model.released(page["lease_id"], pages, self.crawl.now)
+
+    @rule(which=any_number, by=leases)
+    def extend(self, which: int, by: timedelta) -> None:
+        lease_id = (self.from_out(which) or {"lease_id": -1})["lease_id"]
+        until = self.crawl.extend(lease_id, by)
+        assert until == self.model.extended(lease_id, by, self.crawl.now)
+
+    # ----------------------------------------------------------------------------------------- the operator
+
+    @rule(urls=some_urls)
+    def fetch_now(self, urls: list[str]) -> None:
+        pages = [page for page in self.model.pages.values() if page.url in urls]
+        live = [page for page in pages if page.state == "live"]
+        ids = [page.page_id for page in pages]
+        assert self.crawl.value("select fetch_now_at(%s, %s::bigint[])", self.crawl.now, ids) == len(live)
+        for page in live:
+            page.due = self.crawl.now
+
+    @rule(urls=st.lists(st.sampled_from(URLS), min_size=1, max_size=2))
+    def forget(self, urls: list[str]) -> None:
+        pages = [page for page in self.model.pages.values() if page.url in urls and page.state != "forgotten"]
+        assert self.crawl.value("select forget(%s::bigint[])", [page.page_id for page in pages]) == len(pages)
+        for page in pages:
+            page.state = "forgotten"
+
+    @rule(pattern=st.sampled_from(["a.test", "b.test/[1-4]", "/2", "/[2-5]"]))
+    def exclude_or_take_it_back(self, pattern: str) -> None:
+        model = self.model
+        if pattern not in model.patterns:
+            self.crawl.value("select exclude(%s)", pattern)
+            model.patterns.add(pattern)
+            for page in model.pages.values():
+                if page.state == "live" and model.is_excluded(page.url):
+                    page.state = "excluded"
+            return
+        self.crawl.value("select unexclude_at(%s, %s)", self.crawl.now, pattern)
+        model.patterns.remove(pattern)
+        for page in model.pages.values():
+            if page.state == "excluded" and not model.is_excluded(page.url):
+                page.state, page.due = "live", self.crawl.now
+
+    @rule(host=st.sampled_from(HOSTS), gap=st.sampled_from([None, *GAPS]), alone=st.sampled_from([None, True, False]))
+    def set_host(self, host: str, gap: timedelta | None, alone: bool | None) -> None:
+        reset = ["gap"] if gap is None else []
+        self.crawl.value("select set_host_at(%s, %s, %s, null, %s, %s)", self.crawl.now, host, gap, alone, reset)
+        h = self.model.hosts.setdefault(host, self.model.new_host())
+        h.gap, h.patience = gap, timedelta(0)
+        h.one_at_a_time = h.one_at_a_time if alone is None else alone
+
+    @rule(host=st.sampled_from(HOSTS), duration=st.sampled_from([None, SECOND, HOUR, DAY]))
+    def block_or_unblock(self, host: str, duration: timedelta | None) -> None:
+        h = self.model.hosts.setdefault(host, self.model.new_host())
+        h.patience = timedelta(0)
+        if duration is None:
+            self.crawl.value("select unblock_host_at(%s, %s)", self.crawl.now, host)
+            h.blocked_until = NEVER
+        else:
+            h.blocked_until = self.crawl.now + duration
+            self.crawl.value("select block_host_at(%s, %s, %s, null)", self.crawl.now, host, h.blocked_until)
+
+    @rule()
+    def pause(self) -> None:
+        self.crawl.value("select pause()")
+        assert self.crawl.next() == []
+        self.crawl.value("select resume()")
+
+    @rule(gap=st.sampled_from(GAPS))
+    def set_default_gap(self, gap: timedelta) -> None:
+        for name, host in self.model.hosts.items():
+            host.patience = max(host.patience, self.model.gap(name))
+        self.set("default_gap", gap)
+        self.model.default_gap = gap
+
+    @rule(share=st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]))
+    def set_discovery(self, share: float) -> None:
+        self.set("discovery", share)
+
+    @rule(most=st.sampled_from([timedelta(0), MINUTE, 10 * MINUTE]))
+    def set_max_ahead(self, most: timedelta) -> None:
+        self.set("max_ahead", most)
+        self.max_ahead = most
+
+    @rule(within=st.sampled_from([timedelta(0), 2 * SECOND, MINUTE]))
+    def set_start_within(self, within: timedelta) -> None:
+        self.set("start_within", within)
+        self.model.start_within = within
+
+    @rule(per_day=st.sampled_from([1.0, 24.0, 86400.0]))
+    def set_frequency(self, per_day: float) -> None:
+        self.set("frequency", per_day)
+        self.model.frequency = per_day
+
+    def set(self, name: str, value: object) -> None:
+        text = f"{value.total_seconds()} s" if isinstance(value, timedelta) else str(value)
+        self.crawl.value("select set_setting(%s, %s)", name, text)
+
+    # ------------------------------------------------------------------------------------ what always holds
+
+    @invariant()
+    def nothing_is_broken(self) -> None:
+        crawl, model = self.crawl, self.model
+        self.notice()
+        broken = crawl.connection.execute(BROKEN, {"t": crawl.now}).fetchall()
+        assert broken == []
+        gone = {row["page_id"]: row["state"] for row in crawl.rows("select page_id, state::text from page")}
+        assert gone == {page.page_id: page.state for page in model.pages.values()}
+        ready = self.ready
+        self.ready = {}
+        for row in crawl.rows(
+            "select name, least(ready_at, '9000-01-01') as ready_at, greatest(last_slot_at, 'epoch') as last_slot_at, "
+            "busy_until, blocked_until, host_gap(gap, crawl_delay, default_gap) as gap_now from host, setting"
+        ):
+            name, host = row["name"], model.hosts[row["name"]]
+            self.ready[name] = row["ready_at"]
+            if name in ready and ready[name] != row["ready_at"]:
+                assert row["ready_at"] >= crawl.now, "ready_at is written below now"
+            assert row["last_slot_at"] == host.last_slot
+            assert row["gap_now"] == model.gap(name)
+            until = row["blocked_until"] or NEVER
+            assert until >= host.blocked_until, "a block is over too early"
+            host.blocked_until = until
+            if host.busy_until > crawl.now:
+                assert row["busy_until"] == host.busy_until
+
+    def teardown(self) -> None:
+        """In the end every live page is handed out, and when all are forgotten nothing is left."""
+        if not hasattr(self, "model"):
+            return
+        crawl, model = self.crawl, self.model
+        self.set_discovery(0.5)
+        for name in list(model.hosts):
+            self.block_or_unblock(name, None)
+            self.set_host(name, SECOND, False)
+        for _ in range(2):  # what is given back after failures waits once more
+            crawl.wait(400 * DAY)
+            self.upkeep()
+        waiting = {page.page_id for page in model.pages.values() if page.state == "live"}
+        for _ in range(5 * len(waiting) + 20):
+            rows = self.hand_out(100, timedelta(0), SECOND, None)
+            self.reports(
+                [({"page_id": p["page_id"], "lease_id": p["lease_id"], "status": 200}, "fetched") for p in rows]
+            )
+            self.nothing_is_broken()
+            waiting -= {row["page_id"] for row in rows}
+            if not waiting:
+                break
+            crawl.wait(SECOND)
+        assert not waiting, f"never handed out: {[model.pages[page_id] for page_id in waiting]}"
+
+        crawl.value("select forget(%s::bigint[])", list(model.pages))
+        for page in model.pages.values():
+            page.state = "forgotten"
+        for _ in range(10):
+            crawl.wait(400 * DAY)
+            crawl.tick()
+            assert self.hand_out(100, timedelta(0), SECOND, None) == []
+        left = "select (select count(*) from queue) + (select count(*) from new_page) + (select count(*) from lease) + "
+        assert crawl.value(left + "(select count(*) from inbox) + (select sum(pages) from host)") == 0
+
+
+def test_whatever_happens_the_queue_does_what_the_model_says(crawl: Crawl) -> None:
+    crawl.connection.execute("set synchronous_commit = off")
+    examples, steps = (int(os.environ.get(f"RECRAWL_{name}", n)) for name, n in (("EXAMPLES", 60), ("STEPS", 40)))
+    done = 0
+
+    class ThisCrawl(Crawling):
+        def __init__(self) -> None:
+            nonlocal done
+            super().__init__()
+            self.crawl = crawl
+            done += 1
+            if done % 100 == 0:
+                crawl.connection.execute("vacuum")
+
+    run_state_machine_as_test(
+        ThisCrawl,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=steps,
+            deadline=None,
+            database=None,
+            print_blob=True,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )

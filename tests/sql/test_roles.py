@@ -1,0 +1,356 @@
+"""Who may do what, found out by trying: every role tries every verb, view, table and helper."""
+
+import json
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.errors import InsufficientPrivilege
+
+CRAWLER = {"next_pages", "next_ready_at", "report", "report_pages", "release", "extend_lease", "add_pages"}
+OPERATOR = {
+    "add_pages", "fetch_now", "set_host", "block_host", "unblock_host", "pause", "resume", "exclude", "unexclude",
+    "forget", "set_setting",
+}  # fmt: skip
+VIEWS = {"page_status", "host_status", "queue_status", "lease_status", "settings"}
+
+VERBS_OF = {"crawler": CRAWLER, "reader": set[str](), "operator": OPERATOR, "worker": set[str](), "nobody": set[str]()}
+VIEWS_OF = {"crawler": set[str](), "reader": VIEWS, "operator": VIEWS, "worker": VIEWS, "nobody": set[str]()}
+# What the views call is checked as their reader. The worker, a reader too, can reach the schema and so call it by name.
+CALLED_BY_VIEWS = {"page_frequency", "host_gap", "sample_queue"}
+HELPERS_OF = {"worker": {"tick"} | CALLED_BY_VIEWS}
+ROLES = list(VERBS_OF)
+
+CALLS = {
+    "next_pages": "recrawl.next_pages(1)",
+    "next_ready_at": "recrawl.next_ready_at()",
+    "report": """recrawl.report('[{"page_id": 1, "lease_id": 1, "status": 200}]')""",
+    "report_pages": "recrawl.report_pages('{1}', '{1}', '{200}')",
+    "release": "recrawl.release(1)",
+    "extend_lease": "recrawl.extend_lease(1, '1 minute')",
+    "add_pages": "recrawl.add_pages('{http://roles.test/}')",
+    "fetch_now": "recrawl.fetch_now('{1}')",
+    "set_host": "recrawl.set_host('roles.test', gap => '2 seconds')",
+    "block_host": "recrawl.block_host('roles.test')",
+    "unblock_host": "recrawl.unblock_host('roles.test')",
+    "pause": "recrawl.pause()",
+    "resume": "recrawl.resume()",
+    "exclude": "recrawl.exclude('roles')",
+    "unexclude": "recrawl.unexclude('excluded before')",
+    "forget": "recrawl.forget('{1}')",
+    "set_setting": "recrawl.set_setting('max_depth', '3')",
+}
+
+
+@pytest.fixture(scope="module")
+def admin(new_database: Callable[..., str], template: str) -> Iterator[psycopg.Connection[Any]]:
+    """A superuser on a crawl of a page that is out and one that is not."""
+    with psycopg.connect(new_database(template), autocommit=True) as connection:
+        connection.execute("select recrawl.add_pages('{http://a.test/1,http://a.test/2}')")
+        connection.execute("select recrawl.exclude('excluded before')")
+        connection.execute("select recrawl.next_pages()")
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def nobody(admin: psycopg.Connection[Any]) -> Iterator[str]:
+    """A role that was granted nothing. Roles belong to the whole server, so its name is its own."""
+    name = f"recrawl_test_nobody_{uuid.uuid4().hex[:12]}"
+    admin.execute(f"create role {name}")
+    yield name
+    admin.execute(f"drop role {name}")
+
+
+class Actor:
+    """Somebody who tries things, each of them taken back afterwards."""
+
+    def __init__(self, connection: psycopg.Connection[Any], role: str) -> None:
+        self.connection = connection
+        self.role = role
+
+    @contextmanager
+    def acting(self) -> Iterator[None]:
+        with self.connection.transaction(force_rollback=True):
+            self.connection.execute(sql.SQL("set local role {}").format(sql.Identifier(self.role)))
+            yield
+
+    def may(self, statement: str) -> bool:
+        """Whether the statement goes through; nothing but a lack of privilege may stop it."""
+        try:
+            with self.acting():
+                self.connection.execute(statement)
+        except InsufficientPrivilege:
+            return False
+        return True
+
+
+@pytest.fixture(params=ROLES)
+def actor(request: pytest.FixtureRequest, admin: psycopg.Connection[Any], nobody: str) -> Actor:
+    return Actor(admin, nobody if request.param == "nobody" else f"recrawl_{request.param}")
+
+
+def kind(actor: Actor) -> str:
+    return "nobody" if "nobody" in actor.role else actor.role.removeprefix("recrawl_")
+
+
+def names(connection: psycopg.Connection[Any], query: str) -> list[str]:
+    return [name for (name,) in connection.execute(query).fetchall()]
+
+
+TABLES = """
+    select relname from pg_class where relnamespace = 'recrawl_internal'::regnamespace and relkind in ('r', 'p')
+"""
+
+
+# -- verbs and views --
+
+
+def test_every_public_function_and_view_is_tried(admin: psycopg.Connection[Any]) -> None:
+    assert set(names(admin, "select proname from pg_proc where pronamespace = 'recrawl'::regnamespace")) == set(CALLS)
+    assert set(names(admin, "select viewname from pg_views where schemaname = 'recrawl'")) == VIEWS
+
+
+def test_a_role_may_call_its_verbs_and_no_others(actor: Actor) -> None:
+    assert {name for name, call in CALLS.items() if actor.may(f"select * from {call}")} == VERBS_OF[kind(actor)]
+
+
+def test_a_role_may_read_its_views_and_no_others(actor: Actor) -> None:
+    assert {view for view in VIEWS if actor.may(f"select * from recrawl.{view}")} == VIEWS_OF[kind(actor)]
+
+
+def test_nobody_writes_through_a_view(actor: Actor) -> None:
+    for view in VIEWS:
+        columns = names(
+            actor.connection,
+            f"select attname from pg_attribute where attrelid = 'recrawl.{view}'::regclass and attnum = 1",
+        )
+        for statement in (
+            f"insert into recrawl.{view} default values",
+            f"update recrawl.{view} set {columns[0]} = null",
+            f"delete from recrawl.{view}",
+        ):
+            refusals = (InsufficientPrivilege, psycopg.errors.ObjectNotInPrerequisiteState)
+            with pytest.raises(refusals), actor.acting():
+                actor.connection.execute(statement)
+
+
+# -- what is internal --
+
+
+def test_no_role_touches_a_table(actor: Actor) -> None:
+    tables = names(actor.connection, TABLES)
+    assert {"page", "host", "queue", "lease", "setting", "link", "alembic_version"} <= set(tables)
+    for table in tables:
+        for statement in (
+            "select from {}",
+            "select from {} for update",
+            "insert into {} default values",
+            "delete from {}",
+            "truncate {}",
+            "lock table {}",
+            "copy {} to stdout",
+            "alter table {} add column mine int",
+            "create index on {} (ctid)",
+            "drop table {}",
+            "comment on table {} is 'mine'",
+        ):
+            assert not actor.may(statement.format(f"recrawl_internal.{table}")), f"{actor.role}: {statement} {table}"
+
+
+def test_no_role_touches_a_sequence(actor: Actor) -> None:
+    sequences = names(
+        actor.connection,
+        "select relname from pg_class where relnamespace = 'recrawl_internal'::regnamespace and relkind = 'S'",
+    )
+    assert sequences
+    for sequence in sequences:
+        for statement in (
+            "select nextval('{}')",
+            "select setval('{}', 1)",
+            "select last_value from {}",
+            "drop sequence {}",
+        ):
+            assert not actor.may(statement.format(f"recrawl_internal.{sequence}")), (
+                f"{actor.role}: {statement} {sequence}"
+            )
+
+
+def test_no_role_calls_a_helper_but_the_workers_tick(actor: Actor) -> None:
+    helpers = actor.connection.execute(
+        """
+        select proname, format('select recrawl_internal.%I(%s)', proname,
+                               (select string_agg(case t when 'text'::regtype then quote_literal('/') else 'null' end
+                                                  || '::' || t::regtype, ', ' order by place)
+                                from unnest(proargtypes) with ordinality as a (t, place)))
+        from pg_proc where pronamespace = 'recrawl_internal'::regnamespace
+        """
+    ).fetchall()
+    # A strict function is not even looked at when its argument is null, hence the text.
+    calls = dict(helpers) | {"tick": "select recrawl_internal.tick(100, 1000)"}
+    calls["sample_queue"] = "select * from recrawl_internal.sample_queue(clock_timestamp())"
+    assert len(calls) > 30
+    assert {name for name, call in calls.items() if actor.may(call)} == HELPERS_OF.get(kind(actor), set())
+
+
+def test_no_role_makes_or_changes_anything_in_the_schemas(actor: Actor) -> None:
+    for statement in (
+        "create table recrawl.mine ()",
+        "create table recrawl_internal.mine ()",
+        "create view recrawl.mine as select 1",
+        "create function recrawl.mine() returns int language sql as 'select 1'",
+        "create type recrawl.mine as enum ()",
+        "alter type recrawl.page_to_fetch add attribute mine int",
+        "create or replace function recrawl.pause() returns void language sql as ''",
+        "alter function recrawl.next_ready_at() security invoker",
+        "alter function recrawl.next_ready_at() reset search_path",
+        "drop function recrawl.next_ready_at()",
+        "drop view recrawl.queue_status",
+        "drop schema recrawl cascade",
+        "alter schema recrawl rename to mine",
+        "create role mine",
+        "grant recrawl_operator to recrawl_crawler",
+    ):
+        assert not actor.may(statement), f"{actor.role}: {statement}"
+
+
+def test_granting_on_what_one_does_not_own_grants_nothing(actor: Actor) -> None:
+    for thing in ("all functions in schema recrawl", "all tables in schema recrawl"):
+        with actor.acting():
+            try:
+                actor.connection.execute(f"grant all on {thing} to public")
+            except InsufficientPrivilege:
+                continue
+            open_to_all = actor.connection.execute(
+                "select proname from pg_proc"
+                " where pronamespace = 'recrawl'::regnamespace and has_function_privilege('public', oid, 'execute')"
+            ).fetchall()
+            assert open_to_all == []
+
+
+def test_the_worker_does_the_upkeep(admin: psycopg.Connection[Any]) -> None:
+    with Actor(admin, "recrawl_worker").acting():
+        row = admin.execute("select recrawl_internal.tick(100, 1000)").fetchone()
+    assert row and row[0] >= 0
+
+
+def test_no_recrawl_role_can_log_in_or_do_anything_special(admin: psycopg.Connection[Any]) -> None:
+    special = admin.execute(
+        """
+        select rolname from pg_roles
+        where rolname in ('recrawl_crawler', 'recrawl_reader', 'recrawl_operator', 'recrawl_worker')
+          and (rolsuper or rolcreaterole or rolcreatedb or rolreplication or rolbypassrls)
+        """
+    ).fetchall()
+    assert special == []
+
+
+def test_reading_is_all_that_operator_and_worker_inherit(admin: psycopg.Connection[Any]) -> None:
+    members = admin.execute(
+        """
+        select m.rolname, r.rolname
+        from pg_auth_members join pg_roles m on m.oid = member join pg_roles r on r.oid = roleid
+        where m.rolname = any (%(ours)s) and r.rolname = any (%(ours)s)
+        """,
+        {"ours": [f"recrawl_{role}" for role in ROLES]},
+    ).fetchall()
+    assert set(members) == {("recrawl_operator", "recrawl_reader"), ("recrawl_worker", "recrawl_reader")}
+
+
+# -- a crawler with bad intentions --
+
+TWINS = """
+    select p.proname,
+           pg_get_function_identity_arguments(p.oid),
+           case when p.proretset then 'setof ' else '' end || p.prorettype::regtype as result,
+           p.proallargtypes is not null as has_out
+    from pg_proc p
+    where p.pronamespace = 'recrawl_internal'::regnamespace
+"""
+
+
+TRAP = "language plpgsql as $$ begin raise exception 'trapped'; end $$"
+# PostgreSQL's own, which a path that names pg_catalog late would not find first.
+BENT_FUNCTIONS = {
+    "length(text)": "int",
+    "clock_timestamp()": "timestamptz",
+    "cardinality(anyarray)": "int",
+    "unnest(anyarray)": "setof anyelement",
+}
+BENT_OPERATORS = [
+    ("=", "bigint", "bigint", "boolean"),
+    ("=", "text", "text", "boolean"),
+    ("<=", "timestamptz", "timestamptz", "boolean"),
+    ("+", "timestamptz", "interval", "timestamptz"),
+]
+
+
+def lay_traps(connection: psycopg.Connection[Any], schema: str, functions: list[Any], tables: list[str]) -> None:
+    """Puts a namesake of every internal function and table into a schema; the functions raise when they are called."""
+    for name, arguments, result, has_out in functions:
+        connection.execute(
+            f"create function {schema}.{name}({arguments}) {'' if has_out else f'returns {result}'} {TRAP}"
+        )
+    for name in tables:
+        connection.execute(f"create {'temporary' if schema == 'pg_temp' else ''} table {schema}.{name} (trapped int)")
+
+
+@pytest.fixture
+def trapper(new_database: Callable[..., str], template: str) -> Iterator[psycopg.Connection[Any]]:
+    """A crawler who laid traps in its temporary schema and in one of its own, and put both first on its path."""
+    with psycopg.connect(new_database(template), autocommit=True) as connection:
+        functions = connection.execute(TWINS).fetchall()
+        tables = names(connection, TABLES)
+        connection.execute("create schema mine authorization recrawl_crawler")
+        # It may even name the internal types: without that, half of the traps could not be laid.
+        connection.execute("grant usage on schema recrawl_internal to recrawl_crawler")
+        connection.execute("set role recrawl_crawler")
+        lay_traps(connection, "mine", functions, tables)
+        lay_traps(connection, "pg_temp", functions, tables)
+        for signature, result in BENT_FUNCTIONS.items():
+            connection.execute(f"create function mine.{signature} returns {result} {TRAP}")
+        for operator, left, right, result in BENT_OPERATORS:
+            connection.execute(f"create or replace function mine.bend(a {left}, b {right}) returns {result} {TRAP}")
+            connection.execute(
+                f"create operator mine.{operator} (leftarg = {left}, rightarg = {right}, function = mine.bend)"
+            )
+        connection.execute("reset role")
+        connection.execute("revoke usage on schema recrawl_internal from recrawl_crawler")
+        connection.execute("set role recrawl_crawler")
+        connection.execute("set search_path = mine, pg_temp, recrawl, pg_catalog")
+        yield connection
+
+
+def test_the_traps_work(trapper: psycopg.Connection[Any]) -> None:
+    for call in ("clock_timestamp()", "check_isolation('x')", "1::bigint = 1::bigint", "length('x'::text)"):
+        with pytest.raises(psycopg.errors.RaiseException, match="trapped"):
+            trapper.execute(f"select {call}")
+
+
+def test_no_verb_steps_into_a_trap_on_the_callers_search_path(trapper: psycopg.Connection[Any]) -> None:
+    def call(statement: str) -> list[Any]:
+        return trapper.execute(statement).fetchall()
+
+    added = call("select * from add_pages(array['http://a.test/', 'HTTP://B.test:80/%7e/../x?y#z', 'nonsense'])")
+    assert [row[3] for row in added] == ["new", "new", "invalid"]
+    pages = call("select * from next_pages(5)")
+    assert {row[1] for row in pages} == {"http://a.test/", "HTTP://B.test:80/%7e/../x?y"}
+    page, lease = pages[0][0], pages[0][6]
+    assert call(f"select extend_lease({lease}, '1 minute')")[0][0] is not None
+    result = {
+        "page_id": page,
+        "lease_id": lease,
+        "status": 503,
+        "fetched_at": "2020-01-01",
+        "links": ["http://c.test/"],
+        "crawl_delay": 3,
+    }
+    told = call(f"select * from report('{json.dumps([result, {}, {'url': 3}])}')")
+    assert [row[2] for row in told] == ["ok", "invalid", "invalid"]
+    told = call(f"select * from report_pages(array[{page}]::int8[], array[{lease}]::int8[], array[200])")
+    assert [row[2] for row in told] == ["duplicate"]
+    assert call(f"select release({lease})") == [(1,)]
+    call("select next_ready_at()")

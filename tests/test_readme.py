@@ -1,0 +1,218 @@
+"""What the documents say is true: their code runs, their links lead somewhere, what they name exists."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from recrawl import cli, migrate, store
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+IGNORED = {"node_modules", "build", "dist", "site-packages"}
+DOCUMENTS = sorted(
+    path
+    for path in ROOT.rglob("*.md")
+    if not any(part in IGNORED or part.startswith(".") for part in path.relative_to(ROOT).parts)
+)
+
+# A test asks nobody on the web: every request ends at a proxy that is not there.
+NO_WEB = dict.fromkeys(["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"], "http://127.0.0.1:9") | {
+    "no_proxy": ""
+}
+
+documents = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+
+
+def blocks(document: Path) -> list[tuple[str, str]]:
+    """Its fenced blocks in order: what stands behind the fence, and the lines inside."""
+    found = re.findall(r"^(`{3,}|~{3,})([^\n`]*)\n(.*?)^\1[ ]*$", document.read_text(), re.MULTILINE | re.DOTALL)
+    return [(info.strip(), text) for _, info, text in found]
+
+
+def prose(document: Path) -> str:
+    return re.sub(r"^(`{3,}|~{3,})[^\n]*\n.*?^\1[ ]*$", "", document.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def spans(document: Path) -> list[str]:
+    """What stands in single backticks."""
+    return re.findall(r"(?<!`)`([^`\n]+)`(?!`)", prose(document))
+
+
+def commands(document: Path) -> list[str]:
+    """Lines a reader would type: those of shell blocks, and spans of code."""
+    lines = [
+        line.strip().removeprefix("$ ")
+        for info, text in blocks(document)
+        if re.match("sh|bash|console", info)
+        for line in text.splitlines()
+    ]
+    return [line for line in lines + spans(document) if line and not line.startswith("#")]
+
+
+# -- code --
+
+
+@pytest.mark.parametrize("purpose", ["run", "test"])
+def test_there_is_exactly_one_command_to_run_and_one_to_test(purpose: str) -> None:
+    (text,) = [text for info, text in blocks(README) if info == f"sh {purpose}"]
+    (command,) = text.splitlines()
+    assert command.strip() and not command.lstrip().startswith(("#", "$"))
+    assert not re.search(r"&&|;|\|", command)
+
+
+def statements(text: str) -> list[str]:
+    """A semicolon at the end of a line, maybe with a comment behind it, ends a statement."""
+    parts = re.split(r";[ \t]*(?:--[^\n]*)?$", text, flags=re.MULTILINE)
+    return [part for part in parts if re.sub(r"--[^\n]*", "", part).strip()]
+
+
+def test_the_code_of_the_readme_runs_from_top_to_bottom(new_database: Callable[..., str], tmp_path: Path) -> None:
+    code = [(info.split()[0], text) for info, text in blocks(README) if info.split()[:1] in (["sql"], ["python"])]
+    assert "next_pages" in code[0][1], "the first thing a reader sees is SELECT * FROM next_pages(100)"
+    database = new_database()
+    migrate.upgrade(database)
+    with store.connect(database) as connection:
+        store.put_on_search_path(connection)
+    script = tmp_path / "readme.py"
+    done = ""
+    with psycopg.connect(database, autocommit=True) as connection:
+        for language, text in code:
+            if language == "sql":
+                for statement in statements(text):
+                    connection.execute(statement)
+            else:
+                # A block goes on where those before it left off, as in one file.
+                done += text
+                script.write_text(done)
+                ran = subprocess.run(
+                    [sys.executable, script],
+                    env=os.environ | {"DATABASE_URL": database} | NO_WEB,
+                    cwd=tmp_path,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                    timeout=60,
+                )
+                assert ran.returncode == 0, f"{text}\n{ran.stderr}"
+
+
+# -- links --
+
+
+def anchors(document: Path) -> set[str]:
+    """The names GitHub gives to headings."""
+    headings = re.findall(r"^#{1,6}[ ]+(.+?)[ #]*$", prose(document), re.MULTILINE)
+    plain = (re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading) for heading in headings)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in plain}
+
+
+@documents
+def test_every_relative_link_leads_somewhere(document: Path) -> None:
+    text = re.sub(r"`[^`\n]*`", "", prose(document))
+    targets = re.findall(r"\]\(<?([^)\s>]+)", text) + re.findall(r"^\[[^]]+\]:[ ]*(\S+)", text, re.MULTILINE)
+    for target in targets:
+        if re.match(r"[a-z][a-z0-9+.-]*:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        to = document.parent / path if path else document
+        assert to.exists(), target
+        assert to.resolve().is_relative_to(ROOT), target
+        if anchor and to.suffix == ".md":
+            assert anchor in anchors(to), target
+
+
+# -- names --
+
+
+@documents
+def test_every_make_target_that_is_named_exists(document: Path) -> None:
+    targets = set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for command in commands(document):
+        if match := re.match(r"(?:\w+=\S+ )*make\b(.*)", command):
+            named = [word for word in shlex.split(match[1], comments=True) if "=" not in word and word[0] != "-"]
+            assert set(named) <= targets, command
+
+
+@documents
+def test_every_command_that_is_named_exists(document: Path) -> None:
+    for command in commands(document):
+        for name in re.findall(r"^(?:\S*/)?recrawl[ ]+([a-z][a-z-]*)\b", command):
+            assert name in cli.cli.commands, command
+
+
+@documents
+def test_every_file_that_is_named_exists(document: Path) -> None:
+    """Those that look like one of ours: a path with a folder of the checkout in front."""
+    folders = {path.name for path in ROOT.iterdir() if path.is_dir()}
+    for span in spans(document):
+        if re.fullmatch(r"[\w.-]+/[\w./-]*", span) and span.split("/")[0] in folders:
+            assert (ROOT / span).exists(), span
+
+
+@pytest.fixture
+def functions(connection: psycopg.Connection) -> set[str]:
+    query = "select proname from pg_proc where pronamespace::regnamespace::text ~ '^recrawl'"
+    return {name for (name,) in connection.execute(query).fetchall()}
+
+
+@pytest.fixture
+def known_words(connection: psycopg.Connection, functions: set[str]) -> set[str]:
+    """Whatever the database calls by name, and the codes and keys that its functions speak in."""
+    named = connection.execute(
+        """
+        select relname from pg_class where relnamespace::regnamespace::text ~ '^recrawl'
+        union select attname from pg_attribute a join pg_class c on c.oid = a.attrelid
+              where c.relnamespace::regnamespace::text ~ '^recrawl'
+        union select unnest(proargnames) from pg_proc where pronamespace::regnamespace::text ~ '^recrawl'
+        union select name from recrawl.settings
+        union select rolname from pg_roles where rolname ~ '^recrawl'
+        union select nspname from pg_namespace
+        union select name from pg_settings
+        """
+    ).fetchall()
+    bodies = "\n".join(
+        body
+        for (body,) in connection.execute(
+            "select prosrc from pg_proc where pronamespace::regnamespace::text ~ '^recrawl'"
+        ).fetchall()
+    )
+    return {name for (name,) in named} | functions | set(re.findall(r"'(\w+)'", bodies))
+
+
+def test_every_function_the_readme_calls_exists(functions: set[str], connection: psycopg.Connection) -> None:
+    builtin = {
+        name
+        for (name,) in connection.execute(
+            "select proname from pg_proc where pronamespace = 'pg_catalog'::regnamespace"
+        ).fetchall()
+    }
+    called = {match[1] for span in spans(README) if (match := re.match(r"(?:recrawl\.)?([a-z_]+)\(", span))}
+    assert called <= functions | builtin
+
+
+def test_every_word_with_an_underscore_in_the_readme_is_one_the_database_knows(known_words: set[str]) -> None:
+    words = {span.removeprefix("recrawl.") for span in spans(README)}
+    tools = {word for word in words if word.startswith("pg_")}
+    assert {word for word in words if re.fullmatch(r"[a-z]+(_[a-z]+)+", word)} <= known_words | tools
+
+
+def test_every_setting_with_a_value_in_the_readme_exists(connection: psycopg.Connection) -> None:
+    settings = {name for (name,) in connection.execute("select name from settings").fetchall()}
+    text = README.read_text()
+    assert set(re.findall(r"set_setting\('(\w+)'", text)) <= settings
+
+
+def test_every_verb_and_view_is_in_some_document(connection: psycopg.Connection) -> None:
+    public = connection.execute(
+        "select proname from pg_proc where pronamespace = 'recrawl'::regnamespace"
+        " union select viewname from pg_views where schemaname = 'recrawl'"
+    ).fetchall()
+    said = "\n".join(document.read_text() for document in DOCUMENTS)
+    assert {name for (name,) in public if not re.search(rf"\b{name}\b", said)} == set()
