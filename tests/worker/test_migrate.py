@@ -456,7 +456,7 @@ def test_a_database_that_is_not_utf8_is_refused_in_one_line(server: str, copy: P
     name = f"recrawl_test_{uuid.uuid4().hex[:12]}"
     with closing(psycopg.connect(server, autocommit=True)) as connection:
         connection.execute(
-            f"create database {name} encoding 'SQL_ASCII' template template0 lc_collate 'C' lc_ctype 'C'"
+            f"create database {name} encoding 'SQL_ASCII' template template0 locale_provider libc locale 'C'"
         )
         try:
             database = make_url(server).set(database=name).render_as_string(hide_password=False)

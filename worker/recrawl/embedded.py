@@ -57,7 +57,13 @@ FAST_SHUTDOWN = signal.SIGINT  # to PostgreSQL: end the sessions, write a checkp
 MUTE_LIMIT = 60  # seconds; a server that has given no sensible answer for so long is given up
 
 # They go into postgresql.conf when the cluster is made, where its owner may change them.
-SETTINGS = ["shared_buffers=256MB", "max_connections=50", "wal_compression=on", "max_wal_size=2GB"]
+SETTINGS = [
+    "shared_buffers=256MB",
+    "max_connections=50",
+    "wal_compression=on",
+    "max_wal_size=2GB",
+    "autovacuum_naptime=10s",  # a queue leaves thousands of dead rows a second
+]
 
 _guards: dict[Path, subprocess.Popen[bytes]] = {}  # those this process started, and so must reap
 
