@@ -4,12 +4,15 @@ create or replace function recrawl_internal.fetch_now_at(t timestamptz, page_ids
 language sql volatile
 set search_path = recrawl_internal, pg_temp
 set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_bitmapscan = off
 set jit = off
 as $$
     with wanted as (
         select p.page_id, p.host_id, p.due_at, p.value
         from (select distinct id from unnest(page_ids) as id) w
-        join lateral (select * from page p where p.page_id = w.id and p.state = 'live' offset 0) p on true
+        join page p on p.page_id = w.id and p.state = 'live'
         order by p.page_id
         for update of p
     ),

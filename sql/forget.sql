@@ -5,14 +5,18 @@ create or replace function recrawl_internal.bury(doomed bigint[], as_state recra
 language sql volatile
 set search_path = recrawl_internal, pg_temp
 set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_bitmapscan = off
 set jit = off
 as $$
     with dead as (
         select p.page_id, p.host_id, p.due_at, p.value
         from (select distinct id from unnest(doomed) as id) d
-        join lateral (select * from page p where p.page_id = d.id offset 0) p on true
+        join page p on p.page_id = d.id
         where p.state = 'live' or as_state = 'forgotten' and p.state <> 'forgotten'
         order by p.page_id
+        for update of p
     ),
     buried as (
         update page p set state = as_state from dead d where p.page_id = d.page_id
@@ -30,8 +34,11 @@ create or replace function recrawl.forget(page_ids bigint[]) returns int
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
+declare
+    buried int;
 begin
+    buried := bury(page_ids, 'forgotten');     -- pages before links, as report does
     delete from link where page_id = any (page_ids);
-    return bury(page_ids, 'forgotten');
+    return buried;
 end $$;
 comment on function recrawl.forget(bigint[]) is 'Takes pages out and keeps them out: a later link or add_pages does not bring them back. Returns how many.';

@@ -106,7 +106,7 @@ begin
         -- One more than can be taken: the first that stays is the new head.
         waiting as (
             select r.host_tid, r.host_id, r.name, r.gap, r.free_at, r.share, r.one_at_a_time, w.tid, w.page_id, w.due_at, w.rank,
-                   row_number() over (partition by r.host_id order by coalesce(w.due_at > t, false), w.turn) as place
+                   row_number() over (partition by r.host_id order by coalesce(w.due_at > t, false), w.turn, w.due_at, w.rank, w.page_id) as place
             from ready r
             left join lateral (
                 (select q.*, null::real as rank, row_number() over (order by q.due_at) / nullif(1 - s.discovery, 0) as turn

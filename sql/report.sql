@@ -81,6 +81,7 @@ declare
     s            setting;
     newest_lease constant bigint := (select last_value from lease_id);
     pending      result[] := results;
+    fenced       bigint[];             -- leases that no one else can end now
     led_to       found_links[];
     redirects    bigint[];             -- by ord: where a redirect leads
     redirect     record;
@@ -103,8 +104,10 @@ begin
 
     -- The fence: whoever holds the lease's row decides whether it still runs. In a statement of its own, so that the next one
     -- sees what the last holder did.
-    perform from (select distinct r.lease_id from unnest(results) r order by r.lease_id) r
-    cross join lateral (select from lease l where l.lease_id = r.lease_id order by l.round for update) l;
+    fenced := array(
+        select l.lease_id
+        from (select distinct r.lease_id from unnest(results) r order by r.lease_id) r
+        cross join lateral (select l.lease_id from lease l where l.lease_id = r.lease_id order by l.round for update) l);
 
     -- Optimistic: a page that somebody changes between being judged and being written is judged again.
     while cardinality(pending) > 0 loop
@@ -123,7 +126,7 @@ begin
             left join lateral (
                 select l.round, l.slots[i.place] as slot, l.dues[i.place] as due, l.held_dues[i.place] as held_due,
                        p.host_id = any (l.busy_hosts) as is_busy
-                from (select * from lease l where l.lease_id = r.lease_id offset 0) l   -- by its id, not by lease_until
+                from (select * from lease l where l.lease_id = r.lease_id and r.lease_id = any (fenced) offset 0) l   -- by its id, not by lease_until
                 cross join lateral (select width_bucket(r.page_id, l.page_ids) offset 0) as i (place)
                 where l.lease_until > record_results.t and i.place > 0 and l.page_ids[i.place] = r.page_id
                 offset 0

@@ -81,7 +81,7 @@ comment on table recrawl_internal.setting is
     'The one row of settings, a typed column each; a column''s comment is its unit and its meaning, a constraint''s name its error.';
 comment on column recrawl_internal.setting.only_row is 'Holds the table to one row.';
 comment on column recrawl_internal.setting.paused is 'boolean: nothing is handed out while true; pause() and resume() set it.';
-comment on column recrawl_internal.setting.default_gap is 'interval: least time between two requests to a host that has no gap of its own.';
+comment on column recrawl_internal.setting.default_gap is 'interval: least time between two requests to a host that has no gap of its own; a shorter one counts as each host comes round.';
 comment on column recrawl_internal.setting.start_within is 'interval: how long after fetch_at a request may still start.';
 comment on column recrawl_internal.setting.max_ahead is 'interval: the longest look-ahead next_pages accepts.';
 comment on column recrawl_internal.setting.discovery is 'share: of a host''s slots that go to new pages while revisits wait too.';

@@ -9,19 +9,19 @@ from typing import Any
 import psycopg
 import pytest
 
-from helpers import HOUR, MINUTE, SECOND, Crawl, Row
+from helpers import HOUR, MINUTE, SECOND, Crawl, Row, result_of
 
-Beside = Callable[[], Crawl]
+Beside = Callable[..., Crawl]
 SETTINGS = "-c search_path=recrawl,recrawl_internal"
 
 
 @pytest.fixture
 def beside(url: str, crawl: Crawl) -> Iterator[Beside]:
-    """More connections, at the first one's time; each is in a transaction until it commits."""
+    """More connections, at the first one's time; each is in a transaction until it commits, unless it autocommits."""
     connections: list[psycopg.Connection] = []
 
-    def connect() -> Crawl:
-        connections.append(psycopg.connect(url, options=SETTINGS))
+    def connect(autocommit: bool = False) -> Crawl:
+        connections.append(psycopg.connect(url, options=SETTINGS, autocommit=autocommit))
         another = Crawl(connections[-1])
         another.now = crawl.now
         return another
@@ -145,3 +145,55 @@ def test_a_pop_that_reaps_never_waits_for_a_page_while_it_holds_hosts(crawl: Cra
         reporter.report({"page_id": page["page_id"], "status": 429})
         reporter.connection.commit()
         assert len(pop.result(20)) <= 2
+
+
+# ---------------------------------------------------------------------------------------------- one order of locks
+
+
+def test_fetch_now_and_exclude_lock_pages_in_one_order(crawl: Crawl, beside: Beside) -> None:
+    crawl.add(*(f"http://a.test/{i}" for i in range(8)), due=[crawl.now])
+    crawl.tick()
+    holder, hurried, strict = beside(), beside(autocommit=True), beside(autocommit=True)
+    holder.connection.execute("select from page where page_id = 7 for update")
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(hurried.value, "select fetch_now_at(%s, %s)", crawl.now, list(range(1, 9)))
+        time.sleep(0.5)
+        second = pool.submit(strict.value, "select exclude('a.test')")
+        time.sleep(0.5)
+        holder.connection.commit()
+        assert (first.result(20), second.result(20)) == (8, 8)
+
+
+def test_forget_and_report_lock_a_page_before_its_links(crawl: Crawl, beside: Beside) -> None:
+    crawl.add("http://a.test/", due=[crawl.now])
+    crawl.report({"page_id": 1, "status": 200, "links": ["http://b.test/"]})
+    reporter, forgetful = beside(), beside(autocommit=True)
+    reporter.report({"page_id": 1, "status": 200})
+    with ThreadPoolExecutor() as pool:
+        forgotten = pool.submit(forgetful.value, "select forget('{1}')")
+        time.sleep(0.5)
+        reporter.report({"page_id": 1, "status": 200, "links": ["http://c.test/"]})
+        reporter.connection.commit()
+        assert forgotten.result(20) == 1
+
+
+@pytest.mark.parametrize(("status", "state"), [(200, "live"), (410, "gone")])
+def test_what_is_excluded_during_its_report_and_taken_back_is_what_it_was(
+    crawl: Crawl, beside: Beside, status: int, state: str
+) -> None:
+    crawl.add("http://a.test/", due=[crawl.now], rate=[86400.0])
+    (page,) = crawl.next(lease=MINUTE)
+    reporter = beside()
+    reporter.report(result_of(page, status=status))
+    with ThreadPoolExecutor() as pool:
+        excluded = pool.submit(crawl.value, "select exclude('a.test')")
+        time.sleep(0.5)
+        assert not excluded.done()
+        reporter.connection.commit()
+        excluded.result(20)
+    crawl.tick()
+    assert crawl.rows("select * from queue") == []
+    crawl.value("select unexclude_at(%s, 'a.test')", crawl.now)
+    crawl.tick()
+    assert crawl.value("select state::text from page") == state
+    assert crawl.value("select min(due_at) from queue") == (crawl.now if state == "live" else None)

@@ -210,3 +210,17 @@ def test_other_isolation_levels_are_refused(crawl: Crawl, level: str, verb: str)
             crawl.connection.transaction(),
         ):
             crawl.rows(f"select * from {verb}")
+
+
+@pytest.mark.parametrize("share", ["0", "1"])
+def test_with_one_kind_first_value_and_due_time_still_decide(crawl: Crawl, share: str) -> None:
+    crawl.value("select set_setting('discovery', %s)", share)
+    crawl.add(*(f"http://a.test/new{i}" for i in range(12)))
+    crawl.add(*(f"http://b.test/old{i}" for i in range(12)), due=[crawl.now - (i + 1) * MINUTE for i in range(12)])
+    crawl.tick()
+    seen: list[str] = []
+    for _ in range(3):
+        seen += urls(crawl.next(10, ahead=10 * SECOND))
+        crawl.wait(MINUTE)
+    assert [url for url in seen if "new" in url] == [f"http://a.test/new{i}" for i in range(12)]
+    assert [url for url in seen if "old" in url] == [f"http://b.test/old{i}" for i in reversed(range(12))]

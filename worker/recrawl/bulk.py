@@ -8,6 +8,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 
+import psycopg
+
 from recrawl import store
 from recrawl.importers import Page
 from recrawl.urls import clean
@@ -75,7 +77,11 @@ def _upkeep(url: str) -> Iterator[None]:
         with store.connect(url, "recrawl add upkeep") as connection:
             while True:
                 was_done = done.is_set()
-                if not store.tick(connection):
+                try:
+                    moved = store.tick(connection)
+                except psycopg.errors.InsufficientPrivilege:
+                    return  # somebody who may add but not tick: a worker or next_pages will
+                if not moved:
                     if was_done:
                         return
                     done.wait(0.05)

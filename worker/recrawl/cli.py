@@ -19,7 +19,7 @@ from typing import Any, TextIO
 
 import click
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from recrawl.embedded import EmbeddedError
 from recrawl.importers import ImportFileError, Page
@@ -255,11 +255,15 @@ def psql(arguments: tuple[str, ...]) -> None:
     from recrawl import embedded
 
     with database() as url:
-        program = shutil.which("psql") or str(embedded._binaries() / "psql")
+        program = shutil.which("psql") or str(embedded.program("psql"))
+        target = conninfo_to_dict(url)
+        secret = {"PGPASSWORD": str(target.pop("password"))} if "password" in target else {}
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is psql's: it cancels a query
         options = f'{os.environ.get("PGOPTIONS", "")} -c search_path="$user",public,recrawl'.strip()
         code = subprocess.run(
-            [program, url, *arguments], env=os.environ | {"PGOPTIONS": options}, check=False
+            [program, make_conninfo("", **target), *arguments],
+            env=os.environ | {"PGOPTIONS": options} | secret,  # a command line is everybody's to read
+            check=False,
         ).returncode
     sys.exit(code)
 
