@@ -32,9 +32,10 @@ ROOT = os.geteuid() == 0
 as_root_only = pytest.mark.skipif(not ROOT, reason="needs root, to act as several users")
 
 HOLDER = """
-import sys
+import signal, sys
 from pathlib import Path
 from recrawl.embedded import EmbeddedError, server
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests in the background ignores it
 try:
     with server(Path(sys.argv[1])) as url:
         print(url, flush=True)
