@@ -35,7 +35,7 @@ wheel: install  ## Build the wheel into dist/
 	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 
 bench: install  ## Measure the queue; prints one table of ratios to a bare UPDATE
-	$(BIN)/python -m bench $(ARGS)
+	PYTHONPATH=tests $(BIN)/python -m bench $(ARGS)
 
 clean:  ## Remove what was built
 	rm -rf $(VENV) dist build
