@@ -53,7 +53,7 @@ begin
         -- due time that its row says.
         entry as materialized (
             select e.host_id, e.page_id, e.old_due, e.old_rank, e.new_rank, e.failed, e.revived,
-                   e.old_due is null and e.old_rank is null as is_first,
+                   e.old_due is null and e.old_rank is null as is_first, p.state = 'live' as is_live,
                    e.new_due is null and e.new_rank is null and p.state <> 'live' as leaves,
                    case when e.new_due is null and e.new_rank is null and p.state = 'live' then p.due_at
                         when e.revived and p.state <> 'live' then null
@@ -61,7 +61,7 @@ begin
             from taken_out e
             left join lateral (
                 select p.state, p.due_at from page p
-                where (e.revived or e.new_due is null and e.new_rank is null) and p.page_id = e.page_id
+                where (e.old_due is null and e.old_rank is null or e.new_due is null and e.new_rank is null) and p.page_id = e.page_id
                 offset 0
             ) p on true
         ),
@@ -88,7 +88,8 @@ begin
                       new_due is not null
                       and (e.page_id in (select q.page_id from queue q where q.host_id in (select r.host_id from entry r where r.revived))) is not true
                       and (e.page_id in (select n.page_id from new_page n where n.host_id in (select r.host_id from entry r where r.revived))) is not true
-                  else is_first or (page_id in (select page_id from left_new)) is true
+                  -- A page that died before it came in stays out.
+                  else is_first and is_live or (page_id in (select page_id from left_new)) is true
               end
         ),
         entered_queue as (

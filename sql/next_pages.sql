@@ -28,7 +28,7 @@ declare
     most        int;                   -- pages that a host may give in this round
     wanted      int := n;
     got         int;
-    idle        boolean := false;      -- the last round found nothing, and upkeep has been done since
+    idle        boolean := false;      -- the last round found nothing, and there was nothing to drain
     -- Upkeep updates pages. Whoever does that must hold no host: a report may hold the pages and wait for the host.
     holds_none  constant boolean := pg_current_xact_id_if_assigned() is null;
     slots_until constant timestamptz := t + ahead;
@@ -84,8 +84,7 @@ begin
                                   union all
                                   select from inbox where at >= inbox_from);
             perform reap_at(t, 100) where holds_none and this_lease is null;
-            perform drain_at(t, 10 * least(n, 1000) + 200);
-            idle := true;
+            idle := drain_at(t, 10 * least(n, 1000) + 200) = 0;
             continue;
         end if;
         most := case when ahead = interval '0' then 1

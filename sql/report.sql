@@ -97,7 +97,9 @@ begin
     select * into s from setting;
     if exists (select from unnest(results) r where r.links is not null or r.redirect_to is not null) then
         led_to := intern_links(t, results);
-        for redirect in select f.ord, f.moved_to from unnest(led_to) f where f.moved_to is not null loop
+        for redirect in select f.ord, f.moved_to from unnest(led_to) f
+            -- A target that has moved itself would close a circle in which every page is lost.
+            where (select p.state from page p where p.page_id = f.moved_to) = 'live' loop
             redirects[redirect.ord] := redirect.moved_to;
         end loop;
     end if;

@@ -162,3 +162,10 @@ def test_a_page_forgotten_while_it_is_out_does_not_come_back(crawl: Crawl) -> No
 def test_a_pattern_must_be_a_regular_expression(crawl: Crawl, pattern: str | None, why: str) -> None:
     with pytest.raises(psycopg.errors.InvalidParameterValue, match=f"^exclude: pattern .*{why}"):
         crawl.value("select exclude(%s)", pattern)
+
+
+def test_a_backlog_excluded_before_it_came_in_holds_nobody_up(crawl: Crawl) -> None:
+    crawl.add(*(f"http://trap.test/{i}" for i in range(3000)))
+    crawl.add("http://a.test/", "http://b.test/")
+    crawl.value("select exclude('trap')")
+    assert sorted(urls(crawl.next())) == ["http://a.test/", "http://b.test/"]

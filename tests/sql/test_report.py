@@ -503,3 +503,12 @@ def test_forgetting_a_page_forgets_its_links(crawl: Crawl) -> None:
     crawl.report(result_of(page, links=["http://b.test/"]))
     crawl.value("select forget(array[%s::bigint])", page["page_id"])
     assert links_of(crawl, "http://a.test/") is None
+
+
+def test_redirects_in_a_circle_lose_no_page(crawl: Crawl) -> None:
+    crawl.add("http://a.test/", "https://b.test/")
+    there, back = sorted(crawl.next(), key=lambda page: page["url"])
+    crawl.report(result_of(there, status=301, redirect_to=back["url"]))
+    (answer,) = crawl.report(result_of(back, status=301, redirect_to=there["url"]))
+    assert answer["next_fetch_at"] > crawl.now, "it is a missing page, to be rechecked"
+    assert [crawl.page(page["url"])["state"] for page in (there, back)] == ["moved", "new"]
