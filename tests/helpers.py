@@ -94,3 +94,18 @@ def urls(rows: Sequence[Row]) -> list[str]:
 
 def codes(rows: Sequence[Row]) -> list[str]:
     return [row["code"] for row in rows]
+
+
+def misplaced(crawl: Crawl) -> list[Row]:
+    """Live pages that are not leased and have no place, more than one, or another than their page row says."""
+    crawl.tick()
+    return crawl.rows(
+        """
+        select p.page_id, p.due_at, array_agg(q.due_at) as places
+        from page p
+        left join (select page_id, due_at from queue union all select page_id, null from new_page) q using (page_id)
+        where p.state = 'live' and not exists (select from lease l where p.page_id = any (l.page_ids))
+        group by p.page_id
+        having count(*) <> 1 or p.due_at is distinct from min(q.due_at) or not bool_or(q.page_id is not null)
+        """
+    )

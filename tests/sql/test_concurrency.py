@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from helpers import HOUR, MINUTE, SECOND, Crawl, Row, result_of
+from helpers import HOUR, MINUTE, SECOND, Crawl, misplaced, result_of
 
 Beside = Callable[..., Crawl]
 SETTINGS = "-c search_path=recrawl,recrawl_internal"
@@ -44,21 +44,6 @@ def blocked(crawl: Crawl, waiting: Crawl, call: Callable[[], object]) -> Iterato
         yield future
         future.result(20)
         waiting.connection.commit()
-
-
-def misplaced(crawl: Crawl) -> list[Row]:
-    """Live pages that are not leased and have no place, more than one, or another than their page row says."""
-    crawl.tick()
-    return crawl.rows(
-        """
-        select p.page_id, p.due_at, array_agg(q.due_at) as places
-        from page p
-        left join (select page_id, due_at from queue union all select page_id, null from new_page) q using (page_id)
-        where p.state = 'live' and not exists (select from lease l where p.page_id = any (l.page_ids))
-        group by p.page_id
-        having count(*) <> 1 or p.due_at is distinct from min(q.due_at) or not bool_or(q is not null)
-        """
-    )
 
 
 def exclude(crawl: Crawl) -> Any:

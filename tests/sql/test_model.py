@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from helpers import HOUR, MINUTE, SECOND, Crawl, Row, codes, result_of
+from helpers import HOUR, MINUTE, SECOND, Crawl, Row, codes, misplaced, result_of
 
 FREQUENT = 86400.0
 
@@ -28,21 +28,6 @@ def reported_again(crawl: Crawl, **outcome: object) -> tuple[Row, Row]:
     assert again["page_id"] == a["page_id"]
     crawl.report_ok([again])
     return a, b
-
-
-def misplaced(crawl: Crawl) -> list[Row]:
-    """Live pages that have no place, more than one, or another than their page row says."""
-    crawl.tick()
-    return crawl.rows(
-        """
-        select p.page_id, p.due_at, array_agg(q.due_at) as places
-        from page p
-        left join (select page_id, due_at from queue union all select page_id, null from new_page) q using (page_id)
-        where p.state = 'live' and not exists (select from lease l where p.page_id = any (l.page_ids))
-        group by p.page_id
-        having count(*) <> 1 or p.due_at is distinct from min(q.due_at) or not bool_or(q is not null)
-        """
-    )
 
 
 # ------------------------------------------------------------------------------------------------------- leases
