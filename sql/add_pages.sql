@@ -18,19 +18,8 @@ begin
     loop
         perform refuse(format('add_pages: %s must have one element, or one for each of the %s urls, got %s', bad.name, cardinality(urls), bad.length));
     end loop;
-    for bad in
-        select 'value' as name, v as number from unnest(value) as v where not (v = 0 or v between 1e-30 and 1e30)
-        union all
-        select 'rate', r from unnest(rate) as r where not (r = 0 or r between 1e-30 and 1e30)
-        limit 1
-    loop
-        perform refuse(format('add_pages: %s must be 0 or between 1e-30 and 1e30, got %s', bad.name, bad.number));
-    end loop;
-    if '-infinity' = any (due) or 'infinity' = any (due) then
-        perform refuse('add_pages: due must be a finite time');
-    end if;
 
-    return query select * from intern_pages(t, urls, value::real[], rate::real[], due, meta, '{0}');
+    return query select * from intern_pages(t, urls, value, rate, due, meta, '{0}');
 end $$;
 comment on function recrawl_internal.add_pages_at(timestamptz, text[], float8[], float8[], timestamptz[], jsonb[]) is 'add_pages at a given time.';
 

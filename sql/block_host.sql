@@ -19,6 +19,7 @@ create or replace function recrawl.block_host(host text, until timestamptz defau
 language sql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
+    select check_isolation('block_host');
     select block_host_at(clock_timestamp(), host, until, reason)
 $$;
 comment on function recrawl.block_host(text, timestamptz, text) is 'Hands out nothing of a host until a time (infinity: until unblock_host).';
@@ -35,6 +36,7 @@ create or replace function recrawl.unblock_host(host text) returns void
 language sql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
+    select check_isolation('unblock_host');
     select unblock_host_at(clock_timestamp(), host)
 $$;
 comment on function recrawl.unblock_host(text) is 'Lifts a block, whoever set it, and forgives earlier ones.';

@@ -1,5 +1,6 @@
 -- Applies what the inbox holds to the queue, under host locks: new pages enter, due times move, dead pages leave.
--- Bounded, and it passes over hosts that a pop holds: their entries wait for the next drain.
+-- Bounded, and it passes over hosts that a pop holds: their entries wait for the next drain. A backlog is worked off for a
+-- sixteenth of the hosts at a time, so that pops find the other hosts free, popular ones too.
 
 -- Entries without an old place bring a page in. Entries with one do nothing when the page is no longer there (it was handed
 -- out meanwhile, and whoever holds its lease will say where it goes next). Those without a new place take it out, if it is dead.
@@ -15,36 +16,42 @@ set jit = off
 as $$
 declare
     -- Where the entries begin: found once, for what was drained lately is still in the index before it.
-    first   constant timestamptz := (select at from inbox
-                                     where at >= from_micros((select last_value from inbox_horizon)) order by at limit 1);
+    first   timestamptz;
+    slices  int;                       -- how many slices the hosts are in; the oldest entry says whose turn it is
+    slice   int;
     locked  bigint[];
     applied int;
     failing record;
     s       setting;
 begin
+    select at, host_id % 16 into first, slice
+    from inbox where at >= from_micros((select last_value from inbox_horizon)) order by at limit 1;
     if first is null then
         return 0;
     end if;
+    slices := case when exists (select from inbox where at >= first order by at offset least(max_entries, 200) limit 1) then 16 else 1 end;
 
     select * into s from setting;
     -- Hosts first, in a statement of their own: the next one sees what their last holders did.
     locked := array(
         select distinct host_id
-        from (select host_id from inbox where at >= first order by at limit max_entries) oldest);
+        from (select host_id from inbox where at >= first order by at limit max_entries * slices) oldest
+        where host_id % slices = slice % slices);
     locked := array(
         select h.host_id from host h where h.host_id = any (locked) order by h.host_id for update skip locked);
 
     -- «(… in (select …)) is true» stays a hashed subplan; as a join of two CTEs it would compare every pair.
     for failing in
         with oldest as (
-            select ctid as tid, at, page_id, host_id from inbox where at >= first order by at limit max_entries
+            select *
+            from (select ctid as tid, at, page_id, host_id from inbox where at >= first order by at limit max_entries * slices) o
+            where (host_id in (select unnest(locked))) is true
+            order by at
+            limit max_entries
         ),
         -- One entry of a page at a time: the next may start where this one ends.
         first_of_page as (
-            select distinct on (page_id) tid
-            from oldest
-            where (host_id in (select unnest(locked))) is true
-            order by page_id, at
+            select distinct on (page_id) tid from oldest order by page_id, at
         ),
         taken_out as (
             delete from inbox i using first_of_page f where i.ctid = f.tid returning i.*

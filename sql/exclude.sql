@@ -1,17 +1,39 @@
 -- Keeping URLs out by pattern: those to come, and those that are in already.
 
+-- Transactions that take pages in hold exclusion in row share mode from the moment they read it. Waiting for them, twice, leaves
+-- no page behind: first briefly, so that every page up to the newest is there to be read; then, after the long read, until the
+-- end of this transaction, while what came meanwhile is read too. Row locks are taken only after that: no circle.
 create or replace function recrawl.exclude(pattern text) returns int
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
+set lock_timeout = '2s'
 as $$
+declare
+    newest bigint;
+    doomed bigint[];
 begin
+    perform check_isolation('exclude');
     if pattern is null or pattern = '' then
         perform refuse('exclude: pattern must not be empty');
     end if;
     perform 'http://example.com/' ~ pattern;
+    begin
+        lock table exclusion in exclusive mode;
+        newest := (select last_value from page_id);
+        raise exception using errcode = 'RC001';      -- lets go of the lock
+    exception when sqlstate 'RC001' then
+    end;
+    doomed := array(select page_id from page where state = 'live' and page_id <= newest and canonical_of(url) ~ pattern);
+    lock table exclusion in exclusive mode;
+    doomed := doomed || array(select page_id from page where state = 'live' and page_id > newest and canonical_of(url) ~ pattern);
+    set local lock_timeout = 0;
     insert into exclusion (pattern, excluded_at) values (pattern, clock_timestamp()) on conflict do nothing;
-    return bury(array(select page_id from page where state = 'live' and (parse_url(url)).canonical ~ pattern), 'excluded');
-exception when invalid_regular_expression then
+    return bury(doomed, 'excluded');
+exception when lock_not_available then
+    raise exception using
+        message = 'exclude: a transaction that adds pages has been open for 2 seconds; try again when it has ended',
+        errcode = 'lock_not_available';
+when invalid_regular_expression then
     raise exception using message = format('exclude: pattern must be a regular expression, got %L: %s', pattern, sqlerrm), errcode = 'invalid_parameter_value';
 end $$;
 comment on function recrawl.exclude(text) is
@@ -30,7 +52,7 @@ begin
     end if;
     with freed as (
         select p.page_id
-        from page p cross join lateral (select (parse_url(p.url)).canonical offset 0) u
+        from page p cross join lateral (select canonical_of(p.url) as canonical offset 0) u
         where p.state = 'excluded' and u.canonical ~ unexclude_at.pattern
           and not exists (select from exclusion e where u.canonical ~ e.pattern)
         order by p.page_id
@@ -53,6 +75,7 @@ create or replace function recrawl.unexclude(pattern text) returns int
 language sql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
+    select check_isolation('unexclude');
     select unexclude_at(clock_timestamp(), pattern)
 $$;
 comment on function recrawl.unexclude(text) is 'Takes back exclude(): the pattern keeps nothing out any more, and its pages are due at once. Returns how many.';

@@ -32,6 +32,7 @@ create or replace function recrawl.fetch_now(page_ids bigint[]) returns int
 language sql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
+    select check_isolation('fetch_now');
     select fetch_now_at(clock_timestamp(), page_ids)
 $$;
 comment on function recrawl.fetch_now(bigint[]) is

@@ -37,6 +37,7 @@ as $$
 declare
     buried int;
 begin
+    perform check_isolation('forget');
     buried := bury(page_ids, 'forgotten');     -- pages before links, as report does
     delete from link where page_id = any (page_ids);
     return buried;

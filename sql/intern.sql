@@ -43,6 +43,7 @@ declare
     reasons text[];                    -- item by item: why it is kept out
 begin
     select * into s from setting;
+    lock table exclusion in row share mode;    -- see exclude()
     reasons := array(
         select case
             when i.depth > s.max_depth then format('%s links from the start, the setting max_depth is %s', i.depth, s.max_depth)
@@ -108,7 +109,7 @@ comment on function recrawl_internal.intern_unknown(timestamptz, recrawl_interna
 
 -- Row n of the arrays is one URL; an array of one element serves all rows. Known pages keep what they have.
 create or replace function recrawl_internal.intern_pages(
-    t timestamptz, urls text[], page_values real[], rates real[], dues timestamptz[], metas jsonb[], depths int[]
+    t timestamptz, urls text[], page_values float8[], rates float8[], dues timestamptz[], metas jsonb[], depths int[]
 ) returns setof recrawl.added_page
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -133,19 +134,30 @@ declare
     outcome   record;
 begin
     with parsed as materialized (
-        select r.ord, p.url, p.canonical, p.host, p.problem, case when p.problem is null then url_key(p.canonical) end as key,
-               case when cardinality(page_values) = 1 then page_values[1] else r.value end as value,
-               case when cardinality(rates) = 1 then rates[1] else r.rate end as rate,
-               case when cardinality(dues) = 1 then dues[1] else r.due end as due,
-               case when cardinality(metas) = 1 then metas[1] else r.meta end as meta,
-               case when cardinality(depths) = 1 then depths[1] else r.depth end as depth
+        select r.ord, p.url, p.canonical, p.host, w.problem, case when w.problem is null then url_key(p.canonical) end as key,
+               g.value, g.rate, g.due, g.meta, g.depth
         from unnest(urls, page_values, rates, dues, metas, depths) with ordinality as r (raw, value, rate, due, meta, depth, ord)
+        cross join lateral (
+            select case when cardinality(page_values) = 1 then page_values[1] else r.value end as value,
+                   case when cardinality(rates) = 1 then rates[1] else r.rate end as rate,
+                   case when cardinality(dues) = 1 then dues[1] else r.due end as due,
+                   case when cardinality(metas) = 1 then metas[1] else r.meta end as meta,
+                   case when cardinality(depths) = 1 then depths[1] else r.depth end as depth
+        ) g
         cross join lateral (select coalesce(is_canonical(r.raw), false) as is_clean offset 0) c
         cross join lateral (
             select r.raw as url, r.raw as canonical, split_part(r.raw, '/', 3) as host, null as problem where c.is_clean
             union all
             select * from parse_url(r.raw) where not c.is_clean
         ) p
+        cross join lateral (
+            select case
+                when p.problem is not null then p.problem
+                when not (g.value = 0 or g.value between 1e-30 and 1e30) then format('value must be 0 or between 1e-30 and 1e30, got %s', g.value)
+                when not (g.rate = 0 or g.rate between 1e-30 and 1e30) then format('rate must be 0 or between 1e-30 and 1e30, got %s', g.rate)
+                when not isfinite(g.due) then format('due must be a finite time, got %s', g.due)
+            end as problem
+        ) w
         where r.ord <= cardinality(urls)
     ),
     placed as materialized (
@@ -199,5 +211,5 @@ begin
                 when page_ids[r.place] = 0 then reasons[r.place] end
     from unnest(urls, places, problems) with ordinality as r (url, place, problem, ord);
 end $$;
-comment on function recrawl_internal.intern_pages(timestamptz, text[], real[], real[], timestamptz[], jsonb[], int[]) is
+comment on function recrawl_internal.intern_pages(timestamptz, text[], float8[], float8[], timestamptz[], jsonb[], int[]) is
     'Finds or makes the page of every URL; one row per URL, in order.';

@@ -93,7 +93,6 @@ declare
     some_observed int[];
     some_leases  bigint[];             -- lease, round and how many of its pages were reported
 begin
-    perform check_isolation('report');
     select * into s from setting;
     if exists (select from unnest(results) r where r.links is not null or r.redirect_to is not null) then
         led_to := intern_links(t, results);
@@ -301,7 +300,8 @@ begin
 end $$;
 comment on function recrawl_internal.tell_hosts(timestamptz, recrawl_internal.host_news[]) is 'Applies to hosts what reports said about them.';
 
--- The elements of report's array, checked; raises when a value is not of its type.
+-- The elements of report's array, checked; raises when a value is not of its type. What the crawler says itself must be right; what a
+-- server said and it passed on (etag, last_modified, retry_after, crawl_delay, redirect_to) is ignored where it makes no sense.
 create or replace function recrawl_internal.checked_results(elements jsonb, t timestamptz) returns recrawl_internal.result[]
 language sql stable
 set search_path = recrawl_internal, pg_temp
@@ -313,18 +313,16 @@ as $$
             when unknown <> '{}' then format('unknown key "%s"', (select min(k) from jsonb_object_keys(unknown) k))
             when e.page_id is null and e.url is null then 'page_id or url is missing'
             when e.status is null and e.robots_denied is not true then 'status is missing'
-            when e.status > 599 or e.status between 1 and 99 or e.status < -32768
+            when e.status > 999 or e.status between 1 and 99 or e.status < -32768
                 then format('status must be an HTTP status, or 0 or less when there was no answer, got %s', e.status)
             when not isfinite(e.fetched_at) then 'fetched_at must be a finite time'
-            when not isfinite(e.last_modified) then 'last_modified must be a finite time'
             when e.changes < 0 then format('changes must not be negative, got %s', e.changes)
-            when not e.crawl_delay between 0 and 1e9 then format('crawl_delay must be a number of seconds, got %s', e.crawl_delay)
-            when length(e.etag) > 1000 then 'etag is longer than 1000 characters'
             when length(e.content_hash) > 1000 then 'content_hash is longer than 1000 characters'
         end,
         case when e.page_id is not null then e.page_id
              when e.url is not null then (select p.page_id from page p where p.key = url_key((parse_url(e.url)).canonical)) end,
-        e.url, e.lease_id, e.status, e.fetched_at, e.changed, e.content_hash, e.changes, e.last_modified, e.etag, e.links,
+        e.url, e.lease_id, e.status, e.fetched_at, e.changed, e.content_hash, e.changes,
+        case when isfinite(e.last_modified) then e.last_modified end, case when length(e.etag) <= 1000 then e.etag end, e.links,
         -- The header's own two forms: seconds or a date.
         case when e.retry_after ~ '^\s*[0-9]{1,99}(\.[0-9]+)?\s*$' then least(e.retry_after::float8, 1e6) * interval '1 second'
              when e.retry_after is not null then e.retry_after::timestamptz - t end,
@@ -345,6 +343,7 @@ declare
     checked result[];
     one     result[];
 begin
+    perform check_isolation('report');
     if jsonb_typeof(results) is distinct from 'array' then
         perform refuse(format('report: results must be a JSON array of objects, got %s', coalesce(jsonb_typeof(results), 'null')));
     end if;
@@ -354,7 +353,11 @@ begin
         -- Some element has a value of the wrong type: one by one, to say which and take the others.
         for i in 0 .. jsonb_array_length(results) - 1 loop
             begin
-                one := checked_results(jsonb_build_array(results -> i), t);
+                begin
+                    one := checked_results(jsonb_build_array(results -> i), t);
+                exception when data_exception then
+                    one := checked_results(jsonb_build_array((results -> i) - '{last_modified,retry_after,crawl_delay}'::text[]), t);
+                end;
                 one[1].ord := i + 1;
             exception when data_exception then
                 one := array[jsonb_populate_record(null::result, jsonb_build_object('ord', i + 1, 'problem',

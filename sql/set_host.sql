@@ -57,6 +57,7 @@ create or replace function recrawl.set_host(
 language sql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
+    select check_isolation('set_host');
     select set_host_at(clock_timestamp(), host, gap, max_pages, one_at_a_time, reset)
 $$;
 comment on function recrawl.set_host(text, interval, int, boolean, text[]) is

@@ -42,7 +42,7 @@ begin
 end $$;
 comment on function recrawl_internal.resolve_dots(text) is 'A path without its . and .. segments (RFC 3986, section 5.2.4).';
 
--- url: what to fetch, as given but trimmed and without fragment · canonical: its one spelling · problem: why it is invalid.
+-- url: what to fetch, as given but trimmed, without fragment and in plain ASCII · canonical: its one spelling · problem: why it is invalid.
 create or replace function recrawl_internal.parse_url(raw text, out url text, out canonical text, out host text, out problem text)
 language plpgsql immutable parallel safe
 set search_path = recrawl_internal, pg_temp
@@ -84,7 +84,7 @@ begin
     elsif host !~ '^([a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]*:[0-9a-f:.]*\])$' or host ~ '\.\.|\.-|-\.'
           or length(host) > 253 or (length(host) > 63 and exists (select from string_to_table(host, '.') as label where length(label) > 63)) then
         problem := format('the host "%s" is not a valid name', left(host, 100));
-    elsif port !~ '^(:0*[0-9]{0,5})?$' or coalesce(nullif(substr(port, 2), ''), '0')::bigint > 65535 then
+    elsif port !~ '^(:0*[0-9]{0,5})?$' or port ~ '^:0+$' or coalesce(nullif(substr(port, 2), ''), '1')::bigint > 65535 then
         problem := format('the port "%s" is not valid', left(substr(port, 2), 20));
     end if;
     if problem is not null then
@@ -95,6 +95,13 @@ begin
     port := coalesce(':' || nullif(ltrim(substr(port, 2), '0'), ''), '');
     if (scheme, port) in (('http', ':80'), ('https', ':443')) then
         port := '';
+    end if;
+    -- What no request line may hold is encoded in the URL to fetch too: not every crawler's HTTP client would.
+    if url ~ '[^!-~]' then
+        url := (select string_agg(
+                    case when piece ~ '^[!-~]' then piece
+                         else regexp_replace(upper(encode(convert_to(piece, 'UTF8'), 'hex')), '(..)', '%\1', 'g') end, '' order by place)
+                from regexp_matches(url, '[!-~]+|.', 'g') with ordinality as m (match, place), lateral (select match[1]) as p (piece));
     end if;
     path := normalise_percent(path);
     if path = '' then
@@ -121,6 +128,13 @@ as $$
            and length(split_part(raw, '/', 3)) <= 63 and length(raw) <= 2048
 $$;
 comment on function recrawl_internal.is_canonical(text) is 'Whether a URL surely is its own canonical spelling already.';
+
+create or replace function recrawl_internal.canonical_of(url text) returns text
+language sql immutable parallel safe
+as $$
+    select case when recrawl_internal.is_canonical(url) then url else (recrawl_internal.parse_url(url)).canonical end
+$$;
+comment on function recrawl_internal.canonical_of(text) is 'The one spelling of a URL; null for an invalid one.';
 
 create or replace function recrawl_internal.url_key(canonical text) returns uuid
 language sql immutable parallel safe

@@ -67,16 +67,33 @@ def test_nothing_is_added_from_nothing(crawl: Crawl) -> None:
             "add_pages: value must have one element, or one for each of the 1 urls, got 2",
         ),
         ("'{http://a/}', meta => '{}'", "add_pages: meta must have one element, or one for each of the 1 urls, got 0"),
-        ("'{http://a/}', value => '{NaN}'", "add_pages: value must be 0 or between 1e-30 and 1e30, got NaN"),
-        ("'{http://a/}', value => '{-1}'", "add_pages: value must be 0 or between 1e-30 and 1e30, got -1"),
-        ("'{http://a/}', rate => '{Infinity}'", "add_pages: rate must be 0 or between 1e-30 and 1e30, got Infinity"),
-        ("'{http://a/}', due => '{infinity}'", "add_pages: due must be a finite time"),
     ],
 )
 def test_misuse_is_refused_by_argument_and_value(crawl: Crawl, arguments: str, message: str) -> None:
     with pytest.raises(psycopg.errors.InvalidParameterValue) as error:
         crawl.rows(f"select * from add_pages({arguments})")
     assert error.value.diag.message_primary == message
+
+
+@pytest.mark.parametrize(
+    ("column", "bad", "good", "detail"),
+    [
+        ("value", "NaN", "2", "value must be 0 or between 1e-30 and 1e30, got NaN"),
+        ("value", "-1", "0", "value must be 0 or between 1e-30 and 1e30, got -1"),
+        ("value", "1e300", "1e30", "value must be 0 or between 1e-30 and 1e30, got 1e+300"),
+        ("rate", "Infinity", "1", "rate must be 0 or between 1e-30 and 1e30, got Infinity"),
+        ("due", "infinity", "2026-01-01", "due must be a finite time, got infinity"),
+    ],
+)
+def test_a_row_with_a_bad_number_or_time_is_told_why_and_harms_no_other(
+    crawl: Crawl, column: str, bad: str, good: str, detail: str
+) -> None:
+    rows = crawl.rows(
+        f"select * from add_pages('{{http://a.test/1,http://a.test/2,http://a.test/1}}', "
+        f"{column} => '{{{bad},{good},{good}}}')"
+    )
+    assert codes(rows) == ["invalid", "new", "new"]
+    assert rows[0]["detail"] == detail
 
 
 def test_a_host_takes_in_no_more_than_max_pages(crawl: Crawl) -> None:

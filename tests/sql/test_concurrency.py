@@ -182,3 +182,21 @@ def test_what_is_excluded_during_its_report_and_taken_back_is_what_it_was(
     crawl.tick()
     assert crawl.value("select state::text from page") == state
     assert crawl.value("select min(due_at) from queue") == (crawl.now if state == "live" else None)
+
+
+def test_a_page_taken_in_while_its_pattern_is_being_excluded_is_kept_out_too(crawl: Crawl, beside: Beside) -> None:
+    crawl.add("http://b.test/")
+    adder, operator = beside(), beside()
+    adder.add("http://a.test/")
+    with blocked(crawl, operator, lambda: exclude(operator)) as excluded:
+        adder.connection.commit()
+    assert excluded.result() == 1
+    assert crawl.page("http://a.test/")["state"] == "excluded"
+
+
+def test_an_exclusion_gives_up_on_a_transaction_that_stays_open(crawl: Crawl, beside: Beside) -> None:
+    adder = beside()
+    adder.add("http://a.test/")
+    with pytest.raises(psycopg.errors.LockNotAvailable, match="exclude: a transaction that adds pages has been open"):
+        exclude(crawl)
+    assert crawl.value("select count(*) from exclusion") == 0

@@ -246,6 +246,13 @@ def test_invalid_lines_are_told_and_harm_no_other(url: str, connection: psycopg.
     assert addresses(connection) == {A, B}
 
 
+def test_bad_lines_of_a_file_are_told_and_harm_no_other(url: str, connection: psycopg.Connection) -> None:
+    done = recrawl(url, "add", "-", text=f"url,value\n{A},much\n{B},2\n")
+    assert (done.returncode, done.stdout) == (0, "1 invalid, 1 new\n")
+    assert "invalid: 'line 2': value must be a number, got 'much'" in done.stderr
+    assert addresses(connection) == {B}
+
+
 def test_when_every_url_is_invalid_the_command_fails(url: str) -> None:
     done = recrawl(url, "add", "ftp://c.test/")
     assert done.returncode == 1
@@ -263,15 +270,13 @@ def truncated() -> bytes:
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("bad.csv", b"url,value\nhttp://a.test/,much\n", "line 2: value must be a number, got 'much'"),
         ("no-url.csv", b"uri\nhttp://a.test/\n", "header: unknown column 'uri'"),
-        ("bad.jsonl", b'{"known": \n', "line 1: not JSON"),
+        ("torn.csv", b'url\n"http://a.test/\n', "line 2: not CSV: unexpected end of data"),
         ("truncated.gz", truncated(), "ended before the end-of-stream marker"),
         ("tiny.gz", gzip.compress(b"http://a.test/\n")[:9], "ended before the end-of-stream marker"),
-        ("no.gz", b"http://a.test/\n", "Not a gzipped file"),
         ("garbled.gz", gzip.compress(b"")[:10] + b"\xff" * 30, "Error -3"),
     ],
-    ids=["number", "header", "json", "truncated", "tiny", "not packed", "garbled"],
+    ids=["header", "torn", "truncated", "tiny", "garbled"],
 )
 def test_a_file_that_cannot_be_read_is_named_with_the_reason(
     url: str, tmp_path: Path, name: str, content: bytes, says: str
@@ -284,8 +289,10 @@ def test_a_file_that_cannot_be_read_is_named_with_the_reason(
 
 def test_what_came_before_a_torn_line_stays(url: str, connection: psycopg.Connection, tmp_path: Path) -> None:
     rows = "".join(f"http://h{i % 9}.test/{i},1\n" for i in range(2500))
-    (tmp_path / "torn.csv").write_text(f"url,value\n{rows}http://a.test/,x\n")
-    assert "torn.csv: line 2502" in error(url, "add", "torn.csv", cwd=tmp_path)
+    (tmp_path / "torn.csv").write_text(f'url,value\n{rows}"http://a.test/,1\n')
+    done = recrawl(url, "add", "torn.csv", cwd=tmp_path)
+    assert done.returncode == 1 and "torn.csv: line 2502: not CSV" in done.stderr
+    assert done.stdout == "2,000 new\n"
     assert len(addresses(connection)) == 2000  # the full batches
 
 

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.importers import (
+    BadLine,
     ImportFileError,
     Page,
     Reader,
@@ -77,7 +78,7 @@ def test_a_file_without_end_is_read_as_it_comes(reader: Reader, head: list[str],
         yield from head
         yield from (line.format(url=f"http://example.com/{n}") for n in count())
 
-    assert [page.url for page in islice(reader(endless()), 3)] == [f"http://example.com/{n}" for n in range(3)]
+    assert [page[0] for page in islice(reader(endless()), 3)] == [f"http://example.com/{n}" for n in range(3)]
 
 
 # -- csv --
@@ -115,19 +116,29 @@ def test_rows_without_any_content_name_no_page() -> None:
         "url,title\n": "header: unknown column 'title'; known are url, value, rate",
         "url;value\n": "header: unknown column 'url;value'; known are url, value, rate",
         "url,value,URL\n": "header: column 'url' appears twice",
-        f"url,rate\n{A},1\n\n{A},abc\n": "line 4: rate must be a number, got 'abc'",
-        f"url,value\n{A},nan\n": "line 2: value must be a number, got 'nan'",
-        f"url,value\n{A},-inf\n": "line 2: value must be a number, got '-inf'",
-        f'url,value\n{A},"1\n2"\n': "line 3: value must be a number, got '1\\n2'",
-        "url,value\n,1\n": "line 2: url is empty",
-        f"url,value\n{A}\n": "line 2: 1 cells under a header of 2 (a URL with a comma must be quoted)",
-        f"url\n{A}?b,c\n": "line 2: 2 cells under a header of 1 (a URL with a comma must be quoted)",
         f'url\n{A}\n\n"{B}\n{A}\n{A}\n': "line 4: not CSV: unexpected end of data",
         f'url\n"{A}"x\n': "line 2: not CSV: ',' expected after '\"'",
     }.items(),
 )
 def test_csv_that_cannot_be_read_is_refused_with_the_line_and_the_reason(text: str, message: str) -> None:
     assert refusal(csv_pages, text) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "problem"),
+    [
+        (f"url,rate\n{A},1\n\n{A},abc\n", "line 4", "rate must be a number, got 'abc'"),
+        (f"url,value\n{A},nan\n", "line 2", "value must be a number, got 'nan'"),
+        (f"url,value\n{A},-inf\n", "line 2", "value must be a number, got '-inf'"),
+        (f'url,value\n{A},"1\n2"\n', "line 3", "value must be a number, got '1\\n2'"),
+        ("url,value\n,1\n", "line 2", "url is empty"),
+        (f"url,value\n{A}\n", "line 2", "1 cells under a header of 2 (a URL with a comma must be quoted)"),
+        (f"url,value\n{A}?b,c,1\n", "line 2", "3 cells under a header of 2 (a URL with a comma must be quoted)"),
+    ],
+)
+def test_a_bad_row_is_told_and_the_reading_goes_on(text: str, where: str, problem: str) -> None:
+    *_, bad, last = csv_pages(lines(f"{text}{B},1\n"))
+    assert (bad, last) == (BadLine(where, problem), Page(B, *([1.0] if "value" in text else [None, 1.0])))
 
 
 numbers = st.none() | st.floats(allow_nan=False, allow_infinity=False)
@@ -232,12 +243,15 @@ def test_metadata_postgres_cannot_hold_does_not_cost_the_batch() -> None:
         ),
     }.items(),
 )
-def test_json_that_cannot_be_read_is_refused_with_the_line_and_the_reason(text: str, message: str) -> None:
-    assert refusal(urlfrontier, text) == message
+def test_json_that_cannot_be_read_is_told_with_the_line_and_the_reason(text: str, message: str) -> None:
+    *_, bad = urlfrontier(lines(text))
+    assert isinstance(bad, BadLine)
+    assert f"{bad.where}: {bad.problem}" == message
 
 
-def test_json_nested_beyond_reason_is_refused_too() -> None:
-    assert refusal(urlfrontier, '{"a":' * 200_000).startswith("line 1: ")
+def test_json_nested_beyond_reason_is_a_bad_line_too() -> None:
+    (bad, page) = urlfrontier(['{"a":' * 200_000, A])
+    assert isinstance(bad, BadLine) and page == Page(A)
 
 
 json_values = st.recursive(
@@ -250,12 +264,9 @@ json_values = st.recursive(
     info=st.fixed_dictionaries({}, optional={"url": json_values, "metadata": json_values}) | json_values,
     date=json_values,
 )
-def test_any_json_is_either_a_page_or_refused(info: object, date: object) -> None:
-    try:
-        (page,) = urlfrontier([json.dumps({"known": {"info": info, "refetchableFromDate": date}})])
-    except ImportFileError:
-        return
-    assert page.url
+def test_any_json_is_either_a_page_or_a_bad_line(info: object, date: object) -> None:
+    (page,) = urlfrontier([json.dumps({"known": {"info": info, "refetchableFromDate": date}})])
+    assert page.problem if isinstance(page, BadLine) else page.url
 
 
 # -- files --
@@ -302,11 +313,11 @@ def test_a_file_is_unpacked_and_a_wrong_byte_does_not_stop_it(
 ) -> None:
     write(tmp_path / name, "http://example.com/ü\r\nhttp://example.com/".encode() + b"\xff\n")
     with open_text(str(tmp_path / name)) as text:
-        assert list(plain(text)) == [Page("http://example.com/ü"), Page("http://example.com/\ufffd")]
+        assert list(plain(text)) == [Page("http://example.com/ü"), Page("http://example.com/\udcff")]
 
 
 def test_a_dash_is_standard_input_in_utf8_whatever_the_locale() -> None:
-    program = "from recrawl.importers import *; print(ascii([page.url for page in plain(open_text('-'))]))"
+    program = "from recrawl.importers import *; \nwith open_text('-') as text: print(ascii([page.url for page in plain(text)]))"
     done = subprocess.run(
         [sys.executable, "-X", "utf8=0", "-c", program],
         input="http://example.com/ü\n".encode(),

@@ -11,7 +11,7 @@ from itertools import islice
 import psycopg
 
 from recrawl import store
-from recrawl.importers import Page
+from recrawl.importers import BadLine, Page
 from recrawl.urls import clean
 
 BATCH = 1000
@@ -27,12 +27,17 @@ class Progress:
     invalid: list[tuple[str, str]] = field(default_factory=list)
 
 
-def add(url: str, pages: Iterable[Page], watch: Callable[[Progress], None] = lambda _: None) -> Progress:
+def add(
+    url: str,
+    pages: Iterable[Page | BadLine],
+    watch: Callable[[Progress], None] = lambda _: None,
+    progress: Progress | None = None,
+) -> Progress:
     """Adds all pages, every batch in a transaction of its own; `watch` sees the progress after each.
 
-    When `pages` or the database raises, what was added so far stays.
+    When `pages` or the database raises, what was added so far stays, and is counted in the `progress` given.
     """
-    progress = Progress()
+    progress = progress or Progress()
     under_way: deque[Future[store.Added]] = deque()
 
     def finish_one() -> None:
@@ -46,23 +51,31 @@ def add(url: str, pages: Iterable[Page], watch: Callable[[Progress], None] = lam
         stack.enter_context(_upkeep(url))
         pool = stack.enter_context(ThreadPoolExecutor(CONNECTIONS))
 
-        def add_batch(batch: list[Page]) -> store.Added:
+        def add_batch(batch: list[Page | BadLine]) -> store.Added:
+            pages = [item._replace(url=clean(item.url)) for item in batch if isinstance(item, Page)]
+            bad = [item for item in batch if isinstance(item, BadLine)]
             connection = connections.pop()
             try:
-                return store.add_pages(connection, [page._replace(url=clean(page.url)) for page in batch])
+                added = store.add_pages(connection, pages)
             finally:
                 connections.append(connection)
+            if bad:
+                added.counts["invalid"] = added.counts.get("invalid", 0) + len(bad)
+                added.invalid = [*((line.where, line.problem) for line in bad[:INVALID_SHOWN]), *added.invalid]
+            return added
 
-        for batch in _batches(pages):
-            under_way.append(pool.submit(add_batch, batch))
-            if len(under_way) > 2 * CONNECTIONS:
+        try:
+            for batch in _batches(pages):
+                under_way.append(pool.submit(add_batch, batch))
+                if len(under_way) > 2 * CONNECTIONS:
+                    finish_one()
+        finally:
+            while under_way:
                 finish_one()
-        while under_way:
-            finish_one()
     return progress
 
 
-def _batches(pages: Iterable[Page]) -> Iterator[list[Page]]:
+def _batches(pages: Iterable[Page | BadLine]) -> Iterator[list[Page | BadLine]]:
     iterator = iter(pages)
     while batch := list(islice(iterator, BATCH)):
         yield batch

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from gzip import BadGzipFile
 from itertools import chain
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 import psycopg
@@ -23,6 +23,9 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from recrawl.embedded import EmbeddedError
 from recrawl.importers import ImportFileError, Page
+
+if TYPE_CHECKING:
+    from recrawl import bulk
 
 EXAMPLES = [
     "https://en.wikipedia.org/wiki/Web_crawler",
@@ -129,26 +132,27 @@ def add(sources: tuple[str, ...]) -> None:
 
     urls = [source for source in sources if "://" in source]
     files = [source for source in sources if "://" not in source]
+    progress = bulk.Progress()
     with database() as url:
-        progress = bulk.Progress()
-        if urls:
-            progress = bulk.add(url, [Page(u) for u in urls])
-        for name in files:
-            try:
-                added = add_file(url, name)
-            # Click would take an EOFError, which is what a truncated .gz raises, for the user's Ctrl-D.
-            except (ImportFileError, EOFError, zlib.error, BadGzipFile) as error:
-                raise ImportFileError(f"{name}: {error}") from None
-            progress.counts.update(added.counts)
-            progress.invalid += added.invalid
-    click.echo(", ".join(f"{count:,} {code}" for code, count in sorted(progress.counts.items())) or "no URLs")
-    for bad, reason in progress.invalid[:5]:
-        click.echo(f"  invalid: {bad[:200]!r}: {reason}", err=True)
+        try:
+            if urls:
+                bulk.add(url, [Page(u) for u in urls], progress=progress)
+            for name in files:
+                try:
+                    add_file(url, name, progress)
+                # Click would take an EOFError, which is what a truncated .gz raises, for the user's Ctrl-D.
+                except (ImportFileError, EOFError, zlib.error, BadGzipFile) as error:
+                    raise ImportFileError(f"{name}: {error}") from None
+        finally:
+            counts = sorted(progress.counts.items())
+            click.echo(", ".join(f"{count:,} {code}" for code, count in counts) or "no URLs")
+            for bad, reason in progress.invalid[:5]:
+                click.echo(f"  invalid: {bad[:200]!r}: {reason}", err=True)
     if progress.counts and set(progress.counts) == {"invalid"}:
         raise click.exceptions.Exit(1)
 
 
-def add_file(url: str, name: str) -> Any:
+def add_file(url: str, name: str, progress: "bulk.Progress") -> None:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -172,8 +176,10 @@ def add_file(url: str, name: str) -> Any:
         with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
             task = bar.add_task(name, total=size, done="")
 
+            before = progress.counts.total()
+
             def watch(progress: bulk.Progress) -> None:
-                total = progress.counts.total()
+                total = progress.counts.total() - before
                 seconds = bar.tasks[task].elapsed or 1
                 bar.update(
                     task,
@@ -181,7 +187,7 @@ def add_file(url: str, name: str) -> Any:
                     done=f"{total:,} URLs, {total / seconds:,.0f}/s",
                 )
 
-            return bulk.add(url, pages, watch)
+            bulk.add(url, pages, watch, progress)
 
 
 def position(text: TextIO) -> int:

@@ -1,8 +1,9 @@
 """Readers of URL lists: lines of text in, pages out, one at a time, however large the file.
 
 A reader knows its format and nothing else: no database, and no opinion on URLs. They come out as they
-are written, because cleaning them is the work of recrawl.urls and judging them that of SQL. A malformed
-line ends the reading with an ImportFileError; what came before it has already been handed out.
+are written, because cleaning them is the work of recrawl.urls and judging them that of SQL. A line that
+cannot be read comes out as a BadLine, and the reading goes on; only where the rest of the file makes no
+sense any more (its header, an unclosed quote) does it end with an ImportFileError.
 """
 
 import csv
@@ -10,7 +11,9 @@ import gzip
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from io import TextIOWrapper
 from itertools import chain
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple, TextIO
@@ -32,20 +35,27 @@ class Page(NamedTuple):
     meta: dict[str, object] | None = None
 
 
+class BadLine(NamedTuple):
+    """A line that names no page, and why."""
+
+    where: str
+    problem: str
+
+
 class ImportFileError(ValueError):
-    """A line cannot be read. The message is one line: where, what is wrong, what was found."""
+    """A file cannot be read on. The message is one line: where, what is wrong, what was found."""
 
 
-Reader = Callable[[Iterable[str]], Iterator[Page]]
+Reader = Callable[[Iterable[str]], Iterator[Page | BadLine]]
 
 
-def open_text(path: str) -> TextIO:
-    """The text of a file, unpacked if its name ends in .gz; `-` is standard input."""
-    if path == "-":
-        return open(0, encoding="utf-8", errors="replace", closefd=False)
-    if path.lower().endswith(".gz"):
-        return gzip.open(path, "rt", encoding="utf-8", errors="replace")
-    return Path(path).open(encoding="utf-8", errors="replace")
+@contextmanager
+def open_text(path: str) -> Iterator[TextIO]:
+    """The text of a file, unpacked if it is gzipped; `-` is standard input. Bytes that are not UTF-8 stay what they are."""
+    with open(0, "rb", closefd=False) if path == "-" else Path(path).open("rb") as file:
+        packed = file.peek(2)[:2] == b"\x1f\x8b"
+        with TextIOWrapper(gzip.open(file) if packed else file, encoding="utf-8", errors="surrogateescape") as text:
+            yield text
 
 
 def reader_for(name: str, first_line: str) -> Reader:
@@ -72,7 +82,7 @@ def plain(lines: Iterable[str]) -> Iterator[Page]:
             yield Page(url)
 
 
-def csv_pages(lines: Iterable[str]) -> Iterator[Page]:
+def csv_pages(lines: Iterable[str]) -> Iterator[Page | BadLine]:
     """CSV with a header: `url` and, if wanted, `value` and `rate`, in any order. Empty cell = not given."""
     rows = csv.reader(_without_bom(lines), strict=True)
     line = 0
@@ -87,14 +97,14 @@ def csv_pages(lines: Iterable[str]) -> Iterator[Page]:
             if not any(row):
                 continue
             if len(row) != len(header):
-                raise ImportFileError(
-                    f"line {line}: {len(row)} cells under a header of {len(header)} (a URL with a comma must be quoted)"
-                )
+                problem = f"{len(row)} cells under a header of {len(header)} (a URL with a comma must be quoted)"
+                yield BadLine(f"line {line}", problem)
+                continue
             row.append("")
-            url = row[url_at].strip()
-            if not url:
-                raise ImportFileError(f"line {line}: url is empty")
-            yield Page(url, _number("value", row[value_at], line), _number("rate", row[rate_at], line))
+            try:
+                yield Page(_required(row[url_at]), _number("value", row[value_at]), _number("rate", row[rate_at]))
+            except ValueError as error:
+                yield BadLine(f"line {line}", str(error))
     except csv.Error as error:
         # `line` is the last good one: an unclosed quote is noticed only at the end of the file.
         raise ImportFileError(f"line {line + 1}: not CSV: {error}") from None
@@ -112,7 +122,13 @@ def _csv_header(row: list[str]) -> list[str]:
     return header
 
 
-def _number(column: str, cell: str, line: int) -> float | None:
+def _required(cell: str) -> str:
+    if url := cell.strip():
+        return url
+    raise ValueError("url is empty")
+
+
+def _number(column: str, cell: str) -> float | None:
     if not cell:
         return None
     try:
@@ -120,11 +136,11 @@ def _number(column: str, cell: str, line: int) -> float | None:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise ImportFileError(f"line {line}: {column} must be a number, got {cell[:40]!r}")
+        raise ValueError(f"{column} must be a number, got {cell[:40]!r}")
     return number
 
 
-def urlfrontier(lines: Iterable[str]) -> Iterator[Page]:
+def urlfrontier(lines: Iterable[str]) -> Iterator[Page | BadLine]:
     """What URLFrontier's client writes (DumpURLs, ListURLs --json) and reads (PutURLs).
 
     A line is one JSON object or one URL, even mixed. Only ListURLs spreads an object over several lines:
@@ -144,7 +160,7 @@ def urlfrontier(lines: Iterable[str]) -> Iterator[Page]:
             yield Page(text)
 
 
-def _frontier_page(text: str, line: int) -> Page:
+def _frontier_page(text: str, line: int) -> Page | BadLine:
     seconds: Any = None
     try:
         # json.loads takes 3.8 µs for 300 bytes, this 2.3: it does not look for blanks on both sides.
@@ -167,15 +183,12 @@ def _frontier_page(text: str, line: int) -> Page:
         return Page(url, None, None, due, meta or None)
     except json.JSONDecodeError as error:
         found = text[error.pos : error.pos + 40]
-        raise ImportFileError(f"line {line}: not JSON: {error.msg}, got {found!r}") from None
+        problem = f"not JSON: {error.msg}, got {found!r}"
     except (KeyError, TypeError, AttributeError, RecursionError):
-        raise ImportFileError(
-            f"line {line}: must be known or discovered, with info and url, got {text[:40]!r}"
-        ) from None
+        problem = f"must be known or discovered, with info and url, got {text[:40]!r}"
     except (ValueError, OverflowError, OSError):
-        raise ImportFileError(
-            f"line {line}: refetchableFromDate must be in seconds since 1970, got {seconds!r}"
-        ) from None
+        problem = f"refetchableFromDate must be in seconds since 1970, got {seconds!r}"
+    return BadLine(f"line {line}", problem)
 
 
 def _without_bom(lines: Iterable[str]) -> Iterator[str]:

@@ -8,6 +8,9 @@ import re
 
 from ada_url import normalize_url
 
+# How Python reads bytes that are not UTF-8 (errors="surrogateescape").
+_RAW_BYTE = re.compile("[\udc80-\udcff]")
+
 # Text and jsonb in Postgres cannot hold these.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
@@ -21,7 +24,10 @@ def clean(url: str) -> str:
 
     Never raises. Idempotent. The query keeps its order, because another order can be another page.
     """
-    url = storable(url.strip(_EDGES))
+    url = url.strip(_EDGES)
+    if not url.isascii():
+        url = _RAW_BYTE.sub(lambda byte: f"%{ord(byte[0]) - 0xDC00:02X}", url)  # an old page's Latin-1, say
+    url = storable(url)
     try:
         # Wherever the parser is, '#' starts the fragment, so it can be cut off before parsing
         # (replace_url(url, hash="") takes half a microsecond more).
