@@ -4,6 +4,8 @@
 -- Group: words everything below uses
 \ir url.sql
 \ir schedule.sql
+\ir objective.sql
+\ir rate.sql
 \ir horizon.sql
 \ir checks.sql
 
@@ -33,12 +35,18 @@
 \ir exclude.sql
 \ir forget.sql
 \ir set_setting.sql
+\ir set_rate.sql
+
+-- Group: what the worker finds out, put in force
+\ir job.sql
+\ir host_terms.sql
 
 -- Group: reporting
 \ir page_status.sql
 \ir host_status.sql
 \ir queue_status.sql
 \ir lease_status.sql
+\ir job_run.sql
 \ir settings.sql
 
 -- Group: who may do what

@@ -7,3 +7,8 @@ select l.lease_id,
 from recrawl_internal.lease l
 group by l.lease_id;
 comment on view recrawl.lease_status is 'What is handed out: a row per call of next_pages that is not fully reported. Past lease_until its unreported pages go back.';
+comment on column recrawl.lease_status.lease_id is 'One per call of next_pages.';
+comment on column recrawl.lease_status.popped_at is 'When it was handed out.';
+comment on column recrawl.lease_status.lease_until is 'When what is unreported goes back.';
+comment on column recrawl.lease_status.pages is 'Pages it covers.';
+comment on column recrawl.lease_status.unreported is 'Pages of it that were not reported yet.';

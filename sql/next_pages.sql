@@ -146,7 +146,7 @@ begin
             from taken k
             left join lateral (
                 select p.url, p.attempts, p.value, p.etag, p.last_modified, p.content_hash, p.meta, p.state = 'live' as is_live, coalesce(p.last_lease, 0) < this_lease as is_next,
-                       page_frequency(p.rate, s.frequency) as frequency
+                       page_frequency(p.frequency, p.rate, s.frequency) as frequency
                 from page p
                 where k.taken and p.page_id = k.page_id
                 offset 0

@@ -1,10 +1,15 @@
+-- What is known of every page. Frequencies are worked out from the host's price at the moment of asking, so right after an
+-- allocation they are exactly its result.
 create or replace view recrawl.page_status as
 select p.page_id,
        p.url,
        h.name as host,
        p.value,
-       p.rate,
-       recrawl_internal.page_frequency(p.rate, s.frequency) as frequency,
+       r.rate,
+       case when p.rate is null then i.low else p.rate end as rate_low,
+       case when p.rate is null then i.high else p.rate end as rate_high,
+       case when t.price is null then case when p.state = 'live' then recrawl_internal.page_frequency(p.frequency, p.rate, s.frequency) end
+            when t.takes_part then least(86400 / extract(epoch from s.shortest_interval)::float8, greatest(t.floor, f.frequency)) end as frequency,
        p.due_at,
        p.fetched_at,
        p.fetches,
@@ -24,6 +29,41 @@ select p.page_id,
        p.meta
 from recrawl_internal.page p
 join recrawl_internal.host h using (host_id)
-cross join recrawl_internal.setting s;
+cross join recrawl_internal.setting s
+join recrawl_internal.host_terms elsewhere on elsewhere.host_id = 0
+left join recrawl_internal.host_terms own on own.host_id = p.host_id
+cross join lateral (
+    select coalesce(own.price, elsewhere.price) as price,
+           coalesce(own.floor, elsewhere.floor) as floor,
+           recrawl_internal.takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.rate) as takes_part,
+           coalesce(own.prior_changes, elsewhere.prior_changes) + p.seen_changes as changes,
+           coalesce(own.prior_days, elsewhere.prior_days) + p.seen_days as days
+    offset 0
+) t
+cross join lateral (select coalesce(p.rate, t.changes / t.days) as rate offset 0) r
+cross join lateral recrawl_internal.rate_interval(t.changes, t.days) i
+left join lateral recrawl_internal.frequency_at(t.price, p.value, r.rate, s.objective) f on t.takes_part and t.price is not null;
 comment on view recrawl.page_status is
-    'Every page. rate in changes per day, frequency in fetches per day; due_at as of its last report, null = waits among the new pages.';
+    'Every page. rate in changes per day, with rate_low and rate_high: 90 % lie between; frequency in fetches per day, null for a page that waits for its first fetch; due_at as of its last report, null = waits among the new pages.';
+comment on column recrawl.page_status.page_id is 'The page.';
+comment on column recrawl.page_status.url is 'What to fetch.';
+comment on column recrawl.page_status.host is 'Its host.';
+comment on column recrawl.page_status.value is 'What its freshness is worth.';
+comment on column recrawl.page_status.rate is 'Changes per day, pinned or estimated.';
+comment on column recrawl.page_status.rate_low is 'Changes per day: with a probability of 95 % its rate is higher.';
+comment on column recrawl.page_status.rate_high is 'Changes per day: with a probability of 95 % its rate is lower.';
+comment on column recrawl.page_status.frequency is 'Fetches per day; null for a page that waits for its first fetch or is not live.';
+comment on column recrawl.page_status.due_at is 'When it is wanted next, as of its last report; null = waits among the new pages.';
+comment on column recrawl.page_status.fetched_at is 'Last successful fetch.';
+comment on column recrawl.page_status.fetches is 'Successful fetches.';
+comment on column recrawl.page_status.changes is 'Changes seen by them.';
+comment on column recrawl.page_status.state is 'new, live, failing (given up but for rare attempts), gone (410), moved (301, 308), excluded or forgotten.';
+comment on column recrawl.page_status.attempts is 'Attempts in a row that failed or were never reported.';
+comment on column recrawl.page_status.last_status is 'HTTP status of the last report; 0 or less = no answer.';
+comment on column recrawl.page_status.reported_at is 'Last report of any outcome.';
+comment on column recrawl.page_status.depth is 'Links away from where the crawl began.';
+comment on column recrawl.page_status.moved_to is 'Target of a permanent redirect.';
+comment on column recrawl.page_status.etag is 'Validator of the last successful fetch.';
+comment on column recrawl.page_status.last_modified is 'Validator of the last successful fetch.';
+comment on column recrawl.page_status.content_hash is 'Of the last successful fetch.';
+comment on column recrawl.page_status.meta is 'The user''s own.';

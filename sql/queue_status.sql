@@ -32,3 +32,10 @@ cross join lateral recrawl_internal.sample_queue(c.as_of) q
 cross join recrawl_internal.setting s;
 comment on view recrawl.queue_status is
     'One row: pages due (of which new: never handed out), leased, the oldest due time of a revisit, when a host is ready next. due, new and oldest_due are estimates from a sample once the queue is larger than 8 MB.';
+comment on column recrawl.queue_status.due is 'Pages that are due, new ones included.';
+comment on column recrawl.queue_status.leased is 'Pages that are out.';
+comment on column recrawl.queue_status.oldest_due is 'The oldest due time of a revisit.';
+comment on column recrawl.queue_status.next_ready_at is 'When a host is ready next; null = nothing waits.';
+comment on column recrawl.queue_status.new is 'Pages that were never handed out.';
+comment on column recrawl.queue_status.paused is 'Whether the crawl is paused.';
+comment on column recrawl.queue_status.as_of is 'When this was found out.';

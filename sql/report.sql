@@ -79,6 +79,8 @@ as $$
 #variable_conflict use_column
 declare
     s            setting;
+    elsewhere    host_terms;           -- on hosts that have none of their own
+    most_often   float8;               -- fetches per day
     newest_lease constant bigint := (select last_value from lease_id);
     pending      result[] := results;
     fenced       bigint[];             -- leases that no one else can end now
@@ -94,6 +96,8 @@ declare
     some_leases  bigint[];             -- lease, round and how many of its pages were reported
 begin
     select * into s from setting;
+    select * into elsewhere from host_terms where host_id = 0;
+    most_often := 86400 / extract(epoch from s.shortest_interval);
     if exists (select from unnest(results) r where r.links is not null or r.redirect_to is not null) then
         led_to := intern_links(t, results);
         for redirect in select f.ord, f.moved_to from unnest(led_to) f
@@ -114,14 +118,14 @@ begin
     while cardinality(pending) > 0 loop
         with item as (
             select r.*, p.tid, p.version, p.host_id, p.state, p.due_at, p.last_lease, p.stale_lease, p.attempts,
-                   p.fetched_at as last_fetched_at, p.frequency,
+                   p.fetched_at as last_fetched_at, p.content_hash as last_hash, p.value, p.rate, p.seen_changes, p.seen_days, p.frequency,
                    l.round, l.slot, l.due, l.held_due, l.is_busy,
                    outcome_of(r.status, r.robots_denied, redirects[r.ord], r.page_id) as outcome,
                    row_number() over (partition by r.page_id, r.problem is null order by r.ord) as nth
             from unnest(pending) r
             left join lateral (
                 select p.ctid as tid, p.xmin as version, p.host_id, p.state, p.due_at, p.last_lease, p.stale_lease, p.attempts, p.fetched_at,
-                       page_frequency(p.rate, s.frequency) as frequency
+                       p.content_hash, p.value, p.rate, p.seen_changes, p.seen_days, p.frequency
                 from page p where p.page_id = r.page_id offset 0
             ) p on true
             left join lateral (
@@ -147,21 +151,49 @@ begin
                    least(coalesce(fetched_at, slot, record_results.t), record_results.t) as seen_at
             from item i
         ),
-        observed as (
+        seen as (
             select c.*,
                    code = 'ok' and slot is not null as is_held,
                    -- A stale report is an observation all the same, unless a newer one came first or nobody ever got that lease.
                    outcome = 'fetched' and (code = 'ok'
                        or code = 'stale_lease' and lease_id > greatest(last_lease, stale_lease, 0) and lease_id <= newest_lease
                           and (fetched_at is null or last_fetched_at is null or fetched_at > last_fetched_at)) as is_observed,
-                   fetched_at > coalesce(slot + s.start_within, '-infinity') as is_late
-            from coded c
+                   fetched_at > coalesce(slot + s.start_within, '-infinity') as is_late,
+                   -- The first fetch sets the base: there is nothing yet that it could have changed from.
+                   extract(epoch from seen_at - last_fetched_at)::float8 / 86400 as days,
+                   case when status <> 304 then changes end as counted,
+                   case when status = 304 then false else coalesce(changed, content_hash <> last_hash, case when is_dated then last_modified > last_fetched_at end) end as has_changed,
+                   case when is_dated and last_modified > last_fetched_at then extract(epoch from seen_at - last_modified)::float8 / 86400 end as age_days
+            from (select *, last_modified < seen_at - interval '2 seconds' as is_dated from coded) c   -- else the server says of every answer that it is new
+        ),
+        -- What it teaches about the page's rate, and how often the page is fetched from now on.
+        observed as (
+            select n.*, l.seen_changes as more_changes, l.seen_days as more_days,
+                   case when t.price is null then n.frequency
+                        else greatest(least(most_often, greatest(t.floor, f.frequency), 86400), 0.003)::real end as new_frequency
+            from seen n
+            left join lateral (
+                select coalesce(own.price, elsewhere.price) as price, coalesce(own.floor, elsewhere.floor) as floor,
+                       coalesce(own.prior_changes, elsewhere.prior_changes) as prior_changes,
+                       coalesce(own.prior_days, elsewhere.prior_days) as prior_days
+                from (values (1)) as once
+                left join lateral (select * from host_terms h where h.host_id = n.host_id offset 0) own on true
+                offset 0
+            ) t on n.is_observed
+            left join lateral learnt(n.seen_changes, n.seen_days, t.prior_changes, t.prior_days, n.days, n.counted, n.has_changed, n.age_days) l on n.is_observed
+            left join lateral (
+                select coalesce(n.rate, (t.prior_changes + coalesce(l.seen_changes, n.seen_changes)) / (t.prior_days + coalesce(l.seen_days, n.seen_days))) as rate
+                offset 0
+            ) r on true
+            left join lateral frequency_at(t.price, n.value, r.rate, s.objective) f on t.price is not null
         ),
         judged as materialized (
             select ord, tid, version, page_id, lease_id, round, held_due, seen_at, is_held, is_observed,
-                   code = 'ok' or is_observed as counts, status, changed, changes, outcome, code,
+                   code = 'ok' or is_observed as counts, status, outcome, code,
+                   case when days is not null then coalesce(counted, has_changed::int, 0) else 0 end as more_counted,
+                   more_changes::real as seen_changes, more_days::real as seen_days, new_frequency,
                    case outcome
-                       when 'fetched' then next_due(due, slot, frequency)
+                       when 'fetched' then next_due(due, slot, page_frequency(new_frequency, rate, s.frequency))
                        when 'denied' then record_results.t + interval '7 days'
                        when 'throttled' then due         -- at once, when its host is
                        when 'missing' then record_results.t + backoff('1 day', '90 days', attempts)
@@ -190,11 +222,10 @@ begin
                 moved_to = case when j.code = 'ok' and j.outcome = 'moved' then redirects[j.ord] else p.moved_to end,
                 fetched_at = case when j.is_observed then j.seen_at else p.fetched_at end,
                 fetches = p.fetches + j.is_observed::int,
-                -- The first fetch sets the base: there is nothing yet that it could have changed from.
-                changes = p.changes + case
-                    when not j.is_observed or p.fetched_at is null or j.status = 304 then 0
-                    when j.changes is not null then j.changes
-                    else coalesce(j.changed, j.content_hash <> p.content_hash, false)::int end,
+                changes = p.changes + case when j.is_observed then j.more_counted else 0 end,
+                seen_changes = coalesce(j.seen_changes, p.seen_changes),
+                seen_days = coalesce(j.seen_days, p.seen_days),
+                frequency = case when j.is_observed then j.new_frequency else p.frequency end,
                 etag = case when j.is_observed and j.status <> 304 then j.etag else coalesce(j.etag, p.etag) end,
                 last_modified = case when j.last_modified > record_results.t then record_results.t
                                      when j.is_observed and j.status <> 304 then j.last_modified

@@ -35,15 +35,22 @@ grant execute on function
 to recrawl_crawler;
 
 grant select on
-    recrawl.page_status, recrawl.host_status, recrawl.queue_status, recrawl.lease_status, recrawl.settings
+    recrawl.page_status, recrawl.host_status, recrawl.queue_status, recrawl.lease_status, recrawl.settings, recrawl.job_run, recrawl.allocation_run
 to recrawl_reader;
 -- What the views call: a view checks functions as its reader, who cannot reach their schema otherwise.
-grant execute on function recrawl_internal.page_frequency, recrawl_internal.host_gap, recrawl_internal.sample_queue to recrawl_reader;
+grant execute on function
+    recrawl_internal.page_frequency, recrawl_internal.host_gap, recrawl_internal.sample_queue, recrawl_internal.takes_part,
+    recrawl_internal.rate_interval, recrawl_internal.frequency_at
+to recrawl_reader;
 
 grant execute on function
     recrawl.add_pages, recrawl.fetch_now, recrawl.set_host, recrawl.block_host, recrawl.unblock_host, recrawl.pause, recrawl.resume,
-    recrawl.exclude, recrawl.unexclude, recrawl.forget, recrawl.set_setting
+    recrawl.exclude, recrawl.unexclude, recrawl.forget, recrawl.set_setting, recrawl.set_rate
 to recrawl_operator;
 
 grant usage on schema recrawl_internal to recrawl_worker;
-grant execute on function recrawl_internal.tick(int, int) to recrawl_worker;
+grant execute on function
+    recrawl_internal.tick(int, int), recrawl_internal.start_job, recrawl_internal.keep_job, recrawl_internal.end_job,
+    recrawl_internal.put_prices, recrawl_internal.put_priors, recrawl_internal.put_frequencies
+to recrawl_worker;
+grant select on recrawl_internal.page_to_allocate, recrawl_internal.host_to_allocate, recrawl_internal.page_evidence to recrawl_worker;

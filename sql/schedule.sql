@@ -1,13 +1,14 @@
 -- The arithmetic of due times. Small pure expressions without a pinned search_path, so that the planner can inline them; it does
 -- only when they are declared as volatile as what they call: timestamptz + interval is stable.
 
--- Where allocation will put the price: until then a page is fetched as often as it is said to change, else as the setting says.
-create or replace function recrawl_internal.page_frequency(rate real, default_frequency real) returns real
+-- Before the first allocation a page is fetched as often as it is said to change, else as the setting says. Whatever allocation
+-- says, once a year every page is looked at.
+create or replace function recrawl_internal.page_frequency(frequency real, rate real, default_frequency real) returns real
 language sql immutable parallel safe
 as $$
-    select greatest(least(coalesce(rate, default_frequency), 86400), 0.003)::real
+    select greatest(least(coalesce(frequency, rate, default_frequency), 86400), 0.003)::real
 $$;
-comment on function recrawl_internal.page_frequency(real, real) is 'Fetches per day of a page.';
+comment on function recrawl_internal.page_frequency(real, real, real) is 'Fetches per day that a page''s due times follow.';
 
 -- DELAYED: the next due is due + 1/f on the page's own grid, however late the slot; periods that passed entirely are skipped.
 create or replace function recrawl_internal.next_due(due timestamptz, slot timestamptz, frequency real) returns timestamptz

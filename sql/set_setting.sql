@@ -24,7 +24,9 @@ begin
         when not_null_violation then
             perform refuse(format('set_setting: %s must have a value', name));
         when data_exception then
-            perform refuse(format('set_setting: %s must be of type %s, got %s', name, type_, value));
+            perform refuse(format('set_setting: %s must be %s, got %s', name,
+                coalesce((select 'one of ' || string_agg(e.enumlabel, ', ' order by e.enumsortorder) from pg_enum e where e.enumtypid = to_regtype(type_)),
+                         'of type ' || type_), value));
     end;
 end $$;
 comment on function recrawl.set_setting(text, text) is 'Changes a setting; none empties one that may be empty. The view settings lists them.';

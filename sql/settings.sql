@@ -10,3 +10,7 @@ join pg_catalog.pg_attribute a on a.attrelid = 'recrawl_internal.setting'::regcl
 where a.attnum > 0 and not a.attisdropped and a.attname <> 'only_row'
 order by a.attnum;
 comment on view recrawl.settings is 'Every setting; set_setting changes them.';
+comment on column recrawl.settings.name is 'The setting.';
+comment on column recrawl.settings.value is 'Its value; null = none.';
+comment on column recrawl.settings.unit is 'The unit of its value.';
+comment on column recrawl.settings.meaning is 'What it does.';

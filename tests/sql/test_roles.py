@@ -14,16 +14,25 @@ from psycopg.errors import InsufficientPrivilege
 CRAWLER = {"next_pages", "next_ready_at", "report", "report_pages", "release", "extend_lease", "add_pages"}
 OPERATOR = {
     "add_pages", "fetch_now", "set_host", "block_host", "unblock_host", "pause", "resume", "exclude", "unexclude",
-    "forget", "set_setting",
+    "forget", "set_setting", "set_rate",
 }  # fmt: skip
-VIEWS = {"page_status", "host_status", "queue_status", "lease_status", "settings"}
+VIEWS = {"page_status", "host_status", "queue_status", "lease_status", "settings", "job_run", "allocation_run"}
 
 VERBS_OF = {"crawler": CRAWLER, "reader": set[str](), "operator": OPERATOR, "worker": set[str](), "nobody": set[str]()}
 VIEWS_OF = {"crawler": set[str](), "reader": VIEWS, "operator": VIEWS, "worker": VIEWS, "nobody": set[str]()}
 # What the views call is checked as their reader. The worker, a reader too, can reach the schema and so call it by name.
-CALLED_BY_VIEWS = {"page_frequency", "host_gap", "sample_queue"}
-HELPERS_OF = {"worker": {"tick"} | CALLED_BY_VIEWS}
+CALLED_BY_VIEWS = {"page_frequency", "host_gap", "sample_queue", "takes_part", "rate_interval", "frequency_at"}
+JOBS = {"start_job", "keep_job", "end_job", "put_prices", "put_priors", "put_frequencies"}
+HELPERS_OF = {"worker": {"tick"} | JOBS | CALLED_BY_VIEWS}
 ROLES = list(VERBS_OF)
+
+RUN = json.dumps(
+    {"token": 1, "started_at": "2030-01-01", "policy": "OPT_POLITE", "objective": "freshness"}
+    | dict.fromkeys(
+        ["seconds", "budget", "spent", "price", "pages", "hosts", "capped_hosts", "utility", "polite_bound",
+         "unpolite_bound", "residual", "spread", "duality_gap", "floor_share"], 0,
+    )
+)  # fmt: skip
 
 CALLS = {
     "next_pages": "recrawl.next_pages(1)",
@@ -43,6 +52,7 @@ CALLS = {
     "unexclude": "recrawl.unexclude('excluded before')",
     "forget": "recrawl.forget('{1}')",
     "set_setting": "recrawl.set_setting('max_depth', '3')",
+    "set_rate": "recrawl.set_rate(1, 0.5)",
 }
 
 
@@ -53,6 +63,7 @@ def admin(new_database: Callable[..., str], template: str) -> Iterator[psycopg.C
         connection.execute("select recrawl.add_pages('{http://a.test/1,http://a.test/2}')")
         connection.execute("select recrawl.exclude('excluded before')")
         connection.execute("select recrawl.next_pages()")
+        connection.execute("select recrawl_internal.start_job('rates', '1 hour')")  # its token is 1
         yield connection
 
 
@@ -179,7 +190,7 @@ def test_no_role_touches_a_sequence(actor: Actor) -> None:
             )
 
 
-def test_no_role_calls_a_helper_but_the_workers_tick(actor: Actor) -> None:
+def test_no_role_calls_a_helper_but_the_worker_its_own(actor: Actor) -> None:
     helpers = actor.connection.execute(
         """
         select proname, format('select recrawl_internal.%I(%s)', proname,
@@ -191,6 +202,13 @@ def test_no_role_calls_a_helper_but_the_workers_tick(actor: Actor) -> None:
     ).fetchall()
     # A strict function is not even looked at when its argument is null, hence the text.
     calls = dict(helpers) | {"tick": "select recrawl_internal.tick(100, 1000)"}
+    calls |= {
+        "start_job": "select recrawl_internal.start_job('x', '1 minute')",
+        "keep_job": "select recrawl_internal.keep_job(1, '1 minute')",
+        "put_priors": "select recrawl_internal.put_priors(1, '1 minute', '{0}', '{1}', '{2}')",
+        "put_frequencies": "select recrawl_internal.put_frequencies(1, '1 minute', '{}', '{}')",
+        "put_prices": f"select recrawl_internal.put_prices(1, '1 minute', '{RUN}', '{{}}', '{{}}', '{{}}', '{{}}', '{{}}')",
+    }
     calls["sample_queue"] = "select * from recrawl_internal.sample_queue(clock_timestamp())"
     assert len(calls) > 30
     assert {name for name, call in calls.items() if actor.may(call)} == HELPERS_OF.get(kind(actor), set())
@@ -265,7 +283,8 @@ def test_reading_is_all_that_operator_and_worker_inherit(admin: psycopg.Connecti
 TWINS = """
     select p.proname,
            pg_get_function_identity_arguments(p.oid),
-           case when p.proretset then 'setof ' else '' end || p.prorettype::regtype as result,
+           case when pg_get_function_result(p.oid) like 'TABLE%' then pg_get_function_result(p.oid)
+                else case when p.proretset then 'setof ' else '' end || p.prorettype::regtype end as result,
            p.proallargtypes is not null as has_out
     from pg_proc p
     where p.pronamespace = 'recrawl_internal'::regnamespace
@@ -292,7 +311,7 @@ def lay_traps(connection: psycopg.Connection[Any], schema: str, functions: list[
     """Puts a namesake of every internal function and table into a schema; the functions raise when they are called."""
     for name, arguments, result, has_out in functions:
         connection.execute(
-            f"create function {schema}.{name}({arguments}) {'' if has_out else f'returns {result}'} {TRAP}"
+            f"create function {schema}.{name}({arguments}) {'' if has_out and 'TABLE' not in result else f'returns {result}'} {TRAP}"
         )
     for name in tables:
         connection.execute(f"create {'temporary' if schema == 'pg_temp' else ''} table {schema}.{name} (trapped int)")

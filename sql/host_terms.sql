@@ -1,0 +1,118 @@
+-- Putting the worker's findings in force: priors and prices by host, in place; then the frequencies of the pages that moved.
+
+-- What takes part in allocation: live pages that were fetched before, or whose rate is pinned; not those that keep failing.
+create or replace function recrawl_internal.takes_part(
+    state recrawl_internal.page_state, attempts smallint, max_attempts int, fetched_at timestamptz, rate real
+) returns boolean
+language sql immutable parallel safe
+as $$
+    select state = 'live' and attempts < max_attempts and (fetched_at is not null or rate is not null)
+$$;
+comment on function recrawl_internal.takes_part(recrawl_internal.page_state, smallint, int, timestamptz, real) is 'Whether a page takes part in allocation.';
+
+create or replace view recrawl_internal.page_to_allocate as
+select p.page_id, p.host_id, p.value,
+       coalesce(p.rate, (coalesce(own.prior_changes, elsewhere.prior_changes) + p.seen_changes)
+                        / (coalesce(own.prior_days, elsewhere.prior_days) + p.seen_days))::real as rate,
+       coalesce(p.frequency, 'NaN') as frequency
+from recrawl_internal.page p
+cross join recrawl_internal.setting s
+join recrawl_internal.host_terms elsewhere on elsewhere.host_id = 0
+left join recrawl_internal.host_terms own on own.host_id = p.host_id
+where recrawl_internal.takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.rate);
+comment on view recrawl_internal.page_to_allocate is 'What allocation reads of every page that takes part: ids, value, rate in changes per day, the frequency in force (NaN = none yet).';
+
+create or replace view recrawl_internal.page_evidence as
+select p.host_id, p.seen_changes, p.seen_days
+from recrawl_internal.page p
+where p.seen_days > 0;
+comment on view recrawl_internal.page_evidence is 'What the priors of change rates are learnt from.';
+
+-- A host that is blocked for longer than a day takes no part of the budget.
+create or replace view recrawl_internal.host_to_allocate as
+select h.host_id, h.name,
+       case when h.blocked_until > clock_timestamp() + interval '1 day' then 0
+            else 86400 / extract(epoch from recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap)) end::float8 as cap
+from recrawl_internal.host h
+cross join recrawl_internal.setting s;
+comment on view recrawl_internal.host_to_allocate is 'What allocation reads of every host: the most fetches per day that its gap permits.';
+
+-- All hosts in one transaction: until it is through, and when it fails, the last result is in force. Rows that stay what they are
+-- are not written.
+create or replace function recrawl_internal.put_prices(
+    token bigint, alive_for interval, run jsonb, host_ids bigint[], prices float8[], floors float8[], capped boolean[], frequencies float8[]
+) returns void
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+set jit = off
+as $$
+begin
+    perform keep_job(token, alive_for);
+    insert into host_terms as h (host_id, price, floor, is_capped, frequency)
+    select * from unnest(host_ids, prices, floors, capped, frequencies) as n (host_id, price, floor, is_capped, frequency) order by host_id
+    on conflict (host_id) do update
+        set price = excluded.price, floor = excluded.floor, is_capped = excluded.is_capped, frequency = excluded.frequency
+        where (h.price, h.floor, h.is_capped, h.frequency) is distinct from (excluded.price, excluded.floor, excluded.is_capped, excluded.frequency);
+    -- Hosts that took no part any more are like those that never did.
+    update host_terms h set price = null, floor = null, is_capped = null, frequency = null
+    where h.price is not null and (h.host_id in (select unnest(host_ids))) is not true;
+    insert into allocation select (jsonb_populate_record(null::allocation, run)).*;
+end $$;
+comment on function recrawl_internal.put_prices(bigint, interval, jsonb, bigint[], float8[], float8[], boolean[], float8[]) is
+    'Brings an allocation into force: the terms of every host that took part, and those of all others as host 0.';
+
+create or replace function recrawl_internal.put_priors(token bigint, alive_for interval, host_ids bigint[], changes float8[], days float8[]) returns void
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+set jit = off
+as $$
+begin
+    perform keep_job(token, alive_for);
+    insert into host_terms as h (host_id, prior_changes, prior_days)
+    select * from unnest(host_ids, changes, days) as n (host_id, prior_changes, prior_days) order by host_id
+    on conflict (host_id) do update set prior_changes = excluded.prior_changes, prior_days = excluded.prior_days
+        where (h.prior_changes, h.prior_days) is distinct from (excluded.prior_changes, excluded.prior_days);
+end $$;
+comment on function recrawl_internal.put_priors(bigint, interval, bigint[], float8[], float8[]) is 'Brings the priors of change rates into force, by host; host 0 stands for all others.';
+
+-- A page whose due time lies far beyond its new interval comes forward on its grid; one that is due too soon is left to it.
+create or replace function recrawl_internal.put_frequencies_at(t timestamptz, page_ids bigint[], frequencies real[]) returns int
+language sql volatile
+set search_path = recrawl_internal, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+    with wanted as materialized (
+        select p.page_id, p.host_id, p.due_at, n.frequency,
+               case when p.state = 'live' and p.due_at > t + 1.5 * n.every
+                    then p.due_at - floor(extract(epoch from p.due_at - t)::float8 / extract(epoch from n.every)::float8) * n.every end as sooner
+        from (select u.page_id, u.frequency, interval '1 day' / u.frequency::float8 as every
+              from unnest(page_ids, frequencies) as u (page_id, frequency) offset 0) n
+        join page p on p.page_id = n.page_id
+        order by p.page_id
+        for update of p
+    ),
+    written as (
+        update page p set frequency = w.frequency, due_at = coalesce(w.sooner, p.due_at)
+        from wanted w
+        where p.page_id = w.page_id
+        returning p.page_id
+    ),
+    told as (
+        insert into inbox (host_id, page_id, old_due, new_due) select host_id, page_id, due_at, sooner from wanted where sooner is not null
+    )
+    select count(*)::int from written
+$$;
+comment on function recrawl_internal.put_frequencies_at(timestamptz, bigint[], real[]) is 'Brings stored frequencies up to date and pages forward that would be visited much too late.';
+
+create or replace function recrawl_internal.put_frequencies(token bigint, alive_for interval, page_ids bigint[], frequencies real[]) returns int
+language sql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+    select keep_job(token, alive_for);
+    select put_frequencies_at(clock_timestamp(), page_ids, frequencies)
+$$;
+comment on function recrawl_internal.put_frequencies(bigint, interval, bigint[], real[]) is 'put_frequencies_at for a run that still holds its job.';
