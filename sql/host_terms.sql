@@ -12,8 +12,8 @@ comment on function recrawl_internal.takes_part(recrawl_internal.page_state, sma
 
 create or replace view recrawl_internal.page_to_allocate as
 select p.page_id, p.host_id, p.value,
-       coalesce(p.rate, (coalesce(own.prior_changes, elsewhere.prior_changes) + p.seen_changes)
-                        / (coalesce(own.prior_days, elsewhere.prior_days) + p.seen_days))::real as rate,
+       coalesce(p.rate, ((coalesce(own.prior_changes, elsewhere.prior_changes) + p.seen_changes)
+                         / (coalesce(own.prior_days, elsewhere.prior_days) + p.seen_days))::real) as rate,
        coalesce(p.frequency, 'NaN') as frequency
 from recrawl_internal.page p
 cross join recrawl_internal.setting s
@@ -40,7 +40,8 @@ comment on view recrawl_internal.host_to_allocate is 'What allocation reads of e
 -- All hosts in one transaction: until it is through, and when it fails, the last result is in force. Rows that stay what they are
 -- are not written.
 create or replace function recrawl_internal.put_prices(
-    token bigint, alive_for interval, run jsonb, host_ids bigint[], prices float8[], floors float8[], capped boolean[], frequencies float8[]
+    token bigint, alive_for interval, run jsonb,
+    host_ids bigint[], prices float8[], ties float8[], floors float8[], capped boolean[], frequencies float8[]
 ) returns void
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
@@ -48,17 +49,20 @@ set jit = off
 as $$
 begin
     perform keep_job(token, alive_for);
-    insert into host_terms as h (host_id, price, floor, is_capped, frequency)
-    select * from unnest(host_ids, prices, floors, capped, frequencies) as n (host_id, price, floor, is_capped, frequency) order by host_id
-    on conflict (host_id) do update
-        set price = excluded.price, floor = excluded.floor, is_capped = excluded.is_capped, frequency = excluded.frequency
-        where (h.price, h.floor, h.is_capped, h.frequency) is distinct from (excluded.price, excluded.floor, excluded.is_capped, excluded.frequency);
+    insert into host_terms as h (host_id, price, ties, floor, is_capped, frequency)
+    select host_id, price, nullif(tied, 'NaN'), floor, is_capped, nullif(frequency, 'NaN')
+    from unnest(host_ids, prices, ties, floors, capped, frequencies) as n (host_id, price, tied, floor, is_capped, frequency)
+    order by host_id
+    on conflict (host_id) do update set
+        price = excluded.price, ties = excluded.ties, floor = excluded.floor, is_capped = excluded.is_capped, frequency = excluded.frequency
+        where (h.price, h.ties, h.floor, h.is_capped, h.frequency)
+              is distinct from (excluded.price, excluded.ties, excluded.floor, excluded.is_capped, excluded.frequency);
     -- Hosts that took no part any more are like those that never did.
-    update host_terms h set price = null, floor = null, is_capped = null, frequency = null
+    update host_terms h set price = null, ties = null, floor = null, is_capped = null, frequency = null
     where h.price is not null and (h.host_id in (select unnest(host_ids))) is not true;
     insert into allocation select (jsonb_populate_record(null::allocation, run)).*;
 end $$;
-comment on function recrawl_internal.put_prices(bigint, interval, jsonb, bigint[], float8[], float8[], boolean[], float8[]) is
+comment on function recrawl_internal.put_prices(bigint, interval, jsonb, bigint[], float8[], float8[], float8[], boolean[], float8[]) is
     'Brings an allocation into force: the terms of every host that took part, and those of all others as host 0.';
 
 create or replace function recrawl_internal.put_priors(token bigint, alive_for interval, host_ids bigint[], changes float8[], days float8[]) returns void

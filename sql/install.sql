@@ -26,6 +26,7 @@
 \ir add_pages.sql
 \ir report.sql
 \ir report_pages.sql
+\ir hint_change.sql
 
 -- Group: the operator's controls
 \ir fetch_now.sql

@@ -12,7 +12,8 @@ comment on view recrawl.job_run is 'Every run of a batch job; ok is null while i
 
 create or replace view recrawl.allocation_run as
 select started_at, policy, objective::text as objective, budget, spent, budget - spent as unspent, price, pages, hosts, capped_hosts,
-       utility, polite_bound, unpolite_bound, residual, spread, duality_gap, floor_share, floor_days, seconds
+       utility, polite_bound, unpolite_bound, residual, spread, duality_gap,
+       polite_bound - utility as limits_cost, floor_days, seconds
 from recrawl_internal.allocation
 order by started_at;
 comment on view recrawl.allocation_run is
@@ -38,6 +39,6 @@ comment on column recrawl.allocation_run.unpolite_bound is 'What it could at mos
 comment on column recrawl.allocation_run.residual is 'How far, relatively, the frequencies miss what must be spent.';
 comment on column recrawl.allocation_run.spread is 'How far, relatively, what a fetch earns differs between pages that should earn the same.';
 comment on column recrawl.allocation_run.duality_gap is 'How far, relatively, the objective may at most be from the optimum.';
-comment on column recrawl.allocation_run.floor_share is 'Share of the fetches that floors alone are the reason for.';
+comment on column recrawl.allocation_run.limits_cost is 'What exploration and the longest and shortest interval cost of the polite bound.';
 comment on column recrawl.allocation_run.floor_days is 'The longest interval in days that floors leave any page of a host that may be fetched.';
 comment on column recrawl.allocation_run.seconds is 'From reading the pages until the prices were in force.';

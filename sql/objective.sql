@@ -1,24 +1,26 @@
 -- From price to frequency: how often a page is fetched so that its last fetch still earns the price. recrawl.model.objectives is
 -- the same in Python; both agree to 1e-7.
 --
--- Every objective has the form f = rate · G(price / weight), and a page whose weight is not above the price gets nothing.
+-- Every objective has the form f = rate · G(price / weight), and a page whose weight is below the price gets nothing.
 -- It returns a table of one row, so that the planner can inline it; «offset 0» keeps it from working out an expression once for every
 -- place that uses it. It calls nothing of ours: a view's reader may not look into this schema. Exponents are kept above -700: below, exp() raises instead of returning 0.
 
-create or replace function recrawl_internal.frequency_at(price float8, page_value float8, rate float8, objective recrawl_internal.objective)
-returns table (frequency float8)
+create or replace function recrawl_internal.frequency_at(
+    price float8, ties float8, page_value float8, rate float8, objective recrawl_internal.objective
+) returns table (frequency float8)
 language sql immutable parallel safe rows 1
 as $$
     select case
+        when weight between price * (1 - 3e-10) and price * (1 + 3e-10) and ties is not null then rate * ties
         when weight is null or weight <= price and objective in ('freshness', 'new_content', 'poisson_freshness') then 0
         when objective in ('freshness', 'new_content') then rate / u
-        when objective = 'poisson_freshness' then rate * (1 / sqrt(share) - 1)
-        when objective = 'harmonic' then rate * (sqrt(1 + 4 / share) - 1) / 2
+        when objective = 'poisson_freshness' then rate * (weight - asked) / asked / (sqrt(weight / asked) + 1)
+        when objective = 'harmonic' then rate * 2 / share / (sqrt(1 + 4 / share) + 1)
         when objective = 'delay' then rate / sqrt(share)
         when objective = 'age' then rate / v
     end
-    from (select weight, greatest(least(price, 1e100), 1e-100) / weight as share
-          from (select case when page_value > 0 and rate > 0 then
+    from (select weight, asked, asked / weight as share
+          from (select greatest(least(price, 1e100), 1e-100) as asked, case when page_value > 0 and rate > 0 then
                     case objective
                         when 'new_content' then page_value
                         when 'age' then page_value / rate / rate
@@ -46,7 +48,7 @@ as $$
                     from (select v1, exp(-least(v1, 700)) as e1
                           from (select v0 - (v0 * v0 / 2 - 1 + (1 + v0) * e0 - share) / (v0 * (1 - e0)) as v1
                                 from (select v0, exp(-least(v0, 700)) as e0
-                                      from (select sqrt(cbrt(3 * share) ^ 2 + 2 * share) as v0 where objective = 'age' and weight is not null offset 0) s0
+                                      from (select sqrt(cbrt(3 * greatest(share, 1e-7)) ^ 2 + 2 * share) as v0 where objective = 'age' and weight is not null offset 0) s0
                                       offset 0) s1
                                 offset 0) s2
                           offset 0) s3
@@ -54,4 +56,5 @@ as $$
               offset 0) s5
         offset 0) young on true
 $$;
-comment on function recrawl_internal.frequency_at(float8, float8, float8, recrawl_internal.objective) is 'Fetches per day of a page of some value and rate (changes per day) at a price.';
+comment on function recrawl_internal.frequency_at(float8, float8, float8, float8, recrawl_internal.objective) is
+    'Fetches per day of a page of some value and rate (changes per day) at a price; of one that earns exactly the price, ties fetches per change.';

@@ -34,15 +34,16 @@ join recrawl_internal.host_terms elsewhere on elsewhere.host_id = 0
 left join recrawl_internal.host_terms own on own.host_id = p.host_id
 cross join lateral (
     select coalesce(own.price, elsewhere.price) as price,
+           case when own.price is null then elsewhere.ties else own.ties end as ties,
            coalesce(own.floor, elsewhere.floor) as floor,
            recrawl_internal.takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.rate) as takes_part,
            coalesce(own.prior_changes, elsewhere.prior_changes) + p.seen_changes as changes,
            coalesce(own.prior_days, elsewhere.prior_days) + p.seen_days as days
     offset 0
 ) t
-cross join lateral (select coalesce(p.rate, t.changes / t.days) as rate offset 0) r
+cross join lateral (select coalesce(p.rate, (t.changes / t.days)::real) as rate offset 0) r
 cross join lateral recrawl_internal.rate_interval(t.changes, t.days) i
-left join lateral recrawl_internal.frequency_at(t.price, p.value, r.rate, s.objective) f on t.takes_part and t.price is not null;
+left join lateral recrawl_internal.frequency_at(t.price, t.ties, p.value, r.rate, s.objective) f on t.takes_part and t.price is not null;
 comment on view recrawl.page_status is
     'Every page. rate in changes per day, with rate_low and rate_high: 90 % lie between; frequency in fetches per day, null for a page that waits for its first fetch; due_at as of its last report, null = waits among the new pages.';
 comment on column recrawl.page_status.page_id is 'The page.';

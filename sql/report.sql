@@ -174,6 +174,7 @@ begin
             from seen n
             left join lateral (
                 select coalesce(own.price, elsewhere.price) as price, coalesce(own.floor, elsewhere.floor) as floor,
+                       case when own.price is null then elsewhere.ties else own.ties end as ties,
                        coalesce(own.prior_changes, elsewhere.prior_changes) as prior_changes,
                        coalesce(own.prior_days, elsewhere.prior_days) as prior_days
                 from (values (1)) as once
@@ -182,10 +183,10 @@ begin
             ) t on n.is_observed
             left join lateral learnt(n.seen_changes, n.seen_days, t.prior_changes, t.prior_days, n.days, n.counted, n.has_changed, n.age_days) l on n.is_observed
             left join lateral (
-                select coalesce(n.rate, (t.prior_changes + coalesce(l.seen_changes, n.seen_changes)) / (t.prior_days + coalesce(l.seen_days, n.seen_days))) as rate
+                select coalesce(n.rate, ((t.prior_changes + coalesce(l.seen_changes::real, n.seen_changes)) / (t.prior_days + coalesce(l.seen_days::real, n.seen_days)))::real) as rate
                 offset 0
             ) r on true
-            left join lateral frequency_at(t.price, n.value, r.rate, s.objective) f on t.price is not null
+            left join lateral frequency_at(t.price, t.ties, n.value, r.rate, s.objective) f on t.price is not null
         ),
         judged as materialized (
             select ord, tid, version, page_id, lease_id, round, held_due, seen_at, is_held, is_observed,

@@ -31,7 +31,8 @@ revoke all on all tables in schema recrawl, recrawl_internal from public, recraw
 grant usage on schema recrawl to recrawl_crawler, recrawl_reader, recrawl_operator, recrawl_worker;
 
 grant execute on function
-    recrawl.next_pages, recrawl.next_ready_at, recrawl.report, recrawl.report_pages, recrawl.release, recrawl.extend_lease, recrawl.add_pages
+    recrawl.next_pages, recrawl.next_ready_at, recrawl.report, recrawl.report_pages, recrawl.release, recrawl.extend_lease, recrawl.add_pages,
+    recrawl.hint_change
 to recrawl_crawler;
 
 grant select on
@@ -45,7 +46,7 @@ to recrawl_reader;
 
 grant execute on function
     recrawl.add_pages, recrawl.fetch_now, recrawl.set_host, recrawl.block_host, recrawl.unblock_host, recrawl.pause, recrawl.resume,
-    recrawl.exclude, recrawl.unexclude, recrawl.forget, recrawl.set_setting, recrawl.set_rate
+    recrawl.exclude, recrawl.unexclude, recrawl.forget, recrawl.set_setting, recrawl.set_rate, recrawl.hint_change
 to recrawl_operator;
 
 grant usage on schema recrawl_internal to recrawl_worker;

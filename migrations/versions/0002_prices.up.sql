@@ -41,6 +41,7 @@ comment on column recrawl_internal.page.seen_days is 'See seen_changes.';
 create table recrawl_internal.host_terms (
     host_id       bigint primary key,
     price         float8,
+    ties          float8,
     floor         float8,
     is_capped     boolean,
     frequency     float8,
@@ -52,6 +53,7 @@ insert into recrawl_internal.host_terms (host_id, prior_changes, prior_days) val
 comment on table recrawl_internal.host_terms is 'The terms on which a host''s pages are scheduled. Written by jobs alone; host_id 0 holds for hosts that have none of their own.';
 comment on column recrawl_internal.host_terms.host_id is 'The host; 0 = all others.';
 comment on column recrawl_internal.host_terms.price is 'What the next fetch of a page must earn per day; null before the first allocation.';
+comment on column recrawl_internal.host_terms.ties is 'Fetches per change of pages that earn exactly the price, where the budget or the gap runs out among equals; null = there are none.';
 comment on column recrawl_internal.host_terms.floor is 'Fetches per day that each of its pages gets whatever it earns.';
 comment on column recrawl_internal.host_terms.is_capped is 'Its gap, not the budget, decides its price.';
 comment on column recrawl_internal.host_terms.frequency is 'Fetches per day that its pages were given in all.';
@@ -99,7 +101,6 @@ create table recrawl_internal.allocation (
     residual       float8      not null,
     spread         float8      not null,
     duality_gap    float8      not null,
-    floor_share    float8      not null,
     floor_days     float8
 );
 comment on table recrawl_internal.allocation is 'Every allocation that came into force, with the proof that it is the best one.';
@@ -120,7 +121,6 @@ comment on column recrawl_internal.allocation.unpolite_bound is 'What it could a
 comment on column recrawl_internal.allocation.residual is 'How far, relatively, the frequencies miss what must be spent.';
 comment on column recrawl_internal.allocation.spread is 'How far, relatively, what a fetch earns differs between pages that should earn the same.';
 comment on column recrawl_internal.allocation.duality_gap is 'How far, relatively, the objective may at most be from the optimum.';
-comment on column recrawl_internal.allocation.floor_share is 'Share of the fetches that floors alone are the reason for.';
 comment on column recrawl_internal.allocation.floor_days is 'The longest interval in days that any page of a host that may be fetched has; null = there are no floors.';
 
 -- What the views of the version before are called over: they come anew with more columns in between.

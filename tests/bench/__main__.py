@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
-from bench import cpu_rows, lasting_rows, rate_rows, server
+from bench import cpu_rows, job_rows, lasting_rows, rate_rows, server
 from bench.measure import must_see_the_server, progress
 from bench.stage import STANDARD_PAGES, Stage
 from bench.table import Line, formatted
@@ -19,6 +19,8 @@ ROWS: dict[str, tuple[Callable[[Stage], Iterator[Line]], str]] = {
     "snapshot": (lasting_rows.snapshot, "a snapshot held elsewhere meanwhile"),
     "onehost": (cpu_rows.onehost, "one host with all pages"),
     "growth": (cpu_rows.growth, "ten times the pages"),
+    "filter": (job_rows.report_with_filter, "reports that learn how often pages change"),
+    "allocate": (job_rows.allocate, "an allocation from end to end, ten times the pages"),
     "bloat": (lasting_rows.bloat, "sizes after every page was popped six times"),
 }
 

@@ -57,7 +57,8 @@ COMMENTS = """
         union all
         select 'column', c.oid::regclass || '.' || a.attname, col_description(c.oid, a.attnum)
         from pg_class c join ours n on n.oid = c.relnamespace join pg_attribute a on a.attrelid = c.oid
-        where (c.relkind in ('r', 'p') or c.relkind = 'v' and nspname = 'recrawl') and a.attnum > 0 and not a.attisdropped and c.relname <> 'alembic_version'
+        where (c.relkind in ('r', 'p') or c.relkind = 'v' and nspname = 'recrawl')
+          and a.attnum > 0 and not a.attisdropped and c.relname <> 'alembic_version'
         union all
         select 'type', t.oid::regtype::text, obj_description(t.oid, 'pg_type')
         from pg_type t join ours n on n.oid = t.typnamespace left join pg_class c on c.oid = t.typrelid

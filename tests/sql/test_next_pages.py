@@ -204,14 +204,17 @@ def test_misuse_is_refused_by_function_argument_and_value(crawl: Crawl, argument
     [
         "next_pages()", "report('[]')", "report_pages('{}', '{}', '{}')", "add_pages('{}')", "release(1)",
         "extend_lease(1, '1 s')", "fetch_now('{}')", "forget('{}')", "exclude('x')", "unexclude('x')",
-        "set_host('a.test')", "block_host('a.test')", "unblock_host('a.test')",
+        "set_host('a.test')", "block_host('a.test')", "unblock_host('a.test')", "set_rate(1, 1)", "hint_change('{1}')",
     ],
 )  # fmt: skip
 def test_other_isolation_levels_are_refused(crawl: Crawl, level: str, verb: str) -> None:
     with crawl.connection.transaction():
         crawl.connection.execute(f"set transaction isolation level {level}")
         with (
-            pytest.raises(psycopg.errors.InvalidTransactionState, match=f"^{verb.split('(')[0]}: the transaction must be READ COMMITTED, got {level.upper()}"),
+            pytest.raises(
+                psycopg.errors.InvalidTransactionState,
+                match=f"^{verb.split('(')[0]}: the transaction must be READ COMMITTED, got {level.upper()}",
+            ),
             crawl.connection.transaction(),
         ):
             crawl.rows(f"select * from {verb}")

@@ -11,10 +11,19 @@ import pytest
 from psycopg import sql
 from psycopg.errors import InsufficientPrivilege
 
-CRAWLER = {"next_pages", "next_ready_at", "report", "report_pages", "release", "extend_lease", "add_pages"}
+CRAWLER = {
+    "next_pages",
+    "next_ready_at",
+    "report",
+    "report_pages",
+    "release",
+    "extend_lease",
+    "add_pages",
+    "hint_change",
+}
 OPERATOR = {
     "add_pages", "fetch_now", "set_host", "block_host", "unblock_host", "pause", "resume", "exclude", "unexclude",
-    "forget", "set_setting", "set_rate",
+    "forget", "set_setting", "set_rate", "hint_change",
 }  # fmt: skip
 VIEWS = {"page_status", "host_status", "queue_status", "lease_status", "settings", "job_run", "allocation_run"}
 
@@ -30,7 +39,7 @@ RUN = json.dumps(
     {"token": 1, "started_at": "2030-01-01", "policy": "OPT_POLITE", "objective": "freshness"}
     | dict.fromkeys(
         ["seconds", "budget", "spent", "price", "pages", "hosts", "capped_hosts", "utility", "polite_bound",
-         "unpolite_bound", "residual", "spread", "duality_gap", "floor_share"], 0,
+         "unpolite_bound", "residual", "spread", "duality_gap"], 0,
     )
 )  # fmt: skip
 
@@ -53,6 +62,7 @@ CALLS = {
     "forget": "recrawl.forget('{1}')",
     "set_setting": "recrawl.set_setting('max_depth', '3')",
     "set_rate": "recrawl.set_rate(1, 0.5)",
+    "hint_change": "recrawl.hint_change('{1}')",
 }
 
 
@@ -207,7 +217,7 @@ def test_no_role_calls_a_helper_but_the_worker_its_own(actor: Actor) -> None:
         "keep_job": "select recrawl_internal.keep_job(1, '1 minute')",
         "put_priors": "select recrawl_internal.put_priors(1, '1 minute', '{0}', '{1}', '{2}')",
         "put_frequencies": "select recrawl_internal.put_frequencies(1, '1 minute', '{}', '{}')",
-        "put_prices": f"select recrawl_internal.put_prices(1, '1 minute', '{RUN}', '{{}}', '{{}}', '{{}}', '{{}}', '{{}}')",
+        "put_prices": "select recrawl_internal.put_prices(1, '1 minute', '" + RUN + "'" + ", '{}'" * 6 + ")",
     }
     calls["sample_queue"] = "select * from recrawl_internal.sample_queue(clock_timestamp())"
     assert len(calls) > 30
@@ -310,9 +320,8 @@ BENT_OPERATORS = [
 def lay_traps(connection: psycopg.Connection[Any], schema: str, functions: list[Any], tables: list[str]) -> None:
     """Puts a namesake of every internal function and table into a schema; the functions raise when they are called."""
     for name, arguments, result, has_out in functions:
-        connection.execute(
-            f"create function {schema}.{name}({arguments}) {'' if has_out and 'TABLE' not in result else f'returns {result}'} {TRAP}"
-        )
+        returns = "" if has_out and "TABLE" not in result else f"returns {result}"
+        connection.execute(f"create function {schema}.{name}({arguments}) {returns} {TRAP}")
     for name in tables:
         connection.execute(f"create {'temporary' if schema == 'pg_temp' else ''} table {schema}.{name} (trapped int)")
 

@@ -253,6 +253,13 @@ def test_bad_lines_of_a_file_are_told_and_harm_no_other(url: str, connection: ps
     assert addresses(connection) == {B}
 
 
+@pytest.mark.parametrize("arguments", [["next"], ["status"], ["add", A], ["worker"], ["run", "allocate"]])
+def test_a_database_that_was_not_migrated_is_told_how(new_database: Callable[..., str], arguments: list[str]) -> None:
+    assert error(new_database(), *arguments) == (
+        "recrawl: the database has not been brought to this version: say `recrawl migrate`"
+    )
+
+
 def test_when_every_url_is_invalid_the_command_fails(url: str) -> None:
     done = recrawl(url, "add", "ftp://c.test/")
     assert done.returncode == 1

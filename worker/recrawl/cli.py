@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from gzip import BadGzipFile
@@ -26,6 +26,7 @@ from recrawl.importers import ImportFileError, Page
 
 if TYPE_CHECKING:
     from recrawl import bulk
+    from recrawl.plan import Point
 
 EXAMPLES = [
     "https://en.wikipedia.org/wiki/Web_crawler",
@@ -118,6 +119,127 @@ def worker() -> None:
     """
     with database() as url:
         work(url)
+
+
+@cli.command("run")
+@click.argument("job", type=click.Choice(["rates", "allocate"]))
+def run_command(job: str) -> None:
+    """Run a batch job once, now.
+
+    rates: learn how often the pages of each host tend to change.
+    allocate: divide the budget of fetches between all pages, so that the objective is served best within every
+    host's gap.
+
+    The views job_run and allocation_run keep what came of it; the settings budget, objective, exploration,
+    longest_interval and shortest_interval say what is wanted.
+    """
+    from rich.console import Console
+
+    with database() as url, Console(stderr=True).status("") as status:
+        from recrawl import jobs
+
+        said = jobs.JOBS[job](url, tell_and(status.update))
+    click.echo(said)
+
+
+@cli.command()
+@click.option("--budget", "budgets", help="Fetches per day, or multiples of the present budget, as 0.5x,1x,2x.")
+@click.option("--freshness", type=float, help="The budget that reaches this share (0.95) of what could be reached.")
+@click.option("--png", type=click.Path(dir_okay=False), help="Also draw the curve into this file (needs matplotlib).")
+def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
+    """What other budgets would bring, from what is known of your pages. Changes nothing.
+
+    The objective is told per unit of value (freshness: the share of the value that is fresh), beside what it could be
+    at most within the hosts' gaps (polite bound) and without them (unpolite bound).
+    """
+    from recrawl.plan import Plan
+
+    with database() as url:
+        plan = Plan(url)
+        if not plan.crawl.pages:
+            raise click.ClickException("no page takes part yet: a page does from its first report on")
+        try:
+            wanted = [multiple_of(plan.crawl.budget, text) for text in (budgets or "0.5x,1x,2x,5x").split(",")]
+            if freshness is not None:
+                wanted = [plan.budget_for(freshness)]
+        except ValueError as error:
+            raise click.ClickException(str(error)) from None
+        points, held_back = plan.curve(wanted), plan.held_back(5)
+        pages, present, objective = plan.crawl.pages, plan.crawl.budget, plan.crawl.objective
+    click.echo(f"{pages:,} pages; the budget is {present:,.6g} fetches a day\n")
+    show(
+        [
+            {
+                "budget, fetches/day": f"{point.budget:,.6g}",
+                "of the present": f"{point.budget / present:.3g} x",
+                "spent": f"{point.spent:,.6g}",
+                objective: f"{point.utility:.4f}",
+                "polite bound": f"{point.polite_bound:.4f}",
+                "unpolite bound": f"{point.unpolite_bound:.4f}",
+                "hosts at their cap": f"{point.capped_hosts:,}",
+            }
+            for point in points
+        ],
+        "",
+    )
+    if held_back:
+        click.echo("\nHosts whose gap costs most at the present budget:\n")
+        show(
+            [
+                {
+                    "host": host.host,
+                    "pages": f"{host.pages:,}",
+                    "gap, s": f"{host.gap:,.6g}",
+                    f"{objective} with half the gap": f"+{host.gain:.2g} at most",
+                }
+                for host in held_back
+            ],
+            "",
+        )
+    if png:
+        draw(points, present, objective, png)
+
+
+def multiple_of(present: float, text: str) -> float:
+    try:
+        budget = float(text.strip().removesuffix("x")) * (present if text.strip().endswith("x") else 1)
+    except ValueError:
+        budget = -1.0
+    if not 0 < budget < float("inf"):
+        raise ValueError(f"--budget must be numbers of fetches a day, or multiples like 2x, got {text.strip()!r}")
+    return budget
+
+
+def draw(points: "list[Point]", present: float, objective: str, file: str) -> None:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise click.ClickException("--png needs matplotlib: pip install recrawl[png]") from None
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.add_subplot()
+    points = sorted(points, key=lambda point: point.budget)
+    budgets = [point.budget for point in points]
+    axes.plot(budgets, [p.unpolite_bound for p in points], color="0.6", ls=":", marker=".", label="bound without gaps")
+    axes.plot(budgets, [p.polite_bound for p in points], color="0.3", ls="--", marker=".", label="bound within gaps")
+    axes.plot(budgets, [p.utility for p in points], color="C0", marker="o", label=f"{objective} reached")
+    axes.axvline(present, color="C1", lw=1, label="the present budget")
+    axes.set(xscale="log", xlabel="budget, fetches per day", ylabel=f"{objective} per unit of value")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(file, dpi=120)
+
+
+def tell_and(show: Callable[[str], None]) -> Callable[[str], None]:
+    """Shows each step; where nobody watches, prints the first line of each kind."""
+    told: set[str] = set()
+
+    def tell(step: str) -> None:
+        show(step)
+        if not sys.stderr.isatty() and step.split(":")[0] not in told:
+            told.add(step.split(":")[0])
+            click.echo(step.split(":")[0], err=True)
+
+    return tell
 
 
 @cli.command()
@@ -323,6 +445,8 @@ def main() -> None:
         fail(f"{error.format_message()} Try: {error.ctx.command_path} --help", error.exit_code)
     except click.ClickException as error:
         fail(error.format_message())
+    except (psycopg.errors.InvalidSchemaName, psycopg.errors.UndefinedTable, psycopg.errors.UndefinedFunction):
+        fail("the database has not been brought to this version: say `recrawl migrate`")
     except psycopg.Error as error:
         fail(f"{error.diag.message_primary or error} {error.diag.message_hint or ''}")
     except (EmbeddedError, ImportFileError, OSError) as error:

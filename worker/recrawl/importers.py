@@ -51,7 +51,7 @@ Reader = Callable[[Iterable[str]], Iterator[Page | BadLine]]
 
 @contextmanager
 def open_text(path: str) -> Iterator[TextIO]:
-    """The text of a file, unpacked if it is gzipped; `-` is standard input. Bytes that are not UTF-8 stay what they are."""
+    """The text of a file, unpacked if it is gzipped; `-` is standard input. What is not UTF-8 stays what it is."""
     with open(0, "rb", closefd=False) if path == "-" else Path(path).open("rb") as file:
         packed = file.peek(2)[:2] == b"\x1f\x8b"
         with TextIOWrapper(gzip.open(file) if packed else file, encoding="utf-8", errors="surrogateescape") as text:

@@ -1,0 +1,261 @@
+"""How often a page changes, learnt inside report."""
+
+from datetime import timedelta
+
+import numpy as np
+import psycopg
+import pytest
+
+from helpers import DAY, MINUTE, Crawl, Row, misplaced, result_of
+from recrawl.model import gamma_filter, signals
+
+PRIOR = (0.7, 3.5)  # before anything is known: see migrations/versions/0002_prices.up.sql
+
+
+# ---------------------------------------------------------------------------------------- the filter, against the model
+
+
+def columns(size: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(2)
+    had_changes, had_days = 10 ** rng.uniform(-9, 5, size), 10 ** rng.uniform(-9, 5, size)
+    prior_changes, prior_days = 10 ** rng.uniform(-1.3, 1, size), 10 ** rng.uniform(-3, 6, size)
+    return [had_changes, had_days, prior_changes, prior_days, 10 ** rng.uniform(-8, 8, size)]
+
+
+def in_sql(
+    connection: psycopg.Connection, given: list[np.ndarray], counted: int | None, changed: bool | None, age: np.ndarray
+) -> np.ndarray:
+    rows = connection.execute(
+        """
+        select l.seen_changes, l.seen_days
+        from unnest(%b::float8[], %b::float8[], %b::float8[], %b::float8[], %b::float8[], %b::float8[]) with ordinality
+                 as g (had_changes, had_days, prior_changes, prior_days, days, age, place),
+             recrawl_internal.learnt(had_changes, had_days, prior_changes, prior_days, days, %s::int, %s::boolean,
+                                     nullif(age, 'NaN')) l
+        order by place
+        """,
+        [*(column.tolist() for column in given), age.tolist(), counted, changed],
+    ).fetchall()
+    return np.array(rows).T
+
+
+@pytest.mark.parametrize("what", ["unchanged", "changed", "counted", "modified"])
+def test_sql_learns_what_the_model_learns(connection: psycopg.Connection, what: str) -> None:
+    had_changes, had_days, prior_changes, prior_days, days = given = columns(5000)
+    age = days * np.random.default_rng(3).uniform(0.001, 0.999, 5000) + 3 / 86400
+    age = np.minimum(age, days * 0.9999) if what == "modified" else np.full(5000, np.nan)
+    if what == "modified":
+        keep = age > gamma_filter.ANSWERED_NOW
+        given, age = [column[keep] for column in given], age[keep]
+        had_changes, had_days, prior_changes, prior_days, days = given
+    before = gamma_filter.remembered(
+        prior_changes + had_changes, prior_days + had_days, prior_changes, prior_days, days
+    )
+    a, b = {
+        "unchanged": lambda: gamma_filter.unchanged(*before, days),
+        "changed": lambda: gamma_filter.changed(*before, days),
+        "counted": lambda: gamma_filter.counted(*before, days, 3),
+        "modified": lambda: gamma_filter.modified(*before, days, age),
+    }[what]()
+    changes, spent = in_sql(
+        connection, given, 3 if what == "counted" else None, None if what == "counted" else what != "unchanged", age
+    )
+    np.testing.assert_allclose(prior_changes + changes, a, rtol=1e-9)
+    np.testing.assert_allclose(prior_days + spent, b, rtol=1e-9)
+
+
+def test_sql_gives_the_same_interval(connection: psycopg.Connection) -> None:
+    a, b = 10 ** np.linspace(-1.3, 6, 1000), np.full(1000, 2.0)
+    rows = connection.execute(
+        "select i.low, i.high from unnest(%b::float8[], %b::float8[]) with ordinality as g (a, b, place),"
+        " recrawl_internal.rate_interval(a, b) i order by place",
+        [a.tolist(), b.tolist()],
+    ).fetchall()
+    np.testing.assert_allclose(np.array(rows).T, gamma_filter.plain_interval(a, b), rtol=1e-9)
+
+
+# --------------------------------------------------------------------------------------------------------- in reports
+
+
+def fetched(crawl: Crawl, after: timedelta = timedelta(0), **what: object) -> Row:
+    """One more fetch of the only page, some time after the last one; its row of page_status."""
+    crawl.wait(after)
+    page_id = crawl.value("select page_id from page")
+    (answer,) = crawl.report({"page_id": page_id, "status": 200, "fetched_at": crawl.now.isoformat()} | what)
+    assert answer["code"] == "ok"
+    return crawl.page("http://a.test/")
+
+
+@pytest.fixture
+def page(crawl: Crawl) -> Row:
+    """One page, fetched once."""
+    crawl.add("http://a.test/")
+    return fetched(crawl, content_hash="h1")
+
+
+def test_a_first_fetch_sets_the_base_and_says_nothing_about_changes(page: Row) -> None:
+    assert page["rate"] == pytest.approx(PRIOR[0] / PRIOR[1])
+    assert page["rate_low"] < page["rate"] < page["rate_high"]
+
+
+@pytest.mark.parametrize(
+    "nothing_new",
+    [
+        {"status": 304},
+        {"changed": False},
+        {"content_hash": "h1"},
+        {"changes": 0},
+        {"last_modified": "2029-12-01T00:00:00Z"},
+        {"status": 304, "changes": 3},
+    ],
+)
+def test_a_day_without_a_change_lowers_the_rate(crawl: Crawl, page: Row, nothing_new: dict[str, object]) -> None:
+    again = fetched(crawl, DAY, **nothing_new)
+    assert again["rate"] == pytest.approx(PRIOR[0] / (PRIOR[1] + 1))
+    assert again["changes"] == 0
+
+
+@pytest.mark.parametrize(
+    "something_new", [{"changed": True}, {"content_hash": "h2"}, {"content_hash": "h2", "last_modified": "2031-01-01"}]
+)
+def test_a_change_seen_after_a_day_raises_it(crawl: Crawl, page: Row, something_new: dict[str, object]) -> None:
+    again = fetched(crawl, DAY, **something_new)
+    a, b = gamma_filter.changed(*PRIOR, 1)
+    assert again["rate"] == pytest.approx(float(a / b), rel=1e-6)
+    assert again["changes"] == 1
+
+
+def test_counted_changes_all_count(crawl: Crawl, page: Row) -> None:
+    again = fetched(crawl, DAY, changes=5)
+    assert again["rate"] == pytest.approx((PRIOR[0] + 5) / (PRIOR[1] + 1))
+    assert again["changes"] == 5
+
+
+def test_a_last_modified_between_the_two_fetches_dates_the_change(crawl: Crawl, page: Row) -> None:
+    modified = crawl.now + DAY * 0.75
+    again = fetched(crawl, DAY, last_modified=modified.isoformat())
+    assert again["rate"] == pytest.approx((PRIOR[0] + 1) / (PRIOR[1] + 0.25))
+
+
+def test_a_server_that_calls_every_answer_new_tells_nothing(crawl: Crawl, page: Row) -> None:
+    again = fetched(crawl, DAY, last_modified=(crawl.now + DAY).isoformat())
+    assert (again["rate"], again["changes"]) == (page["rate"], 0)
+
+
+@pytest.mark.parametrize("status", [0, 404, 429, 500, 503])
+def test_a_failure_says_nothing_about_changes(crawl: Crawl, page: Row, status: int) -> None:
+    assert fetched(crawl, DAY, status=status, changed=True)["rate"] == page["rate"]
+
+
+def test_a_fetch_of_which_nothing_is_said_says_nothing(crawl: Crawl, page: Row) -> None:
+    assert fetched(crawl, DAY)["rate"] == page["rate"]
+
+
+def test_the_rate_of_a_page_that_is_always_seen_changed_keeps_rising(crawl: Crawl, page: Row) -> None:
+    seen = [fetched(crawl, DAY, changed=True)["rate"] for _ in range(20)]
+    assert seen == sorted(seen) and seen[-1] > 1.5
+
+
+def test_a_static_page_that_begins_to_change_is_noticed(crawl: Crawl, page: Row) -> None:
+    for _ in range(60):
+        last = fetched(crawl, 5 * DAY, changed=False)
+    assert last["rate"] < 0.015
+    visits = 0
+    while last["rate"] < 0.5:
+        last = fetched(crawl, DAY, changed=True)
+        visits += 1
+    assert visits <= 90
+
+
+def test_a_pinned_rate_is_what_counts_until_it_is_unpinned(crawl: Crawl, page: Row) -> None:
+    crawl.value("select set_rate_at(%s, %s, 4)", crawl.now, page["page_id"])
+    pinned = fetched(crawl, DAY, changed=False)
+    assert (pinned["rate"], pinned["rate_low"], pinned["rate_high"]) == (4, 4, 4)
+    crawl.value("select set_rate_at(%s, %s, null)", crawl.now, page["page_id"])
+    assert crawl.page("http://a.test/")["rate"] == pytest.approx(PRIOR[0] / (PRIOR[1] + 1)), "it was learnt meanwhile"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("set_rate(999, 1)", "set_rate: there is no page 999"),
+        ("set_rate(1, -1)", "set_rate: rate must be 0 or between 1e-30 and 1e30 changes per day, got -1"),
+        ("set_rate(1, 'NaN')", "set_rate: rate must be 0 or between 1e-30 and 1e30 changes per day, got NaN"),
+        ("set_rate(1, 'inf')", "set_rate: rate must be 0 or between 1e-30 and 1e30 changes per day, got Infinity"),
+    ],
+)
+def test_misuse_of_set_rate_is_refused(crawl: Crawl, call: str, message: str) -> None:
+    with pytest.raises(psycopg.errors.InvalidParameterValue) as error:
+        crawl.rows(f"select {call}")
+    assert error.value.diag.message_primary == message
+
+
+@pytest.mark.parametrize("seconds", [1e-6, 1e-3, 1, 86400 * 365 * 20])
+@pytest.mark.parametrize("changed", [True, False])
+def test_no_interval_between_two_fetches_is_an_error(crawl: Crawl, page: Row, seconds: float, changed: bool) -> None:
+    for _ in range(3):
+        assert fetched(crawl, timedelta(seconds=seconds), changed=changed)["rate"] > 0
+
+
+def test_a_leased_fetch_teaches_too(crawl: Crawl) -> None:
+    crawl.add("http://a.test/")
+    (first,) = crawl.next()
+    crawl.report(result_of(first, content_hash="h1"))
+    crawl.wait(DAY)
+    (second,) = crawl.next()
+    crawl.report(result_of(second, content_hash="h1"))
+    assert crawl.page("http://a.test/")["rate"] == pytest.approx(PRIOR[0] / (PRIOR[1] + 1))
+
+
+# -------------------------------------------------------------------------------------------------------------- hints
+
+
+def hinted(crawl: Crawl, *arguments: object) -> Row:
+    """The only page, due in ten days and changing twice a day, after a hint."""
+    crawl.add("http://a.test/", rate=[2.0], due=[crawl.now + 10 * DAY])
+    crawl.tick()
+    page_id = crawl.value("select page_id from page")
+    names = ", ".join("%s::float8" for _ in arguments)
+    crawl.value(f"select hint_change_at(%s, array[%s::bigint], {names})", crawl.now, page_id, *arguments)
+    assert misplaced(crawl) == []
+    return crawl.page("http://a.test/")
+
+
+@pytest.mark.parametrize(("recall", "false_rate"), [(0.5, 1.0), (0.9, 2.0), (0.1, 0.3), (0.99, 100.0)])
+def test_a_hint_brings_a_page_forward_by_the_age_it_is_worth(crawl: Crawl, recall: float, false_rate: float) -> None:
+    days = float(signals.age_of_a_signal(2.0, recall, false_rate))
+    assert 0 < days < 10
+    status = hinted(crawl, recall, false_rate)
+    assert status["due_at"] == pytest.approx(crawl.now + (10 - days) * DAY, abs=timedelta(milliseconds=1))
+
+
+@pytest.mark.parametrize(("recall", "false_rate"), [(1.0, 1.0), (0.5, 0.0), (0.999, 1e-9)])
+def test_a_sure_hint_makes_it_due_now_and_not_before(crawl: Crawl, recall: float, false_rate: float) -> None:
+    assert hinted(crawl, recall, false_rate)["due_at"] == crawl.now
+    assert [page["url"] for page in crawl.next()] == ["http://a.test/"]
+
+
+def test_a_hint_that_cannot_be_true_moves_nothing(crawl: Crawl) -> None:
+    assert hinted(crawl, 0.0, 1.0)["due_at"] == crawl.now + 10 * DAY
+
+
+def test_a_hint_about_a_page_that_is_out_changes_nothing_now(crawl: Crawl) -> None:
+    crawl.add("http://a.test/", rate=[2.0])
+    (page,) = crawl.next()
+    crawl.value("select hint_change_at(%s, array[%s::bigint], 0.9, 0.1)", crawl.now, page["page_id"])
+    crawl.wait(5 * MINUTE)
+    assert crawl.next() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("'{1}', 2", "hint_change: recall must lie between 0 and 1, got 2"),
+        ("'{1}', 'NaN'", "hint_change: recall must lie between 0 and 1, got NaN"),
+        ("'{1}', 0.5, -1", "hint_change: false_rate must lie between 0 and 1e30 hints per day, got -1"),
+    ],
+)
+def test_misuse_of_hint_change_is_refused(crawl: Crawl, arguments: str, message: str) -> None:
+    with pytest.raises(psycopg.errors.InvalidParameterValue) as error:
+        crawl.rows(f"select hint_change({arguments})")
+    assert error.value.diag.message_primary == message

@@ -1,0 +1,152 @@
+"""The batch jobs: read, compute, write. No transaction is open while they compute."""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recrawl import store
+from recrawl.model import allocation, planning, prior, ties
+from recrawl.model.allocation import Web
+from recrawl.model.floors import Limits
+
+Tell = Callable[[str], None]
+
+# Stored frequencies follow when they are off by this share of what was allocated; for less, the next report does.
+TOLERANCE = 0.05
+# What a page's due times may follow: once a year, once a second (see page_frequency in sql/schedule.sql).
+LEAST, MOST = 0.003, 86400.0
+
+
+def rates(url: str, tell: Tell = lambda _: None) -> str:
+    """Learns from all pages how often the pages of each host tend to change; new pages start from that."""
+    with store.run(url, "rates") as run:
+        tell("reading what the fetches saw")
+        evidence = store.evidence(url)
+        hosts, order, first = by_host(evidence.host_id)
+        tell(f"learning from {len(order):,} pages on {len(hosts):,} hosts")
+        priors = prior.fit(first, evidence.changes[order], evidence.days[order])
+        run.put_priors(
+            np.concatenate(([0], hosts)), np.append(priors.all_a, priors.a), np.append(priors.all_b, priors.b)
+        )
+        rate = priors.all_a / priors.all_b
+        run.message = f"{len(order):,} pages on {len(hosts):,} hosts; on average a page changes {rate:.3g} times a day"
+    return run.message
+
+
+def allocate(url: str, tell: Tell = lambda _: None) -> str:
+    """Finds the price of every host, and with it how often each page is fetched, and puts them in force."""
+    with store.run(url, "allocate") as run:
+        started_at, started = datetime.now(UTC), time.monotonic()
+        tell("reading the pages")
+        crawl = read(url, run.connection)
+        tell(f"allocating {crawl.budget:,.6g} fetches a day to {crawl.pages:,} pages on {len(crawl.hosts):,} hosts")
+        result = allocation.allocate(crawl.web, crawl.budget, crawl.objective, crawl.limits)
+        bounds = planning.bounds(crawl.web, crawl.budget, crawl.objective)
+        tied = ties.fetches_per_change(crawl.web, result, crawl.objective)
+        per_host = np.bincount(crawl.host_of_page, result.frequency, minlength=len(crawl.hosts))
+
+        tell("publishing the prices")
+        # Host 0 stands for all that take no part yet.
+        among_all = tied[~result.capped & ~np.isnan(tied)]
+        run.put_prices(
+            {
+                "started_at": started_at.isoformat(),
+                "seconds": time.monotonic() - started,
+                "policy": "OPT_POLITE",
+                "objective": crawl.objective,
+                "budget": crawl.budget,
+                "spent": result.spent,
+                "price": result.price,
+                "pages": crawl.pages,
+                "hosts": len(crawl.hosts),
+                "capped_hosts": int(result.capped.sum()),
+                "utility": result.utility / crawl.worth,
+                "polite_bound": bounds.polite / crawl.worth,
+                "unpolite_bound": bounds.unpolite / crawl.worth,
+                "residual": result.residual,
+                "spread": result.spread,
+                "duality_gap": result.gap,
+                "floor_days": None if math.isnan(result.floor_interval) else result.floor_interval,
+            },
+            np.append(0, crawl.hosts),
+            np.append(result.price, result.host_price),
+            np.append(among_all[0] if len(among_all) else math.nan, tied),
+            np.append(result.host_floor.max(initial=0.0), result.host_floor),
+            np.append(False, result.capped),
+            np.append(math.nan, per_host),
+        )
+
+        wanted = np.clip(result.frequency, LEAST, MOST).astype(np.float32)
+        moved = np.flatnonzero(~(np.abs(wanted - crawl.frequency) <= TOLERANCE * crawl.frequency))
+        moved = moved[np.argsort(crawl.page_id[moved])]  # neighbours in the table go together
+        run.put_frequencies(
+            crawl.page_id[moved],
+            wanted[moved],
+            lambda done: tell(f"bringing frequencies up to date: {done:,} of {len(moved):,}"),
+        )
+        run.message = (
+            f"{crawl.objective} {result.utility / crawl.worth:.4g} (at most {bounds.polite / crawl.worth:.4g}) "
+            f"with {result.spent:,.6g} of {crawl.budget:,.6g} fetches a day; {result.capped.sum():,} of "
+            f"{len(crawl.hosts):,} hosts are at their cap; {len(moved):,} of {crawl.pages:,} frequencies moved"
+        )
+    return run.message
+
+
+@dataclass(frozen=True)
+class Crawl:
+    """What allocation works on, host by host."""
+
+    hosts: NDArray[np.int64]
+    page_id: NDArray[np.int64]
+    frequency: NDArray[np.float32]  # in force; NaN = none
+    web: Web
+    budget: float  # fetches per day
+    objective: str
+    limits: Limits
+
+    @property
+    def pages(self) -> int:
+        return len(self.page_id)
+
+    @property
+    def host_of_page(self) -> NDArray[np.int64]:
+        return np.repeat(np.arange(len(self.hosts)), np.diff(self.web.first))
+
+    @property
+    def worth(self) -> float:
+        """The value of all pages: what utility is told in units of."""
+        return float(self.web.value.sum(dtype=np.float64)) or 1.0
+
+
+def read(url: str, connection: store.Connection) -> Crawl:
+    settings = store.settings(connection)
+    pages, all_hosts = store.pages_to_allocate(url), store.hosts_to_allocate(url)
+    hosts, order, first = by_host(pages.host_id)
+    return Crawl(
+        hosts=hosts,
+        page_id=pages.page_id[order],
+        frequency=pages.frequency[order],
+        web=Web(pages.value[order], pages.rate[order], first, all_hosts.cap[np.searchsorted(all_hosts.host_id, hosts)]),
+        budget=settings.frequency * len(order) if settings.budget is None else settings.budget,
+        objective=settings.objective,
+        limits=Limits(
+            exploration=settings.exploration,
+            longest_interval=settings.longest_interval or math.inf,
+            shortest_interval=settings.shortest_interval or 0.0,
+        ),
+    )
+
+
+def by_host(host_id: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.int64]]:
+    """The hosts, the order that brings the rows of each together, and where each one's begin."""
+    order = np.argsort(host_id, kind="stable")
+    hosts, first = np.unique(host_id[order], return_index=True)
+    return hosts, order, np.append(first, len(host_id))
+
+
+JOBS: dict[str, Callable[[str, Tell], str]] = {"rates": rates, "allocate": allocate}

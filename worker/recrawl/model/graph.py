@@ -1,0 +1,293 @@
+"""The links between pages as two compact arrays each way: whom a page links to, and who links to it.
+
+Inside a graph a page is its position in `page_ids`. Links are distinct and ascending; a link from a page to itself
+says nothing about what others think of it and is left out, as is a link to or from a page that is not in the graph.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+Ids = NDArray[np.int64]
+Offsets = NDArray[np.int64]
+Positions = NDArray[np.uint32]
+
+NOWHERE = 2**32 - 1  # the position of what is not in the graph
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Page p links to the pages out[out_first[p] : out_first[p + 1]]; `into` has those that link to p, likewise."""
+
+    page_ids: Ids  # ascending
+    out_first: Offsets
+    out: Positions
+    into_first: Offsets
+    into: Positions
+
+    @property
+    def pages(self) -> int:
+        return len(self.page_ids)
+
+    @property
+    def links(self) -> int:
+        return len(self.out)
+
+
+@dataclass(frozen=True)
+class Delta:
+    """What changed since a graph was compiled. A source is a page whose links are replaced: source s links to the pages
+    target_ids[first[s] : first[s + 1]].
+
+    A graph has no memory of links to pages that were not in it. Who adds a page that others link to already gives
+    those others as sources, too.
+    """
+
+    added: ArrayLike = ()
+    removed: ArrayLike = ()
+    source_ids: ArrayLike = ()
+    first: ArrayLike = field(default=(0,))
+    target_ids: ArrayLike = ()
+
+
+def compile(page_ids: ArrayLike, source_ids: ArrayLike, first: ArrayLike, target_ids: ArrayLike) -> Graph:
+    """The graph of these pages, where source s links to target_ids[first[s] : first[s + 1]].
+
+    `page_ids` are ascending; sources come in any order, once each; a page that is no source has no links.
+    Beyond its arguments it needs 8 bytes a link and 30 a page.
+    """
+    page_ids = _ascending("page_ids", page_ids)
+    row_of, first, target_ids = _rows(page_ids, source_ids, first, target_ids)
+    return _from_rows(page_ids, row_of, first, target_ids)
+
+
+def apply(graph: Graph, delta: Delta) -> Graph:
+    """The graph after a change, equal to a new one compiled from scratch (see Delta for the one condition).
+
+    Old links keep their order, so there is nothing to look up, to sort or to turn round but the change itself.
+    """
+    added = np.unique(_ids("added", delta.added))
+    removed = np.unique(_ids("removed", delta.removed))
+    if len(both := np.intersect1d(added, removed)):
+        raise ValueError(f"delta: page {both[0]} is both added and removed")
+
+    kept = np.ones(graph.pages, np.bool_)
+    gone = positions(graph.page_ids, removed)
+    kept[gone[gone != NOWHERE]] = False
+    page_ids = graph.page_ids[kept]
+    new = added[positions(page_ids, added) == NOWHERE]
+    page_ids = np.insert(page_ids, np.searchsorted(page_ids, new), new)
+    row_of, first, target_ids = _rows(page_ids, delta.source_ids, delta.first, delta.target_ids)
+    change = _from_rows(page_ids, row_of, first, target_ids)
+
+    target_now = np.full(graph.pages, NOWHERE, np.uint32)
+    target_now[kept] = positions(page_ids, graph.page_ids[kept])
+    was = np.full(len(page_ids), -1, np.int64)
+    was[target_now[kept]] = np.flatnonzero(kept)
+    source_now = target_now.copy()
+    source_now[was[(row_of >= 0) & (was >= 0)]] = NOWHERE  # what these pages linked to is replaced
+    return Graph(
+        page_ids,
+        *_merged(np.where(row_of < 0, was, -1), graph.out_first, graph.out, target_now, change.out_first, change.out),
+        *_merged(was, graph.into_first, graph.into, source_now, change.into_first, change.into),
+    )
+
+
+def _from_rows(page_ids: Ids, row_of: Offsets, first: Offsets, target_ids: Ids) -> Graph:
+    out_first = np.zeros(len(page_ids) + 1, np.int64)
+    out = np.empty(len(target_ids), np.uint32)
+    _fill_out(page_ids, *_signposts(page_ids), row_of, first, target_ids, out_first, out)
+    out = out[: out_first[-1]].copy()
+    into_first = np.zeros(len(page_ids) + 1, np.int64)
+    into = np.empty(len(out), np.uint32)
+    _turn_round(out_first, out, into_first, into)
+    return Graph(page_ids, out_first, out, into_first, into)
+
+
+# ------------------------------------------------------------------------------------------------ from id to position
+
+
+def positions(page_ids: Ids, ids: Ids) -> Positions:
+    """Where these ids are in page_ids (ascending); NOWHERE for those that are not."""
+    found = np.empty(len(ids), np.uint32)
+    _find_all(page_ids, *_signposts(page_ids), ids, found)
+    return found
+
+
+def _signposts(page_ids: Ids) -> tuple[int, Positions]:
+    """For each run of 2^shift ids the first position in it. Ids come from sequences and have few holes, so that a run
+    holds one page or two; where they do not, looking one up ends as a binary search."""
+    if len(page_ids) == 0:
+        return 0, np.zeros(2, np.uint32)
+    span = int(page_ids[-1]) - int(page_ids[0])
+    shift = max(0, (span // (2 * len(page_ids))).bit_length())
+    posts = np.empty((span >> shift) + 2, np.uint32)
+    _put_up_signposts(page_ids, shift, posts)
+    return shift, posts
+
+
+@njit(nogil=True, cache=True)
+def _put_up_signposts(page_ids: Ids, shift: int, posts: Positions) -> None:
+    run = 0
+    for position in range(page_ids.size):
+        its_run = np.int64(np.uint64(page_ids[position] - page_ids[0]) >> np.uint64(shift))
+        while run <= its_run:
+            posts[run] = position
+            run += 1
+    posts[run] = page_ids.size
+
+
+@njit(nogil=True, cache=True)
+def _find(page_ids: Ids, shift: int, posts: Positions, page_id: int) -> int:
+    if page_ids.size == 0 or page_id < page_ids[0] or page_id > page_ids[-1]:
+        return NOWHERE
+    # The difference may exceed an int64; as an uint64 it is right.
+    run = np.int64(np.uint64(page_id - page_ids[0]) >> np.uint64(shift))
+    low, high = np.int64(posts[run]), np.int64(posts[run + 1])
+    while low < high:
+        middle = (low + high) >> 1
+        if page_ids[middle] < page_id:
+            low = middle + 1
+        else:
+            high = middle
+    return int(low) if low < page_ids.size and page_ids[low] == page_id else NOWHERE
+
+
+@njit(nogil=True, cache=True)
+def _find_all(page_ids: Ids, shift: int, posts: Positions, ids: Ids, found: Positions) -> None:
+    for i in range(ids.size):
+        found[i] = _find(page_ids, shift, posts, ids[i])
+
+
+# ---------------------------------------------------------------------------------------------------------- the links
+
+
+@njit(nogil=True, cache=True)
+def _fill_out(
+    page_ids: Ids, shift: int, posts: Positions, row_of: Offsets, first: Offsets, target_ids: Ids,
+    out_first: Offsets, out: Positions,
+) -> None:  # fmt: skip
+    end = 0
+    for page in range(page_ids.size):
+        begin = end
+        if row_of[page] >= 0:
+            for k in range(first[row_of[page]], first[row_of[page] + 1]):
+                target = _find(page_ids, shift, posts, target_ids[k])
+                if target != NOWHERE and target != page:
+                    out[end] = target
+                    end += 1
+            _sort(out[begin:end])
+            distinct = begin
+            for k in range(begin, end):
+                if k == begin or out[k] != out[k - 1]:
+                    out[distinct] = out[k]
+                    distinct += 1
+            end = distinct
+        out_first[page + 1] = end
+
+
+@njit(nogil=True, cache=True)
+def _sort(row: Positions) -> None:
+    """In place. A row is short, or long and ascending already: a stored one is."""
+    for k in range(1, row.size):
+        if row[k] < row[k - 1]:
+            row.sort()
+            return
+
+
+@njit(nogil=True, cache=True)
+def _turn_round(first: Offsets, links: Positions, back_first: Offsets, back: Positions) -> None:
+    """A counting sort by target: sources are met in ascending order, so every row of `back` is ascending."""
+    for k in range(links.size):
+        back_first[links[k] + 1] += 1
+    total = 0
+    for page in range(back_first.size - 1):  # back_first[p + 1] is where the next link to p goes
+        count = back_first[page + 1]
+        back_first[page + 1] = total
+        total += count
+    for page in range(first.size - 1):
+        for k in range(first[page], first[page + 1]):
+            target = links[k]
+            back[back_first[target + 1]] = page
+            back_first[target + 1] += 1
+
+
+def _merged(
+    was: Offsets, old_first: Offsets, old: Positions, now: Positions,
+    new_first: Offsets, new: Positions,
+) -> tuple[Offsets, Positions]:  # fmt: skip
+    """Per page: what is left of its old row, if it had one, together with its new row."""
+    first = np.zeros(len(was) + 1, np.int64)
+    links = np.empty(len(old) + len(new), np.uint32)
+    _merge(was, old_first, old, now, new_first, new, first, links)
+    return first, links[: first[-1]].copy()
+
+
+@njit(nogil=True, cache=True)
+def _merge(
+    was: Offsets, old_first: Offsets, old: Positions, now: Positions,
+    new_first: Offsets, new: Positions, first: Offsets, links: Positions,
+) -> None:  # fmt: skip
+    end = 0
+    for page in range(was.size):
+        n, n_end = new_first[page], new_first[page + 1]
+        if was[page] >= 0:
+            for k in range(old_first[was[page]], old_first[was[page] + 1]):
+                link = now[old[k]]
+                if link == NOWHERE:
+                    continue
+                while n < n_end and new[n] < link:
+                    links[end] = new[n]
+                    n += 1
+                    end += 1
+                links[end] = link
+                end += 1
+        while n < n_end:
+            links[end] = new[n]
+            n += 1
+            end += 1
+        first[page + 1] = end
+
+
+# ------------------------------------------------------------------------------------------------ what callers give us
+
+
+def _ids(name: str, ids: ArrayLike) -> Ids:
+    array = np.asarray(ids)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise ValueError(f"{name} must be a list of integers, got {array.dtype}{list(array.shape)}")
+    return np.ascontiguousarray(array, np.int64)
+
+
+def _ascending(name: str, ids: ArrayLike) -> Ids:
+    ids = _ids(name, ids)
+    if (wrong := ids[1:] <= ids[:-1]).any():
+        at = int(np.argmax(wrong)) + 1
+        raise ValueError(f"{name} must be ascending, got {ids[at]} after {ids[at - 1]} at index {at}")
+    if len(ids) >= NOWHERE:
+        raise ValueError(f"{name} must be fewer than {NOWHERE}, got {len(ids)}")
+    return ids
+
+
+def _rows(
+    page_ids: Ids, source_ids: ArrayLike, first: ArrayLike, target_ids: ArrayLike
+) -> tuple[Offsets, Offsets, Ids]:
+    """The row of each page (-1: it is no source), with the checked rows."""
+    source_ids, first, target_ids = _ids("source_ids", source_ids), _ids("first", first), _ids("target_ids", target_ids)
+    if len(first) != len(source_ids) + 1:
+        raise ValueError(f"first must have one element more than the {len(source_ids)} source_ids, got {len(first)}")
+    if first[0] != 0 or first[-1] != len(target_ids):
+        raise ValueError(f"first must run from 0 to {len(target_ids)} target_ids, got {first[0]} to {first[-1]}")
+    if (wrong := first[1:] < first[:-1]).any():
+        at = int(np.argmax(wrong)) + 1
+        raise ValueError(f"first must not fall, got {first[at]} after {first[at - 1]} at index {at}")
+    sources = positions(page_ids, source_ids)
+    known = np.flatnonzero(sources != NOWHERE)
+    row_of = np.full(len(page_ids), -1, np.int64)
+    row_of[sources[known]] = known
+    if len(twice := np.flatnonzero(row_of[sources[known]] != known)):
+        index = known[twice[0]]
+        raise ValueError(f"source_ids must be distinct, got {source_ids[index]} at index {index} and again")
+    return row_of, first, target_ids

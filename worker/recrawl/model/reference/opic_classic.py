@@ -1,0 +1,133 @@
+"""OPIC-HITS one page at a time, as first published: choose pages, let them spend their cash, add it to their history.
+
+It follows Abiteboul, Preda & Cobena (Adaptive On-Line Page Importance Computation), applied to hubs and authorities.
+Scores are histories; their error falls as 1 / cash spent whatever the order, so that this is the yardstick of the batch
+iteration, not its rival. With a window history is what was spent lately, and follows a graph that changes.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recrawl.model.graph import Graph, Positions
+
+Amounts = NDArray[np.float64]
+
+
+@dataclass
+class Account:
+    """All pages as hubs, or all as authorities."""
+
+    cash: Amounts
+    history: Amounts
+    last: Amounts  # the clock when the page last spent
+    virtual: float = 1.0  # the virtual page's cash
+    clock: float = 0.0  # cash spent so far by all: a pass over all pages takes about one unit for each
+
+    def spend(self, page: int, window: float) -> float:
+        cash = float(self.cash[page])
+        self.cash[page] = 0
+        self.clock += cash
+        since = self.clock - self.last[page]
+        if since < window:
+            self.history[page] = self.history[page] * (1 - since / window) + cash
+        else:
+            self.history[page] = cash * window / since
+        self.last[page] = self.clock
+        return cash
+
+    def spend_virtual(self) -> float:
+        cash, self.virtual = self.virtual, 0.0
+        self.clock += cash
+        return cash
+
+
+@dataclass
+class Books:
+    """Every page and the virtual page start with a unit of cash as a hub and one as an authority."""
+
+    hub: Account
+    authority: Account
+    turn: int = field(default=0)  # whose turn is next
+
+    @classmethod
+    def opened(cls, pages: int) -> "Books":
+        hub, authority = (Account(np.ones(pages), np.zeros(pages), np.zeros(pages)) for _ in range(2))
+        return cls(hub, authority)
+
+    @property
+    def total(self) -> float:
+        return float(sum(account.cash.sum() + account.virtual for account in (self.hub, self.authority)))
+
+    def scores(self) -> tuple[Amounts, Amounts]:
+        """Hub and authority, each adding up to 1; there are none before the first step."""
+        hub, authority = (account.history / account.history.sum() for account in (self.hub, self.authority))
+        return hub, authority
+
+
+Order = Callable[[Books, int], Iterable[int]]
+
+
+def in_turn(books: Books, count: int) -> Iterable[int]:
+    """Round robin."""
+    pages = len(books.hub.cash)
+    first, books.turn = books.turn, (books.turn + count) % pages
+    return ((first + i) % pages for i in range(min(count, pages)))
+
+
+def highest_cash(books: Books, count: int) -> Iterable[int]:
+    """Who has most, as a hub or as an authority. Slower than round robin: rich pages are few, and keep being rich."""
+    cash = np.maximum(books.hub.cash, books.authority.cash)
+    count = min(count, len(cash))
+    return [int(page) for page in np.argpartition(-cash, count - 1)[:count]]
+
+
+def marked_first(marked: list[int], others: Order) -> Order:
+    """Marked pages are taken from the list as they are chosen; what is missing then comes in the other order."""
+
+    def order(books: Books, count: int) -> Iterable[int]:
+        chosen = list(dict.fromkeys(marked[:count]))
+        del marked[:count]
+        return chosen + [page for page in others(books, count - len(chosen)) if page not in chosen]
+
+    return order
+
+
+def step(
+    books: Books,
+    graph: Graph,
+    relevance: NDArray[np.float32] | None,
+    order: Order,
+    count: int,
+    window: float = math.inf,
+) -> None:
+    """Lets `count` pages spend, and then the virtual page. The window is in units of cash: with N pages, N + 1 is one
+    pass over all, and less than that is noise."""
+    if not window > 0:
+        raise ValueError(f"window must be positive, got {window}")
+    if count < 1:
+        raise ValueError(f"count must be positive, got {count}")
+    if graph.pages == 0:
+        return
+    hub, authority = books.hub, books.authority
+    for page in order(books, count):
+        linked = _row(graph.out_first, graph.out, page)
+        share = hub.spend(page, window) / (len(linked) + 1)
+        authority.cash[linked] += share
+        authority.virtual += share
+
+        linking = _row(graph.into_first, graph.into, page)
+        cash = authority.spend(page, window)
+        r = 0.5 if relevance is None or np.isnan(relevance[page]) else float(relevance[page])
+        share = r / (len(linking) * r + 1 - r) * cash if len(linking) else 0.0
+        hub.cash[linking] += share
+        hub.virtual += cash - len(linking) * share
+    authority.cash += hub.spend_virtual() / graph.pages
+    hub.cash += authority.spend_virtual() / graph.pages
+
+
+def _row(first: NDArray[np.int64], links: Positions, page: int) -> Positions:
+    return links[first[page] : first[page + 1]]

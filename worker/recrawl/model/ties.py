@@ -1,0 +1,30 @@
+"""What pages get that earn exactly their host's price: the part of an allocation that prices alone cannot tell.
+
+A page that changes much more often than it is fetched earns its weight, to the last digit, whatever its frequency:
+1 − φ(u) is 4e-8 at 20 changes a fetch and below a double's resolution at 40. Where all pages are such, as on a crawl
+with few fetches for many pages of which little is known, the budget runs out among equals, and the price only says so.
+"""
+
+import math
+
+import numpy as np
+
+from recrawl.model.allocation import Allocation, Web
+from recrawl.model.objectives import Floats, objective_named
+
+# How far, relatively, a weight may be from the price and still count as equal to it: further than a price may be off
+# that was found between two that buy too much and too little (1e-10). sql/objective.sql has the same number.
+EQUAL = 3e-10
+
+
+def fetches_per_change(web: Web, allocation: Allocation, objective: str) -> Floats:
+    """Of each host's pages at its price that neither floor nor ceiling holds; NaN where there are none."""
+    price = np.repeat(allocation.host_price, np.diff(web.first))
+    floor = np.repeat(allocation.host_floor, np.diff(web.first))
+    weight = objective_named(objective).weight(web.value, web.rate)
+    with np.errstate(invalid="ignore"):
+        tied = np.flatnonzero((np.abs(weight - price) <= EQUAL * price) & (allocation.frequency > floor) & (weight > 0))
+    host = np.searchsorted(web.first, tied, side="right") - 1
+    fetches = np.bincount(host, allocation.frequency[tied], minlength=len(web.cap))
+    changes = np.bincount(host, web.rate[tied].astype(np.float64), minlength=len(web.cap))
+    return np.where(changes > 0, fetches / np.where(changes > 0, changes, 1), math.nan)
