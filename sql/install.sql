@@ -13,6 +13,7 @@
 \ir host.sql
 \ir reap.sql
 \ir drain.sql
+\ir fetch_log.sql
 \ir tick.sql
 
 -- Group: handing out

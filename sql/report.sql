@@ -189,7 +189,7 @@ begin
             left join lateral frequency_at(t.price, t.ties, n.value, r.rate, s.objective) f on t.price is not null
         ),
         judged as materialized (
-            select ord, tid, version, page_id, lease_id, round, held_due, seen_at, is_held, is_observed,
+            select ord, tid, version, page_id, lease_id, round, held_due, seen_at, days, is_held, is_observed,
                    code = 'ok' or is_observed as counts, status, outcome, code,
                    case when days is not null then coalesce(counted, has_changed::int, 0) else 0 end as more_counted,
                    more_changes::real as seen_changes, more_days::real as seen_days, new_frequency,
@@ -236,6 +236,7 @@ begin
             from judged j
             where p.ctid = j.tid and p.xmin = j.version and j.counts
             returning j.ord, p.page_id, p.host_id, j.code, j.outcome, j.is_held, j.is_observed, j.lease_id, j.round, j.held_due,
+                      j.seen_at, j.days, j.more_counted, j.seen_days is not null as has_taught,
                       case when p.state = 'live' then p.due_at end as next_due, j.link_count, j.news
         ),
         told as (
@@ -243,6 +244,12 @@ begin
             select host_id, page_id, held_due, next_due, outcome = 'failed'
             from written
             where is_held and next_due is distinct from held_due
+        ),
+        logged as (
+            insert into fetch_log (part, page_id, at, days, changed)
+            select log_part(record_results.t, s.keep_log), page_id, seen_at, days, more_counted > 0
+            from written
+            where s.keep_log is not null and is_observed and has_taught
         ),
         answered as (
             select ord, page_id, code,

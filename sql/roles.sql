@@ -54,4 +54,6 @@ grant execute on function
     recrawl_internal.tick(int, int), recrawl_internal.start_job, recrawl_internal.keep_job, recrawl_internal.end_job,
     recrawl_internal.put_prices, recrawl_internal.put_priors, recrawl_internal.put_frequencies
 to recrawl_worker;
-grant select on recrawl_internal.page_to_allocate, recrawl_internal.host_to_allocate, recrawl_internal.page_evidence to recrawl_worker;
+grant select on recrawl_internal.page_to_allocate, recrawl_internal.host_to_allocate, recrawl_internal.page_evidence,
+    recrawl_internal.visit_to_audit
+to recrawl_worker;

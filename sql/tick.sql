@@ -24,6 +24,7 @@ create or replace function recrawl_internal.tick(max_leases int, max_entries int
 language sql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
+    select rotate_log_at(clock_timestamp());
     select tick_at(clock_timestamp(), max_leases, max_entries)
 $$;
 comment on function recrawl_internal.tick(int, int) is 'What the worker calls.';

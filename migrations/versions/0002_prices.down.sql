@@ -1,6 +1,6 @@
 drop view if exists
     recrawl.page_status, recrawl.host_status, recrawl.allocation_run, recrawl.job_run,
-    recrawl_internal.page_to_allocate, recrawl_internal.host_to_allocate, recrawl_internal.page_evidence;
+    recrawl_internal.visit_to_audit, recrawl_internal.page_to_allocate, recrawl_internal.host_to_allocate, recrawl_internal.page_evidence;
 do $$
 declare
     thing text;
@@ -18,12 +18,13 @@ begin
         execute 'drop function ' || thing;
     end loop;
 end $$;
-drop table recrawl_internal.host_terms, recrawl_internal.job, recrawl_internal.allocation;
+drop table recrawl_internal.host_terms, recrawl_internal.job, recrawl_internal.allocation, recrawl_internal.fetch_log;
 drop sequence recrawl_internal.job_token;
 alter table recrawl_internal.page drop column frequency, drop column seen_changes, drop column seen_days;
 comment on column recrawl_internal.page.rate is 'Changes per day, where given; it is then also how often the page is fetched.';
 alter table recrawl_internal.setting
-    drop column budget, drop column objective, drop column exploration, drop column longest_interval, drop column shortest_interval;
+    drop column budget, drop column objective, drop column exploration, drop column longest_interval, drop column shortest_interval,
+    drop column keep_log;
 comment on column recrawl_internal.setting.frequency is 'fetches per day: of a page that has no rate of its own.';
 drop type recrawl_internal.objective;
 update recrawl_internal.replayed set digest = '';

@@ -18,13 +18,18 @@ alter table recrawl_internal.setting
         check (longest_interval between '1 minute' and '10 years'),
     add column shortest_interval interval default '5 minutes'
         constraint "shortest_interval must lie between 1 second and 30 days"
-        check (shortest_interval between '1 second' and '30 days');
+        check (shortest_interval between '1 second' and '30 days'),
+    add column keep_log interval
+        constraint "keep_log must lie between 1 minute and 10 years"
+        check (keep_log between '1 minute' and '10 years');
 comment on column recrawl_internal.setting.frequency is 'fetches per day: of a page before the first allocation, and on average where there is no budget.';
 comment on column recrawl_internal.setting.budget is 'fetches per day: over all pages that were fetched before; none = as many times frequency as there are such pages.';
 comment on column recrawl_internal.setting.objective is 'name: what allocation maximises: freshness, new_content, poisson_freshness, harmonic, delay or age.';
 comment on column recrawl_internal.setting.exploration is 'share: of the budget that keeps every page visited, however little a visit promises.';
 comment on column recrawl_internal.setting.longest_interval is 'interval: no page waits longer for a visit, where half of its host''s slots suffice for that; none = no limit.';
 comment on column recrawl_internal.setting.shortest_interval is 'interval: no page is visited more often; none = no limit.';
+
+comment on column recrawl_internal.setting.keep_log is 'interval: how long observations are kept in the fetch log, for recrawl audit; none = no log.';
 
 -- ---------------------------------------------------------------------------------------------------- pages, hosts
 
@@ -122,6 +127,32 @@ comment on column recrawl_internal.allocation.residual is 'How far, relatively, 
 comment on column recrawl_internal.allocation.spread is 'How far, relatively, what a fetch earns differs between pages that should earn the same.';
 comment on column recrawl_internal.allocation.duality_gap is 'How far, relatively, the objective may at most be from the optimum.';
 comment on column recrawl_internal.allocation.floor_days is 'The longest interval in days that any page of a host that may be fetched has; null = there are no floors.';
+
+-- Without an index: it is only appended to, read from end to end and truncated.
+create table recrawl_internal.fetch_log (
+    part    int         not null,
+    page_id bigint      not null,
+    at      timestamptz not null,
+    days    real        not null,
+    changed boolean     not null
+) partition by list (part);
+create table recrawl_internal.fetch_log_0 partition of recrawl_internal.fetch_log for values in (0);
+create table recrawl_internal.fetch_log_1 partition of recrawl_internal.fetch_log for values in (1);
+create table recrawl_internal.fetch_log_2 partition of recrawl_internal.fetch_log for values in (2);
+create table recrawl_internal.fetch_log_3 partition of recrawl_internal.fetch_log for values in (3);
+do $$
+declare
+    thing text;
+begin
+    foreach thing in array '{fetch_log,fetch_log_0,fetch_log_1,fetch_log_2,fetch_log_3}'::text[] loop
+        execute format('comment on table recrawl_internal.%I is %L', thing, 'What fetches saw, as far as the setting keep_log asks for it.');
+        execute format('comment on column recrawl_internal.%I.part is %L', thing, 'Parts take turns; see log_part().');
+        execute format('comment on column recrawl_internal.%I.page_id is %L', thing, 'The page.');
+        execute format('comment on column recrawl_internal.%I.at is %L', thing, 'When it was fetched.');
+        execute format('comment on column recrawl_internal.%I.days is %L', thing, 'Days since the fetch before.');
+        execute format('comment on column recrawl_internal.%I.changed is %L', thing, 'Whether it had changed.');
+    end loop;
+end $$;
 
 -- What the views of the version before are called over: they come anew with more columns in between.
 drop view if exists recrawl.page_status, recrawl.host_status;

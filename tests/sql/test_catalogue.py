@@ -185,6 +185,7 @@ def test_every_twin_belongs_to_a_public_verb_or_to_the_upkeep(functions: list[Ro
         "reap",
         "drain",
         "put_frequencies",
+        "rotate_log",
     }
     for function in functions:
         if (

@@ -414,3 +414,32 @@ def test_pops_and_reports_go_on_while_frequencies_are_written(crawl: Crawl, url:
         assert sum(crawler.result() for crawler in crawlers) > 0
     crawl.now = crawl.value("select clock_timestamp()")
     assert misplaced(crawl) == []
+
+
+# -------------------------------------------------------------------------------------------------------------- audit
+
+
+def test_the_audit_finds_filter_and_log_in_agreement(crawl: Crawl, url: str) -> None:
+    crawl.value("select set_setting('keep_log', '10 years')")
+    rng = np.random.default_rng(5)
+    rates = 0.2 * np.exp(rng.normal(size=200))
+    crawl.add(*(f"http://a.test/{i}" for i in range(200)))
+    crawl.now -= 100 * DAY
+    for _ in range(60):
+        crawl.report(
+            *({"url": f"http://a.test/{i}", "status": 200, "fetched_at": str(crawl.now),
+               "changed": bool(rng.random() < 1 - np.exp(-rates[i] * 1.5))} for i in range(200))
+        )  # fmt: skip
+        crawl.wait(1.5 * DAY)
+    done = subprocess.run([*RUN[:-1], "audit"], env=os.environ | {"DATABASE_URL": url}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (line,) = [[cell.strip() for cell in row.split("|")] for row in done.stdout.splitlines() if row.startswith("50")]
+    assert int(line[1]) == 200
+    assert float(line[3].split()[0]) < 1.3
+    assert float(line[5].rstrip("%")) > 85
+
+
+def test_an_audit_without_a_log_is_told_what_to_set(crawl: Crawl, url: str) -> None:
+    done = subprocess.run([*RUN[:-1], "audit"], env=os.environ | {"DATABASE_URL": url}, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "set_setting('keep_log'" in done.stderr and len(done.stderr.splitlines()) == 1

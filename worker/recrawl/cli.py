@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from gzip import BadGzipFile
 from itertools import chain
+from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -198,6 +199,42 @@ def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
         )
     if png:
         draw(points, present, objective, png)
+
+
+@cli.command()
+def audit() -> None:
+    """Hold the rates that are learnt two numbers a page against all that the fetch log knows (the setting keep_log).
+
+    The change rate of every page whose visits are all in the log is estimated anew by maximum likelihood.
+    """
+    from recrawl import store
+    from recrawl.model import rate_audit
+    from recrawl.model.rates import Visits
+
+    with database() as url:
+        log = store.logged_visits(url)
+    if not len(log.page_id):
+        raise click.ClickException(
+            "the fetch log is empty: say SELECT recrawl.set_setting('keep_log', '90 days') first"
+        )
+    first = [0, *((log.page_id[1:] != log.page_id[:-1]).nonzero()[0] + 1).tolist(), len(log.page_id)]
+    lines = rate_audit.audit(
+        Visits(first, log.days, log.changed > 0), log.belief_changes[first[:-1]], log.belief_days[first[:-1]]
+    )
+    show(
+        [
+            {
+                "visits, from": f"{line.visits_from:,}",
+                "pages": f"{line.pages:,}",
+                "that changed": f"{line.changed_pages:,}",
+                "rates differ by, median": f"{exp(line.median_log_ratio):.3g} x",
+                "90 % by less than": f"{exp(line.most_log_ratio):.3g} x",
+                "likeliest rate within rate_low … rate_high": f"{line.inside:.1%}",
+            }
+            for line in lines
+        ],
+        "",
+    )
 
 
 def multiple_of(present: float, text: str) -> float:

@@ -165,6 +165,24 @@ def evidence(url: str) -> Evidence:
     return Evidence(*_columns(url, "select host_id, seen_changes, seen_days from recrawl_internal.page_evidence"))
 
 
+@dataclass(frozen=True)
+class LoggedVisits:
+    """Page by page; beside each visit the filter's numbers on its page."""
+
+    page_id: "NDArray[np.int64]"
+    days: "NDArray[np.float32]"
+    changed: "NDArray[np.int32]"
+    belief_changes: "NDArray[np.float64]"
+    belief_days: "NDArray[np.float64]"
+
+
+def logged_visits(url: str) -> LoggedVisits:
+    query: LiteralString = (
+        "select page_id, days, changed, belief_changes, belief_days from recrawl_internal.visit_to_audit"
+    )
+    return LoggedVisits(*_columns(url, query))
+
+
 def host_names(connection: Connection, host_ids: Sequence[int]) -> list[str]:
     rows = connection.execute(
         """
@@ -185,7 +203,7 @@ def _columns(url: str, query: LiteralString) -> "list[NDArray[Any]]":
     import nanoarrow
     import numpy as np
 
-    kinds = {"int64": np.int64, "float": np.float32, "double": np.float64}
+    kinds = {"int32": np.int32, "int64": np.int64, "float": np.float32, "double": np.float64}
     with adbc.connect(url) as connection, connection.cursor() as cursor:
         cursor.execute(query)
         stream = nanoarrow.ArrayStream(cursor.fetch_arrow())

@@ -432,6 +432,13 @@ def test_bad_input_is_named() -> None:
         allocate(random_web(1), 1, "fresh")
 
 
+def test_weights_beyond_double_precision_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"value\[1\] must be 0 or lie between 1e-100 and 1e100, got 1e\+200"):
+        web([1, 1e200], [1, 1], [2], [1])
+    with pytest.raises(ValueError, match=r"rate\[2\] must be 0 or lie between 1e-100 and 1e100, got 5e-324"):
+        web([1, 1, 1], [0, 1, 5e-324], [3], [1])
+
+
 @pytest.mark.parametrize(
     ("bad", "message"),
     [

@@ -33,8 +33,10 @@ class Web:
     cap: Floats  # 0: blocked, infinite: no limit
 
     def __post_init__(self) -> None:
-        check("value", self.value)
-        check("rate", self.rate)
+        for name, array in (("value", self.value), ("rate", self.rate)):
+            check(name, array)
+            if array.dtype != np.float32:
+                _check_extent(name, array)
         if len(self.value) != len(self.rate):
             raise ValueError(f"value and rate must be equally long, got {len(self.value)} and {len(self.rate)}")
         if len(self.first) != len(self.cap) + 1:
@@ -49,6 +51,15 @@ class Web:
     def pages(self) -> Floats:
         """How many each host has."""
         return np.diff(self.first).astype(np.float64)
+
+
+def _check_extent(name: str, array: NDArray[np.floating[Any]]) -> None:
+    """Beyond these bounds, which single precision cannot reach, weights overflow."""
+    positive = array > 0
+    smallest, largest = array.min(where=positive, initial=1.0), array.max(initial=1.0)
+    if smallest < 1e-100 or largest > 1e100:
+        page = int((positive & ((array < 1e-100) | (array > 1e100))).argmax())
+        raise ValueError(f"{name}[{page}] must be 0 or lie between 1e-100 and 1e100, got {array[page]}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +101,7 @@ def unconstrained(
         return problem.settled(problem.search(None))
     price = open_market_price(problem.objective, value, rate, budget)
     settled = problem.settled(_at(price, np.array([budget])))
-    return settled if settled.residual <= 1e-10 else problem.settled(problem.search(price))
+    return settled if settled.residual <= 5e-10 else problem.settled(problem.search(price))
 
 
 @dataclass(frozen=True, eq=False)

@@ -152,10 +152,8 @@ def fetches_per_change_for_age(price, weight):  # type: ignore[no-untyped-def]
 
 @numba.njit(fastmath={"contract"}, error_model="numpy", forceinline=True)
 def _tail(u):  # type: ignore[no-untyped-def]
-    """(e^u − 1 − u) / u², for −½ ≤ u ≤ 1."""
-    total = u * (1 / 355687428096000) + 1 / 20922789888000
-    total = total * u + 1 / 1307674368000
-    total = total * u + 1 / 87178291200
+    """(e^u − 1 − u) / u², for −½ ≤ u ≤ ½."""
+    total = u * (1 / 1307674368000) + 1 / 87178291200
     total = total * u + 1 / 6227020800
     total = total * u + 1 / 479001600
     total = total * u + 1 / 39916800
@@ -185,8 +183,8 @@ def phi_and_seen(u):  # type: ignore[no-untyped-def]
     """φ(u), and 1 − e^−u, the share of changes that a visit sees at once; neither cancels near 0."""
     u = min(u, 708.0)  # may be infinite
     gone = exp_of_minus(u)
-    near = min(u, 1.0)
+    near = min(u, 0.5)
     tail = _tail(near)
-    phi = near * near * gone * tail if u < 1.0 else 1.0 - gone - u * gone
-    seen = near * gone * (1.0 + near * tail) if u < 1.0 else 1.0 - gone
+    phi = near * near * gone * tail if u < 0.5 else 1.0 - gone - u * gone
+    seen = near * gone * (1.0 + near * tail) if u < 0.5 else 1.0 - gone
     return phi, seen

@@ -17,7 +17,7 @@ from recrawl.model.objectives import Objective, Scalar
 TOLERANCE = 1e-12  # a price is found when what it buys differs from what is wanted by this share
 WIDTH = 1e-10  # …or when two prices this close, relatively, buy too much and too little
 _CHUNK = 4096
-BIN_BITS = 52 - 5  # of a double, below those that name the bin of its weight: 32 bins to an octave
+BIN_BITS = 52 - 7  # of a double, below those that name the bin of its weight: 128 bins to an octave
 
 vector = numba.njit(fastmath={"contract", "nsz", "reassoc"}, error_model="numpy", nogil=True)
 steady = numba.njit(fastmath={"contract", "nsz"}, error_model="numpy", nogil=True)
@@ -25,7 +25,6 @@ steady = numba.njit(fastmath={"contract", "nsz"}, error_model="numpy", nogil=Tru
 
 @dataclass(frozen=True)
 class Passes:
-    demand: Scalar
     demand_of_hosts: Scalar
     demand_for_nothing: Scalar
     heaviest: Scalar
@@ -281,8 +280,13 @@ def passes_for(objective: Objective) -> Passes:
 
     @steady
     def histogram(value, rate):  # type: ignore[no-untyped-def]
-        """By weight, 32 bins to an octave: pages, Σ rate, and Σ rate · place, Σ rate · place² with place in 0…1."""
+        """By weight, 128 bins to an octave: pages, Σ rate, and Σ rate · place, Σ rate · place² with place in 0…1.
+
+        Rows of bins with pages, and their numbers.
+        """
         bins = np.zeros((1 << (63 - BIN_BITS), 4))
+        lowest = np.int64(len(bins))
+        highest = np.int64(-1)
         for i in range(value.size):
             r = np.float64(rate[i])
             weight = weight_of(np.float64(value[i]), r)
@@ -290,11 +294,14 @@ def passes_for(objective: Objective) -> Passes:
                 bits = np.float64(weight).view(np.int64)
                 place = (bits & ((1 << BIN_BITS) - 1)) * 2.0**-BIN_BITS
                 row = bits >> BIN_BITS
+                lowest = min(lowest, row)
+                highest = max(highest, row)
                 bins[row, 0] += 1.0
                 bins[row, 1] += r
                 bins[row, 2] += r * place
                 bins[row, 3] += r * place * place
-        return bins
+        rows = lowest + np.flatnonzero(bins[lowest : highest + 1, 0])
+        return rows, bins[rows]
 
     @steady
     def collect(value, rate, lowest, highest, weights, rates):  # type: ignore[no-untyped-def]
@@ -303,13 +310,12 @@ def passes_for(objective: Objective) -> Passes:
         for i in range(value.size):
             r = np.float64(rate[i])
             weight = weight_of(np.float64(value[i]), r)
-            # Always written, sometimes kept: with a branch, which nobody can predict, the pass takes three times as long.
+            # Always written, sometimes kept: with a branch, not to be predicted, the pass takes three times as long.
             weights[found] = weight
             rates[found] = r
             found += lowest <= weight < highest
 
     return Passes(
-        demand_of,
         demand_of_hosts,
         demand_for_nothing,
         heaviest,

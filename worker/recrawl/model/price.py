@@ -2,8 +2,8 @@
 
 Pages of about the same weight are replaced by two that stand for them: with the same sum of rates, mean weight and
 variance of weights. This model costs next to nothing to solve, and is off by up to 1e-3: pages whose weight is next to
-the price come in with an infinite slope. So these are put into the model one by one, which leaves 1e-7. Then one pass
-over all pages says what the model's price really buys, and the model is asked for the difference.
+the price come in with an infinite slope. So these are put into the model one by one, which leaves 1e-10 or less, unless
+the budget is met within the jump of one of them.
 """
 
 import math
@@ -17,33 +17,28 @@ from numpy.typing import NDArray
 from recrawl.model.objectives import Floats, Objective, scalar
 from recrawl.model.passes import BIN_BITS, Passes, passes_for
 
-_NEAR = 2  # bins on each side of the price: 1/16 of it
+_NEAR = 16  # bins on each side of the price: an eighth of it or less
 
 
 def open_market_price(
     objective: Objective, value: NDArray[np.floating[Any]], rate: NDArray[np.floating[Any]], budget: float
 ) -> float:
-    """A price that spends the budget to about 1e-12 of it, or 1e-3 if too many weights are alike; 0 < budget < inf."""
+    """A price that spends about the budget, 0 < budget < inf; how exactly is for the caller to see."""
     passes, model = passes_for(objective), passes_for(_by_weight(objective))
-    bins = passes.histogram(value, rate)
-    row = np.flatnonzero(bins[:, 0])
-    weights, rates = _stand_ins(row, bins[row])
+    row, bins = passes.histogram(value, rate)
+    weights, rates = _stand_ins(row, bins)
     price = _solve(model, weights, rates, budget, 0.0)
 
-    here = int(np.float64(price).view(np.int64) >> BIN_BITS)
-    lowest, highest = _edge(np.array([here - _NEAR, here + _NEAR + 1]))
-    near = int(bins[max(here - _NEAR, 0) : here + _NEAR + 1, 0].sum())
-    if near > len(value) / 8:  # to list them would cost more than it saves, and memory
+    middle = int(np.float64(price).view(np.int64) >> BIN_BITS)
+    lowest, highest = _edge(np.array([middle - _NEAR, middle + _NEAR + 1]))
+    near = int(bins[np.abs(row - middle) <= _NEAR, 0].sum())
+    if near > max(len(value) / 8, 10_000):  # to list them would cost more than it saves, and memory
         return price
     near_weights, near_rates = np.empty(near + 1), np.empty(near + 1)
     passes.collect(value, rate, lowest, highest, near_weights, near_rates)
     far = (weights < lowest) | (weights >= highest)
     weights, rates = np.concatenate((weights[far], near_weights[:-1])), np.concatenate((rates[far], near_rates[:-1]))
-    price = _solve(model, weights, rates, budget, price)
-
-    bought, _ = passes.demand(value, rate, 0, len(value), price, 0.0, math.inf)
-    modelled, _ = model.demand(weights, rates, 0, len(rates), price, 0.0, math.inf)
-    return _solve(model, weights, rates, max(modelled + budget - bought, budget / 2), price)
+    return _solve(model, weights, rates, budget, price)
 
 
 @cache
@@ -65,7 +60,7 @@ def _stand_ins(row: NDArray[np.int64], bins: Floats) -> tuple[Floats, Floats]:
     rates = bins[:, 1]
     mean = bins[:, 2] / rates
     deviation = np.sqrt(np.maximum(bins[:, 3] / rates - mean * mean, 0))
-    places = np.concatenate((mean - deviation, mean + deviation)).clip(0, 1)
+    places = np.concatenate((mean - deviation, mean + deviation))  # may lie half a bin outside
     start, width = _edge(row), _edge(row + 1) - _edge(row)
     return np.tile(start, 2) + places * np.tile(width, 2), np.tile(rates / 2, 2)
 
