@@ -1,10 +1,10 @@
 -- The fetch log: every observation that taught something about a page's rate, where the setting keep_log asks for it. Append-only, in
--- four parts that take turns, each for a third of the time that is kept; the one whose turn is next is emptied before.
+-- four parts that take turns, each for half of the time that is kept; the one whose turn is next is emptied before.
 
 create or replace function recrawl_internal.log_part(t timestamptz, keep_log interval) returns int
 language sql immutable parallel safe
 as $$
-    select mod(floor(3 * extract(epoch from t) / extract(epoch from keep_log))::bigint, 4)::int
+    select mod(floor(2 * extract(epoch from t) / extract(epoch from keep_log))::bigint, 4)::int
 $$;
 comment on function recrawl_internal.log_part(timestamptz, interval) is 'Which part of the fetch log a time belongs to.';
 

@@ -145,12 +145,12 @@ declare
     thing text;
 begin
     foreach thing in array '{fetch_log,fetch_log_0,fetch_log_1,fetch_log_2,fetch_log_3}'::text[] loop
-        execute format('comment on table recrawl_internal.%I is %L', thing, 'What fetches saw, as far as the setting keep_log asks for it.');
-        execute format('comment on column recrawl_internal.%I.part is %L', thing, 'Parts take turns; see log_part().');
-        execute format('comment on column recrawl_internal.%I.page_id is %L', thing, 'The page.');
-        execute format('comment on column recrawl_internal.%I.at is %L', thing, 'When it was fetched.');
-        execute format('comment on column recrawl_internal.%I.days is %L', thing, 'Days since the fetch before.');
-        execute format('comment on column recrawl_internal.%I.changed is %L', thing, 'Whether it had changed.');
+        execute 'comment on table recrawl_internal.' || thing || ' is ''What fetches saw, as far as the setting keep_log asks for it.''';
+        execute 'comment on column recrawl_internal.' || thing || '.part is ''Parts take turns; see log_part().''';
+        execute 'comment on column recrawl_internal.' || thing || '.page_id is ''The page.''';
+        execute 'comment on column recrawl_internal.' || thing || '.at is ''When it was fetched.''';
+        execute 'comment on column recrawl_internal.' || thing || '.days is ''Days since the fetch before.''';
+        execute 'comment on column recrawl_internal.' || thing || '.changed is ''Whether it had changed.''';
     end loop;
 end $$;
 

@@ -286,7 +286,7 @@ def test_the_log_keeps_as_long_as_asked_for_and_little_longer(crawl: Crawl, page
         fetched(crawl, DAY, changed=bool(day % 2))
         crawl.value("select rotate_log_at(%s)", crawl.now)
         kept = crawl.value("select count(*) from fetch_log")
-        assert min(day + 1, 30) <= kept <= 41
+        assert min(day + 1, 30) <= kept <= 46
     crawl.value("select set_setting('keep_log', 'none')")
     crawl.value("select rotate_log_at(%s)", crawl.now)
     assert logged(crawl) == []
