@@ -72,19 +72,26 @@ begin
                 offset 0
             ) p on true
         ),
+        -- Old places, one look-up each: a plain join would be planned the other way round where a table was empty once, and read
+        -- all of it for every entry when it has grown.
+        place as materialized (
+            select e.page_id, e.leaves, e.new_due, n.tid as new_tid, q.tid as queue_tid
+            from entry e
+            left join lateral (
+                select n.ctid as tid from new_page n where (n.host_id, n.rank, n.page_id) = (e.host_id, e.old_rank, e.page_id) offset 0
+            ) n on true
+            left join lateral (
+                select q.ctid as tid from queue q where (q.host_id, q.due_at, q.page_id) = (e.host_id, e.old_due, e.page_id) offset 0
+            ) q on true
+        ),
         left_new as (
-            delete from new_page n using entry e
-            where (n.host_id, n.rank, n.page_id) = (e.host_id, e.old_rank, e.page_id)
-            returning n.page_id
+            delete from new_page n using place p where n.ctid = p.new_tid returning n.page_id
         ),
         left_queue as (
-            delete from queue q using entry e
-            where e.leaves and (q.host_id, q.due_at, q.page_id) = (e.host_id, e.old_due, e.page_id)
-            returning q.page_id
+            delete from queue q using place p where p.leaves and q.ctid = p.queue_tid returning q.page_id
         ),
         moved as (
-            update queue q set due_at = e.new_due from entry e
-            where e.new_due is not null and (q.host_id, q.due_at, q.page_id) = (e.host_id, e.old_due, e.page_id)
+            update queue q set due_at = p.new_due from place p where p.new_due is not null and q.ctid = p.queue_tid
         ),
         entering as materialized (
             select * from entry e

@@ -4,7 +4,7 @@ select h.name as host,
        coalesce(t.price, elsewhere.price) as price,
        t.is_capped as capped,
        t.frequency,
-       t.floor,
+       case when t.is_capped is not null then coalesce(t.floor, elsewhere.floor) end as floor,
        case when h.last_slot_at > '-infinity'
             then h.last_slot_at + recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap) end as next_slot_at,
        case when h.blocked_until > clock_timestamp() then h.blocked_until end as blocked_until,

@@ -37,8 +37,8 @@ from recrawl_internal.host h
 cross join recrawl_internal.setting s;
 comment on view recrawl_internal.host_to_allocate is 'What allocation reads of every host: the most fetches per day that its gap permits.';
 
--- All hosts in one transaction: until it is through, and when it fails, the last result is in force. Rows that stay what they are
--- are not written.
+-- All hosts in one transaction: until it is through, and when it fails, the last result is in force. NaN stands for what is as on all
+-- hosts (host 0): most rows hold little and change little.
 create or replace function recrawl_internal.put_prices(
     token bigint, alive_for interval, run jsonb,
     host_ids bigint[], prices float8[], ties float8[], floors float8[], capped boolean[], frequencies float8[]
@@ -50,7 +50,7 @@ as $$
 begin
     perform keep_job(token, alive_for);
     insert into host_terms as h (host_id, price, ties, floor, is_capped, frequency)
-    select host_id, price, nullif(tied, 'NaN'), floor, is_capped, nullif(frequency, 'NaN')
+    select host_id, nullif(price, 'NaN'), nullif(tied, 'NaN'), nullif(floor, 'NaN'), is_capped, nullif(frequency, 'NaN')
     from unnest(host_ids, prices, ties, floors, capped, frequencies) as n (host_id, price, tied, floor, is_capped, frequency)
     order by host_id
     on conflict (host_id) do update set
@@ -59,7 +59,7 @@ begin
               is distinct from (excluded.price, excluded.ties, excluded.floor, excluded.is_capped, excluded.frequency);
     -- Hosts that took no part any more are like those that never did.
     update host_terms h set price = null, ties = null, floor = null, is_capped = null, frequency = null
-    where h.price is not null and (h.host_id in (select unnest(host_ids))) is not true;
+    where h.is_capped is not null and (h.host_id in (select unnest(host_ids))) is not true;
     insert into allocation select (jsonb_populate_record(null::allocation, run)).*;
 end $$;
 comment on function recrawl_internal.put_prices(bigint, interval, jsonb, bigint[], float8[], float8[], float8[], boolean[], float8[]) is

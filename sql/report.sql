@@ -66,6 +66,50 @@ begin
 end $$;
 comment on function recrawl_internal.intern_links(timestamptz, recrawl_internal.result[]) is 'Finds or makes the pages that results link and redirect to.';
 
+-- A page whose target has moved itself hands over to where that leads; in a circle every page would be lost, so it is not closed.
+-- Sources and targets are locked, in order of id, so that what is found here still holds when it is written.
+create or replace function recrawl_internal.resolved_redirects(led_to recrawl_internal.found_links[]) returns bigint[]
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+    redirects bigint[];                -- by ord
+    moving    bigint[] := '{}';        -- pages of this batch that move, and to where
+    moving_to bigint[] := '{}';
+    redirect  record;
+    target    bigint;
+    state     page_state;
+begin
+    perform from page p
+    where p.page_id = any (array(select f.page_id from unnest(led_to) f where f.moved_to is not null
+                                 union select f.moved_to from unnest(led_to) f))
+    order by p.page_id
+    for no key update;
+
+    for redirect in select f.ord, f.page_id, f.moved_to from unnest(led_to) f where f.moved_to is not null order by f.ord loop
+        target := redirect.moved_to;
+        for hop in 1 .. 10 loop
+            exit when target is null or target = redirect.page_id;
+            if target = any (moving) then
+                target := moving_to[array_position(moving, target)];
+                continue;
+            end if;
+            select p.state, case p.state when 'moved' then p.moved_to when 'live' then target end into state, target
+            from page p where p.page_id = target;
+            exit when state = 'live';
+        end loop;
+        if target <> redirect.page_id and state = 'live' then
+            redirects[redirect.ord] := target;
+            moving := moving || redirect.page_id;
+            moving_to := moving_to || target;
+        end if;
+    end loop;
+    return redirects;
+end $$;
+comment on function recrawl_internal.resolved_redirects(recrawl_internal.found_links[]) is 'Where each redirected page really leads, by ord of its result; null where that is nowhere.';
+
 create or replace function recrawl_internal.record_results(t timestamptz, results recrawl_internal.result[]) returns setof recrawl.report_result
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -86,7 +130,6 @@ declare
     fenced       bigint[];             -- leases that no one else can end now
     led_to       found_links[];
     redirects    bigint[];             -- by ord: where a redirect leads
-    redirect     record;
     observed     int[] := '{}';        -- ord of what counted as a fetch and brought links
     answers      recrawl.report_result[] := '{}';
     news         host_news[] := '{}';
@@ -100,11 +143,6 @@ begin
     most_often := 86400 / extract(epoch from s.shortest_interval);
     if exists (select from unnest(results) r where r.links is not null or r.redirect_to is not null) then
         led_to := intern_links(t, results);
-        for redirect in select f.ord, f.moved_to from unnest(led_to) f
-            -- A target that has moved itself would close a circle in which every page is lost.
-            where (select p.state from page p where p.page_id = f.moved_to) = 'live' loop
-            redirects[redirect.ord] := redirect.moved_to;
-        end loop;
     end if;
 
     -- The fence: whoever holds the lease's row decides whether it still runs. In a statement of its own, so that the next one
@@ -113,6 +151,10 @@ begin
         select l.lease_id
         from (select distinct r.lease_id from unnest(results) r order by r.lease_id) r
         cross join lateral (select l.lease_id from lease l where l.lease_id = r.lease_id order by l.round for update) l);
+
+    if exists (select from unnest(led_to) f where f.moved_to is not null) then
+        redirects := resolved_redirects(led_to);
+    end if;
 
     -- Optimistic: a page that somebody changes between being judged and being written is judged again.
     while cardinality(pending) > 0 loop
@@ -363,7 +405,7 @@ as $$
         e.url, e.lease_id, e.status, e.fetched_at, e.changed, e.content_hash, e.changes,
         case when isfinite(e.last_modified) then e.last_modified end, case when length(e.etag) <= 1000 then e.etag end, e.links,
         -- The header's own two forms: seconds or a date.
-        case when e.retry_after ~ '^\s*[0-9]{1,99}(\.[0-9]+)?\s*$' then least(e.retry_after::float8, 1e6) * interval '1 second'
+        case when e.retry_after ~ '^ *[0-9]{1,99}([.][0-9]+)? *$' then least(e.retry_after::float8, 1e6) * interval '1 second'
              when e.retry_after is not null then e.retry_after::timestamptz - t end,
         case when e.crawl_delay between 0 and 1e9 then e.crawl_delay * interval '1 second' end,
         e.redirect_to, e.robots_denied, e.meta
@@ -373,6 +415,25 @@ as $$
     cross join lateral (select element - '{page_id,url,lease_id,status,fetched_at,changed,content_hash,changes,last_modified,etag,links,retry_after,crawl_delay,redirect_to,robots_denied,meta}'::text[]) as u (unknown)
 $$;
 comment on function recrawl_internal.checked_results(jsonb, timestamptz) is 'The elements of report''s array as checked results.';
+
+create or replace function recrawl_internal.problem_of(element jsonb) returns text
+language plpgsql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+declare
+    given record;
+begin
+    if jsonb_typeof(element) is distinct from 'object' then
+        return format('an element must be an object, got %s', coalesce(jsonb_typeof(element), 'null'));
+    end if;
+    for given in select key, value from jsonb_each(element) loop
+        perform jsonb_populate_record(null::result_element, jsonb_build_object(given.key, given.value));
+    end loop;
+    return 'it cannot be read';
+exception when data_exception then
+    return format('%s: %s', given.key, sqlerrm);
+end $$;
+comment on function recrawl_internal.problem_of(jsonb) is 'Which key of an element of report''s array has a value of the wrong type.';
 
 create or replace function recrawl_internal.report_at(t timestamptz, results jsonb) returns setof recrawl.report_result
 language plpgsql volatile
@@ -399,9 +460,7 @@ begin
                 end;
                 one[1].ord := i + 1;
             exception when data_exception then
-                one := array[jsonb_populate_record(null::result, jsonb_build_object('ord', i + 1, 'problem',
-                    case when jsonb_typeof(results -> i) = 'object' then sqlerrm
-                         else format('an element must be an object, got %s', jsonb_typeof(results -> i)) end))];
+                one := array[jsonb_populate_record(null::result, jsonb_build_object('ord', i + 1, 'problem', problem_of(results -> i)))];
             end;
             checked := checked || one;
         end loop;

@@ -8,8 +8,8 @@ as $$
 declare
     parsed record;
 begin
-    select * into parsed from parse_url('http://' || host || '/');
-    if parsed.host is null or parsed.host <> rtrim(lower(host), '.') then
+    select * into parsed from parse_url('http://' || case when host ~ ':.*:' and host not like '[%' then '[' || host || ']' else host end || '/');
+    if parsed.host is null or host ~ '[/?#@]' or host !~ '[]]$' and parsed.host not like '[%' and host like '%:%' then
         perform refuse(format('%s: host must be a host name or address without port, got %s', verb, coalesce(quote_literal(host), 'null')));
     end if;
     perform intern_hosts(array[parsed.host]);

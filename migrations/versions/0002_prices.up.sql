@@ -57,10 +57,10 @@ create table recrawl_internal.host_terms (
 insert into recrawl_internal.host_terms (host_id, prior_changes, prior_days) values (0, 0.7, 3.5);
 comment on table recrawl_internal.host_terms is 'The terms on which a host''s pages are scheduled. Written by jobs alone; host_id 0 holds for hosts that have none of their own.';
 comment on column recrawl_internal.host_terms.host_id is 'The host; 0 = all others.';
-comment on column recrawl_internal.host_terms.price is 'What the next fetch of a page must earn per day; null before the first allocation.';
+comment on column recrawl_internal.host_terms.price is 'What the next fetch of a page must earn per day; null = as host 0 says, whose own is null before the first allocation.';
 comment on column recrawl_internal.host_terms.ties is 'Fetches per change of pages that earn exactly the price, where the budget or the gap runs out among equals; null = there are none.';
-comment on column recrawl_internal.host_terms.floor is 'Fetches per day that each of its pages gets whatever it earns.';
-comment on column recrawl_internal.host_terms.is_capped is 'Its gap, not the budget, decides its price.';
+comment on column recrawl_internal.host_terms.floor is 'Fetches per day that each of its pages gets whatever it earns; null = as host 0 says.';
+comment on column recrawl_internal.host_terms.is_capped is 'Its gap, not the budget, decides its price; null = it took no part.';
 comment on column recrawl_internal.host_terms.frequency is 'Fetches per day that its pages were given in all.';
 comment on column recrawl_internal.host_terms.prior_changes is 'With prior_days: the Gamma distribution of change rates that its new pages start from.';
 comment on column recrawl_internal.host_terms.prior_days is 'See prior_changes.';

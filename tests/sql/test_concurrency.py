@@ -194,6 +194,17 @@ def test_a_page_taken_in_while_its_pattern_is_being_excluded_is_kept_out_too(cra
     assert crawl.page("http://a.test/")["state"] == "excluded"
 
 
+def test_two_crawlers_that_close_a_circle_of_redirects_at_once_lose_no_page(crawl: Crawl, beside: Beside) -> None:
+    crawl.add("http://a.test/", "http://b.test/")
+    a, b = sorted(crawl.next(), key=lambda page: str(page["host"]))
+    one, other = beside(), beside()
+    one.report(result_of(a, status=301, redirect_to=b["url"]))
+    with blocked(crawl, other, lambda: other.report(result_of(b, status=301, redirect_to=a["url"]))):
+        one.connection.commit()
+    assert (crawl.page(a["url"])["state"], crawl.page(b["url"])["state"]) == ("moved", "new")
+    assert crawl.page(b["url"])["due_at"] is not None
+
+
 def test_an_exclusion_gives_up_on_a_transaction_that_stays_open(crawl: Crawl, beside: Beside) -> None:
     adder = beside()
     adder.add("http://a.test/")

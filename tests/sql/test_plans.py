@@ -242,6 +242,22 @@ def test_no_verb_reads_a_whole_table(connection: Connection, analysed: bool) -> 
     assert_indexes_were_used("tick, where leases have run out")
 
 
+def test_a_drain_planned_while_the_queue_was_empty_reads_none_of_it_later(connection: Connection) -> None:
+    connection.execute("vacuum (analyze)")  # the planner now knows for sure that there is nothing
+
+    def drain(batch: int, pages: int) -> None:
+        connection.execute("select recrawl.add_pages(%s)", [[f"https://host{n}.test/{batch}" for n in range(pages)]])
+        while connection.execute("select tick(200, 1000)").fetchall() != [(0,)]:
+            pass
+
+    drain(0, 3)
+    drain(1, 1000)
+    before = counts(connection, "idx_tup_fetch")
+    drain(2, 1000)
+    after = counts(connection, "idx_tup_fetch")
+    assert {table: after[table] - before[table] for table in ("new_page", "queue")} == {"new_page": 0, "queue": 0}
+
+
 @SHAPES
 def test_a_report_updates_its_page_in_place(connection: Connection, ahead: str) -> None:
     load(connection)

@@ -361,7 +361,7 @@ def test_unknown_pages_are_told(crawl: Crawl) -> None:
             {"page_id": 1, "status": 1000},
             "status must be an HTTP status, or 0 or less when there was no answer, got 1000",
         ),
-        ({"page_id": 1, "status": "ok"}, 'invalid input syntax for type integer: "ok"'),
+        ({"page_id": 1, "status": "ok"}, 'status: invalid input syntax for type integer: "ok"'),
         ({"page_id": 1, "status": "NaN"}, 'invalid input syntax for type integer: "NaN"'),
         ({"page_id": 1, "status": 1e40}, "out of range"),
         ({"page_id": "x", "status": 200}, 'invalid input syntax for type bigint: "x"'),
@@ -371,7 +371,7 @@ def test_unknown_pages_are_told(crawl: Crawl) -> None:
             'invalid input syntax for type timestamp with time zone: "soon"',
         ),
         ({"page_id": 1, "status": 200, "fetched_at": "infinity"}, "fetched_at must be a finite time"),
-        ({"page_id": 1, "status": 200, "links": "x"}, 'malformed array literal: "x"'),
+        ({"page_id": 1, "status": 200, "links": "x"}, 'links: malformed array literal: "x"'),
         ({"page_id": 1, "status": 200, "links": {"a": 1}}, "expected JSON array"),
         (7, "an element must be an object, got number"),
         ([1], "an element must be an object, got array"),
@@ -525,6 +525,28 @@ def test_forgetting_a_page_forgets_its_links(crawl: Crawl) -> None:
     crawl.report(result_of(page, links=["http://b.test/"]))
     crawl.value("select forget(array[%s::bigint])", page["page_id"])
     assert links_of(crawl, "http://a.test/") is None
+
+
+def moved(crawl: Crawl) -> dict[str, str | None]:
+    to = {row["page_id"]: row["url"] for row in crawl.rows("select page_id, url from page_status")}
+    pages = crawl.rows("select url, state, moved_to from page_status order by url")
+    return {row["url"][7:8]: to[row["moved_to"]][7:8] if row["state"] == "moved" else None for row in pages}
+
+
+def test_redirects_in_a_circle_within_one_report_lose_no_page(crawl: Crawl) -> None:
+    crawl.add("http://a.test/", "http://b.test/", "http://c.test/")
+    a, b, c = sorted(crawl.next(), key=lambda page: page["host"])
+    crawl.report(*(result_of(p, status=301, redirect_to=t["url"]) for p, t in ((a, b), (b, c), (c, a))))
+    assert moved(crawl) == {"a": "b", "b": "c", "c": None}
+    assert crawl.page(c["url"])["due_at"] is not None
+
+
+def test_a_redirect_to_a_page_that_moved_leads_to_where_that_went(crawl: Crawl) -> None:
+    crawl.add("http://a.test/", "http://b.test/")
+    a, b = sorted(crawl.next(), key=lambda page: page["host"])
+    crawl.report(result_of(b, status=308, redirect_to="http://c.test/"))
+    crawl.report(result_of(a, status=301, redirect_to=b["url"]))
+    assert moved(crawl) == {"a": "c", "b": "c", "c": None}
 
 
 def test_redirects_in_a_circle_lose_no_page(crawl: Crawl) -> None:

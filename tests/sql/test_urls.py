@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from helpers import Crawl, codes
+from helpers import Crawl, codes, result_of
 from recrawl.urls import clean
 
 pure = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -60,7 +60,14 @@ SPELLINGS = [
     ("http://example.com/?a=b&c=[1]", "http://example.com/?a=b&c=%5B1%5D"),
     ("http://example.com/?q=%e4?x/../y", "http://example.com/?q=%E4?x/../y"),
     ("http://[2001:DB8::1]:8080/x", "http://[2001:db8::1]:8080/x"),
+    ("http://[2001:db8:0:0::1]/", "http://[2001:db8::1]/"),
+    ("http://[::ffff:102:304]/", "http://[::ffff:1.2.3.4]/"),
     ("http://127.0.0.1/", "http://127.0.0.1/"),
+    ("http://127.1/", "http://127.0.0.1/"),
+    ("http://2130706433/", "http://127.0.0.1/"),
+    ("http://0x7F.0.0.1/", "http://127.0.0.1/"),
+    ("http://0177.1/", "http://127.0.0.1/"),
+    ("http://1.2.3.4.example/", "http://1.2.3.4.example/"),
     ("http://xn--bcher-kva.example/", "http://xn--bcher-kva.example/"),
     ("http://under_score.example/", "http://under_score.example/"),
     ("http://localhost/", "http://localhost/"),
@@ -93,6 +100,11 @@ def test_spellings(parse: Callable[[str], dict[str, Any]], url: str, canonical: 
         ("http://a-.b/", 'the host "a-.b" is not a valid name'),
         ("http://" + "a" * 64 + ".b/", f'the host "{"a" * 64}.b" is not a valid name'),
         ("http://[::1/", 'the host "[" is not a valid name'),
+        ("http://[1:2:3]/", 'the host "[1:2:3]" is not a valid address'),
+        ("http://256.1.1.1/", 'the host "256.1.1.1" is not a valid address'),
+        ("http://1.2.3.4.5/", 'the host "1.2.3.4.5" is not a valid address'),
+        ("http://4294967296/", 'the host "4294967296" is not a valid address'),
+        ("http://09.1/", 'the host "09.1" is not a valid address'),
         ("http://bücher.example/", "the host bücher.example is not ASCII: give it in its xn-- form"),
         ("http://example.com:99999/", 'the port "99999" is not valid'),
         ("http://example.com:-1/", 'the port "-1" is not valid'),
@@ -174,3 +186,14 @@ def test_equal_spellings_are_one_page(crawl: Crawl) -> None:
 def test_what_is_fetched_is_what_was_given_first(crawl: Crawl) -> None:
     crawl.add(" HTTP://Example.com/%7euser#x ", "http://example.com/~user")
     assert crawl.next()[0]["url"] == "HTTP://Example.com/%7euser"
+
+
+def test_a_session_that_reads_backslashes_its_own_way_changes_nothing(crawl: Crawl) -> None:
+    crawl.connection.execute("set standard_conforming_strings = off")
+    crawl.connection.execute("set backslash_quote = on")
+    assert codes(crawl.add("http://a.test/%7e?q", "HTTP://A.test/~?q", "http://[::1]/", "http://a.b/é")) == [
+        "new", "known", "new", "new",
+    ]  # fmt: skip
+    page = crawl.next()[0]
+    assert codes(crawl.report(result_of(page, links=["http://c.test/x"], retry_after=" 12.5 "))) == ["ok"]
+    crawl.value("select exclude('x$')")

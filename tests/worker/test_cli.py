@@ -253,11 +253,12 @@ def test_bad_lines_of_a_file_are_told_and_harm_no_other(url: str, connection: ps
     assert addresses(connection) == {B}
 
 
-@pytest.mark.parametrize("arguments", [["next"], ["status"], ["add", A], ["worker"], ["run", "allocate"]])
+@pytest.mark.parametrize(
+    "arguments", [["next"], ["status"], ["add", A], ["worker"], ["run", "allocate"], ["plan"], ["audit"]]
+)
 def test_a_database_that_was_not_migrated_is_told_how(new_database: Callable[..., str], arguments: list[str]) -> None:
-    assert error(new_database(), *arguments) == (
-        "recrawl: the database has not been brought to this version: say `recrawl migrate`"
-    )
+    said = error(new_database(), *arguments)
+    assert said.endswith("does not exist: Perhaps this database was not migrated: say `recrawl migrate`.")
 
 
 def test_when_every_url_is_invalid_the_command_fails(url: str) -> None:
@@ -278,7 +279,7 @@ def truncated() -> bytes:
     ("name", "content", "says"),
     [
         ("no-url.csv", b"uri\nhttp://a.test/\n", "header: unknown column 'uri'"),
-        ("torn.csv", b'url\n"http://a.test/\n', "line 2: not CSV: unexpected end of data"),
+        ("torn.csv", b'"url\nhttp://a.test/\n', "line 1: not CSV: unexpected end of data"),
         ("truncated.gz", truncated(), "ended before the end-of-stream marker"),
         ("tiny.gz", gzip.compress(b"http://a.test/\n")[:9], "ended before the end-of-stream marker"),
         ("garbled.gz", gzip.compress(b"")[:10] + b"\xff" * 30, "Error -3"),
@@ -294,13 +295,18 @@ def test_a_file_that_cannot_be_read_is_named_with_the_reason(
     assert says in line
 
 
-def test_what_came_before_a_torn_line_stays(url: str, connection: psycopg.Connection, tmp_path: Path) -> None:
-    rows = "".join(f"http://h{i % 9}.test/{i},1\n" for i in range(2500))
-    (tmp_path / "torn.csv").write_text(f'url,value\n{rows}"http://a.test/,1\n')
-    done = recrawl(url, "add", "torn.csv", cwd=tmp_path)
-    assert done.returncode == 1 and "torn.csv: line 2502: not CSV" in done.stderr
-    assert done.stdout == "2,000 new\n"
-    assert len(addresses(connection)) == 2000  # the full batches
+def test_what_came_before_a_torn_end_stays(url: str, connection: psycopg.Connection, tmp_path: Path) -> None:
+    (tmp_path / "torn.gz").write_bytes(truncated())
+    done = recrawl(url, "add", "torn.gz", cwd=tmp_path)
+    assert done.returncode == 1 and "torn.gz: Compressed file ended" in done.stderr
+    assert done.stdout == f"{len(addresses(connection)):,} new\n"
+    assert len(addresses(connection)) > 3000
+
+
+def test_a_stray_quote_costs_its_own_line_only(url: str, connection: psycopg.Connection) -> None:
+    done = recrawl(url, "add", "-", text=f'url,value\n"{A},1\n{B},2\n')
+    assert (done.returncode, done.stdout) == (0, "1 invalid, 1 new\n")
+    assert addresses(connection) == {B}
 
 
 @pytest.mark.parametrize(

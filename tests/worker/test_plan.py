@@ -80,7 +80,7 @@ def test_the_command_prints_a_table_and_draws(url: str, tmp_path: Path) -> None:
 
 def test_it_changes_nothing(url: str, connection: psycopg.Connection) -> None:
     recrawl(url, "--freshness", "0.4")
-    assert Crawl(connection).value("select count(*) from host_terms where price is not null") == 0
+    assert Crawl(connection).value("select count(*) from host_terms where is_capped is not null") == 0
     assert Crawl(connection).rows("select * from job_run") == []
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
 
 import psycopg
 
@@ -76,8 +75,17 @@ def add(
 
 
 def _batches(pages: Iterable[Page | BadLine]) -> Iterator[list[Page | BadLine]]:
-    iterator = iter(pages)
-    while batch := list(islice(iterator, BATCH)):
+    batch = []
+    try:
+        for page in pages:
+            batch.append(page)
+            if len(batch) == BATCH:
+                yield batch
+                batch = []
+    except Exception:
+        yield batch  # what came before a file turned out to be torn
+        raise
+    if batch:
         yield batch
 
 

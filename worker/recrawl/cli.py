@@ -368,7 +368,7 @@ class Seconds(click.ParamType[timedelta]):
 
 
 @cli.command("next")
-@click.argument("n", type=int, default=100)
+@click.argument("n", type=click.IntRange(max=2**31 - 1), default=100)
 @click.option("--ahead", type=Seconds(), default="0", show_default=True, help="Look this far ahead for slots.")
 @click.option("--lease", type=Seconds(), default="600", show_default=True, help="How long the pages are yours.")
 @click.option("--per-host", type=int, help="At most this many pages of one host.")
@@ -482,10 +482,11 @@ def main() -> None:
         fail(f"{error.format_message()} Try: {error.ctx.command_path} --help", error.exit_code)
     except click.ClickException as error:
         fail(error.format_message())
-    except (psycopg.errors.InvalidSchemaName, psycopg.errors.UndefinedTable, psycopg.errors.UndefinedFunction):
-        fail("the database has not been brought to this version: say `recrawl migrate`")
     except psycopg.Error as error:
-        fail(f"{error.diag.message_primary or error} {error.diag.message_hint or ''}")
+        message, hint = str(error.diag.message_primary or error), error.diag.message_hint or ""
+        if re.search(r"recrawl.*does not exist", message) and sys.argv[1:2] != ["migrate"]:
+            hint = "Perhaps this database was not migrated: say `recrawl migrate`."
+        fail(f"{message}: {hint}" if hint else message)
     except (EmbeddedError, ImportFileError, OSError) as error:
         fail(str(error))
 

@@ -51,8 +51,10 @@ def allocate(url: str, tell: Tell = lambda _: None) -> str:
         per_host = np.bincount(crawl.host_of_page, result.frequency, minlength=len(crawl.hosts))
 
         tell("publishing the prices")
-        # Host 0 stands for all that take no part yet.
-        among_all = tied[~result.capped & ~np.isnan(tied)]
+        # Host 0 stands for all others: those at the price of the budget, and those that take no part yet.
+        common_tie = np.append(tied[~result.capped & ~np.isnan(tied)], math.nan)[0]
+        common_floor = result.host_floor.max(initial=0.0)
+        priced = result.capped | (np.abs(tied - common_tie) > 1e-9 * common_tie)
         run.put_prices(
             {
                 "started_at": started_at.isoformat(),
@@ -74,9 +76,9 @@ def allocate(url: str, tell: Tell = lambda _: None) -> str:
                 "floor_days": None if math.isnan(result.floor_interval) else result.floor_interval,
             },
             np.append(0, crawl.hosts),
-            np.append(result.price, result.host_price),
-            np.append(among_all[0] if len(among_all) else math.nan, tied),
-            np.append(result.host_floor.max(initial=0.0), result.host_floor),
+            np.append(result.price, np.where(priced, result.host_price, math.nan)),
+            np.append(common_tie, np.where(priced, tied, math.nan)),
+            np.append(common_floor, np.where(result.host_floor < common_floor, result.host_floor, math.nan)),
             np.append(False, result.capped),
             np.append(math.nan, per_host),
         )

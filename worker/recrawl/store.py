@@ -205,7 +205,10 @@ def _columns(url: str, query: LiteralString) -> "list[NDArray[Any]]":
 
     kinds = {"int32": np.int32, "int64": np.int64, "float": np.float32, "double": np.float64}
     with adbc.connect(url) as connection, connection.cursor() as cursor:
-        cursor.execute(query)
+        try:
+            cursor.execute(query)
+        except adbc.Error as error:
+            raise psycopg.DatabaseError(str(error).rpartition("ERROR: ")[2].splitlines()[0].strip()) from None
         stream = nanoarrow.ArrayStream(cursor.fetch_arrow())
         dtypes = [kinds[field.type.name.lower()] for field in stream.schema.fields]
         chunks: list[list[NDArray[Any]]] = [[] for _ in dtypes]

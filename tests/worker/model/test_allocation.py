@@ -229,6 +229,7 @@ limits = st.one_of(
 @every_objective
 @settings(max_examples=150, deadline=None)
 @given(webs(), st.floats(-12, 12).map(lambda e: 10.0**e), limits)
+@example(web([0, 1], [0, 1], [2], [math.inf]), 1e-4, Limits(longest_interval=1, floor_share=1))  # all goes to floors
 def test_any_web_gets_its_optimum(objective: str, web: Web, budget: float, limits: Limits) -> None:
     assert_optimal(web, budget, objective, limits, allocate(web, budget, objective, limits))
 

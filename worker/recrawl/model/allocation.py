@@ -73,7 +73,7 @@ class Allocation:
     unspent: float  # what caps, ceilings and pages that never change leave of the budget
     utility: float
     bound: float  # no allocation within these limits has more utility, by duality
-    gap: float  # (bound − utility) / utility, over hosts that may be fetched
+    gap: float  # (bound − utility) / utility, which is summed over hosts that may be fetched
     residual: float  # by what share the budget is missed, or a cap exceeded, at worst
     spread: float  # by what share a page's marginal utility is off its host's price, at worst (one-sided at limits)
     floor_interval: float  # days: the longest that floors let any page of an open host wait; NaN without floors
@@ -138,11 +138,14 @@ class _Problem:
         web, budget, passes = self.web, self.budget, self.passes
         if self.spendable < budget:
             return _at(0.0, self.for_nothing)
+        top = passes.top_price_of_hosts(web.value, web.rate, web.first, web.cap, self.floor)
+        floored = np.where(web.cap > 0, web.pages * self.floor, self.for_nothing)  # blocked: at the cap at any price
         if budget == 0:
-            return _at(passes.heaviest(web.value, web.rate, 0, len(web.value)), np.zeros(len(web.cap)))
-        price = price or passes.first_price(web.value, web.rate, 0, len(web.value), budget)
+            return _at(top, floored)
+        price = min(top, price or passes.first_price(web.value, web.rate, 0, len(web.value), budget))
         low, at_low, bought_at_low = 0.0, self.for_nothing, math.inf
-        high, at_high, bought_at_high = math.inf, np.zeros(len(web.cap)), 0.0
+        # Floors may leave nothing to be bought: without the top, the price would then be any.
+        high, at_high, bought_at_high = top, floored, float(np.minimum(web.cap, floored).sum())
         last_step, tries = math.inf, 1
         while high > low * (1 + WIDTH):
             demand = np.empty(len(web.cap))
@@ -162,15 +165,17 @@ class _Problem:
     def settled(self, found: _Bracket) -> Allocation:
         web, price = self.web, found.high
         frequency = np.empty(len(web.value))
-        host_price, spent, utility, bound, spread = self.passes.settle(
+        host_price, spent, utility, slack, spread = self.passes.settle(
             web.value, web.rate, web.first, web.cap, self.floor, self.limits.ceiling,
             found.low, found.at_low, found.high, found.at_high, found.part, frequency,
         )  # fmt: skip
         capped = host_price > price
-        # A cap is worth what its host's price is above that of the others, the budget what all fetches cost.
+        # The bound exceeds utility by what fetches that were not bought would cost: of the budget at its price, of a
+        # cap at what its host's price is above that. Summed like this, what both have in common leaves no rounding.
         dear = capped & (web.cap > 0)
-        bound[dear] += (host_price[dear] - price) * web.cap[dear]
-        of_budget = price * self.budget if 0 < price < math.inf else 0.0
+        slack[dear] += (host_price[dear] - price) * (web.cap[dear] - spent[dear])
+        of_budget = price * (self.budget - spent.sum()) if 0 < price < math.inf else 0.0
+        beyond = abs(float(slack.sum() + of_budget))
         return Allocation(
             price=price,
             host_price=host_price,
@@ -180,18 +185,12 @@ class _Problem:
             spent=float(spent.sum()),
             unspent=max(0.0, self.budget - float(spent.sum())),
             utility=float(utility.sum()),
-            bound=float(bound.sum()) + of_budget,
-            gap=_gap(utility, bound, of_budget),
+            bound=float(utility.sum()) + beyond,
+            gap=beyond / (abs(float(utility[np.isfinite(utility)].sum())) or 1.0),
             residual=_residual(web.cap, spent, self.spendable),
             spread=float(spread.max(initial=0.0)),
             floor_interval=_longest_wait(self.floor[(web.pages > 0) & (web.cap > 0)]),
         )
-
-
-def _gap(utility: Floats, bound: Floats, of_budget: float) -> float:
-    finite = np.isfinite(utility)  # a page that may never be fetched has no least age or delay
-    reached, possible = float(utility[finite].sum()), float(bound[finite].sum()) + of_budget
-    return abs(possible - reached) / (abs(reached) or 1.0)
 
 
 def _residual(cap: Floats, spent: Floats, spendable: float) -> float:

@@ -27,7 +27,7 @@ steady = numba.njit(fastmath={"contract", "nsz"}, error_model="numpy", nogil=Tru
 class Passes:
     demand_of_hosts: Scalar
     demand_for_nothing: Scalar
-    heaviest: Scalar
+    top_price_of_hosts: Scalar
     first_price: Scalar
     price_of_host: Scalar
     settle: Scalar
@@ -66,7 +66,6 @@ def passes_for(objective: Objective) -> Passes:
         objective.slope_at,
         objective.worth_of,
     )
-    drops = objective.drops
 
     @vector
     def demand_of_chunk(value, rate, start, stop, price, floor, ceiling):  # type: ignore[no-untyped-def]
@@ -127,13 +126,23 @@ def passes_for(objective: Objective) -> Passes:
             demand[host] = content * floor[host] + (wanting * ceiling if wanting else 0.0)
         return demand
 
-    @steady
-    def heaviest(value, rate, start, stop):  # type: ignore[no-untyped-def]
-        """The lowest price at which none of these pages is fetched."""
-        weight = 0.0
+    @vector
+    def top_price(value, rate, start, stop, floor):  # type: ignore[no-untyped-def]
+        """The lowest price at which none of these pages is fetched more than its floor says."""
+        most = np.int64(0)  # as bits: see certify_chunk
         for i in range(start, stop):
-            weight = max(weight, weight_of(np.float64(value[i]), np.float64(rate[i])))
-        return weight if drops or weight == 0.0 else math.inf
+            _, marginal = worth_of(floor, np.float64(value[i]), np.float64(rate[i]))
+            most = max(most, np.float64(marginal).view(np.int64))
+        return np.int64(most).view(np.float64)
+
+    @steady
+    def top_price_of_hosts(value, rate, first, cap, floor):  # type: ignore[no-untyped-def]
+        """The same for all hosts that are open."""
+        top = 0.0
+        for host in range(cap.size):
+            if cap[host] > 0.0:
+                top = max(top, top_price(value, rate, first[host], first[host + 1], floor[host]))
+        return top
 
     @steady
     def first_price(value, rate, start, stop, wanted):  # type: ignore[no-untyped-def]
@@ -151,11 +160,12 @@ def passes_for(objective: Objective) -> Passes:
         They are the same if it buys just that. `low` buys too much, `price` is tried first.
         """
         if wanted == 0.0:
-            price = heaviest(value, rate, start, stop)
+            price = max(low, top_price(value, rate, start, stop, 0.0))
             return price, 0.0, price, 0.0
-        high, demand_at_high = math.inf, 0.0
+        high, demand_at_high = top_price(value, rate, start, stop, floor), (stop - start) * floor
         if price == 0.0:
             price = first_price(value, rate, start, stop, wanted)
+        price = min(price, high)
         last_step = math.inf
         tries = 1
         while high > low * (1.0 + WIDTH):
@@ -218,13 +228,13 @@ def passes_for(objective: Objective) -> Passes:
     def settle_host(value, rate, start, stop, low, high, part, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
         """Fills the frequencies of one host: a part of what the lower price buys, the rest of what the higher does.
 
-        Marginal utility falls with frequency, so each page's ends between the two prices. The bound is taken at the
-        higher: there it is off by at most the distance of the prices for each fetch of the budget, while the lower
-        may buy many times the budget where a page comes in with a jump.
+        Marginal utility falls with frequency, so each page's ends between the two prices. How far
+        utility net of price is short of its most is told at the higher: by no more than the distance of the prices
+        for each fetch of the budget, while the lower may buy many times that where a page comes in with a jump.
         """
         spent = 0.0
         utility = 0.0
-        net = 0.0
+        short = 0.0
         least = math.inf
         most = 0.0
         for chunk in range(start, stop, _CHUNK):
@@ -234,10 +244,11 @@ def passes_for(objective: Objective) -> Passes:
             else:
                 buy_chunk(value, rate, chunk, end, high, floor, ceiling, frequency)
             sums = certify_chunk(value, rate, chunk, end, high, floor, ceiling, frequency)
-            net += sums[2]
             if low < high:
+                net = sums[2]
                 blend_chunk(value, rate, chunk, end, part, low, floor, ceiling, frequency)
                 sums = certify_chunk(value, rate, chunk, end, high, floor, ceiling, frequency)
+                short += net - sums[2]
             spent += sums[0]
             utility += sums[1]
             least = min(least, sums[3])
@@ -247,19 +258,19 @@ def passes_for(objective: Objective) -> Passes:
             spread = math.inf if most > 0.0 else 0.0
         elif high < math.inf:
             spread = max(0.0, most / high - 1.0, 1.0 - least / high if least < math.inf else 0.0)
-        return spent, utility, net, spread
+        return spent, utility, short, spread
 
     @steady
     def settle(value, rate, first, cap, floor, ceiling, low, at_low, high, at_high, part, frequency):  # type: ignore[no-untyped-def]
         """Fills the frequencies, given the two prices around the one that spends the budget, and demand there.
 
-        Returns per host: price, fetches, utility, most utility net of its price, relative spread of marginal utilities.
+        Returns per host: price, fetches, utility, what utility net of price is short of, spread of marginal utilities.
         """
         hosts = cap.size
         figures = np.zeros((5, hosts))
         for host in range(hosts):
             start, stop = first[host], first[host + 1]
-            if at_high[host] > cap[host]:
+            if at_high[host] > cap[host] * (1.0 + TOLERANCE):  # floors alone may come to just the cap
                 wanted = cap[host]
                 cheap, at_cheap, dear, at_dear = price_of_host(
                     value, rate, start, stop, wanted, floor[host], ceiling, high, at_high[host], high
@@ -268,13 +279,13 @@ def passes_for(objective: Objective) -> Passes:
                 cheap, at_cheap, dear, at_dear = low, at_low[host], high, at_high[host]
                 wanted = part * min(cap[host], at_cheap) + (1.0 - part) * at_dear
             of_cheap = (wanted - at_dear) / (at_cheap - at_dear) if at_cheap > at_dear else 1.0
-            spent, utility, net, spread = settle_host(
+            spent, utility, short, spread = settle_host(
                 value, rate, start, stop, cheap, dear, of_cheap, floor[host], ceiling, frequency
             )
             figures[0, host] = dear
             figures[1, host] = spent
             figures[2, host] = utility
-            figures[3, host] = net
+            figures[3, host] = short
             figures[4, host] = spread
         return figures
 
@@ -318,7 +329,7 @@ def passes_for(objective: Objective) -> Passes:
     return Passes(
         demand_of_hosts,
         demand_for_nothing,
-        heaviest,
+        top_price_of_hosts,
         first_price,
         price_of_host,
         settle,

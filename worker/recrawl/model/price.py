@@ -49,7 +49,14 @@ def _by_weight(objective: Objective) -> Objective:
     def given(weight, rate):  # type: ignore[no-untyped-def]
         return weight
 
-    return replace(objective, weight_of=given)
+    drops = objective.drops
+
+    @scalar
+    def first_fetch(frequency, weight, rate):  # type: ignore[no-untyped-def]
+        # In an open market nothing is asked but what the first fetch is worth.
+        return 0.0, weight if drops else math.inf
+
+    return replace(objective, weight_of=given, worth_of=first_fetch)
 
 
 def _edge(row: NDArray[np.int64]) -> Floats:
