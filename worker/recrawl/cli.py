@@ -207,20 +207,14 @@ def audit() -> None:
 
     The change rate of every page whose visits are all in the log is estimated anew by maximum likelihood.
     """
-    from recrawl import store
-    from recrawl.model import rate_audit
-    from recrawl.model.rates import Visits
+    from recrawl import jobs
 
     with database() as url:
-        log = store.logged_visits(url)
-    if not len(log.page_id):
+        lines = jobs.audit(url)
+    if not lines:
         raise click.ClickException(
             "the fetch log is empty: say SELECT recrawl.set_setting('keep_log', '90 days') first"
         )
-    first = [0, *((log.page_id[1:] != log.page_id[:-1]).nonzero()[0] + 1).tolist(), len(log.page_id)]
-    lines = rate_audit.audit(
-        Visits(first, log.days, log.changed > 0), log.belief_changes[first[:-1]], log.belief_days[first[:-1]]
-    )
     show(
         [
             {

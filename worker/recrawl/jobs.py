@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl import store
-from recrawl.model import allocation, planning, prior, ties
+from recrawl.model import allocation, planning, prior, rate_audit, ties
 from recrawl.model.allocation import Web
 from recrawl.model.floors import Limits
+from recrawl.model.rates import Visits
 
 Tell = Callable[[str], None]
 
@@ -97,6 +98,14 @@ def allocate(url: str, tell: Tell = lambda _: None) -> str:
             f"{len(crawl.hosts):,} hosts are at their cap; {len(moved):,} of {crawl.pages:,} frequencies moved"
         )
     return run.message
+
+
+def audit(url: str) -> list[rate_audit.Agreement]:
+    """How the learnt rates compare with what the fetch log says in full; reads only."""
+    log = store.logged_visits(url)
+    pages, first = np.unique(log.page_id, return_index=True)  # they come page by page
+    visits = Visits(np.append(first, len(log.page_id)), log.days.astype(np.float64), log.changed > 0)
+    return rate_audit.audit(visits, log.belief_changes[first], log.belief_days[first]) if len(pages) else []
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,8 @@ def passes_for(objective: Objective) -> Passes:
         for i in range(start, stop):
             _, marginal = worth_of(floor, np.float64(value[i]), np.float64(rate[i]))
             most = max(most, np.float64(marginal).view(np.int64))
-        return np.int64(most).view(np.float64)
+        # A little above, because a price that was rounded down would buy some.
+        return np.int64(most).view(np.float64) * (1.0 + 1e-15)
 
     @steady
     def top_price_of_hosts(value, rate, first, cap, floor):  # type: ignore[no-untyped-def]
