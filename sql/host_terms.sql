@@ -92,7 +92,7 @@ as $$
     with wanted as materialized (
         select p.page_id, p.host_id, p.due_at, n.frequency,
                case when p.state = 'live' and p.due_at > t + 1.5 * n.every
-                    then p.due_at - floor(extract(epoch from p.due_at - t)::float8 / extract(epoch from n.every)::float8) * n.every end as sooner
+                    then p.due_at - floor(date_part('epoch', p.due_at - t) / date_part('epoch', n.every)) * n.every end as sooner
         from (select u.page_id, u.frequency, interval '1 day' / u.frequency::float8 as every
               from unnest(page_ids, frequencies) as u (page_id, frequency) offset 0) n
         join page p on p.page_id = n.page_id

@@ -70,7 +70,7 @@ begin
     end if;
 
     per_visit := case when ahead = interval '0' then 1
-                      else least(coalesce(per_host, wanted), 1 + floor(extract(epoch from ahead) / extract(epoch from s.default_gap)), wanted) end;
+                      else least(coalesce(per_host, wanted), 1 + floor(date_part('epoch', ahead) / date_part('epoch', s.default_gap)), wanted) end;
     for round in 1 .. 30 loop
         hosts := array(
             select h.ctid from host h

@@ -140,7 +140,7 @@ declare
 begin
     select * into s from setting;
     select * into elsewhere from host_terms where host_id = 0;
-    most_often := 86400 / extract(epoch from s.shortest_interval);
+    most_often := 86400 / date_part('epoch', s.shortest_interval);
     if exists (select from unnest(results) r where r.links is not null or r.redirect_to is not null) then
         led_to := intern_links(t, results);
     end if;
@@ -202,39 +202,45 @@ begin
                           and (fetched_at is null or last_fetched_at is null or fetched_at > last_fetched_at)) as is_observed,
                    fetched_at > coalesce(slot + s.start_within, '-infinity') as is_late,
                    -- The first fetch sets the base: there is nothing yet that it could have changed from.
-                   extract(epoch from seen_at - last_fetched_at)::float8 / 86400 as days,
+                   date_part('epoch', seen_at - last_fetched_at) / 86400 as days,
                    case when status <> 304 then changes end as counted,
                    case when status = 304 then false else coalesce(changed, content_hash <> last_hash, case when is_dated then last_modified > last_fetched_at end) end as has_changed,
-                   case when is_dated and last_modified > last_fetched_at then extract(epoch from seen_at - last_modified)::float8 / 86400 end as age_days
+                   case when is_dated and last_modified > last_fetched_at then date_part('epoch', seen_at - last_modified) / 86400 end as age_days
             from (select *, last_modified < seen_at - interval '2 seconds' as is_dated from coded) c   -- else the server says of every answer that it is new
+            offset 0                   -- worked out once, not wherever it is used
         ),
-        -- What it teaches about the page's rate, and how often the page is fetched from now on.
-        observed as (
-            select n.*, l.seen_changes as more_changes, l.seen_days as more_days,
-                   case when t.price is null then n.frequency
-                        else greatest(least(most_often, greatest(t.floor, f.frequency), 86400), 0.003)::real end as new_frequency
+        -- What it teaches about the page's rate.
+        taught as (
+            select n.*, own.price as own_price, own.ties as own_ties, coalesce(own.floor, elsewhere.floor) as floor, prior.changes as prior_changes, prior.days as prior_days,
+                   l.seen_changes::real as more_changes, l.seen_days::real as more_days
             from seen n
-            left join lateral (
-                select coalesce(own.price, elsewhere.price) as price, coalesce(own.floor, elsewhere.floor) as floor,
-                       case when own.price is null then elsewhere.ties else own.ties end as ties,
-                       coalesce(own.prior_changes, elsewhere.prior_changes) as prior_changes,
-                       coalesce(own.prior_days, elsewhere.prior_days) as prior_days
-                from (values (1)) as once
-                left join lateral (select * from host_terms h where h.host_id = n.host_id offset 0) own on true
-                offset 0
-            ) t on n.is_observed
-            left join lateral learnt(n.seen_changes, n.seen_days, t.prior_changes, t.prior_days, n.days, n.counted, n.has_changed, n.age_days) l on n.is_observed
-            left join lateral (
-                select coalesce(n.rate, ((t.prior_changes + coalesce(l.seen_changes::real, n.seen_changes)) / (t.prior_days + coalesce(l.seen_days::real, n.seen_days)))::real) as rate
-                offset 0
-            ) r on true
-            left join lateral frequency_at(t.price, t.ties, n.value, r.rate, s.objective) f on t.price is not null
+            left join lateral (select * from host_terms h where h.host_id = n.host_id and n.is_observed offset 0) own on true
+            cross join lateral (
+                select coalesce(own.prior_changes, elsewhere.prior_changes) as changes, coalesce(own.prior_days, elsewhere.prior_days) as days
+            ) prior
+            left join lateral learnt(
+                n.seen_changes, n.seen_days, prior.changes, prior.days, case when n.is_observed then n.days end, n.counted, n.has_changed, n.age_days
+            ) l on true
+            offset 0
+        ),
+        -- How often it is fetched from now on.
+        observed as (
+            select n.*,
+                   case when not n.is_observed or elsewhere.price is null then n.frequency
+                        else (select greatest(least(most_often, greatest(n.floor, f.frequency), 86400), 0.003)::real
+                              from (select coalesce(n.rate, ((n.prior_changes + coalesce(n.more_changes, n.seen_changes))
+                                                             / (n.prior_days + coalesce(n.more_days, n.seen_days)))::real) as rate offset 0) r,
+                                   frequency_at(coalesce(n.own_price, elsewhere.price), case when n.own_price is null then elsewhere.ties else n.own_ties end,
+                                                n.value, r.rate, s.objective) f)
+                   end as new_frequency
+            from taught n
+            offset 0
         ),
         judged as materialized (
             select ord, tid, version, page_id, lease_id, round, held_due, seen_at, days, is_held, is_observed,
                    code = 'ok' or is_observed as counts, status, outcome, code,
                    case when days is not null then coalesce(counted, has_changed::int, 0) else 0 end as more_counted,
-                   more_changes::real as seen_changes, more_days::real as seen_days, new_frequency,
+                   more_changes as seen_changes, more_days as seen_days, new_frequency,
                    case outcome
                        when 'fetched' then next_due(due, slot, page_frequency(new_frequency, rate, s.frequency))
                        when 'denied' then record_results.t + interval '7 days'

@@ -1,4 +1,4 @@
--- The arithmetic of due times. Small pure expressions without a pinned search_path, so that the planner can inline them; it does
+-- The arithmetic of due times. date_part() gives float8 at once; extract() would go by way of numeric. Small pure expressions without a pinned search_path, so that the planner can inline them; it does
 -- only when they are declared as volatile as what they call: timestamptz + interval is stable.
 
 -- Before the first allocation a page is fetched as often as it is said to change, else as the setting says. Whatever allocation
@@ -14,7 +14,7 @@ comment on function recrawl_internal.page_frequency(real, real, real) is 'Fetche
 create or replace function recrawl_internal.next_due(due timestamptz, slot timestamptz, frequency real) returns timestamptz
 language sql stable parallel safe
 as $$
-    select due + greatest(1, ceil(extract(epoch from slot - due)::float8 / (86400 / frequency::float8))) * (86400 / frequency::float8) * interval '1 second'
+    select due + greatest(1, ceil(date_part('epoch', slot - due) / (86400 / frequency::float8))) * (86400 / frequency::float8) * interval '1 second'
 $$;
 comment on function recrawl_internal.next_due(timestamptz, timestamptz, real) is 'When a page whose visit was due at one time and got a later slot is due again.';
 

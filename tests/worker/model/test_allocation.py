@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import gammaincinv
 
-from recrawl.model.allocation import Allocation, Web, allocate, unconstrained
+from recrawl.model.allocation import Allocation, Web, _at, _Problem, allocate, unconstrained
 from recrawl.model.floors import Limits
 from recrawl.model.objectives import OBJECTIVES
 
@@ -254,6 +254,16 @@ def test_a_large_open_market_over_eighteen_decades(budget: float) -> None:
     assert best.frequency.sum() == pytest.approx(budget, rel=1e-9)
 
 
+@pytest.mark.parametrize("off", [0.8, 0.999, 1.001, 1.25])
+def test_a_wrong_price_shows_in_the_figures_and_its_bound_still_holds(off: float) -> None:
+    web = random_web(2)
+    best = allocate(web, 200)
+    problem = _Problem(web, 200, OBJECTIVES["freshness"], Limits())
+    wrong = problem.settled(_at(best.price * off, sums(web, best.frequency)))
+    assert wrong.residual > 1e-4 and wrong.gap > 1e-5
+    assert wrong.bound > best.utility
+
+
 def test_many_equal_pages_share_equally() -> None:
     best = unconstrained(np.ones(50_000), np.full(50_000, 0.2), 10)
     assert best.frequency == pytest.approx(np.full(50_000, 10 / 50_000), rel=1e-9)
@@ -399,6 +409,12 @@ def test_floors_take_no_more_than_their_share_of_the_budget() -> None:
     assert best.frequency == pytest.approx([0.125, 0.125, 0.375, 0.375])
 
 
+def test_a_host_with_room_for_nothing_but_floors_asks_what_a_fetch_beyond_them_is_worth() -> None:
+    best = allocate(web([1, 1], [1, 0], [2], [1]), 10, limits=Limits(longest_interval=0.1, floor_share=1))
+    assert best.frequency == pytest.approx([0.5, 0.5])
+    assert best.host_price[0] == pytest.approx(OBJECTIVES["freshness"].marginal(0.5, 1, 1))
+
+
 def test_sixty_thousand_pages_on_a_slow_host() -> None:
     pages = web(np.ones(60_000), np.zeros(60_000), [60_000], [86400 / 15])
     best = allocate(pages, 5760, limits=Limits(longest_interval=1, floor_share=1))
@@ -430,6 +446,8 @@ def test_bad_input_is_named() -> None:
         web([1, 1], [1], [2], [1])
     with pytest.raises(ValueError, match="budget must not be negative, got nan"):
         allocate(random_web(1), math.nan)
+    with pytest.raises(ValueError, match="last_price must be positive and finite, got nan"):
+        allocate(random_web(1), 1, last_price=math.nan)
     with pytest.raises(ValueError, match=r"objective must be one of freshness, .*, got 'fresh'"):
         allocate(random_web(1), 1, "fresh")
 

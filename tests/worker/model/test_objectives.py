@@ -89,6 +89,13 @@ def test_free_fetches_are_taken_without_end(name: str) -> None:
 
 
 @every_objective
+def test_the_ends_of_double_precision_do_no_harm(name: str) -> None:
+    extremes = [0, 5e-324, 1e-300, 1, 1e300]
+    grid = np.meshgrid([*extremes, math.inf], extremes, extremes)
+    assert OBJECTIVES[name].frequency(*grid).shape == grid[0].shape
+
+
+@every_objective
 def test_pages_that_never_change_or_have_no_value_are_not_fetched(name: str) -> None:
     assert OBJECTIVES[name].frequency(1e-9, [0, 5, 0], [1, 0, 0]).tolist() == [0, 0, 0]
     assert OBJECTIVES[name].marginal([0, 0, 1], [0, 5, 0], [1, 0, 0]).tolist() == [0, 0, 0]

@@ -87,6 +87,8 @@ def allocate(
     last_price: float | None = None,
 ) -> Allocation:
     """The best allocation. The price of a similar problem, such as yesterday's, saves some of the search."""
+    if last_price is not None and not 0 < last_price < math.inf:
+        raise ValueError(f"last_price must be positive and finite, got {last_price}")
     problem = _Problem(web, budget, objective_named(objective), limits)
     return problem.settled(problem.search(last_price))
 
@@ -175,7 +177,7 @@ class _Problem:
         dear = capped & (web.cap > 0)
         slack[dear] += (host_price[dear] - price) * (web.cap[dear] - spent[dear])
         of_budget = price * (self.budget - spent.sum()) if 0 < price < math.inf else 0.0
-        beyond = abs(float(slack.sum() + of_budget))
+        beyond = float(slack.sum() + of_budget)
         return Allocation(
             price=price,
             host_price=host_price,
@@ -186,7 +188,7 @@ class _Problem:
             unspent=max(0.0, self.budget - float(spent.sum())),
             utility=float(utility.sum()),
             bound=float(utility.sum()) + beyond,
-            gap=beyond / (abs(float(utility[np.isfinite(utility)].sum())) or 1.0),
+            gap=abs(beyond) / (abs(float(utility[np.isfinite(utility)].sum())) or 1.0),
             residual=_residual(web.cap, spent, self.spendable),
             spread=float(spread.max(initial=0.0)),
             floor_interval=_longest_wait(self.floor[(web.pages > 0) & (web.cap > 0)]),

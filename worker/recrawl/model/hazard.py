@@ -123,7 +123,8 @@ def fetches_per_change(price, weight):  # type: ignore[no-untyped-def]
     near_1 = 2.0 * price >= weight
     # Exact near 1 (Sterbenz), where 1 − price/weight would not be.
     x = (weight - price if near_1 else price) / weight
-    x = max(x, _LAST_BIT if near_1 else 0.0)
+    least = _LAST_BIT if near_1 else 0.0
+    x = x if x > least else least  # not max, which lets NaN through: from 0/0, it would look beyond the table
     bits: Any = np.float64(x).view(np.int64)
     # Where x is tiny 1/u = 1/√(2x): a quarter of x doubles it.
     quarters = max(0, (_TINY_EXPONENT + 1 - (bits >> 52)) >> 1)
