@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
-from bench import cpu_rows, job_rows, lasting_rows, rate_rows, server
+from bench import allocation_rows, cpu_rows, job_rows, lasting_rows, opic_rows, rate_rows, server
 from bench.measure import must_see_the_server, progress
 from bench.stage import STANDARD_PAGES, Stage
 from bench.table import Line, formatted
@@ -23,6 +23,18 @@ ROWS: dict[str, tuple[Callable[[Stage], Iterator[Line]], str]] = {
     "allocate": (job_rows.allocate, "an allocation from end to end, ten times the pages"),
     "bloat": (lasting_rows.bloat, "sizes after every page was popped six times"),
 }
+# Rows about the numerics, which need no database.
+MODEL_ROWS: dict[str, tuple[Callable[[], Iterator[Line]], str]] = {
+    "market": (allocation_rows.market, "the price without hosts"),
+    "golden": (allocation_rows.golden, "the same beside golden section and a fixed point"),
+    "polite": (allocation_rows.polite, "a price for every host"),
+    "memory": (allocation_rows.memory, "memory that takes"),
+    "convergence": (opic_rows.convergence, "sweeps of OPIC-HITS"),
+    "sweep": (opic_rows.sweep, "the speed of one, beside scipy"),
+    "change": (opic_rows.change, "a graph of which 1 % changed"),
+    "ancestor": (opic_rows.ancestor, "page updates beside the ancestor's"),
+    "large": (opic_rows.large, "ten million pages"),
+}
 
 
 def main() -> None:
@@ -32,27 +44,37 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="say which rows there are")
     arguments = parser.parse_args()
     if arguments.list:
-        for name, (_, meaning) in ROWS.items():
-            print(f"{name:9} {meaning}")
+        for name, (_, meaning) in (ROWS | MODEL_ROWS).items():
+            print(f"{name:12} {meaning}")
         return
-    if unknown := set(arguments.rows) - set(ROWS):
+    names = arguments.rows or [*ROWS, *MODEL_ROWS]
+    if unknown := set(names) - set(ROWS | MODEL_ROWS):
         parser.error(f"no such row: {', '.join(sorted(unknown))}; --list says which there are")
 
     random.seed(1)
     lines: list[Line] = []
-    with ExitStack() as stack:
-        server_url = stack.enter_context(server.server())
-        must_see_the_server(server_url)
-        stage = Stage(server_url, arguments.pages / STANDARD_PAGES, stack)
-        try:
-            for name in arguments.rows or ROWS:
-                progress(f"--- {name}")
-                for line in ROWS[name][0](stage):
-                    lines.append(line)
-                    progress(f"{line.what}: {line.measured}")
-        finally:
-            if lines:
-                print(formatted(lines))
+
+    def measure(name: str, rows: Iterator[Line]) -> None:
+        progress(f"--- {name}")
+        for line in rows:
+            lines.append(line)
+            progress(f"{line.what}: {line.measured}")
+
+    try:
+        for name in names:
+            if name in MODEL_ROWS:
+                measure(name, MODEL_ROWS[name][0]())
+        if any(name in ROWS for name in names):
+            with ExitStack() as stack:
+                server_url = stack.enter_context(server.server())
+                must_see_the_server(server_url)
+                stage = Stage(server_url, arguments.pages / STANDARD_PAGES, stack)
+                for name in names:
+                    if name in ROWS:
+                        measure(name, ROWS[name][0](stage))
+    finally:
+        if lines:
+            print(formatted(lines))
 
 
 if __name__ == "__main__":
