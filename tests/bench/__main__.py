@@ -48,7 +48,7 @@ def main() -> None:
             print(f"{name:12} {meaning}")
         return
     names = arguments.rows or [*ROWS, *MODEL_ROWS]
-    if unknown := set(names) - set(ROWS | MODEL_ROWS):
+    if unknown := set(names) - {*ROWS, *MODEL_ROWS}:
         parser.error(f"no such row: {', '.join(sorted(unknown))}; --list says which there are")
 
     random.seed(1)
