@@ -32,13 +32,17 @@ begin
     slices := case when exists (select from inbox where at >= first order by at offset least(max_entries, 200) limit 1) then 16 else 1 end;
 
     select * into s from setting;
-    -- Hosts first, in a statement of their own: the next one sees what their last holders did.
-    locked := array(
-        select distinct host_id
-        from (select host_id from inbox where at >= first order by at limit max_entries * slices) oldest
-        where host_id % slices = slice % slices);
-    locked := array(
-        select h.host_id from host h where h.host_id = any (locked) order by h.host_id for update skip locked);
+    loop
+        -- Hosts first, in a statement of their own: the next one sees what their last holders did.
+        locked := array(
+            select distinct host_id
+            from (select host_id from inbox where at >= first order by at limit max_entries * slices) oldest
+            where host_id % slices = slice % slices);
+        locked := array(
+            select h.host_id from host h where h.host_id = any (locked) order by h.host_id for update skip locked);
+        exit when cardinality(locked) > 0 or slices = 1;
+        slices := 1;                   -- somebody holds these hosts, for how long nobody knows: the others must not wait
+    end loop;
 
     -- «(… in (select …)) is true» stays a hashed subplan; as a join of two CTEs it would compare every pair.
     for failing in

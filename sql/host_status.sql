@@ -30,7 +30,7 @@ comment on column recrawl.host_status.host is 'Its name or address, without port
 comment on column recrawl.host_status.gap is 'Least time between two requests.';
 comment on column recrawl.host_status.price is 'What a fetch must earn per day; the host''s own where its gap decides, else that of the budget.';
 comment on column recrawl.host_status.capped is 'Whether its gap, not the budget, decides its price.';
-comment on column recrawl.host_status.frequency is 'Fetches per day that its pages were given at the last allocation.';
+comment on column recrawl.host_status.frequency is 'Fetches per day that its pages were given at the last allocation, to a thousandth.';
 comment on column recrawl.host_status.floor is 'Fetches per day that each of its pages gets at least.';
 comment on column recrawl.host_status.next_slot_at is 'The first moment a request may start.';
 comment on column recrawl.host_status.blocked_until is 'No page is handed out before.';

@@ -38,7 +38,8 @@ cross join recrawl_internal.setting s;
 comment on view recrawl_internal.host_to_allocate is 'What allocation reads of every host: the most fetches per day that its gap permits.';
 
 -- All hosts in one transaction: until it is through, and when it fails, the last result is in force. NaN stands for what is as on all
--- hosts (host 0): most rows hold little and change little.
+-- hosts (host 0). Most rows stay as they are: the frequency of a host, which is only shown, is written when it moved by a thousandth.
+-- Rows that do not change are not touched; ON CONFLICT alone would lock, and so write, every one of them.
 create or replace function recrawl_internal.put_prices(
     token bigint, alive_for interval, run jsonb,
     host_ids bigint[], prices float8[], ties float8[], floors float8[], capped boolean[], frequencies float8[]
@@ -49,17 +50,28 @@ set jit = off
 as $$
 begin
     perform keep_job(token, alive_for);
-    insert into host_terms as h (host_id, price, ties, floor, is_capped, frequency)
-    select host_id, nullif(price, 'NaN'), nullif(tied, 'NaN'), nullif(floor, 'NaN'), is_capped, nullif(frequency, 'NaN')
-    from unnest(host_ids, prices, ties, floors, capped, frequencies) as n (host_id, price, tied, floor, is_capped, frequency)
-    order by host_id
-    on conflict (host_id) do update set
-        price = excluded.price, ties = excluded.ties, floor = excluded.floor, is_capped = excluded.is_capped, frequency = excluded.frequency
-        where (h.price, h.ties, h.floor, h.is_capped, h.frequency)
-              is distinct from (excluded.price, excluded.ties, excluded.floor, excluded.is_capped, excluded.frequency);
+    with found as materialized (
+        select n.host_id, nullif(n.price, 'NaN') as price, nullif(n.tied, 'NaN') as ties, nullif(n.floor, 'NaN') as floor, n.is_capped,
+               nullif(n.frequency, 'NaN') as frequency
+        from unnest(host_ids, prices, ties, floors, capped, frequencies) as n (host_id, price, tied, floor, is_capped, frequency)
+    ),
+    changed as (
+        update host_terms h
+        set price = f.price, ties = f.ties, floor = f.floor, is_capped = f.is_capped, frequency = f.frequency
+        from found f
+        where h.host_id = f.host_id
+          and ((h.price, h.ties, h.floor, h.is_capped) is distinct from (f.price, f.ties, f.floor, f.is_capped)
+               or (abs(h.frequency - f.frequency) <= 0.001 * h.frequency) is not true)
+    )
+    insert into host_terms (host_id, price, ties, floor, is_capped, frequency)
+    select * from found f where not exists (select from host_terms h where h.host_id = f.host_id) order by host_id
+    on conflict (host_id) do update set         -- the other job was first
+        price = excluded.price, ties = excluded.ties, floor = excluded.floor, is_capped = excluded.is_capped, frequency = excluded.frequency;
     -- Hosts that took no part any more are like those that never did.
     update host_terms h set price = null, ties = null, floor = null, is_capped = null, frequency = null
     where h.is_capped is not null and (h.host_id in (select unnest(host_ids))) is not true;
+    update host_terms set objective = (run ->> 'objective')::objective
+    where host_id = 0 and objective is distinct from (run ->> 'objective')::objective;
     insert into allocation select (jsonb_populate_record(null::allocation, run)).*;
 end $$;
 comment on function recrawl_internal.put_prices(bigint, interval, jsonb, bigint[], float8[], float8[], float8[], boolean[], float8[]) is
@@ -72,10 +84,17 @@ set jit = off
 as $$
 begin
     perform keep_job(token, alive_for);
-    insert into host_terms as h (host_id, prior_changes, prior_days)
-    select * from unnest(host_ids, changes, days) as n (host_id, prior_changes, prior_days) order by host_id
-    on conflict (host_id) do update set prior_changes = excluded.prior_changes, prior_days = excluded.prior_days
-        where (h.prior_changes, h.prior_days) is distinct from (excluded.prior_changes, excluded.prior_days);
+    with found as materialized (
+        select * from unnest(host_ids, changes, days) as n (host_id, prior_changes, prior_days)
+    ),
+    changed as (
+        update host_terms h set prior_changes = f.prior_changes, prior_days = f.prior_days
+        from found f
+        where h.host_id = f.host_id and (h.prior_changes, h.prior_days) is distinct from (f.prior_changes, f.prior_days)
+    )
+    insert into host_terms (host_id, prior_changes, prior_days)
+    select * from found f where not exists (select from host_terms h where h.host_id = f.host_id) order by host_id
+    on conflict (host_id) do update set prior_changes = excluded.prior_changes, prior_days = excluded.prior_days;
 end $$;
 comment on function recrawl_internal.put_priors(bigint, interval, bigint[], float8[], float8[]) is 'Brings the priors of change rates into force, by host; host 0 stands for all others.';
 

@@ -43,7 +43,7 @@ cross join lateral (
 ) t
 cross join lateral (select coalesce(p.rate, (t.changes / t.days)::real) as rate offset 0) r
 cross join lateral recrawl_internal.rate_interval(t.changes, t.days) i
-left join lateral recrawl_internal.frequency_at(t.price, t.ties, p.value, r.rate, s.objective) f on t.takes_part and t.price is not null;
+left join lateral recrawl_internal.frequency_at(t.price, t.ties, p.value, r.rate, elsewhere.objective) f on t.takes_part and t.price is not null;
 comment on view recrawl.page_status is
     'Every page. rate in changes per day, with rate_low and rate_high: 90 % lie between; frequency in fetches per day, null for a page that waits for its first fetch; due_at as of its last report, null = waits among the new pages.';
 comment on column recrawl.page_status.page_id is 'The page.';

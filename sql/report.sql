@@ -226,12 +226,12 @@ begin
         -- How often it is fetched from now on.
         observed as (
             select n.*,
-                   case when not n.is_observed or elsewhere.price is null then n.frequency
-                        else (select greatest(least(most_often, greatest(n.floor, f.frequency), 86400), 0.003)::real
+                   case when not n.is_observed or coalesce(n.own_price, elsewhere.price) is null then n.frequency
+                        else (select greatest(least(most_often, greatest(n.floor, f.frequency), 86400), 1e-4)::real
                               from (select coalesce(n.rate, ((n.prior_changes + coalesce(n.more_changes, n.seen_changes))
                                                              / (n.prior_days + coalesce(n.more_days, n.seen_days)))::real) as rate offset 0) r,
                                    frequency_at(coalesce(n.own_price, elsewhere.price), case when n.own_price is null then elsewhere.ties else n.own_ties end,
-                                                n.value, r.rate, s.objective) f)
+                                                n.value, r.rate, elsewhere.objective) f)
                    end as new_frequency
             from taught n
             offset 0

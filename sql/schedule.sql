@@ -1,12 +1,12 @@
 -- The arithmetic of due times. date_part() gives float8 at once; extract() would go by way of numeric. Small pure expressions without a pinned search_path, so that the planner can inline them; it does
 -- only when they are declared as volatile as what they call: timestamptz + interval is stable.
 
--- Before the first allocation a page is fetched as often as it is said to change, else as the setting says. Whatever allocation
--- says, once a year every page is looked at.
+-- Before the first allocation a page is fetched as often as it is said to change, else as the setting says. No page is put
+-- off for longer than 10,000 days, which times can hold.
 create or replace function recrawl_internal.page_frequency(frequency real, rate real, default_frequency real) returns real
 language sql immutable parallel safe
 as $$
-    select greatest(least(coalesce(frequency, rate, default_frequency), 86400), 0.003)::real
+    select greatest(least(coalesce(frequency, rate, default_frequency), 86400), 1e-4)::real
 $$;
 comment on function recrawl_internal.page_frequency(real, real, real) is 'Fetches per day that a page''s due times follow.';
 

@@ -15,8 +15,8 @@ begin
         perform refuse(format('set_rate: there is no page %s', coalesce(page_id::text, 'null')));
     end if;
     -- Its host's price says at once how often it is worth a visit.
-    select greatest(least(s.frequency, 86400), 0.003) into frequency from recrawl.page_status s where s.page_id = set_rate_at.page_id;
-    if frequency is not null and exists (select from host_terms where host_id = 0 and price is not null) then
+    select greatest(least(s.frequency, 86400), 1e-4) into frequency from recrawl.page_status s where s.page_id = set_rate_at.page_id;
+    if frequency is not null and exists (select from host_terms where host_id = 0 and objective is not null) then
         perform put_frequencies_at(t, array[page_id], array[frequency::real]);
     end if;
 end $$;

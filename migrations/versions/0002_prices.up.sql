@@ -19,12 +19,14 @@ alter table recrawl_internal.setting
     add column shortest_interval interval default '5 minutes'
         constraint "shortest_interval must lie between 1 second and 30 days"
         check (shortest_interval between '1 second' and '30 days'),
+    add constraint "longest_interval must not be shorter than shortest_interval"
+        check (longest_interval >= shortest_interval),
     add column keep_log interval
         constraint "keep_log must lie between 1 minute and 10 years"
         check (keep_log between '1 minute' and '10 years');
 comment on column recrawl_internal.setting.frequency is 'fetches per day: of a page before the first allocation, and on average where there is no budget.';
 comment on column recrawl_internal.setting.budget is 'fetches per day: over all pages that were fetched before; none = as many times frequency as there are such pages.';
-comment on column recrawl_internal.setting.objective is 'name: what allocation maximises: freshness, new_content, poisson_freshness, harmonic, delay or age.';
+comment on column recrawl_internal.setting.objective is 'name: what the next allocation maximises: freshness, new_content, poisson_freshness, harmonic, delay or age.';
 comment on column recrawl_internal.setting.exploration is 'share: of the budget that keeps every page visited, however little a visit promises.';
 comment on column recrawl_internal.setting.longest_interval is 'interval: no page waits longer for a visit, where half of its host''s slots suffice for that; none = no limit.';
 comment on column recrawl_internal.setting.shortest_interval is 'interval: no page is visited more often; none = no limit.';
@@ -50,6 +52,7 @@ create table recrawl_internal.host_terms (
     floor         float8,
     is_capped     boolean,
     frequency     float8,
+    objective     recrawl_internal.objective,
     prior_changes float8,
     prior_days    float8
 ) with (fillfactor = 80, autovacuum_vacuum_cost_delay = 0);
@@ -62,6 +65,7 @@ comment on column recrawl_internal.host_terms.ties is 'Fetches per change of pag
 comment on column recrawl_internal.host_terms.floor is 'Fetches per day that each of its pages gets whatever it earns; null = as host 0 says.';
 comment on column recrawl_internal.host_terms.is_capped is 'Its gap, not the budget, decides its price; null = it took no part.';
 comment on column recrawl_internal.host_terms.frequency is 'Fetches per day that its pages were given in all.';
+comment on column recrawl_internal.host_terms.objective is 'What the prices are prices of; in the row of host 0, for all.';
 comment on column recrawl_internal.host_terms.prior_changes is 'With prior_days: the Gamma distribution of change rates that its new pages start from.';
 comment on column recrawl_internal.host_terms.prior_days is 'See prior_changes.';
 

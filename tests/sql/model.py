@@ -141,7 +141,7 @@ class Model:
     holds: dict[tuple[int, int], Hold] = field(default_factory=dict)  # by lease and page
 
     def per_day(self, page: Page) -> float:
-        return max(min(self.frequency if page.rate is None else single(page.rate), 86400), single(0.003))
+        return max(min(self.frequency if page.rate is None else single(page.rate), 86400), single(1e-4))
 
     def gap(self, host: str) -> timedelta:
         h = self.hosts[host]

@@ -65,6 +65,15 @@ def test_an_uncommitted_pop_keeps_its_hosts_to_itself(crawl: Crawl, beside: Besi
     assert page["page_id"] in {other["page_id"] for other in crawl.next(ahead=MINUTE)}
 
 
+def test_a_backlog_on_a_host_that_somebody_holds_keeps_no_other_waiting(crawl: Crawl, beside: Beside) -> None:
+    crawl.add("http://held.test/")
+    crawl.tick()
+    beside().next(1)
+    crawl.add(*(f"http://held.test/{i}" for i in range(10)), *(f"http://h{i}.test/" for i in range(400)))
+    crawl.tick()
+    assert crawl.value("select count(*) from inbox") == 10
+
+
 def test_a_page_unexcluded_during_its_pop_is_not_handed_out_again(crawl: Crawl, beside: Beside) -> None:
     crawl.add("http://a.test/", due=[crawl.now])
     crawl.tick()

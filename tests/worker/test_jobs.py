@@ -185,6 +185,11 @@ def test_a_budget_that_runs_out_among_equals_is_spent_all_the_same(crawl: Crawl,
         ),
         ("exploration", "0.6", "set_setting: exploration must lie between 0 and 0.5, got 0.6"),
         ("longest_interval", "0", "set_setting: longest_interval must lie between 1 minute and 10 years, got 0"),
+        (
+            "longest_interval",
+            "2 minutes",
+            "set_setting: longest_interval must not be shorter than shortest_interval, got 2 minutes",
+        ),
         ("shortest_interval", "x", "set_setting: shortest_interval must be of type interval, got x"),
     ],
 )
@@ -257,6 +262,46 @@ def test_pages_due_far_beyond_their_new_interval_come_forward_and_the_over_eager
     grid = (far - eager["due_at"]) / timedelta(days=1 / eager["frequency"])
     assert grid == pytest.approx(round(grid), abs=1e-3), "on its own grid"
     assert crawl.page("http://a.test/1")["due_at"] == near
+
+
+def test_an_allocation_of_nothing_gives_new_pages_no_price(crawl: Crawl, url: str) -> None:
+    crawl.value("select set_setting('budget', '10')")
+    jobs.allocate(url)
+    crawl.add("http://a.test/", "http://b.test/", rate=[None, 0.0])
+    crawl.report({"url": "http://a.test/", "status": 200})
+    assert crawl.page("http://a.test/")["frequency"] == 1, "as the setting says"
+    jobs.allocate(url)
+    crawl.add("http://b.test/2", rate=[0.2])
+    assert crawl.page("http://b.test/2")["frequency"] < 11
+
+
+def test_another_objective_counts_from_the_next_allocation_on(crawl: Crawl, url: str) -> None:
+    fill(crawl, {"a.test": 30})
+    jobs.allocate(url)
+    before = frequencies(crawl)
+    crawl.value("select set_setting('objective', 'age')")
+    assert (frequencies(crawl) == before).all()
+    jobs.allocate(url)
+    assert not np.allclose(frequencies(crawl), before, rtol=0.01)
+
+
+@pytest.mark.parametrize("objective", ["harmonic", "age"])
+def test_a_blocked_host_leaves_the_proof_whole(crawl: Crawl, url: str, objective: str) -> None:
+    fill(crawl, {"a.test": 10, "b.test": 10})
+    crawl.value("select block_host('b.test')")
+    crawl.value("select set_setting('objective', %s)", objective)
+    jobs.allocate(url)
+    run = last_run(crawl)
+    assert np.isfinite([run["utility"], run["polite_bound"], run["unpolite_bound"]]).all()
+    assert (run["pages"], run["hosts"]) == (10, 1)
+
+
+def test_what_is_hopeless_and_gets_no_floor_is_left_alone(crawl: Crawl, url: str) -> None:
+    fill(crawl, {"a.test": 400}, rates=[0.2, 50.0, 50.0, 50.0])
+    crawl.value("select set_host('a.test', gap => '12 hours')")
+    crawl.value("select set_setting('exploration', '0')")
+    jobs.allocate(url)
+    assert crawl.value("select sum(frequency) from page") <= 2.05
 
 
 def test_a_run_that_changes_little_writes_little(crawl: Crawl, url: str) -> None:

@@ -481,7 +481,7 @@ def main() -> None:
         if re.search(r"recrawl.*does not exist", message) and sys.argv[1:2] != ["migrate"]:
             hint = "Perhaps this database was not migrated: say `recrawl migrate`."
         fail(f"{message}: {hint}" if hint else message)
-    except (EmbeddedError, ImportFileError, OSError) as error:
+    except (EmbeddedError, ValueError, OSError) as error:  # an ImportFileError is a ValueError
         fail(str(error))
 
 

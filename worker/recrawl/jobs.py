@@ -19,8 +19,8 @@ Tell = Callable[[str], None]
 
 # Stored frequencies follow when they are off by this share of what was allocated; for less, the next report does.
 TOLERANCE = 0.05
-# What a page's due times may follow: once a year, once a second (see page_frequency in sql/schedule.sql).
-LEAST, MOST = 0.003, 86400.0
+# What a page's due times may follow (see page_frequency in sql/schedule.sql).
+LEAST, MOST = 1e-4, 86400.0
 
 
 def rates(url: str, tell: Tell = lambda _: None) -> str:
@@ -56,6 +56,12 @@ def allocate(url: str, tell: Tell = lambda _: None) -> str:
         common_tie = np.append(tied[~result.capped & ~np.isnan(tied)], math.nan)[0]
         common_floor = result.host_floor.max(initial=0.0)
         priced = result.capped | (np.abs(tied - common_tie) > 1e-9 * common_tie)
+        common_price = result.price
+        if result.price == 0:
+            # The budget is more than all can take: no price where nothing is known, or nothing changes.
+            common_price = math.nan
+            priced |= np.bincount(crawl.host_of_page, crawl.web.rate, minlength=len(crawl.hosts)) > 0
+        closed = np.zeros(len(crawl.blocked_hosts))
         run.put_prices(
             {
                 "started_at": started_at.isoformat(),
@@ -76,12 +82,14 @@ def allocate(url: str, tell: Tell = lambda _: None) -> str:
                 "duality_gap": result.gap,
                 "floor_days": None if math.isnan(result.floor_interval) else result.floor_interval,
             },
-            np.append(0, crawl.hosts),
-            np.append(result.price, np.where(priced, result.host_price, math.nan)),
-            np.append(common_tie, np.where(priced, tied, math.nan)),
-            np.append(common_floor, np.where(result.host_floor < common_floor, result.host_floor, math.nan)),
-            np.append(False, result.capped),
-            np.append(math.nan, per_host),
+            np.concatenate(([0], crawl.hosts, crawl.blocked_hosts)),
+            np.concatenate(([common_price], np.where(priced, result.host_price, math.nan), closed + math.inf)),
+            np.concatenate(([common_tie], np.where(priced, tied, math.nan), closed + math.nan)),
+            np.concatenate(
+                ([common_floor], np.where(result.host_floor < common_floor, result.host_floor, math.nan), closed)
+            ),
+            np.concatenate(([False], result.capped, closed == 0)),
+            np.concatenate(([math.nan], per_host, closed)),
         )
 
         wanted = np.clip(result.frequency, LEAST, MOST).astype(np.float32)
@@ -113,6 +121,7 @@ class Crawl:
     """What allocation works on, host by host."""
 
     hosts: NDArray[np.int64]
+    blocked_hosts: NDArray[np.int64]  # for so long that their pages take no part
     page_id: NDArray[np.int64]
     frequency: NDArray[np.float32]  # in force; NaN = none
     web: Web
@@ -137,9 +146,13 @@ class Crawl:
 def read(url: str, connection: store.Connection) -> Crawl:
     settings = store.settings(connection)
     pages, all_hosts = store.pages_to_allocate(url), store.hosts_to_allocate(url)
-    hosts, order, first = by_host(pages.host_id)
+    open_hosts = all_hosts.cap > 0
+    is_open = np.isin(pages.host_id, all_hosts.host_id[~open_hosts], invert=True)
+    hosts, order, first = by_host(pages.host_id[is_open])
+    order = np.flatnonzero(is_open)[order]
     return Crawl(
         hosts=hosts,
+        blocked_hosts=np.intersect1d(pages.host_id[~is_open], all_hosts.host_id),
         page_id=pages.page_id[order],
         frequency=pages.frequency[order],
         web=Web(pages.value[order], pages.rate[order], first, all_hosts.cap[np.searchsorted(all_hosts.host_id, hosts)]),
