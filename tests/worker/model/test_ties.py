@@ -7,6 +7,7 @@ import pytest
 
 from recrawl.model import ties
 from recrawl.model.allocation import Web, allocate
+from recrawl.model.floors import Limits
 
 
 def web(rate: float, cap: float = math.inf) -> Web:
@@ -28,6 +29,18 @@ def test_there_are_none_where_a_price_tells_pages_apart() -> None:
     assert np.isnan(ties.fetches_per_change(slow, allocate(slow, 12.0), "freshness")).all()
 
 
-def test_a_page_at_its_floor_is_no_tie() -> None:
+def test_pages_that_get_nothing_are_no_ties() -> None:
     fast = Web(np.ones(2), np.array([100.0, 1e6]), np.array([0, 2]), np.array([math.inf]))
     assert np.isnan(ties.fetches_per_change(fast, allocate(fast, 0.0), "freshness")).all()
+
+
+@pytest.mark.parametrize("exploration", [0.05, 0.3, 0.5])
+def test_with_floors_they_get_what_is_left_of_what_they_were_given(exploration: float) -> None:
+    rate = 200 * np.exp(np.random.default_rng(4).normal(size=300))
+    fast = Web(np.ones(300), rate, np.array([0, 200, 300]), np.array([20.0, 1e3]))
+    found = allocate(fast, 40.0, "new_content", Limits(exploration=exploration))
+    asked = np.repeat(ties.fetches_per_change(fast, found, "new_content"), [200, 100])
+    floor = np.repeat(found.host_floor, [200, 100])
+    told = np.where(np.isnan(asked), floor, np.maximum(floor, rate * asked))
+    assert told[:200].sum() == pytest.approx(found.frequency[:200].sum(), rel=1e-9)
+    assert told.sum() == pytest.approx(40)

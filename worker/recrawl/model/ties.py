@@ -18,13 +18,24 @@ EQUAL = 3e-10
 
 
 def fetches_per_change(web: Web, allocation: Allocation, objective: str) -> Floats:
-    """Of each host's pages at its price that neither floor nor ceiling holds; NaN where there are none."""
+    """Of each host's pages that earn its price, such that together they get what they were given; NaN without any.
+
+    A page gets its floor if that is more, so the others share what is left: like water over steps, from above.
+    """
     price = np.repeat(allocation.host_price, np.diff(web.first))
-    floor = np.repeat(allocation.host_floor, np.diff(web.first))
     weight = objective_named(objective).weight(web.value, web.rate)
     with np.errstate(invalid="ignore"):
-        tied = np.flatnonzero((np.abs(weight - price) <= EQUAL * price) & (allocation.frequency > floor) & (weight > 0))
+        tied = np.flatnonzero((np.abs(weight - price) <= EQUAL * price) & (allocation.frequency > 0) & (weight > 0))
+    hosts = len(web.cap)
     host = np.searchsorted(web.first, tied, side="right") - 1
-    fetches = np.bincount(host, allocation.frequency[tied], minlength=len(web.cap))
-    changes = np.bincount(host, web.rate[tied].astype(np.float64), minlength=len(web.cap))
-    return np.where(changes > 0, fetches / np.where(changes > 0, changes, 1), math.nan)
+    rate, floor = web.rate[tied].astype(np.float64), allocation.host_floor[host]
+    given = np.bincount(host, allocation.frequency[tied], minlength=hosts)
+    shares = np.ones(len(tied), np.bool_)
+    while True:
+        changes = np.bincount(host, rate * shares, minlength=hosts)
+        left = given - np.bincount(host, floor * ~shares, minlength=hosts)
+        asked = np.where(changes > 0, left / np.where(changes > 0, changes, 1), math.nan)
+        above = shares & (rate * asked[host] > floor)
+        if (above == shares).all():
+            return asked
+        shares = above
