@@ -19,7 +19,7 @@ begin
         perform refuse(format('add_pages: %s must have one element, or one for each of the %s urls, got %s', bad.name, cardinality(urls), bad.length));
     end loop;
 
-    return query select * from intern_pages(t, urls, value, rate, due, meta, '{0}');
+    return query select * from intern_pages(t, urls, value, rate, due, meta, '{0}', false);
 end $$;
 comment on function recrawl_internal.add_pages_at(timestamptz, text[], float8[], float8[], timestamptz[], jsonb[]) is 'add_pages at a given time.';
 

@@ -65,6 +65,10 @@ begin
     -- Whether it still has a place in the queue is seen when the inbox is drained.
     told as (
         insert into inbox (host_id, page_id, new_due, revived) select host_id, page_id, t, true from revived
+    ),
+    -- Whoever remembers the graph has forgotten who links to them.
+    told_graph as (
+        insert into graph_news (page_id) select null where exists (select from revived)
     )
     select count(*) into back from revived;
     return back;

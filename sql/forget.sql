@@ -25,6 +25,9 @@ as $$
     told as (
         insert into inbox (host_id, page_id, old_due, old_rank)
         select host_id, page_id, due_at, case when due_at is null then -value end from buried
+    ),
+    told_graph as (
+        insert into graph_news (page_id) select page_id from buried where not (select is_news_full())
     )
     select count(*)::int from buried
 $$;
@@ -40,6 +43,7 @@ begin
     perform check_isolation('forget');
     buried := bury(page_ids, 'forgotten');     -- pages before links, as report does
     delete from link where page_id = any (page_ids);
+    delete from page_score where page_id = any (page_ids);
     return buried;
 end $$;
 comment on function recrawl.forget(bigint[]) is 'Takes pages out and keeps them out: a later link or add_pages does not bring them back. Returns how many.';

@@ -6,6 +6,7 @@
 \ir schedule.sql
 \ir objective.sql
 \ir rate.sql
+\ir graph.sql
 \ir horizon.sql
 \ir checks.sql
 
@@ -25,6 +26,8 @@
 -- Group: taking in
 \ir intern.sql
 \ir add_pages.sql
+\ir found_links.sql
+\ir checked_results.sql
 \ir report.sql
 \ir report_pages.sql
 \ir hint_change.sql
@@ -38,10 +41,12 @@
 \ir forget.sql
 \ir set_setting.sql
 \ir set_rate.sql
+\ir set_value.sql
 
 -- Group: what the worker finds out, put in force
 \ir job.sql
 \ir host_terms.sql
+\ir page_score.sql
 
 -- Group: reporting
 \ir page_status.sql
@@ -49,6 +54,9 @@
 \ir queue_status.sql
 \ir lease_status.sql
 \ir job_run.sql
+\ir opic_run.sql
+\ir linked_pages.sql
+\ir sketch_distance.sql
 \ir settings.sql
 
 -- Group: who may do what

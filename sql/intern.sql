@@ -25,7 +25,7 @@ comment on function recrawl_internal.intern_hosts(text[]) is 'Makes sure that ev
 
 -- The part of a batch that no page row has yet, one item a page, in order of keys.
 create or replace function recrawl_internal.intern_unknown(
-    t timestamptz, items recrawl_internal.intern_item[],
+    t timestamptz, items recrawl_internal.intern_item[], are_links boolean,
     out place int, out page_id bigint, out reason text
 ) returns setof record
 language plpgsql volatile
@@ -84,8 +84,8 @@ begin
         select *, nextval('page_id') as page_id from judged where is_welcome
     ),
     inserted as (
-        insert into page (page_id, key, host_id, url, value, rate, due_at, meta, depth)
-        select page_id, key, host_id, url, coalesce(value, 1), rate, due, meta, coalesce(depth, 0)
+        insert into page (page_id, key, host_id, url, value, pinned_value, rate, due_at, meta, depth)
+        select page_id, key, host_id, url, coalesce(value, 1), case when not are_links then value end, rate, due, meta, coalesce(depth, 0)
         from numbered
         order by key
         on conflict (key) do nothing
@@ -94,6 +94,9 @@ begin
     told as (
         insert into inbox (host_id, page_id, new_due, new_rank)
         select host_id, page_id, due_at, case when due_at is null then -value end from inserted
+    ),
+    told_graph as (
+        insert into graph_news (page_id) select page_id from inserted where not (select is_news_full())
     )
     select n.place, case when (n.page_id in (select i.page_id from inserted i)) is true then n.page_id end, null
     from numbered n
@@ -104,12 +107,13 @@ begin
     from unnest(items, reasons) as i (place, ord, key, url, canonical, host, value, rate, due, meta, depth, reason)
     where i.reason is not null;
 end $$;
-comment on function recrawl_internal.intern_unknown(timestamptz, recrawl_internal.intern_item[]) is
+comment on function recrawl_internal.intern_unknown(timestamptz, recrawl_internal.intern_item[], boolean) is
     'Takes in pages unless something keeps them out; one row per item: its page, or the reason why there is none, or neither when another crawler was first.';
 
--- Row n of the arrays is one URL; an array of one element serves all rows. Known pages keep what they have.
+-- Row n of the arrays is one URL; an array of one element serves all rows. Known pages keep what they have. Links lead to where
+-- their target has moved, and the value they bring is a guess; one that somebody gives with a URL is pinned.
 create or replace function recrawl_internal.intern_pages(
-    t timestamptz, urls text[], page_values float8[], rates float8[], dues timestamptz[], metas jsonb[], depths int[]
+    t timestamptz, urls text[], page_values float8[], rates float8[], dues timestamptz[], metas jsonb[], depths int[], are_links boolean
 ) returns setof recrawl.added_page
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -164,9 +168,9 @@ begin
         select p.*, dense_rank() over (order by key) as place from parsed p
     ),
     found as materialized (
-        select p.*, known.page_id, coalesce(known.state in ('excluded', 'forgotten'), false) as kept_out
+        select p.*, case when are_links and known.state = 'moved' then known.moved_to else known.page_id end as page_id, coalesce(known.state in ('excluded', 'forgotten'), false) as kept_out
         from (select distinct on (place) * from placed where key is not null order by place, ord) p
-        left join lateral (select k.page_id, k.state from page k where k.key = p.key offset 0) known on true
+        left join lateral (select k.page_id, k.state, k.moved_to from page k where k.key = p.key offset 0) known on true
     )
     select r.*, f.*
     into places, problems, firsts, page_ids, is_new, reasons, unknown
@@ -179,7 +183,7 @@ begin
           from (select * from found order by place) p) f;
 
     if unknown is not null then
-        for outcome in select * from intern_unknown(t, unknown) loop
+        for outcome in select * from intern_unknown(t, unknown, are_links) loop
             if outcome.page_id is not null then
                 page_ids[outcome.place] := outcome.page_id;
                 is_new[outcome.place] := true;
@@ -211,5 +215,5 @@ begin
                 when page_ids[r.place] = 0 then reasons[r.place] end
     from unnest(urls, places, problems) with ordinality as r (url, place, problem, ord);
 end $$;
-comment on function recrawl_internal.intern_pages(timestamptz, text[], float8[], float8[], timestamptz[], jsonb[], int[]) is
+comment on function recrawl_internal.intern_pages(timestamptz, text[], float8[], float8[], timestamptz[], jsonb[], int[], boolean) is
     'Finds or makes the page of every URL; one row per URL, in order.';

@@ -18,7 +18,7 @@ from recrawl_internal.allocation
 order by started_at;
 comment on view recrawl.allocation_run is
     'Every allocation that came into force. budget, spent and unspent in fetches per day; utility and its bounds per unit of value; residual, spread and duality_gap prove that it is the optimum; floor_days: the longest interval that floors leave a page.';
-comment on column recrawl.job_run.job is 'rates, allocate.';
+comment on column recrawl.job_run.job is 'opic, rates or allocate.';
 comment on column recrawl.job_run.started_at is 'When it began.';
 comment on column recrawl.job_run.seconds is 'How long it took, or has taken.';
 comment on column recrawl.job_run.ok is 'Whether its result is in force; null while it runs.';

@@ -5,6 +5,11 @@ select p.page_id,
        p.url,
        h.name as host,
        p.value,
+       p.pinned_value,
+       c.hub,
+       c.authority,
+       c.importance,
+       coalesce(p.pinned_relevance, p.relevance) as relevance,
        r.rate,
        case when p.rate is null then i.low else p.rate end as rate_low,
        case when p.rate is null then i.high else p.rate end as rate_high,
@@ -26,9 +31,11 @@ select p.page_id,
        p.etag,
        p.last_modified,
        p.content_hash,
+       p.sketch,
        p.meta
 from recrawl_internal.page p
 join recrawl_internal.host h using (host_id)
+left join recrawl_internal.page_score c on c.page_id = p.page_id and p.state = 'live'
 cross join recrawl_internal.setting s
 join recrawl_internal.host_terms elsewhere on elsewhere.host_id = 0
 left join recrawl_internal.host_terms own on own.host_id = p.host_id
@@ -49,7 +56,12 @@ comment on view recrawl.page_status is
 comment on column recrawl.page_status.page_id is 'The page.';
 comment on column recrawl.page_status.url is 'What to fetch.';
 comment on column recrawl.page_status.host is 'Its host.';
-comment on column recrawl.page_status.value is 'What its freshness is worth.';
+comment on column recrawl.page_status.value is 'What its freshness is worth; 1 on average.';
+comment on column recrawl.page_status.pinned_value is 'That, where it is pinned: given with the URL or by set_value.';
+comment on column recrawl.page_status.hub is 'How good a list of links it is; 1 on average. As of the last run of opic, like authority and importance.';
+comment on column recrawl.page_status.authority is 'How much good lists link to it; 1 on average.';
+comment on column recrawl.page_status.importance is 'How often somebody who follows links at random would come by; 1 on average. Null unless importance_weight asks for it.';
+comment on column recrawl.page_status.relevance is 'How well it fits the crawl, 0 to 1; null = unknown, which counts as one half.';
 comment on column recrawl.page_status.rate is 'Changes per day, pinned or estimated.';
 comment on column recrawl.page_status.rate_low is 'Changes per day: with a probability of 95 % its rate is higher.';
 comment on column recrawl.page_status.rate_high is 'Changes per day: with a probability of 95 % its rate is lower.';
@@ -67,4 +79,5 @@ comment on column recrawl.page_status.moved_to is 'Target of a permanent redirec
 comment on column recrawl.page_status.etag is 'Validator of the last successful fetch.';
 comment on column recrawl.page_status.last_modified is 'Validator of the last successful fetch.';
 comment on column recrawl.page_status.content_hash is 'Of the last successful fetch.';
+comment on column recrawl.page_status.sketch is 'Of the last successful fetch; sketch_distance compares two.';
 comment on column recrawl.page_status.meta is 'The user''s own.';

@@ -21,95 +21,6 @@ $$;
 comment on function recrawl_internal.outcome_of(int, boolean, bigint, bigint) is
     'fetched, moved (for good), missing, gone, throttled (the host wants less), failed (5xx, no answer) or denied (robots.txt).';
 
--- Out-links of the results, as pages; a page of more than ten thousand is a trap, the rest of its links is not looked at.
-create or replace function recrawl_internal.intern_links(t timestamptz, results recrawl_internal.result[]) returns recrawl_internal.found_links[]
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_mergejoin = off
-set enable_bitmapscan = off
-set jit = off
-as $$
-#variable_conflict use_column
-declare
-    urls    text[];
-    ords    int[];                     -- whose link; negative: whose redirect
-    sources bigint[];
-    depths  int[];
-    pages   bigint[];
-    led_to  found_links[];
-begin
-    select array_agg(l.url), array_agg(l.ord), array_agg(r.page_id), array_agg(l.depth) into urls, ords, sources, depths
-    from unnest(results) r
-    left join lateral (select p.depth + 1 as depth from page p where p.page_id = r.page_id offset 0) p on true
-    cross join lateral (
-        select u.url, r.ord, coalesce(p.depth, 1) as depth from unnest(r.links[:10000]) as u (url)
-        union all
-        -- A redirect is no link: its target is as far away as the page itself.
-        select r.redirect_to, -r.ord, coalesce(p.depth - 1, 0) where r.redirect_to is not null
-    ) l
-    where r.problem is null;
-
-    pages := array(select i.page_id from intern_pages(t, coalesce(urls, '{}'), null, null, null, null, depths) i order by i.ord);
-    select array_agg(l::found_links) into led_to
-    from (
-        select abs(o.ord) as ord, o.source,
-               coalesce(array_agg(distinct o.page_id) filter (where o.ord > 0 and o.page_id <> o.source), '{}') as targets,
-               min(o.page_id) filter (where o.ord < 0) as moved_to
-        from unnest(ords, sources, pages) as o (ord, source, page_id)
-        group by abs(o.ord), o.source
-        union all
-        select r.ord, r.page_id, '{}', null from unnest(results) r where r.links = '{}' and r.redirect_to is null
-    ) l;
-    return led_to;
-end $$;
-comment on function recrawl_internal.intern_links(timestamptz, recrawl_internal.result[]) is 'Finds or makes the pages that results link and redirect to.';
-
--- A page whose target has moved itself hands over to where that leads; in a circle every page would be lost, so it is not closed.
--- Sources and targets are locked, in order of id, so that what is found here still holds when it is written.
-create or replace function recrawl_internal.resolved_redirects(led_to recrawl_internal.found_links[]) returns bigint[]
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-    redirects bigint[];                -- by ord
-    moving    bigint[] := '{}';        -- pages of this batch that move, and to where
-    moving_to bigint[] := '{}';
-    redirect  record;
-    target    bigint;
-    state     page_state;
-begin
-    perform from page p
-    where p.page_id = any (array(select f.page_id from unnest(led_to) f where f.moved_to is not null
-                                 union select f.moved_to from unnest(led_to) f))
-    order by p.page_id
-    for no key update;
-
-    for redirect in select f.ord, f.page_id, f.moved_to from unnest(led_to) f where f.moved_to is not null order by f.ord loop
-        target := redirect.moved_to;
-        for hop in 1 .. 10 loop
-            exit when target is null or target = redirect.page_id;
-            if target = any (moving) then
-                target := moving_to[array_position(moving, target)];
-                continue;
-            end if;
-            select p.state, case p.state when 'moved' then p.moved_to when 'live' then target end into state, target
-            from page p where p.page_id = target;
-            exit when state = 'live';
-        end loop;
-        if target <> redirect.page_id and state = 'live' then
-            redirects[redirect.ord] := target;
-            moving := moving || redirect.page_id;
-            moving_to := moving_to || target;
-        end if;
-    end loop;
-    return redirects;
-end $$;
-comment on function recrawl_internal.resolved_redirects(recrawl_internal.found_links[]) is 'Where each redirected page really leads, by ord of its result; null where that is nowhere.';
-
 create or replace function recrawl_internal.record_results(t timestamptz, results recrawl_internal.result[]) returns setof recrawl.report_result
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -160,14 +71,14 @@ begin
     while cardinality(pending) > 0 loop
         with item as (
             select r.*, p.tid, p.version, p.host_id, p.state, p.due_at, p.last_lease, p.stale_lease, p.attempts,
-                   p.fetched_at as last_fetched_at, p.content_hash as last_hash, p.value, p.rate, p.seen_changes, p.seen_days, p.frequency,
+                   p.fetched_at as last_fetched_at, p.content_hash as last_hash, p.sketch as last_sketch, p.relevance as last_relevance, p.value, p.rate, p.seen_changes, p.seen_days, p.frequency,
                    l.round, l.slot, l.due, l.held_due, l.is_busy,
                    outcome_of(r.status, r.robots_denied, redirects[r.ord], r.page_id) as outcome,
                    row_number() over (partition by r.page_id, r.problem is null order by r.ord) as nth
             from unnest(pending) r
             left join lateral (
                 select p.ctid as tid, p.xmin as version, p.host_id, p.state, p.due_at, p.last_lease, p.stale_lease, p.attempts, p.fetched_at,
-                       p.content_hash, p.value, p.rate, p.seen_changes, p.seen_days, p.frequency
+                       p.content_hash, p.sketch, p.relevance, p.value, p.rate, p.seen_changes, p.seen_days, p.frequency
                 from page p where p.page_id = r.page_id offset 0
             ) p on true
             left join lateral (
@@ -204,7 +115,7 @@ begin
                    -- The first fetch sets the base: there is nothing yet that it could have changed from.
                    date_part('epoch', seen_at - last_fetched_at) / 86400 as days,
                    case when status <> 304 then changes end as counted,
-                   case when status = 304 then false else coalesce(changed, content_hash <> last_hash, case when is_dated then last_modified > last_fetched_at end) end as has_changed,
+                   case when status = 304 then false else coalesce(changed, sketch <> last_sketch, content_hash <> last_hash, case when is_dated then last_modified > last_fetched_at end) end as has_changed,
                    case when is_dated and last_modified > last_fetched_at then date_part('epoch', seen_at - last_modified) / 86400 end as age_days
             from (select *, last_modified < seen_at - interval '2 seconds' as is_dated from coded) c   -- else the server says of every answer that it is new
             offset 0                   -- worked out once, not wherever it is used
@@ -250,7 +161,7 @@ begin
                                                then record_results.t + backoff('1 minute', '1 day', attempts)
                                                else record_results.t + backoff('30 days', '30 days', 0) end
                    end as new_due,
-                   last_modified, content_hash, etag, meta, problem, url, state, due_at, cardinality(links) as link_count,
+                   last_modified, content_hash, sketch, relevance, relevance <> coalesce(last_relevance, -1) as has_new_relevance, etag, meta, problem, url, state, due_at, cardinality(links) as link_count,
                    case when outcome = 'throttled' or is_busy or is_late or crawl_delay is not null then
                        (host_id, outcome = 'throttled', retry_after, status, case when is_late then least(fetched_at, record_results.t) end,
                         case when is_held and is_busy then lease_id end, crawl_delay)::host_news end as news
@@ -280,18 +191,23 @@ begin
                                      when j.is_observed and j.status <> 304 then j.last_modified
                                      else p.last_modified end,
                 content_hash = case when j.is_observed then coalesce(j.content_hash, p.content_hash) else p.content_hash end,
+                sketch = case when j.is_observed then coalesce(j.sketch, p.sketch) else p.sketch end,
+                relevance = coalesce(j.relevance, p.relevance),
                 meta = coalesce(j.meta, p.meta)
             from judged j
             where p.ctid = j.tid and p.xmin = j.version and j.counts
             returning j.ord, p.page_id, p.host_id, j.code, j.outcome, j.is_held, j.is_observed, j.lease_id, j.round, j.held_due,
                       j.seen_at, j.days, j.more_counted, j.seen_days is not null as has_taught,
-                      case when p.state = 'live' then p.due_at end as next_due, j.link_count, j.news
+                      case when p.state = 'live' then p.due_at end as next_due, p.state <> j.state or j.has_new_relevance as is_graph_news, j.link_count, j.news
         ),
         told as (
             insert into inbox (host_id, page_id, old_due, new_due, failed)
             select host_id, page_id, held_due, next_due, outcome = 'failed'
             from written
             where is_held and next_due is distinct from held_due
+        ),
+        told_graph as (
+            insert into graph_news (page_id) select page_id from written where is_graph_news and not (select is_news_full())
         ),
         logged as (
             insert into fetch_log (part, page_id, at, days, changed)
@@ -342,12 +258,16 @@ begin
     end loop;
 
     if cardinality(observed) > 0 then
-        insert into link (page_id, targets)
-        select f.page_id, f.targets
-        from unnest(led_to) f
-        where f.ord = any (observed)
-        order by f.page_id
-        on conflict (page_id) do update set targets = excluded.targets where link.targets <> excluded.targets;
+        with changed as (
+            insert into link (page_id, targets)
+            select f.page_id, f.targets
+            from unnest(led_to) f
+            where f.ord = any (observed)
+            order by f.page_id
+            on conflict (page_id) do update set targets = excluded.targets where link.targets <> excluded.targets
+            returning page_id
+        )
+        insert into graph_news (page_id) select page_id from changed where not (select is_news_full());
     end if;
     if cardinality(news) > 0 then
         perform tell_hosts(t, news);
@@ -386,60 +306,6 @@ begin
     end loop;
 end $$;
 comment on function recrawl_internal.tell_hosts(timestamptz, recrawl_internal.host_news[]) is 'Applies to hosts what reports said about them.';
-
--- The elements of report's array, checked; raises when a value is not of its type. What the crawler says itself must be right; what a
--- server said and it passed on (etag, last_modified, retry_after, crawl_delay, redirect_to) is ignored where it makes no sense.
-create or replace function recrawl_internal.checked_results(elements jsonb, t timestamptz) returns recrawl_internal.result[]
-language sql stable
-set search_path = recrawl_internal, pg_temp
-set jit = off
-as $$
-    select array_agg((
-        ord,
-        case
-            when unknown <> '{}' then format('unknown key "%s"', (select min(k) from jsonb_object_keys(unknown) k))
-            when e.page_id is null and e.url is null then 'page_id or url is missing'
-            when e.status is null and e.robots_denied is not true then 'status is missing'
-            when e.status > 999 or e.status between 1 and 99 or e.status < -32768
-                then format('status must be an HTTP status, or 0 or less when there was no answer, got %s', e.status)
-            when not isfinite(e.fetched_at) then 'fetched_at must be a finite time'
-            when e.changes < 0 then format('changes must not be negative, got %s', e.changes)
-            when length(e.content_hash) > 1000 then 'content_hash is longer than 1000 characters'
-        end,
-        case when e.page_id is not null then e.page_id
-             when e.url is not null then (select p.page_id from page p where p.key = url_key((parse_url(e.url)).canonical)) end,
-        e.url, e.lease_id, e.status, e.fetched_at, e.changed, e.content_hash, e.changes,
-        case when isfinite(e.last_modified) then e.last_modified end, case when length(e.etag) <= 1000 then e.etag end, e.links,
-        -- The header's own two forms: seconds or a date.
-        case when e.retry_after ~ '^ *[0-9]{1,99}([.][0-9]+)? *$' then least(e.retry_after::float8, 1e6) * interval '1 second'
-             when e.retry_after is not null then e.retry_after::timestamptz - t end,
-        case when e.crawl_delay between 0 and 1e9 then e.crawl_delay * interval '1 second' end,
-        e.redirect_to, e.robots_denied, e.meta
-    )::result order by ord)
-    from jsonb_array_elements(elements) with ordinality as a (element, ord)
-    cross join lateral jsonb_populate_record(null::result_element, element) as e
-    cross join lateral (select element - '{page_id,url,lease_id,status,fetched_at,changed,content_hash,changes,last_modified,etag,links,retry_after,crawl_delay,redirect_to,robots_denied,meta}'::text[]) as u (unknown)
-$$;
-comment on function recrawl_internal.checked_results(jsonb, timestamptz) is 'The elements of report''s array as checked results.';
-
-create or replace function recrawl_internal.problem_of(element jsonb) returns text
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
-declare
-    given record;
-begin
-    if jsonb_typeof(element) is distinct from 'object' then
-        return format('an element must be an object, got %s', coalesce(jsonb_typeof(element), 'null'));
-    end if;
-    for given in select key, value from jsonb_each(element) loop
-        perform jsonb_populate_record(null::result_element, jsonb_build_object(given.key, given.value));
-    end loop;
-    return 'it cannot be read';
-exception when data_exception then
-    return format('%s: %s', given.key, sqlerrm);
-end $$;
-comment on function recrawl_internal.problem_of(jsonb) is 'Which key of an element of report''s array has a value of the wrong type.';
 
 create or replace function recrawl_internal.report_at(t timestamptz, results jsonb) returns setof recrawl.report_result
 language plpgsql volatile
@@ -484,4 +350,4 @@ $$;
 comment on function recrawl.report(jsonb) is
     'Takes in what became of pages handed out; one row per element, in order. An element has page_id or url, lease_id, status '
     '(HTTP; 0 or less = no answer), and what is known of fetched_at, changed or content_hash, changes (a count), last_modified, etag, '
-    'links (absent = unknown, [] = none), retry_after, crawl_delay (seconds), redirect_to, robots_denied, meta.';
+    'links (absent = unknown, [] = none), relevance (0 to 1), sketch, retry_after, crawl_delay (seconds), redirect_to, robots_denied, meta.';

@@ -34,7 +34,7 @@ begin
                end,
                r.page_id, null, r.lease_id, r.status, r.fetched_at, r.changed, r.content_hash, null,
                case when isfinite(r.last_modified) then r.last_modified end, case when length(r.etag) <= 1000 then r.etag end,
-               null, null, null, null, null, null)::result
+               null, null, null, null, null, null, null, null)::result
         from unnest(page_ids, lease_ids, statuses, changed, fetched_at, content_hash, etag, last_modified) with ordinality
              as r (page_id, lease_id, status, changed, fetched_at, content_hash, etag, last_modified, ord)));
 end $$;

@@ -36,24 +36,30 @@ grant execute on function
 to recrawl_crawler;
 
 grant select on
-    recrawl.page_status, recrawl.host_status, recrawl.queue_status, recrawl.lease_status, recrawl.settings, recrawl.job_run, recrawl.allocation_run
+    recrawl.page_status, recrawl.host_status, recrawl.queue_status, recrawl.lease_status, recrawl.settings, recrawl.job_run, recrawl.allocation_run,
+    recrawl.opic_run, recrawl.graph_node, recrawl.graph_link
 to recrawl_reader;
 -- What the views call: a view checks functions as its reader, who cannot reach their schema otherwise.
 grant execute on function
     recrawl_internal.page_frequency, recrawl_internal.host_gap, recrawl_internal.sample_queue, recrawl_internal.takes_part,
-    recrawl_internal.rate_interval, recrawl_internal.frequency_at
+    recrawl_internal.rate_interval, recrawl_internal.frequency_at, recrawl_internal.unpacked,
+    recrawl.successors, recrawl.predecessors, recrawl.top_hubs, recrawl.top_authorities, recrawl.top_relevant, recrawl.sketch_distance
 to recrawl_reader;
 
 grant execute on function
     recrawl.add_pages, recrawl.fetch_now, recrawl.set_host, recrawl.block_host, recrawl.unblock_host, recrawl.pause, recrawl.resume,
-    recrawl.exclude, recrawl.unexclude, recrawl.forget, recrawl.set_setting, recrawl.set_rate, recrawl.hint_change
+    recrawl.exclude, recrawl.unexclude, recrawl.forget, recrawl.set_setting, recrawl.set_rate,
+    recrawl.set_value, recrawl.set_relevance, recrawl.hint_change
 to recrawl_operator;
 
 grant usage on schema recrawl_internal to recrawl_worker;
 grant execute on function
     recrawl_internal.tick(int, int), recrawl_internal.start_job, recrawl_internal.keep_job, recrawl_internal.end_job,
-    recrawl_internal.put_prices, recrawl_internal.put_priors, recrawl_internal.put_frequencies
+    recrawl_internal.put_prices, recrawl_internal.put_priors, recrawl_internal.put_frequencies,
+    recrawl_internal.reopen_news, recrawl_internal.begin_graph_read, recrawl_internal.end_graph_read,
+    recrawl_internal.put_graph_state, recrawl_internal.put_scores, recrawl_internal.put_opic
 to recrawl_worker;
 grant select on recrawl_internal.page_to_allocate, recrawl_internal.host_to_allocate, recrawl_internal.page_evidence,
-    recrawl_internal.visit_to_audit
+    recrawl_internal.visit_to_audit, recrawl_internal.page_in_graph, recrawl_internal.link_in_graph, recrawl_internal.score_in_graph,
+    recrawl_internal.news_in_graph, recrawl_internal.last_weights
 to recrawl_worker;

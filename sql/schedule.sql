@@ -46,6 +46,6 @@ comment on function recrawl_internal.when_ready(timestamptz, bigint, timestamptz
 create or replace function recrawl_internal.backoff(first interval, longest interval, times int) returns interval
 language sql volatile parallel safe
 as $$
-    select (0.9 + 0.2 * random()) * least(first * 2 ^ least(times, 40), longest)
+    select (0.9 + 0.2 * random()) * least(first * 2 ^ least(times, 20), longest)
 $$;
 comment on function recrawl_internal.backoff(interval, interval, int) is 'first, doubled as many times as it was waited already, at most longest; 10 % either way so that failures do not march in step.';

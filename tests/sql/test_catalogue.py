@@ -19,6 +19,7 @@ BEHIND_A_DOOR = {
     f"recrawl_internal.{name}"
     for name in (
         "sample_queue", "tick", "start_job", "keep_job", "end_job", "put_prices", "put_priors", "put_frequencies",
+        "reopen_news", "begin_graph_read", "end_graph_read", "put_graph_state", "put_scores", "put_opic",
     )
 }  # fmt: skip
 # They write down when they were called, and nothing is decided by it.

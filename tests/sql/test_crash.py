@@ -338,7 +338,7 @@ def test_overlapping_batches_never_deadlock_and_make_one_page_of_a_url(url: str,
     unlike = "select url from page p where p.key is distinct from url_key((parse_url(url)).canonical)"
     assert crawl.rows(unlike) == []
     assert crawl.value("select count(*) from link") > 100
-    lost = "select 1 from link l, unnest(l.targets) as t where not exists (select from page p where p.page_id = t)"
+    lost = "select 1 from link l, unpacked(l.targets) as t where not exists (select from page p where p.page_id = t)"
     assert crawl.rows(lost) == []
     settle(crawl)
 

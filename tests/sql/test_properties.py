@@ -116,24 +116,24 @@ class Crawling(RuleBasedStateMachine):
         new = {row["page_id"] for row in rows if row["code"] == "new"}
         for row in rows:
             assert (row["code"] == "excluded") == self.keeps_out(row["url"])
-        self.meet(urls, when, rate, 1 if value is None else value, new)
+        self.meet(dict.fromkeys(urls, 1 if value is None else value), when, rate, new)
 
     def keeps_out(self, url: str) -> bool:
         page = next((page for page in self.model.pages.values() if page.url == url), None)
         return page.state in ("excluded", "forgotten") if page else self.model.is_excluded(url)
 
     def meet(
-        self, urls: list[str], due: datetime | None, rate: float | None, value: float, new: set[int] | None = None
+        self, values: dict[str, float], due: datetime | None, rate: float | None, new: set[int] | None = None
     ) -> None:
         """New pages, which must be those of the URLs that are not known yet and not kept out."""
-        unknown = set(urls) - {page.url for page in self.model.pages.values()}
+        unknown = set(values) - {page.url for page in self.model.pages.values()}
         expected = {url for url in unknown if not self.model.is_excluded(url)}
         rows = self.crawl.rows("select page_id, url from page where page_id <> all (%s)", list(self.model.pages))
         assert {row["url"] for row in rows} == expected
         assert new is None or {row["page_id"] for row in rows} == new
         for row in rows:
             host = row["url"].split("/")[2]
-            self.model.added(Page(row["page_id"], row["url"], host, due, rate, value))
+            self.model.added(Page(row["page_id"], row["url"], host, due, rate, values[row["url"]]))
 
     @rule(wait=waits, n=st.integers(1, 12), ahead=aheads, lease=leases, per_host=st.sampled_from([None, None, 1, 3]))
     def pop(self, wait: timedelta, n: int, ahead: timedelta, lease: timedelta, per_host: int | None) -> None:
@@ -237,13 +237,15 @@ class Crawling(RuleBasedStateMachine):
     def reports(self, results: list[tuple[Row, str]]) -> None:
         crawl, model = self.crawl, self.model
         answers = crawl.report(*(result for result, _ in results))
-        self.meet(
-            [url for r, _ in results for url in (*r.get("links", ()), *filter(None, [r.get("redirect_to")]))],
-            None,
-            None,
-            1,
-        )
+        found: dict[str, float] = {}  # who links to it first says what it is worth
+        for result, _ in results:
+            value = model.pages[result["page_id"]].value
+            found |= {url: value / 2 for url in result.get("links", ()) if url not in found}
+            if "redirect_to" in result:
+                found.setdefault(result["redirect_to"], value)
+        self.meet(found, None, None)
         blocked = {row["name"]: row["blocked_until"] for row in crawl.rows("select name, blocked_until from host")}
+        lives = {page.url: page.state == "live" for page in model.pages.values()}
         seen: set[int] = set()
         for (result, outcome), answer in zip(results, answers, strict=True):
             page = model.pages[result["page_id"]]
@@ -251,7 +253,11 @@ class Crawling(RuleBasedStateMachine):
                 assert answer["code"] == "duplicate"
                 continue
             seen.add(page.page_id)
-            if outcome == "moved" and (page.url == result["redirect_to"] or self.keeps_out(result["redirect_to"])):
+            if outcome == "moved" and (
+                page.url == result["redirect_to"]
+                or self.keeps_out(result["redirect_to"])
+                or not lives[result["redirect_to"]]
+            ):
                 outcome = "missing"
             if outcome == "throttled" and answer["code"] != "duplicate":
                 assert blocked[page.host] >= crawl.now + 5 * SECOND or model.hosts[page.host].blocked_until > crawl.now
@@ -402,7 +408,7 @@ class Crawling(RuleBasedStateMachine):
             self.block_or_unblock(name, None)
             self.set_host(name, SECOND, False)
         for _ in range(2):  # what is given back after failures waits once more
-            crawl.wait(400 * DAY)
+            crawl.wait(10_001 * DAY)  # a page that never changes is visited all the same
             self.upkeep()
         waiting = {page.page_id for page in model.pages.values() if page.state == "live"}
         for _ in range(5 * len(waiting) + 20):

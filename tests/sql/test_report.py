@@ -25,6 +25,17 @@ def fetch_again(crawl: Crawl, **more: object) -> Row:
     return crawl.page(page["url"])
 
 
+@pytest.mark.parametrize("status", [0, 200, 301, 404, 410, 429, 503])
+def test_a_page_that_nobody_knows_spoils_no_other(crawl: Crawl, status: int) -> None:
+    crawl.add("http://a.test/")
+    answers = crawl.report(
+        {"url": "http://a.test/", "status": status},
+        {"url": "http://unknown.test/", "status": status},
+        {"page_id": 999, "status": status},
+    )
+    assert codes(answers) == ["ok", "unknown_page", "unknown_page"]
+
+
 # -------------------------------------------------------------------------------------------- what is fetched
 
 
@@ -467,7 +478,7 @@ def test_the_array_twin_wants_arrays_of_one_length(crawl: Crawl) -> None:
 
 def links_of(crawl: Crawl, url: str) -> list[str] | None:
     rows = crawl.rows(
-        "select array(select t.url from page t where t.page_id = any (l.targets) order by t.url) as urls"
+        "select array(select t.url from page t where t.page_id in (select unpacked(l.targets)) order by t.url) as urls"
         " from link l join page p using (page_id) where p.url = %s",
         url,
     )

@@ -23,15 +23,33 @@ CRAWLER = {
 }
 OPERATOR = {
     "add_pages", "fetch_now", "set_host", "block_host", "unblock_host", "pause", "resume", "exclude", "unexclude",
-    "forget", "set_setting", "set_rate", "hint_change",
+    "forget", "set_setting", "set_rate", "set_value", "set_relevance", "hint_change",
 }  # fmt: skip
-VIEWS = {"page_status", "host_status", "queue_status", "lease_status", "settings", "job_run", "allocation_run"}
+VIEWS = {
+    "page_status", "host_status", "queue_status", "lease_status", "settings", "job_run", "allocation_run", "opic_run",
+    "graph_node", "graph_link",
+}  # fmt: skip
+ASKED_BY_READERS = {"successors", "predecessors", "top_hubs", "top_authorities", "top_relevant", "sketch_distance"}
 
-VERBS_OF = {"crawler": CRAWLER, "reader": set[str](), "operator": OPERATOR, "worker": set[str](), "nobody": set[str]()}
+VERBS_OF = {
+    "crawler": CRAWLER, "reader": ASKED_BY_READERS, "operator": OPERATOR | ASKED_BY_READERS, "worker": ASKED_BY_READERS,
+    "nobody": set[str](),
+}  # fmt: skip
 VIEWS_OF = {"crawler": set[str](), "reader": VIEWS, "operator": VIEWS, "worker": VIEWS, "nobody": set[str]()}
 # What the views call is checked as their reader. The worker, a reader too, can reach the schema and so call it by name.
-CALLED_BY_VIEWS = {"page_frequency", "host_gap", "sample_queue", "takes_part", "rate_interval", "frequency_at"}
-JOBS = {"start_job", "keep_job", "end_job", "put_prices", "put_priors", "put_frequencies"}
+CALLED_BY_VIEWS = {
+    "page_frequency",
+    "host_gap",
+    "sample_queue",
+    "takes_part",
+    "rate_interval",
+    "frequency_at",
+    "unpacked",
+}
+JOBS = {
+    "start_job", "keep_job", "end_job", "put_prices", "put_priors", "put_frequencies", "reopen_news",
+    "begin_graph_read", "end_graph_read", "put_graph_state", "put_scores", "put_opic",
+}  # fmt: skip
 HELPERS_OF = {"worker": {"tick"} | JOBS | CALLED_BY_VIEWS}
 ROLES = list(VERBS_OF)
 
@@ -42,6 +60,11 @@ RUN = json.dumps(
          "unpolite_bound", "residual", "spread", "duality_gap"], 0,
     )
 )  # fmt: skip
+
+OPIC_RUN = json.dumps(
+    {"token": 1, "started_at": "2030-01-01", "is_full": True, "converged": True}
+    | dict.fromkeys(["pages", "links", "sweeps", "residual", "cash", "moved", "seconds"], 0)
+)
 
 CALLS = {
     "next_pages": "recrawl.next_pages(1)",
@@ -62,7 +85,15 @@ CALLS = {
     "forget": "recrawl.forget('{1}')",
     "set_setting": "recrawl.set_setting('max_depth', '3')",
     "set_rate": "recrawl.set_rate(1, 0.5)",
+    "set_value": "recrawl.set_value(1, 2)",
+    "set_relevance": "recrawl.set_relevance(1, 0.5)",
     "hint_change": "recrawl.hint_change('{1}')",
+    "successors": "recrawl.successors(1)",
+    "predecessors": "recrawl.predecessors(1)",
+    "top_hubs": "recrawl.top_hubs(3)",
+    "top_authorities": "recrawl.top_authorities(3)",
+    "top_relevant": "recrawl.top_relevant(3)",
+    "sketch_distance": "recrawl.sketch_distance('{1,2,3,4,5,6,7,8}', '{1,2,3,4,5,6,7,9}')",
 }
 
 
@@ -217,6 +248,10 @@ def test_no_role_calls_a_helper_but_the_worker_its_own(actor: Actor) -> None:
         "keep_job": "select recrawl_internal.keep_job(1, '1 minute')",
         "put_priors": "select recrawl_internal.put_priors(1, '1 minute', '{0}', '{1}', '{2}')",
         "put_frequencies": "select recrawl_internal.put_frequencies(1, '1 minute', '{}', '{}')",
+        "reopen_news": "select recrawl_internal.reopen_news(1, '1 minute')",
+        "put_graph_state": "select recrawl_internal.put_graph_state(1, '1 minute', 0.5, 0.5)",
+        "put_scores": "select recrawl_internal.put_scores(1, '1 minute', '{1}', '{1}', '{1}', '{1}', '{1}')",
+        "put_opic": "select recrawl_internal.put_opic(1, '1 minute', '{}', '" + OPIC_RUN + "')",
         "put_prices": "select recrawl_internal.put_prices(1, '1 minute', '" + RUN + "'" + ", '{}'" * 6 + ")",
     }
     calls["sample_queue"] = "select * from recrawl_internal.sample_queue(clock_timestamp())"

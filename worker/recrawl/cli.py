@@ -123,16 +123,18 @@ def worker() -> None:
 
 
 @cli.command("run")
-@click.argument("job", type=click.Choice(["rates", "allocate"]))
+@click.argument("job", type=click.Choice(["opic", "rates", "allocate"]))
 def run_command(job: str) -> None:
     """Run a batch job once, now.
 
+    opic: find out from the links how good each page is as a hub and as an authority, and what it is worth.
     rates: learn how often the pages of each host tend to change.
     allocate: divide the budget of fetches between all pages, so that the objective is served best within every
     host's gap.
 
-    The views job_run and allocation_run keep what came of it; the settings budget, objective, exploration,
-    longest_interval and shortest_interval say what is wanted.
+    The views job_run, opic_run and allocation_run keep what came of it. The settings authority_weight, hub_weight,
+    importance_weight and relevance_weight say what makes up a value; budget, objective, exploration, longest_interval
+    and shortest_interval say what is wanted of the allocation.
     """
     from rich.console import Console
 

@@ -1,16 +1,19 @@
 """The batch jobs: read, compute, write. No transaction is open while they compute."""
 
 import math
+import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl import store
-from recrawl.model import allocation, planning, prior, rate_audit, ties
+from recrawl import known_graph, store
+from recrawl.known_graph import KnownGraph
+from recrawl.model import allocation, planning, prior, rate_audit, ties, value
+from recrawl.model import opic as cash_flow
 from recrawl.model.allocation import Web
 from recrawl.model.floors import Limits
 from recrawl.model.rates import Visits
@@ -19,6 +22,10 @@ Tell = Callable[[str], None]
 
 # Stored frequencies follow when they are off by this share of what was allocated; for less, the next report does.
 TOLERANCE = 0.05
+# Scores are written where they moved by this share. Sweeps end when one moves hub and authority scores by no more than
+# the residual in all, each adding up to 1: a tenth of that share, for the average page.
+MOVED = 0.01
+RESIDUAL, MOST_SWEEPS = 1e-3, 200
 # What a page's due times may follow (see page_frequency in sql/schedule.sql).
 LEAST, MOST = 1e-4, 86400.0
 
@@ -108,6 +115,74 @@ def allocate(url: str, tell: Tell = lambda _: None) -> str:
     return run.message
 
 
+@dataclass
+class Memory:
+    """What a worker that stays keeps between two runs of opic, which then reads only what changed."""
+
+    graph: KnownGraph | None = None
+
+
+def opic(url: str, tell: Tell = lambda _: None, memory: Memory | None = None) -> str:
+    """Finds out what the links say of each page, and what its freshness is worth, and puts it in force."""
+    memory = memory or Memory()
+    with store.run(url, "opic") as run:
+        started_at, started = datetime.now(UTC), time.monotonic()
+        weights = store.weights(run.connection)
+        tell("reading the graph")
+        known, memory.graph = known_graph.read(url, run, memory.graph), None  # if this run fails, all is read again
+        of, threads = known.graph, os.cpu_count() or 1
+        tell(f"sending cash along {of.links:,} links between {of.pages:,} pages")
+        flow = cash_flow.run(of, known.relevance, known.cash, RESIDUAL, MOST_SWEEPS, threads)
+        found = {"hub": flow.hub, "authority": flow.authority, "importance": np.full(of.pages, math.nan)}
+        if weights.now["importance"] > 0:
+            start = known.scores["importance"].astype(np.float64)
+            found["importance"] = cash_flow.importance(of, start, RESIDUAL, MOST_SWEEPS, threads).scores
+        scores = {name: (part * of.pages).astype(np.float32) for name, part in found.items()}
+        in_links, out_links = np.diff(of.into_first), np.diff(of.out_first)
+        relevance = np.nan_to_num(known.relevance, nan=0.5)
+
+        moved = np.zeros(of.pages, np.bool_)
+        for name, now in scores.items():
+            moved |= value.has_moved(now, known.scores[name], MOVED)
+        if weights.now != weights.then:
+            moved[:] = True
+        elif weights.now["relevance"] > 0:
+            moved |= known.is_news
+        count = int(np.count_nonzero(moved))
+        run.put_graph_state(
+            float(relevance.mean()) if of.pages else 0.5,
+            value.first_share(scores | {"relevance": 2 * relevance}, weights.now, in_links, out_links),
+        )
+        run.put_scores(
+            store.StoredScores(of.page_ids[moved], {name: part[moved] for name, part in scores.items()}),
+            in_links[moved],
+            lambda done: tell(f"writing scores and values: {done:,} of {count:,}"),
+        )
+        run.put_opic(
+            weights.now,
+            {
+                "started_at": started_at.isoformat(),
+                "pages": of.pages,
+                "links": of.links,
+                "is_full": known.is_whole,
+                "sweeps": flow.sweeps,
+                "residual": flow.residual,
+                "converged": flow.converged,
+                "cash": flow.cash.total,
+                "moved": count,
+                "seconds": time.monotonic() - started,
+            },
+        )
+        kept = {name: np.where(moved, now, known.scores[name]) for name, now in scores.items()}
+        memory.graph = replace(known, scores=kept, cash=flow.cash)
+        hint = "" if flow.converged else f" instead of {RESIDUAL:g}: the next run goes on from here"
+        run.message = (
+            f"{of.pages:,} pages, {of.links:,} links; {flow.sweeps} sweeps to a residual of {flow.residual:.2g}{hint}; "
+            f"the scores of {count:,} pages moved"
+        )
+    return run.message
+
+
 def audit(url: str) -> list[rate_audit.Agreement]:
     """How the learnt rates compare with what the fetch log says in full; reads only."""
     log = store.logged_visits(url)
@@ -173,4 +248,4 @@ def by_host(host_id: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.i
     return hosts, order, np.append(first, len(host_id))
 
 
-JOBS: dict[str, Callable[[str, Tell], str]] = {"rates": rates, "allocate": allocate}
+JOBS: dict[str, Callable[[str, Tell], str]] = {"opic": opic, "rates": rates, "allocate": allocate}

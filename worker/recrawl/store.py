@@ -13,6 +13,7 @@ from psycopg import sql
 from psycopg.rows import dict_row, scalar_row
 from psycopg.types.json import Jsonb
 
+from recrawl.columns import Columns, read
 from recrawl.importers import Page
 
 if TYPE_CHECKING:
@@ -152,17 +153,15 @@ class Evidence:
 
 def pages_to_allocate(url: str) -> PagesToAllocate:
     query: LiteralString = "select page_id, host_id, value, rate, frequency from recrawl_internal.page_to_allocate"
-    return PagesToAllocate(*_columns(url, query))
+    return PagesToAllocate(*read(url, query))
 
 
 def hosts_to_allocate(url: str) -> HostsToAllocate:
-    return HostsToAllocate(
-        *_columns(url, "select host_id, cap from recrawl_internal.host_to_allocate order by host_id")
-    )
+    return HostsToAllocate(*read(url, "select host_id, cap from recrawl_internal.host_to_allocate order by host_id"))
 
 
 def evidence(url: str) -> Evidence:
-    return Evidence(*_columns(url, "select host_id, seen_changes, seen_days from recrawl_internal.page_evidence"))
+    return Evidence(*read(url, "select host_id, seen_changes, seen_days from recrawl_internal.page_evidence"))
 
 
 @dataclass(frozen=True)
@@ -180,7 +179,7 @@ def logged_visits(url: str) -> LoggedVisits:
     query: LiteralString = (
         "select page_id, days, changed, belief_changes, belief_days from recrawl_internal.visit_to_audit"
     )
-    return LoggedVisits(*_columns(url, query))
+    return LoggedVisits(*read(url, query))
 
 
 def host_names(connection: Connection, host_ids: Sequence[int]) -> list[str]:
@@ -194,34 +193,86 @@ def host_names(connection: Connection, host_ids: Sequence[int]) -> list[str]:
     return [name for (name,) in rows]
 
 
-def _columns(url: str, query: LiteralString) -> "list[NDArray[Any]]":
-    """The columns of a query, none of which may hold nulls, in one short transaction.
+@dataclass(frozen=True)
+class Links:
+    """Page source_ids[s] links to the pages target_ids[first[s] : first[s + 1]]."""
 
-    By ADBC: three times as fast as psycopg's COPY for ten million rows, and without a Python object a row.
+    source_ids: "NDArray[np.int64]"
+    first: "NDArray[np.int64]"
+    target_ids: "NDArray[np.int64]"
+
+
+SCORES = ("hub", "authority", "importance")
+
+
+@dataclass(frozen=True)
+class StoredScores:
+    """As last written; each is 1 on average over all pages."""
+
+    page_id: "NDArray[np.int64]"
+    by_name: "dict[str, NDArray[np.float32]]"  # NaN = none
+
+
+@dataclass(frozen=True)
+class WholeGraph:
+    page_id: "NDArray[np.int64]"
+    relevance: "NDArray[np.float32]"  # NaN = unknown
+    links: Links
+    scores: StoredScores
+
+
+@dataclass(frozen=True)
+class GraphNews:
+    """The present state of every page of which something changed, in order of id."""
+
+    is_live: "NDArray[np.int32]"
+    relevance: "NDArray[np.float32]"  # NaN = unknown
+    links: Links  # a row for every page
+
+
+def read_graph(url: str, token: int, remembered: int | None) -> WholeGraph | GraphNews:
+    """What changed since run `remembered` read the graph; all of it if that is not known.
+
+    In one transaction with one snapshot: what it does not show is news for the next read.
     """
-    import adbc_driver_postgresql.dbapi as adbc
-    import nanoarrow
-    import numpy as np
+    with Columns(url) as columns:
+        columns.execute("set transaction isolation level repeatable read")
+        (last_token,) = columns.read(f"select coalesce(recrawl_internal.begin_graph_read({token:d}), 0)")
+        news = _graph_news(columns) if int(last_token[0]) == remembered else None
+        graph = news or _whole_graph(columns)
+        columns.read("select recrawl_internal.end_graph_read()")
+    return graph
 
-    kinds = {"int32": np.int32, "int64": np.int64, "float": np.float32, "double": np.float64}
-    with adbc.connect(url) as connection, connection.cursor() as cursor:
-        try:
-            cursor.execute(query)
-        except adbc.Error as error:
-            raise psycopg.DatabaseError(str(error).rpartition("ERROR: ")[2].splitlines()[0].strip()) from None
-        stream = nanoarrow.ArrayStream(cursor.fetch_arrow())
-        dtypes = [kinds[field.type.name.lower()] for field in stream.schema.fields]
-        chunks: list[list[NDArray[Any]]] = [[] for _ in dtypes]
-        for batch in stream:
-            for column, dtype, child in zip(chunks, dtypes, batch.iter_children(), strict=True):
-                column.append(
-                    np.frombuffer(child.buffers[1], dtype, len(child), child.offset * np.dtype(dtype).itemsize)
-                )
-    columns = []
-    for dtype in reversed(dtypes):  # one at a time, so that no two copies of all of them are there at once
-        parts = chunks.pop()
-        columns.append(np.concatenate(parts) if parts else np.empty(0, dtype))
-    return columns[::-1]
+
+def _whole_graph(columns: Columns) -> WholeGraph:
+    page_id, relevance = columns.read("select page_id, relevance from recrawl_internal.page_in_graph")
+    links = columns.read("select page_id, targets from recrawl_internal.link_in_graph")
+    scored, *scores = columns.read(f"select page_id, {', '.join(SCORES)} from recrawl_internal.score_in_graph")
+    return WholeGraph(page_id, relevance, Links(*links), StoredScores(scored, dict(zip(SCORES, scores, strict=True))))
+
+
+def _graph_news(columns: Columns) -> GraphNews | None:
+    page_id, is_live, relevance, first, target_ids = columns.read(
+        "select page_id, is_live, relevance, targets from recrawl_internal.news_in_graph"
+    )
+    if -1 in page_id[:1]:
+        return None  # more than can be told
+    return GraphNews(is_live, relevance, Links(page_id, first, target_ids))
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Of what in a page's value; by name of the setting."""
+
+    now: dict[str, float]
+    then: dict[str, float] | None  # when the values of all pages were last worked out
+
+
+def weights(connection: Connection) -> Weights:
+    rows = connection.execute("select name, value::float8 from recrawl.settings where name like %b", [r"%\_weight"])
+    now = {name.removesuffix("_weight"): weight for name, weight in rows.fetchall()}
+    (then,) = connection.execute("select weights from recrawl_internal.last_weights").fetchone() or (None,)
+    return Weights(now, then)
 
 
 ALIVE_FOR = timedelta(minutes=1)
@@ -284,6 +335,44 @@ class Run:
                 [self.token, ALIVE_FOR, page_ids[chunk].tolist(), frequencies[chunk].tolist()],
             )
             watch(min(start + CHUNK, len(page_ids)))
+
+    def reopen_news(self) -> bool:
+        """False if the news are more than their table may hold, and somebody holds it so that it cannot be emptied."""
+        row = self.connection.execute("select recrawl_internal.reopen_news(%b, %b)", [self.token, ALIVE_FOR]).fetchone()
+        return bool(row and row[0])
+
+    def put_graph_state(self, mean_relevance: float, first_share: float) -> None:
+        self.connection.execute(
+            "select recrawl_internal.put_graph_state(%b, %b, %b, %b)",
+            [self.token, ALIVE_FOR, mean_relevance, first_share],
+        )
+
+    def put_scores(
+        self,
+        scores: StoredScores,
+        in_links: "NDArray[np.int64]",
+        watch: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """In chunks, each a transaction of its own; `watch` sees how many are done."""
+        for start in range(0, len(scores.page_id), CHUNK):
+            chunk = slice(start, start + CHUNK)
+            self.connection.execute(
+                """
+                select recrawl_internal.put_scores(
+                    %b, %b, %b::bigint[], %b::real[], %b::real[], %b::real[], %b::int[])
+                """,
+                [
+                    self.token, ALIVE_FOR, scores.page_id[chunk].tolist(),
+                    *(scores.by_name[name][chunk].tolist() for name in SCORES), in_links[chunk].tolist(),
+                ],
+            )  # fmt: skip
+            watch(min(start + CHUNK, len(scores.page_id)))
+
+    def put_opic(self, weights: dict[str, float], record: dict[str, object]) -> None:
+        self.connection.execute(
+            "select recrawl_internal.put_opic(%b, %b, %b, %b)",
+            [self.token, ALIVE_FOR, Jsonb(weights), Jsonb(record | {"token": self.token})],
+        )
 
 
 @contextmanager

@@ -82,6 +82,30 @@ class Scores:
     converged: bool
 
 
+@dataclass(frozen=True)
+class Importance:
+    scores: Amounts  # adding up to 1
+    sweeps: int
+    residual: float  # a bound on how far the last sweep moved them, in L1
+    converged: bool
+
+
+def resumed(graph: Graph, hub: Amounts) -> Cash:
+    """The cash of an earlier run by the hub scores that are left of it, nan where there is none: one for every page and
+    one for the virtual page in all.
+
+    A page's score is what it got from others and an even part of what the virtual page had, which came from what pages
+    gave to it: 1 / (links + 1) of theirs.
+    """
+    known = np.nan_to_num(hub)
+    even_part = float((known / (np.diff(graph.out_first) + 1)).sum()) / max(1, graph.pages)
+    received = np.maximum(known - even_part, 0.0)
+    total = float(received.sum())
+    if not total > 0:
+        return Cash.uniform(graph.page_ids)
+    return Cash(graph.page_ids, received * ((graph.pages + 1) / total), 0.0)
+
+
 def run(
     graph: Graph,
     relevance: Relevance | None = None,
@@ -122,21 +146,49 @@ def run(
         return Scores(hubs.scores(), authorities.scores(), left, sweeps, moved, moved <= residual)
 
 
+def importance(
+    graph: Graph, start: Amounts | None = None, residual: float = 1e-3, most_sweeps: int = 100, threads: int = 1
+) -> Importance:
+    """Plain OPIC in batch: a page gives its cash to the pages it links to and to the virtual page, in equal parts, and
+    there is but one kind of cash. `start` are amounts by page, such as an earlier importance; nan counts as nothing.
+    """
+    cash = np.ones(graph.pages) if start is None else np.nan_to_num(start)
+    if graph.pages == 0:
+        return Importance(cash, 0, 0.0, True)
+    with ThreadPoolExecutor(threads) as pool:
+        each: Map = pool.map if threads > 1 else map
+        side = _Side(graph.into_first, graph.into, None, cash, each, gives_by=graph.out_first)
+        side.take(Cash(graph.page_ids, cash, 1.0))
+        moved, sweeps = math.inf, 0
+        while moved > residual and sweeps < most_sweeps:
+            moved = side.receive_from(side)
+            sweeps += 1
+        return Importance(side.scores(), sweeps, moved, moved <= residual)
+
+
 class _Side:
-    """All pages as hubs, or all as authorities. A page receives from those it is linked with, and gives to the same."""
+    """All pages as hubs, or all as authorities. A page receives from those it is linked with, and gives to the same
+    (or, where there is but one kind of cash, to those that `gives_by` counts)."""
 
     def __init__(
-        self, first: Offsets, links: Positions, relevance: Relevance | None, received: Amounts, each: Map
+        self,
+        first: Offsets,
+        links: Positions,
+        relevance: Relevance | None,
+        received: Amounts,
+        each: Map,
+        gives_by: Offsets | None = None,
     ) -> None:
         pages = len(first) - 1
         self._first, self._links, self._each = first, links, each
+        self._gives_by = first if gives_by is None else gives_by
         by_pages, by_links = np.arange(0, pages, CHUNK), np.searchsorted(first, np.arange(0, len(links), CHUNK))
         self._chunks = list(pairwise(np.unique(np.concatenate([by_pages, by_links, [pages]])).tolist()))
         # The parts of its cash that a page gives to each page it is linked with, and to the virtual page.
         self._to_each, self._to_virtual = np.empty(pages, np.float32), np.empty(pages, np.float32)
         # A hub gives to the virtual page what it gives to any other: as an authority of relevance ½ does.
         half = np.full(1, 0.5, np.float32)
-        weights = first, half if relevance is None else relevance, self._to_each, self._to_virtual
+        weights = self._gives_by, half if relevance is None else relevance, self._to_each, self._to_virtual
         (self._passed_on,) = self._sums(_weigh, *weights)  # of a unit of cash for every page
 
         self._received = received
@@ -171,7 +223,7 @@ class _Side:
             even_part = 0.0
             self._received.fill(received / pages)  # whatever they have goes round among pages and the virtual page
         self._flows, given, strayed = self._sums(
-            _spend, self._first, self._received, even_part, self._to_each, self._flow, self._given
+            _spend, self._gives_by, self._received, even_part, self._to_each, self._flow, self._given
         )
         owed = self.virtual + received
         self._factor, self.virtual = (owed / given, 0.0) if given > 0 else (0.0, owed)

@@ -1,0 +1,42 @@
+-- Pinning what the graph says of a page.
+
+create or replace function recrawl.set_value(page_id bigint, value float8) returns void
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+begin
+    perform check_isolation('set_value');
+    if not (value = 0 or value between 1e-30 and 1e30) then
+        perform refuse(format('set_value: value must be 0 or between 1e-30 and 1e30, got %s', value));
+    end if;
+    update page p set pinned_value = set_value.value where p.page_id = set_value.page_id;
+    if not found then
+        perform refuse(format('set_value: there is no page %s', coalesce(page_id::text, 'null')));
+    end if;
+    if value is null then
+        perform follow_scores(array[page_id]);
+    else
+        perform put_values(array[page_id], array[value::real]);
+    end if;
+end $$;
+comment on function recrawl.set_value(bigint, float8) is
+    'Pins what a page''s freshness is worth, 1 being the average; null lets its place in the graph decide again (as it is, before the first run of opic).';
+
+create or replace function recrawl.set_relevance(page_id bigint, relevance float8) returns void
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+begin
+    perform check_isolation('set_relevance');
+    if not relevance between 0 and 1 then
+        perform refuse(format('set_relevance: relevance must lie between 0 and 1, got %s', relevance));
+    end if;
+    update page p set pinned_relevance = case when set_relevance.relevance < 1e-30 then 0 else set_relevance.relevance end
+    where p.page_id = set_relevance.page_id;
+    if not found then
+        perform refuse(format('set_relevance: there is no page %s', coalesce(page_id::text, 'null')));
+    end if;
+    perform tell_graph(array[page_id]), follow_scores(array[page_id]);
+end $$;
+comment on function recrawl.set_relevance(bigint, float8) is
+    'Pins how well a page fits the crawl, from 0 (not at all) to 1, over what is reported of it; null unpins. Counts from the next run of opic on.';

@@ -1,0 +1,101 @@
+"""Queries whose columns become numpy arrays.
+
+By ADBC: three times as fast as psycopg's COPY for ten million rows, and without a Python object a row.
+"""
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Self
+
+import psycopg
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+def read(url: str, query: str) -> "list[NDArray[Any]]":
+    """The columns of one query, in a short transaction of its own."""
+    with Columns(url) as columns:
+        return columns.read(query)
+
+
+class Columns:
+    """A transaction; it is committed at the end."""
+
+    def __init__(self, url: str) -> None:
+        import adbc_driver_postgresql.dbapi as adbc
+
+        self._error = adbc.Error
+        self._connection = adbc.connect(url)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with closing(self._connection):
+            if kind is None:
+                self._connection.commit()
+
+    def execute(self, statement: str) -> None:
+        with self._connection.cursor() as cursor:
+            self._execute(cursor, statement)
+
+    def read(self, query: str) -> "list[NDArray[Any]]":
+        """One array a column, which may hold no nulls. Of packed ids two: where each row begins, and all ids."""
+        import nanoarrow
+
+        with self._connection.cursor() as cursor:
+            self._execute(cursor, query)
+            stream = nanoarrow.ArrayStream(cursor.fetch_arrow())
+            kinds = [field.type.name for field in stream.schema.fields]
+            batches: list[list[list[NDArray[Any]]]] = [[] for _ in kinds]
+            for batch in stream:
+                for column, kind, child in zip(batches, kinds, batch.iter_children(), strict=True):
+                    column.append(_parts(kind, child))
+        columns: list[NDArray[Any]] = []
+        while kinds:  # one at a time, so that no two copies of all of them are there at once
+            columns = _joined(kinds.pop(), batches.pop()) + columns
+        return columns
+
+    def _execute(self, cursor: Any, statement: str) -> None:
+        try:
+            cursor.execute(statement)
+        except self._error as error:
+            raise psycopg.DatabaseError(str(error).rpartition("ERROR: ")[2].splitlines()[0].strip()) from None
+
+
+def _parts(kind: str, child: Any) -> "list[NDArray[Any]]":
+    """A batch of a column: its values, or the length of each row and the ids of all."""
+    import numpy as np
+
+    if kind != "BINARY":
+        dtype = _dtype(kind)
+        return [np.frombuffer(child.buffers[1], dtype, len(child), child.offset * dtype.itemsize)]
+    first = np.frombuffer(child.buffers[1], np.int32, len(child) + 1, child.offset * 4)
+    ids = np.frombuffer(child.buffers[2], ">i8", (first[-1] - first[0]) // 8, first[0])
+    return [np.diff(first) // 8, ids]
+
+
+def _joined(kind: str, batches: "list[list[NDArray[Any]]]") -> "list[NDArray[Any]]":
+    import numpy as np
+
+    parts = list(zip(*batches, strict=True))
+    if kind != "BINARY":
+        return [np.concatenate(parts[0]) if parts else np.empty(0, _dtype(kind))]
+    if not parts:
+        return [np.zeros(1, np.int64), np.empty(0, np.int64)]
+    lengths = np.concatenate(parts[0])
+    first = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=first[1:])
+    ids = np.empty(first[-1], np.int64)
+    end = 0
+    for part in parts[1]:
+        ids[end : end + len(part)] = part  # in the byte order of this machine
+        end += len(part)
+    return [first, ids]
+
+
+def _dtype(kind: str) -> "np.dtype[Any]":
+    import numpy as np
+
+    return np.dtype({"INT32": np.int32, "INT64": np.int64, "FLOAT": np.float32, "DOUBLE": np.float64}[kind])
