@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
-from bench import allocation_rows, cpu_rows, job_rows, lasting_rows, opic_rows, rate_rows, server
+from bench import allocation_rows, cpu_rows, graph_rows, job_rows, lasting_rows, opic_rows, rate_rows, server
 from bench.measure import must_see_the_server, progress
 from bench.stage import STANDARD_PAGES, Stage
 from bench.table import Line, formatted
@@ -21,6 +21,7 @@ ROWS: dict[str, tuple[Callable[[Stage], Iterator[Line]], str]] = {
     "growth": (cpu_rows.growth, "ten times the pages"),
     "filter": (job_rows.report_with_filter, "reports that learn how often pages change"),
     "allocate": (job_rows.allocate, "an allocation from end to end, ten times the pages"),
+    "opic": (graph_rows.opic, "reading the graph; a batch of OPIC from end to end"),
     "bloat": (lasting_rows.bloat, "sizes after every page was popped six times"),
 }
 # Rows about the numerics, which need no database.
