@@ -15,7 +15,8 @@ $$;
 comment on function recrawl_internal.combined_value(recrawl_internal.setting, float8, real, real, real, real) is
     'What a page''s freshness is worth, of its scores and the settings'' weights; 1 on average.';
 
--- A new page's rank is its value: the queue follows.
+-- A new page's rank is its value: the queue follows. Somebody may have pinned another value meanwhile; that is seen once the page
+-- is locked.
 create or replace function recrawl_internal.put_values(page_ids bigint[], new_values real[]) returns int
 language sql volatile
 set search_path = recrawl_internal, pg_temp
@@ -28,7 +29,7 @@ as $$
     with wanted as materialized (
         select p.page_id, p.host_id, p.value as old_value, n.value, p.state = 'live' and p.due_at is null as is_waiting
         from unnest(page_ids, new_values) as n (page_id, value)
-        join page p on p.page_id = n.page_id and p.value <> n.value
+        join page p on p.page_id = n.page_id and p.value <> n.value and coalesce(p.pinned_value, n.value) = n.value
         order by p.page_id
         for update of p
     ),

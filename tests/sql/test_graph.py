@@ -1,6 +1,8 @@
 """The graph that reports make: links, relevance and sketches, and what of it a worker must learn anew."""
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
@@ -266,6 +268,18 @@ def test_a_given_value_is_pinned_and_a_pinned_one_decides_who_goes_first(crawl: 
         order += [page["url"][-1] for page in crawl.next()]
         crawl.wait(crawl.value("select interval '1 second'"))
     assert order == ["3", "2", "1"]
+
+
+def test_a_value_found_while_somebody_pins_another_gives_way(crawl: Crawl, url: str) -> None:
+    crawl.add("http://a.test/")
+    with psycopg.connect(url) as pinning, ThreadPoolExecutor() as beside:
+        pinning.execute("select recrawl.set_value(1, 7)")
+        found = beside.submit(crawl.value, "select put_values('{1}', '{3}')")
+        while not pinning.execute("select from pg_locks where not granted").fetchall():
+            time.sleep(0.01)
+        pinning.commit()
+        assert found.result(10) == 0
+    assert crawl.page("http://a.test/")["value"] == 7
 
 
 def test_a_new_page_is_worth_a_part_of_the_page_that_links_to_it(crawl: Crawl) -> None:

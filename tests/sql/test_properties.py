@@ -292,6 +292,13 @@ class Crawling(RuleBasedStateMachine):
         for page in live:
             page.due = self.crawl.now
 
+    @rule(url=st.sampled_from(URLS), value=st.sampled_from([0.0, 0.25, 3.0, 50.0]))
+    def set_value(self, url: str, value: float) -> None:
+        for page in self.model.pages.values():
+            if page.url == url:
+                self.crawl.value("select set_value(%s, %s)", page.page_id, value)
+                page.value = value
+
     @rule(urls=st.lists(st.sampled_from(URLS), min_size=1, max_size=2))
     def forget(self, urls: list[str]) -> None:
         pages = [page for page in self.model.pages.values() if page.url in urls and page.state != "forgotten"]

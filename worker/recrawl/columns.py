@@ -19,8 +19,8 @@ def read(url: str, query: str) -> "list[NDArray[Any]]":
         return columns.read(query)
 
 
-# Batches of this size find room where the last one was. Those of ADBC's default, 16 MB, are mapped anew every time, which
-# took up to half as long as reading.
+# Batches of this size find room where the last one was. Those of ADBC's default, 16 MB, are mapped anew every time,
+# which took up to half as long as reading.
 BATCH_BYTES = 1 << 20
 
 
