@@ -11,10 +11,9 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import timedelta
 from gzip import BadGzipFile
 from itertools import chain
-from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -22,12 +21,12 @@ import click
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from recrawl import show
 from recrawl.embedded import EmbeddedError
 from recrawl.importers import ImportFileError, Page
 
 if TYPE_CHECKING:
     from recrawl import bulk
-    from recrawl.plan import Point
 
 EXAMPLES = [
     "https://en.wikipedia.org/wiki/Web_crawler",
@@ -170,37 +169,15 @@ def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
         points, held_back = plan.curve(wanted), plan.held_back(5)
         pages, present, objective = plan.crawl.pages, plan.crawl.budget, plan.crawl.objective
     click.echo(f"{pages:,} pages; the budget is {present:,.6g} fetches a day\n")
-    show(
-        [
-            {
-                "budget, fetches/day": f"{point.budget:,.6g}",
-                "of the present": f"{point.budget / present:.3g} x",
-                "spent": f"{point.spent:,.6g}",
-                objective: f"{point.utility:.4f}",
-                "polite bound": f"{point.polite_bound:.4f}",
-                "unpolite bound": f"{point.unpolite_bound:.4f}",
-                "hosts at their cap": f"{point.capped_hosts:,}",
-            }
-            for point in points
-        ],
-        "",
-    )
+    show.curve(points, present, objective)
     if held_back:
         click.echo("\nHosts whose gap costs most at the present budget:\n")
-        show(
-            [
-                {
-                    "host": host.host,
-                    "pages": f"{host.pages:,}",
-                    "gap, s": f"{host.gap:,.6g}",
-                    f"{objective} with half the gap": f"+{host.gain:.2g} at most",
-                }
-                for host in held_back
-            ],
-            "",
-        )
+        show.held_back(held_back, objective)
     if png:
-        draw(points, present, objective, png)
+        try:
+            show.draw(points, present, objective, png)
+        except ImportError:
+            raise click.ClickException("--png needs matplotlib: pip install recrawl[png]") from None
 
 
 @cli.command()
@@ -217,20 +194,7 @@ def audit() -> None:
         raise click.ClickException(
             "the fetch log is empty: say SELECT recrawl.set_setting('keep_log', '90 days') first"
         )
-    show(
-        [
-            {
-                "visits, from": f"{line.visits_from:,}",
-                "pages": f"{line.pages:,}",
-                "that changed": f"{line.changed_pages:,}",
-                "rates differ by, median": f"{exp(line.median_log_ratio):.3g} x",
-                "90 % by less than": f"{exp(line.most_log_ratio):.3g} x",
-                "likeliest rate within rate_low … rate_high": f"{line.inside:.1%}",
-            }
-            for line in lines
-        ],
-        "",
-    )
+    show.agreement(lines)
 
 
 def multiple_of(present: float, text: str) -> float:
@@ -243,31 +207,12 @@ def multiple_of(present: float, text: str) -> float:
     return budget
 
 
-def draw(points: "list[Point]", present: float, objective: str, file: str) -> None:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise click.ClickException("--png needs matplotlib: pip install recrawl[png]") from None
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
-    axes = figure.add_subplot()
-    points = sorted(points, key=lambda point: point.budget)
-    budgets = [point.budget for point in points]
-    axes.plot(budgets, [p.unpolite_bound for p in points], color="0.6", ls=":", marker=".", label="bound without gaps")
-    axes.plot(budgets, [p.polite_bound for p in points], color="0.3", ls="--", marker=".", label="bound within gaps")
-    axes.plot(budgets, [p.utility for p in points], color="C0", marker="o", label=f"{objective} reached")
-    axes.axvline(present, color="C1", lw=1, label="the present budget")
-    axes.set(xscale="log", xlabel="budget, fetches per day", ylabel=f"{objective} per unit of value")
-    axes.grid(alpha=0.3)
-    axes.legend()
-    figure.savefig(file, dpi=120)
-
-
-def tell_and(show: Callable[[str], None]) -> Callable[[str], None]:
+def tell_and(update: Callable[[str], None]) -> Callable[[str], None]:
     """Shows each step; where nobody watches, prints the first line of each kind."""
     told: set[str] = set()
 
     def tell(step: str) -> None:
-        show(step)
+        update(step)
         if not sys.stderr.isatty() and step.split(":")[0] not in told:
             told.add(step.split(":")[0])
             click.echo(step.split(":")[0], err=True)
@@ -379,7 +324,7 @@ def next_command(n: int, ahead: timedelta, lease: timedelta, per_host: int | Non
         for page in pages:
             click.echo(json.dumps(page, default=str))
     else:
-        show(pages, "nothing may be fetched now")
+        show.table(pages, "nothing may be fetched now")
 
 
 @cli.command()
@@ -389,7 +334,7 @@ def status() -> None:
 
     with database() as url, store.connect(url) as connection:
         for name, value in store.queue_status(connection).items():
-            click.echo(f"{name:14} {readable(value)}")
+            click.echo(f"{name:14} {show.readable(value)}")
 
 
 @cli.command()
@@ -402,10 +347,8 @@ def demo() -> None:
         with store.connect(url) as connection, connection.transaction(force_rollback=True):
             added = store.add_pages(connection, [Page(example) for example in EXAMPLES])
             click.echo(f"Added {added.counts.get('new', 0)} URLs of {len(EXAMPLES)}.\n\nSELECT * FROM next_pages(5);\n")
-            show(
-                store.next_pages(connection, 5, timedelta(0), timedelta(minutes=10), None),
-                "nothing may be fetched now",
-            )
+            pages = store.next_pages(connection, 5, timedelta(0), timedelta(minutes=10), None)
+            show.table(pages, "nothing may be fetched now")
             click.echo("\nOne page a host: the second page of a host has to wait for the host's gap.")
 
 
@@ -434,29 +377,6 @@ def work(url: str) -> None:
 
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
     schedule.run(url, ready=lambda: click.echo("The worker is at work; Ctrl-C stops it."))
-
-
-def show(rows: list[dict[str, Any]], nothing: str) -> None:
-    """Rows as a table, without the columns that are empty in all of them."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    if not rows:
-        click.echo(nothing)
-        return
-    columns = [name for name in rows[0] if any(row[name] is not None for row in rows)]
-    table = Table(*columns, box=box.ASCII2, show_edge=False, pad_edge=False)
-    for row in rows:
-        table.add_row(*(readable(row[name]) for name in columns))
-    console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
-    console.print(table)
-
-
-def readable(value: Any) -> str:
-    if isinstance(value, datetime):
-        return f"{value.astimezone():%Y-%m-%d %H:%M:%S}"
-    return "" if value is None else str(value)
 
 
 def without_password(url: str) -> str:

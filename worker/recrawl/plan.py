@@ -1,4 +1,4 @@
-"""What-if questions, answered from the user's own crawl; nothing is changed. Computes; recrawl.cli prints and draws."""
+"""What-if questions, answered from the user's own crawl; nothing is changed. Computes; recrawl.show prints and draws."""
 
 import math
 from collections.abc import Sequence
