@@ -61,9 +61,10 @@ alter table recrawl_internal.link set (autovacuum_vacuum_scale_factor = 0.05, au
 comment on column recrawl_internal.link.targets is 'Pages it links to, eight bytes each, the highest first: distinct, ascending, never itself.';
 alter type recrawl_internal.found_links alter attribute targets type bytea;
 
+-- Vacuum must not shorten it: that it is full is how a reader knows that more happened than it holds (see is_news_full()).
 create table recrawl_internal.graph_news (
     page_id bigint
-) with (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+) with (vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 comment on table recrawl_internal.graph_news is 'Pages that came, left, link elsewhere or have another relevance since a worker last read the graph.';
 comment on column recrawl_internal.graph_news.page_id is 'The page; null = too much for a list.';
 
