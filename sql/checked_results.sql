@@ -18,7 +18,7 @@ as $$
             when not isfinite(e.fetched_at) then 'fetched_at must be a finite time'
             when e.changes < 0 then format('changes must not be negative, got %s', e.changes)
             when not e.relevance between 0 and 1 then format('relevance must lie between 0 and 1, got %s', e.relevance)
-            when cardinality(e.sketch) <> 8 or array_position(e.sketch, null) is not null then 'sketch must have 8 numbers'
+            when e.sketch is not null and ((select count(v) from unnest(e.sketch) v) <> 8 or array_ndims(e.sketch) <> 1) then 'sketch must have 8 numbers'
             when length(e.content_hash) > 1000 then 'content_hash is longer than 1000 characters'
         end,
         case when e.page_id is not null then e.page_id
@@ -30,7 +30,8 @@ as $$
              when e.retry_after is not null then e.retry_after::timestamptz - t end,
         case when e.crawl_delay between 0 and 1e9 then e.crawl_delay * interval '1 second' end,
         e.redirect_to, e.robots_denied, e.meta,
-        case when e.relevance between 1e-30 and 1 then e.relevance::real when e.relevance is not null then 0 end, e.sketch
+        case when e.relevance between 1e-30 and 1 then e.relevance::real when e.relevance is not null then 0 end,
+        case when e.sketch is not null then array(select unnest(e.sketch)) end      -- with subscripts from 1
     )::result order by ord)
     from jsonb_array_elements(elements) with ordinality as a (element, ord)
     cross join lateral jsonb_populate_record(null::result_element, element) as e

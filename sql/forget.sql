@@ -43,6 +43,7 @@ begin
     perform check_isolation('forget');
     buried := bury(page_ids, 'forgotten');     -- pages before links, as report does
     delete from link where page_id = any (page_ids);
+    perform from page_score where page_id = any (page_ids) order by page_id for update;     -- in order, as put_scores does
     delete from page_score where page_id = any (page_ids);
     return buried;
 end $$;

@@ -48,8 +48,9 @@ end $$;
 comment on function recrawl_internal.intern_links(timestamptz, recrawl_internal.result[]) is 'Finds or makes the pages that results link and redirect to.';
 
 -- A page whose target has moved itself hands over to where that leads; in a circle every page would be lost, so it is not closed.
--- Sources and targets are locked, in order of id, so that what is found here still holds when it is written.
-create or replace function recrawl_internal.resolved_redirects(led_to recrawl_internal.found_links[]) returns bigint[]
+-- Sources and targets are locked so that what is found here still holds when it is written; and with them, in order of id, all pages
+-- that are written afterwards.
+create or replace function recrawl_internal.resolved_redirects(led_to recrawl_internal.found_links[], reported bigint[]) returns bigint[]
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 set enable_seqscan = off
@@ -64,8 +65,7 @@ declare
     state     page_state;
 begin
     perform from page p
-    where p.page_id = any (array(select f.page_id from unnest(led_to) f where f.moved_to is not null
-                                 union select f.moved_to from unnest(led_to) f))
+    where p.page_id = any (array(select unnest(reported) union select f.moved_to from unnest(led_to) f))
     order by p.page_id
     for no key update;
 
@@ -89,4 +89,4 @@ begin
     end loop;
     return redirects;
 end $$;
-comment on function recrawl_internal.resolved_redirects(recrawl_internal.found_links[]) is 'Where each redirected page really leads, by ord of its result; null where that is nowhere.';
+comment on function recrawl_internal.resolved_redirects(recrawl_internal.found_links[], bigint[]) is 'Where each redirected page really leads, by ord of its result; null where that is nowhere.';

@@ -110,6 +110,22 @@ end $$;
 comment on function recrawl_internal.intern_unknown(timestamptz, recrawl_internal.intern_item[], boolean) is
     'Takes in pages unless something keeps them out; one row per item: its page, or the reason why there is none, or neither when another crawler was first.';
 
+create or replace function recrawl_internal.where_now(page_id bigint) returns bigint
+language plpgsql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+declare
+    next_id bigint;
+begin
+    for hop in 1 .. 10 loop
+        select p.moved_to into next_id from page p where p.page_id = where_now.page_id and p.state = 'moved';
+        exit when next_id is null;
+        page_id := next_id;
+    end loop;
+    return page_id;
+end $$;
+comment on function recrawl_internal.where_now(bigint) is 'The page that a page has moved to in the end; itself if it did not move.';
+
 -- Row n of the arrays is one URL; an array of one element serves all rows. Known pages keep what they have. Links lead to where
 -- their target has moved, and the value they bring is a guess; one that somebody gives with a URL is pinned.
 create or replace function recrawl_internal.intern_pages(
@@ -168,9 +184,9 @@ begin
         select p.*, dense_rank() over (order by key) as place from parsed p
     ),
     found as materialized (
-        select p.*, case when are_links and known.state = 'moved' then known.moved_to else known.page_id end as page_id, coalesce(known.state in ('excluded', 'forgotten'), false) as kept_out
+        select p.*, case when are_links and known.state = 'moved' then where_now(known.page_id) else known.page_id end as page_id, coalesce(known.state in ('excluded', 'forgotten'), false) as kept_out
         from (select distinct on (place) * from placed where key is not null order by place, ord) p
-        left join lateral (select k.page_id, k.state, k.moved_to from page k where k.key = p.key offset 0) known on true
+        left join lateral (select k.page_id, k.state from page k where k.key = p.key offset 0) known on true
     )
     select r.*, f.*
     into places, problems, firsts, page_ids, is_new, reasons, unknown

@@ -12,8 +12,10 @@ declare
 begin
     update job j set ended_at = clock_timestamp(), ok = false, message = 'its worker died'
     where j.job = start_job.job and j.ended_at is null and j.alive_until < clock_timestamp();
+    -- Without asking first, it would wait for as long as the other run's write takes.
     insert into job (token, job, started_at, alive_until)
-    values (nextval('job_token'), start_job.job, clock_timestamp(), clock_timestamp() + alive_for)
+    select nextval('job_token'), start_job.job, clock_timestamp(), clock_timestamp() + alive_for
+    where not exists (select from job j where j.job = start_job.job and j.ended_at is null)
     on conflict (job) where ended_at is null do nothing
     returning job.token into token;
     if token is null then

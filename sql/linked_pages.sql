@@ -5,7 +5,7 @@ create or replace view recrawl.graph_node as
 select p.page_id,
        p.url,
        length(l.targets) / 8 as out_links,
-       c.in_links,
+       c.in_links::bigint as in_links,
        c.hub,
        c.authority,
        c.importance,

@@ -8,8 +8,8 @@ comment on view recrawl.opic_run is 'Every run of opic whose scores are in force
 comment on column recrawl.opic_run.started_at is 'When the graph was read.';
 comment on column recrawl.opic_run.pages is 'Pages of the graph: all that live.';
 comment on column recrawl.opic_run.links is 'Links between them.';
-comment on column recrawl.opic_run.sweeps is 'How often cash went along every link, once each way.';
-comment on column recrawl.opic_run.residual is 'A bound on how far the last sweep moved hub and authority scores, in all, each adding up to 1.';
+comment on column recrawl.opic_run.sweeps is 'How often cash went along every link, once each way; for importance, one way.';
+comment on column recrawl.opic_run.residual is 'A bound on how far the last sweep moved hub and authority scores, in all, each adding up to 1; of importance, if that is more.';
 comment on column recrawl.opic_run.converged is 'Whether the residual is as small as wanted; if not, the next run goes on from here.';
 comment on column recrawl.opic_run.cash is 'All cash: one for every page and one for the virtual page.';
 comment on column recrawl.opic_run.moved is 'Pages whose scores were written: new ones, and those that moved by a hundredth.';

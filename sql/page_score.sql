@@ -9,7 +9,7 @@ as $$
     select ((case when s.authority_weight > 0 then s.authority_weight * authority else 0 end
              + case when s.hub_weight > 0 then s.hub_weight * hub else 0 end
              + case when s.importance_weight > 0 then s.importance_weight * importance else 0 end
-             + case when s.relevance_weight > 0 then s.relevance_weight * coalesce(relevance, 0.5) / greatest(mean_relevance, 1e-6) else 0 end)
+             + case when s.relevance_weight > 0 then s.relevance_weight * case when mean_relevance > 1e-6 then coalesce(relevance, 0.5) / mean_relevance else 1 end else 0 end)
             / nullif(s.authority_weight + s.hub_weight + s.importance_weight + s.relevance_weight, 0))::real
 $$;
 comment on function recrawl_internal.combined_value(recrawl_internal.setting, float8, real, real, real, real) is
@@ -44,7 +44,7 @@ $$;
 comment on function recrawl_internal.put_values(bigint[], real[]) is 'Gives pages their values; returns how many changed.';
 
 -- The values of pages as their scores are, unless they are pinned or moved by less than a hundredth.
-create or replace function recrawl_internal.follow_scores(page_ids bigint[]) returns int
+create or replace function recrawl_internal.follow_scores(scores recrawl_internal.page_score[]) returns int
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 set enable_seqscan = off
@@ -63,19 +63,18 @@ begin
                combined_value(s, g.mean_relevance, c.hub, c.authority, c.importance, coalesce(p.pinned_relevance, p.relevance)) as value
         from setting s
         cross join graph_state g
-        cross join unnest(page_ids) as id
-        join page_score c on c.page_id = id
-        join page p on p.page_id = id and p.pinned_value is null
+        cross join unnest(scores) as c
+        join page p on p.page_id = c.page_id and p.pinned_value is null
         offset 0
     ) v
     where abs(v.value - v.old_value) > 0.01 * v.old_value;
     return put_values(moved, new_values);
 end $$;
-comment on function recrawl_internal.follow_scores(bigint[]) is 'Brings values up to date where they moved by a hundredth; returns how many.';
+comment on function recrawl_internal.follow_scores(recrawl_internal.page_score[]) is 'Brings values up to date where they moved by a hundredth; returns how many.';
 
--- Pages that died meanwhile are passed over: nobody would take their scores back.
+-- Pages before scores, as forget() does. Pages that died meanwhile are passed over.
 create or replace function recrawl_internal.put_scores(
-    token bigint, alive_for interval, page_ids bigint[], hubs real[], authorities real[], importances real[], in_links int[]
+    token bigint, alive_for interval, page_ids bigint[], hubs real[], authorities real[], importances real[], in_links real[]
 ) returns void
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
@@ -85,22 +84,26 @@ set enable_mergejoin = off
 set enable_bitmapscan = off
 set jit = off
 as $$
+declare
+    found page_score[];
 begin
     perform keep_job(token, alive_for);
-    insert into page_score (page_id, hub, authority, importance, in_links)
-    select n.page_id, n.hub, n.authority, nullif(n.importance, 'NaN'), n.in_links
-    from unnest(page_ids, hubs, authorities, importances, put_scores.in_links) as n (page_id, hub, authority, importance, in_links)
-    join page p on p.page_id = n.page_id and p.state = 'live'
+    found := array(
+        select (n.page_id, n.hub, n.authority, nullif(n.importance, 'NaN'), n.in_links)::page_score
+        from unnest(page_ids, hubs, authorities, importances, put_scores.in_links) as n (page_id, hub, authority, importance, in_links)
+        order by n.page_id);
+    perform follow_scores(found);
+    insert into page_score
+    select n.* from unnest(found) n join page p on p.page_id = n.page_id and p.state = 'live'
     order by n.page_id
     on conflict (page_id) do update set
         hub = excluded.hub, authority = excluded.authority, importance = excluded.importance, in_links = excluded.in_links;
-    perform follow_scores(page_ids);
 end $$;
-comment on function recrawl_internal.put_scores(bigint, interval, bigint[], real[], real[], real[], int[]) is 'Puts scores in force, and the values that follow, for a run that still holds its job.';
+comment on function recrawl_internal.put_scores(bigint, interval, bigint[], real[], real[], real[], real[]) is 'Puts scores in force, and the values that follow, for a run that still holds its job.';
 
-create or replace view recrawl_internal.last_weights as
-select weights from recrawl_internal.graph_state;
-comment on view recrawl_internal.last_weights is 'What the values of all pages were last worked out with; null before the first run.';
+create or replace view recrawl_internal.last_terms as
+select terms from recrawl_internal.graph_state;
+comment on view recrawl_internal.last_terms is 'What the values of all pages were last worked out with; null before the first run.';
 
 -- Before the scores, whose values follow from it.
 create or replace function recrawl_internal.put_graph_state(token bigint, alive_for interval, mean_relevance float8, first_share float8) returns void
@@ -113,13 +116,13 @@ begin
 end $$;
 comment on function recrawl_internal.put_graph_state(bigint, interval, float8, float8) is 'What new values depend on beside scores and weights.';
 
-create or replace function recrawl_internal.put_opic(token bigint, alive_for interval, weights jsonb, run jsonb) returns void
+create or replace function recrawl_internal.put_opic(token bigint, alive_for interval, terms jsonb, run jsonb) returns void
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
 begin
     perform keep_job(token, alive_for);
-    update graph_state g set weights = put_opic.weights;
+    update graph_state g set terms = put_opic.terms;
     insert into opic select (jsonb_populate_record(null::opic, run)).*;
 end $$;
 comment on function recrawl_internal.put_opic(bigint, interval, jsonb, jsonb) is 'A run of opic, now that all it found is in force.';

@@ -64,7 +64,7 @@ begin
         cross join lateral (select l.lease_id from lease l where l.lease_id = r.lease_id order by l.round for update) l);
 
     if exists (select from unnest(led_to) f where f.moved_to is not null) then
-        redirects := resolved_redirects(led_to);
+        redirects := resolved_redirects(led_to, array(select r.page_id from unnest(results) r));
     end if;
 
     -- Optimistic: a page that somebody changes between being judged and being written is judged again.
@@ -198,7 +198,7 @@ begin
             where p.ctid = j.tid and p.xmin = j.version and j.counts
             returning j.ord, p.page_id, p.host_id, j.code, j.outcome, j.is_held, j.is_observed, j.lease_id, j.round, j.held_due,
                       j.seen_at, j.days, j.more_counted, j.seen_days is not null as has_taught,
-                      case when p.state = 'live' then p.due_at end as next_due, p.state <> j.state or j.has_new_relevance as is_graph_news, j.link_count, j.news
+                      case when p.state = 'live' then p.due_at end as next_due, p.state <> 'forgotten' as is_known, p.state <> j.state or j.has_new_relevance as is_graph_news, j.link_count, j.news
         ),
         told as (
             insert into inbox (host_id, page_id, old_due, new_due, failed)
@@ -219,7 +219,7 @@ begin
             select ord, page_id, code,
                    case when code = 'stale_lease' then 'the lease had ended; it counts as an observation'
                         when link_count > 10000 then format('the first 10000 of its %s links were taken', link_count) end as detail,
-                   next_due as next_fetch_at, is_observed and link_count is not null as brought_links, news
+                   next_due as next_fetch_at, is_observed and is_known and link_count is not null as brought_links, news
             from written
             union all
             select ord, page_id, code,

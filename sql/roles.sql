@@ -61,5 +61,5 @@ grant execute on function
 to recrawl_worker;
 grant select on recrawl_internal.page_to_allocate, recrawl_internal.host_to_allocate, recrawl_internal.page_evidence,
     recrawl_internal.visit_to_audit, recrawl_internal.page_in_graph, recrawl_internal.link_in_graph, recrawl_internal.score_in_graph,
-    recrawl_internal.news_in_graph, recrawl_internal.last_weights
+    recrawl_internal.news_in_graph, recrawl_internal.last_terms
 to recrawl_worker;

@@ -14,7 +14,10 @@ begin
         perform refuse(format('set_value: there is no page %s', coalesce(page_id::text, 'null')));
     end if;
     if value is null then
-        perform follow_scores(array[page_id]);
+        perform follow_scores(array(select s from page_score s where s.page_id = set_value.page_id));
+        -- What does not follow now does once there are weights again.
+        update graph_state set terms = null
+        where (select authority_weight + hub_weight + importance_weight + relevance_weight = 0 from setting);
     else
         perform put_values(array[page_id], array[value::real]);
     end if;
@@ -36,7 +39,7 @@ begin
     if not found then
         perform refuse(format('set_relevance: there is no page %s', coalesce(page_id::text, 'null')));
     end if;
-    perform tell_graph(array[page_id]), follow_scores(array[page_id]);
+    perform tell_graph(array[page_id]), follow_scores(array(select s from page_score s where s.page_id = set_relevance.page_id));
 end $$;
 comment on function recrawl.set_relevance(bigint, float8) is
     'Pins how well a page fits the crawl, from 0 (not at all) to 1, over what is reported of it; null unpins. Counts from the next run of opic on.';

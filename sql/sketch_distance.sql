@@ -5,11 +5,10 @@ language plpgsql immutable parallel safe security definer
 set search_path = recrawl_internal, pg_temp
 as $$
 begin
-    if cardinality(one) <> 8 or cardinality(other) <> 8 then
-        perform refuse(format('sketch_distance: a sketch has 8 numbers, got %s and %s', cardinality(one), cardinality(other)));
-    end if;
     if one is null or other is null then
         return null;
+    elsif 8 not in (select count(v) from unnest(one) v) or 8 not in (select count(v) from unnest(other) v) then
+        perform refuse(format('sketch_distance: a sketch has 8 numbers, got %s and %s', one, other));
     end if;
     return (select count(*) from unnest(one, other) as v (one, other) where v.one <> v.other) / 8.0;
 end $$;

@@ -71,7 +71,7 @@ comment on column recrawl_internal.graph_news.page_id is 'The page; null = too m
 create table recrawl_internal.graph_state (
     only_row       boolean primary key default true check (only_row),
     token          bigint,
-    weights        jsonb,
+    terms          jsonb,
     mean_relevance float8 not null default 0.5,
     first_share    float8 not null default 0.5
 );
@@ -79,7 +79,7 @@ insert into recrawl_internal.graph_state default values;
 comment on table recrawl_internal.graph_state is 'What the last run of the job opic leaves to the next, and to new pages.';
 comment on column recrawl_internal.graph_state.only_row is 'Holds the table to one row.';
 comment on column recrawl_internal.graph_state.token is 'The run that read graph_news last: whoever remembers its graph needs only the news since.';
-comment on column recrawl_internal.graph_state.weights is 'The settings that the values of all pages were last worked out with.';
+comment on column recrawl_internal.graph_state.terms is 'The weights and the mean relevance that the values of all pages were last worked out with; null = they must be worked out again.';
 comment on column recrawl_internal.graph_state.mean_relevance is 'Of all pages; unknown counts as one half.';
 comment on column recrawl_internal.graph_state.first_share is 'What part of the value of the page that links to it a new page starts with.';
 
@@ -88,7 +88,7 @@ create table recrawl_internal.page_score (
     hub        real not null,
     authority  real not null,
     importance real,
-    in_links   int  not null
+    in_links   real not null
 ) with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 comment on table recrawl_internal.page_score is 'What its place in the graph says of a page. Written by the job opic alone, where it moved by a hundredth.';
 comment on column recrawl_internal.page_score.page_id is 'The page.';
@@ -116,8 +116,8 @@ comment on column recrawl_internal.opic.started_at is 'When the graph was read.'
 comment on column recrawl_internal.opic.pages is 'Pages of the graph: all that live.';
 comment on column recrawl_internal.opic.links is 'Links between them.';
 comment on column recrawl_internal.opic.is_full is 'Whether all of the graph was read, or only the news.';
-comment on column recrawl_internal.opic.sweeps is 'How often cash went along every link, once each way.';
-comment on column recrawl_internal.opic.residual is 'A bound on how far the last sweep moved hub and authority scores, in all, each adding up to 1.';
+comment on column recrawl_internal.opic.sweeps is 'How often cash went along every link, once each way; for importance, one way.';
+comment on column recrawl_internal.opic.residual is 'A bound on how far the last sweep moved hub and authority scores, in all, each adding up to 1; of importance, if that is more.';
 comment on column recrawl_internal.opic.converged is 'Whether the residual is as small as wanted; if not, the next run goes on from here.';
 comment on column recrawl_internal.opic.cash is 'All cash: one for every page and one for the virtual page.';
 comment on column recrawl_internal.opic.moved is 'Pages whose scores were written: new ones, and those that moved by a hundredth.';

@@ -78,8 +78,14 @@ def change() -> Iterator[Line]:
     before = opic.run(of, relevance, residual=1e-3)
     after = graph.apply(of, delta)
     relevance = _relevance(after)
-    cold, warm = opic.run(after, relevance), opic.run(after, relevance, before.cash)
-    times = _interleaved(cold=lambda: opic.run(after, relevance), warm=lambda: opic.run(after, relevance, before.cash))
+    was = graph.positions(of.page_ids, after.page_ids)
+    hub = np.where(was == graph.NOWHERE, np.nan, before.hub[np.minimum(was, of.pages - 1)])
+
+    def go_on() -> opic.Scores:
+        return opic.run(after, relevance, opic.resumed(after, hub))
+
+    cold, warm = opic.run(after, relevance), go_on()
+    times = _interleaved(cold=lambda: opic.run(after, relevance), warm=go_on)
     yield note(
         "then to a residual of 1e-3, warm against cold",
         f"{warm.sweeps} sweeps against {cold.sweeps}, {times['warm'] / times['cold']:.2f} × the time",

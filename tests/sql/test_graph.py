@@ -109,6 +109,19 @@ def test_a_link_to_a_page_that_moved_leads_to_where_it_is_now(crawl: Crawl) -> N
     assert linked(crawl) == {(source, new)}
     crawl.report({"url": new, "status": 200, "links": [old]})
     assert linked(crawl) == {(source, new)}, "to itself"
+    newest = "https://www.b.test/"
+    crawl.report({"url": new, "status": 301, "redirect_to": newest})
+    crawl.report({"url": source, "status": 200, "links": [old]})
+    assert linked(crawl) == {(source, newest)}
+
+
+def test_a_late_report_brings_no_link_of_a_forgotten_page_back(crawl: Crawl) -> None:
+    crawled(crawl, ONE_LINK)
+    crawl.tick()
+    (leased,) = [page for page in crawl.next() if page["host"] == "b.test"]
+    crawl.value("select forget(%s)", [leased["page_id"]])
+    crawl.report(result_of(leased, links=["http://a.test/"]))
+    assert crawl.value("select count(*) from link where page_id = %s", leased["page_id"]) == 0
 
 
 # -------------------------------------------------------------------------------------------------------------- news
@@ -249,7 +262,11 @@ def test_the_most_relevant_pages_come_first_and_the_unknown_not_at_all(crawl: Cr
         ("top_hubs(0)", "top_hubs: n must be positive, got 0"),
         ("top_authorities(-1)", "top_authorities: n must be positive, got -1"),
         ("top_relevant(0)", "top_relevant: n must be positive, got 0"),
-        ("sketch_distance('{1}', '{2}')", "sketch_distance: a sketch has 8 numbers, got 1 and 1"),
+        ("sketch_distance('{1}', '{2}')", "sketch_distance: a sketch has 8 numbers, got {1} and {2}"),
+        (
+            "sketch_distance('{1,2,3,4,5,6,7,8}', '{1,2,3,4,5,6,7,NULL}')",
+            "sketch_distance: a sketch has 8 numbers, got {1,2,3,4,5,6,7,8} and {1,2,3,4,5,6,7,NULL}",
+        ),
     ],
 )
 def test_misuse_is_told_by_name(crawl: Crawl, call: str, message: str) -> None:
@@ -335,7 +352,7 @@ def test_a_sketch_tells_changes_from_noise(crawl: Crawl) -> None:
     assert crawl.page("http://a.test/")["sketch"] == sketches[2]
 
 
-@pytest.mark.parametrize("sketch", [[1, 2], [1, 2, 3, 4, 5, 6, 7, None], [], "x", 5])
+@pytest.mark.parametrize("sketch", [[1, 2], [1, 2, 3, 4, 5, 6, 7, None], [[1, 2, 3, 4], [5, 6, 7, 8]], [], "x", 5])
 def test_a_sketch_that_is_none_spoils_its_own_row_alone(crawl: Crawl, sketch: object) -> None:
     crawl.add("http://a.test/", "http://b.test/")
     bad, good = crawl.report(

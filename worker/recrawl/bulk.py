@@ -15,6 +15,7 @@ from recrawl.urls import clean
 
 BATCH = 1000
 CONNECTIONS = 4
+DRAINS = 3  # fewer fall behind four connections that add
 INVALID_SHOWN = 5
 
 
@@ -107,10 +108,11 @@ def _upkeep(url: str) -> Iterator[None]:
                         return
                     done.wait(0.05)
 
-    with ThreadPoolExecutor(1) as pool:
-        worker = pool.submit(work)
+    with ThreadPoolExecutor(DRAINS) as pool:
+        drains = [pool.submit(work) for _ in range(DRAINS)]
         try:
             yield
         finally:
             done.set()
-            worker.result()
+            for drain in drains:
+                drain.result()

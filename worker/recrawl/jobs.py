@@ -127,60 +127,71 @@ def opic(url: str, tell: Tell = lambda _: None, memory: Memory | None = None) ->
     memory = memory or Memory()
     with store.run(url, "opic") as run:
         started_at, started = datetime.now(UTC), time.monotonic()
-        weights = store.weights(run.connection)
+        weights, last_terms = store.weights(run.connection), store.last_terms(run.connection)
         tell("reading the graph")
         known, memory.graph = known_graph.read(url, run, memory.graph), None  # if this run fails, all is read again
-        of, threads = known.graph, os.cpu_count() or 1
+        of = known.graph
         tell(f"sending cash along {of.links:,} links between {of.pages:,} pages")
-        flow = cash_flow.run(of, known.relevance, known.cash, RESIDUAL, MOST_SWEEPS, threads)
-        found = {"hub": flow.hub, "authority": flow.authority, "importance": np.full(of.pages, math.nan)}
-        if weights.now["importance"] > 0:
-            start = known.scores["importance"].astype(np.float64)
-            found["importance"] = cash_flow.importance(of, start, RESIDUAL, MOST_SWEEPS, threads).scores
-        scores = {name: (part * of.pages).astype(np.float32) for name, part in found.items()}
-        in_links, out_links = np.diff(of.into_first), np.diff(of.out_first)
-        relevance = np.nan_to_num(known.relevance, nan=0.5)
+        found = _scored(known, weights["importance"] > 0)
+        terms = value.terms(weights, found.mean_relevance, last_terms, MOVED)
 
-        moved = np.zeros(of.pages, np.bool_)
-        for name, now in scores.items():
-            moved |= value.has_moved(now, known.scores[name], MOVED)
-        if weights.now != weights.then:
-            moved[:] = True
-        elif weights.now["relevance"] > 0:
+        moved = np.full(of.pages, terms != last_terms)
+        for name in store.SCORES:
+            moved |= value.has_moved(found.scores[name], known.scores[name], 0.0 if name == "in_links" else MOVED)
+        if weights["relevance"] > 0:
             moved |= known.is_news
         count = int(np.count_nonzero(moved))
-        run.put_graph_state(
-            float(relevance.mean()) if of.pages else 0.5,
-            value.first_share(scores | {"relevance": 2 * relevance}, weights.now, in_links, out_links),
-        )
+        share = value.first_share(found.scores, weights, found.scores["in_links"], np.diff(of.out_first))
+        run.put_graph_state(terms["mean_relevance"], share)
         run.put_scores(
-            store.StoredScores(of.page_ids[moved], {name: part[moved] for name, part in scores.items()}),
-            in_links[moved],
+            store.StoredScores(of.page_ids[moved], {name: found.scores[name][moved] for name in store.SCORES}),
             lambda done: tell(f"writing scores and values: {done:,} of {count:,}"),
         )
-        run.put_opic(
-            weights.now,
-            {
-                "started_at": started_at.isoformat(),
-                "pages": of.pages,
-                "links": of.links,
-                "is_full": known.is_whole,
-                "sweeps": flow.sweeps,
-                "residual": flow.residual,
-                "converged": flow.converged,
-                "cash": flow.cash.total,
-                "moved": count,
-                "seconds": time.monotonic() - started,
-            },
-        )
-        kept = {name: np.where(moved, now, known.scores[name]) for name, now in scores.items()}
-        memory.graph = replace(known, scores=kept, cash=flow.cash)
-        hint = "" if flow.converged else f" instead of {RESIDUAL:g}: the next run goes on from here"
+        record = {"pages": of.pages, "links": of.links, "is_full": known.is_whole, "moved": count, **found.proof}
+        times = {"started_at": started_at.isoformat(), "seconds": time.monotonic() - started}
+        run.put_opic(terms, record | times)
+        kept = {name: np.where(moved, found.scores[name], then) for name, then in known.scores.items()}
+        memory.graph = replace(known, scores=kept)
+        hint = "" if found.proof["converged"] else f" instead of {RESIDUAL:g}: the next run goes on from here"
         run.message = (
-            f"{of.pages:,} pages, {of.links:,} links; {flow.sweeps} sweeps to a residual of {flow.residual:.2g}{hint}; "
-            f"the scores of {count:,} pages moved"
+            f"{of.pages:,} pages, {of.links:,} links; {found.proof['sweeps']} sweeps to a residual of "
+            f"{found.proof['residual']:.2g}{hint}; the scores of {count:,} pages moved"
         )
     return run.message
+
+
+@dataclass(frozen=True)
+class _Found:
+    scores: dict[str, known_graph.Scores]  # those that are stored, and relevance; 1 is the average
+    mean_relevance: float
+    proof: dict[str, float]
+
+
+def _scored(known: KnownGraph, wants_importance: bool) -> _Found:
+    """From where the last run ended."""
+    of, limits = known.graph, (RESIDUAL, MOST_SWEEPS, os.cpu_count() or 1)
+    flow = cash_flow.run(of, known.relevance, cash_flow.resumed(of, known.scores["hub"].astype(np.float64)), *limits)
+    plain = cash_flow.Importance(np.full(of.pages, math.nan), sweeps=0, residual=0.0, converged=True)
+    if wants_importance:
+        plain = cash_flow.importance(of, known.scores["importance"].astype(np.float64), *limits)
+    relevance = np.nan_to_num(known.relevance, nan=0.5)
+    parts = {
+        "hub": flow.hub * of.pages,
+        "authority": flow.authority * of.pages,
+        "importance": plain.scores * of.pages,
+        "in_links": np.diff(of.into_first),
+        "relevance": 2 * relevance,
+    }
+    return _Found(
+        {name: part.astype(np.float32) for name, part in parts.items()},
+        float(relevance.mean()) if of.pages else 0.5,
+        {
+            "sweeps": flow.sweeps + plain.sweeps,
+            "residual": max(flow.residual, plain.residual),
+            "converged": flow.converged and plain.converged,
+            "cash": flow.cash.total,
+        },
+    )
 
 
 def audit(url: str) -> list[rate_audit.Agreement]:

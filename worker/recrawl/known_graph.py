@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl import store
-from recrawl.model import graph, opic
+from recrawl.model import graph
 from recrawl.model.graph import NOWHERE, Delta, Graph, positions
 
 Scores = NDArray[np.float32]
@@ -21,9 +21,8 @@ class KnownGraph:
     token: int  # the run that read it
     graph: Graph
     relevance: Scores  # NaN = unknown
-    scores: dict[str, Scores]  # hub, authority and importance as last written; NaN = never
+    scores: dict[str, Scores]  # by store.SCORES, as last written; NaN = never
     is_news: NDArray[np.bool_]  # what changed since the last run
-    cash: opic.Cash  # where the next run starts
     is_whole: bool  # all of it was read
 
 
@@ -48,7 +47,6 @@ def _whole(token: int, reading: store.WholeGraph) -> KnownGraph:
         reading.relevance[order],
         scores,
         everything,
-        opic.resumed(of, scores["hub"].astype(np.float64)),
         is_whole=True,
     )
 
@@ -64,7 +62,7 @@ def _up_to_date(known: KnownGraph, token: int, news: store.GraphNews) -> KnownGr
     is_news = np.zeros(of.pages, np.bool_)
     at = positions(of.page_ids, page_id[lives])
     relevance[at], is_news[at] = news.relevance[lives], True
-    return KnownGraph(token, of, relevance, carried, is_news, known.cash, is_whole=False)
+    return KnownGraph(token, of, relevance, carried, is_news, is_whole=False)
 
 
 def _carried(from_ids: graph.Ids, page_ids: graph.Ids, columns: dict[str, Scores]) -> dict[str, Scores]:

@@ -1,4 +1,4 @@
-"""What-if questions, answered from the user's own crawl; nothing is changed. Computes; recrawl.show prints and draws."""
+"""What-if questions, answered from the user's own crawl; nothing is changed. Computes; recrawl.show shows."""
 
 import math
 from collections.abc import Sequence

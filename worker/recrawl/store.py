@@ -202,12 +202,12 @@ class Links:
     target_ids: "NDArray[np.int64]"
 
 
-SCORES = ("hub", "authority", "importance")
+SCORES = ("hub", "authority", "importance", "in_links")
 
 
 @dataclass(frozen=True)
 class StoredScores:
-    """As last written; each is 1 on average over all pages."""
+    """As last written; all but in_links are 1 on average over all pages."""
 
     page_id: "NDArray[np.int64]"
     by_name: "dict[str, NDArray[np.float32]]"  # NaN = none
@@ -260,19 +260,16 @@ def _graph_news(columns: Columns) -> GraphNews | None:
     return GraphNews(is_live, relevance, Links(page_id, first, target_ids))
 
 
-@dataclass(frozen=True)
-class Weights:
-    """Of what in a page's value; by name of the setting."""
-
-    now: dict[str, float]
-    then: dict[str, float] | None  # when the values of all pages were last worked out
-
-
-def weights(connection: Connection) -> Weights:
+def weights(connection: Connection) -> dict[str, float]:
+    """Of a page's scores in its value."""
     rows = connection.execute("select name, value::float8 from recrawl.settings where name like %b", [r"%\_weight"])
-    now = {name.removesuffix("_weight"): weight for name, weight in rows.fetchall()}
-    (then,) = connection.execute("select weights from recrawl_internal.last_weights").fetchone() or (None,)
-    return Weights(now, then)
+    return {name.removesuffix("_weight"): weight for name, weight in rows.fetchall()}
+
+
+def last_terms(connection: Connection) -> dict[str, float] | None:
+    """What the values of all pages were last worked out with."""
+    (terms,) = connection.execute("select terms from recrawl_internal.last_terms").fetchone() or (None,)
+    return dict(terms) if terms else None
 
 
 ALIVE_FOR = timedelta(minutes=1)
@@ -350,7 +347,6 @@ class Run:
     def put_scores(
         self,
         scores: StoredScores,
-        in_links: "NDArray[np.int64]",
         watch: Callable[[int], None] = lambda _: None,
     ) -> None:
         """In chunks, each a transaction of its own; `watch` sees how many are done."""
@@ -359,19 +355,19 @@ class Run:
             self.connection.execute(
                 """
                 select recrawl_internal.put_scores(
-                    %b, %b, %b::bigint[], %b::real[], %b::real[], %b::real[], %b::int[])
+                    %b, %b, %b::bigint[], %b::real[], %b::real[], %b::real[], %b::real[])
                 """,
                 [
                     self.token, ALIVE_FOR, scores.page_id[chunk].tolist(),
-                    *(scores.by_name[name][chunk].tolist() for name in SCORES), in_links[chunk].tolist(),
+                    *(scores.by_name[name][chunk].tolist() for name in SCORES),
                 ],
             )  # fmt: skip
             watch(min(start + CHUNK, len(scores.page_id)))
 
-    def put_opic(self, weights: dict[str, float], record: dict[str, object]) -> None:
+    def put_opic(self, terms: dict[str, float], record: dict[str, object]) -> None:
         self.connection.execute(
             "select recrawl_internal.put_opic(%b, %b, %b, %b)",
-            [self.token, ALIVE_FOR, Jsonb(weights), Jsonb(record | {"token": self.token})],
+            [self.token, ALIVE_FOR, Jsonb(terms), Jsonb(record | {"token": self.token})],
         )
 
 

@@ -28,7 +28,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from recrawl.model.graph import NOWHERE, Graph, Ids, Offsets, Positions, positions
+from recrawl.model.graph import Graph, Ids, Offsets, Positions
 
 Amounts = NDArray[np.float64]
 Relevance = NDArray[np.float32]
@@ -58,19 +58,6 @@ class Cash:
     def total(self) -> float:
         return float(self.hub.sum()) + self.virtual
 
-    def carried_to(self, page_ids: Ids) -> "Cash":
-        """The same cash among other pages. What a forgotten page had goes to the virtual page; a new page starts with
-        what the virtual page gives to any page when it spends: an equal part of its cash for each."""
-        if np.array_equal(self.page_ids, page_ids):
-            return self
-        now = positions(page_ids, self.page_ids)
-        stays = now != NOWHERE
-        virtual = self.virtual + float(self.hub[~stays].sum())
-        hub = np.full(len(page_ids), virtual / max(1, len(page_ids)))
-        hub[now[stays]] = self.hub[stays]
-        new = len(page_ids) - int(np.count_nonzero(stays))
-        return Cash(page_ids, hub, virtual * (1 - new / max(1, len(page_ids))))
-
 
 @dataclass(frozen=True)
 class Scores:
@@ -91,15 +78,19 @@ class Importance:
 
 
 def resumed(graph: Graph, hub: Amounts) -> Cash:
-    """The cash of an earlier run by the hub scores that are left of it, nan where there is none: one for every page and
-    one for the virtual page in all.
+    """The cash of an earlier run, by the hub scores that are left of it, nan for pages that are new: one for every page
+    and one for the virtual page in all, whatever pages came and went.
 
-    A page's score is what it got from others and an even part of what the virtual page had, which came from what pages
-    gave to it: 1 / (links + 1) of theirs.
+    A score is what a page got from others and an even part of what the virtual page had, to which each page had given
+    1 / (its links + 1). A new page that has links starts with what others with links have on average.
     """
-    known = np.nan_to_num(hub)
-    even_part = float((known / (np.diff(graph.out_first) + 1)).sum()) / max(1, graph.pages)
-    received = np.maximum(known - even_part, 0.0)
+    known, links = ~np.isnan(hub), np.diff(graph.out_first)
+    given = hub[known] / (links[known] + 1)
+    received = np.maximum(hub - (given.sum() / max(1, len(given))), 0.0)
+    received[~known] = 0.0
+    alike = received[known & (links > 0)]
+    if len(alike):
+        received[~known & (links > 0)] = alike.mean()
     total = float(received.sum())
     if not total > 0:
         return Cash.uniform(graph.page_ids)
@@ -116,12 +107,12 @@ def run(
 ) -> Scores:
     """Sweeps until one moves the scores by no more than `residual`, or until `most_sweeps`: see `converged`.
 
-    Relevance is nan where it is unknown, which counts as ½. Start from the cash of an earlier run where there is one:
-    its pages need not be those of the graph. What pages give is rounded to a float32, so that scores are exact to about
+    Relevance is nan where it is unknown, which counts as ½. Start from the cash of an earlier run where there is one
+    (see resumed). What pages give is rounded to a float32, so that scores are exact to about
     1e-7 and a residual much below 1e-6 may never be reached.
     """
     relevance = _checked_relevance(graph, relevance)
-    cash = Cash.uniform(graph.page_ids) if start is None else _checked_cash(start).carried_to(graph.page_ids)
+    cash = Cash.uniform(graph.page_ids) if start is None else _checked_cash(graph, start)
     if not residual >= 0:
         raise ValueError(f"residual must not be negative, got {residual}")
     if most_sweeps < 1:
@@ -327,7 +318,9 @@ def _checked_relevance(graph: Graph, relevance: Relevance | None) -> Relevance |
     return np.where(np.isnan(relevance), np.float32(0.5), relevance)
 
 
-def _checked_cash(cash: Cash) -> Cash:
+def _checked_cash(graph: Graph, cash: Cash) -> Cash:
+    if not np.array_equal(cash.page_ids, graph.page_ids):
+        raise ValueError(f"start.page_ids must be those of the graph's {graph.pages} pages, got {len(cash.page_ids)}")
     if cash.hub.shape != cash.page_ids.shape:
         raise ValueError(f"start.hub must have an element for each of {len(cash.page_ids)} pages, got {cash.hub.shape}")
     if len(wrong := np.flatnonzero(~((cash.hub >= 0) & (cash.hub < math.inf)))):

@@ -16,8 +16,20 @@ def has_moved(now: Scores, then: Scores, share: float) -> NDArray[np.bool_]:
     return moved
 
 
+def terms(
+    weights: Mapping[str, float], mean_relevance: float, last: Mapping[str, float] | None, share: float
+) -> dict[str, float]:
+    """What values are worked out with: the last terms, unless a weight is another one or, where it counts, the mean
+    relevance moved by more than this share."""
+    now = {**weights, "mean_relevance": mean_relevance}
+    if last is None or any(last.get(name) != weight for name, weight in weights.items()):
+        return now
+    moved = abs(mean_relevance - last["mean_relevance"]) > share * last["mean_relevance"]
+    return now if weights["relevance"] > 0 and moved else dict(last)
+
+
 def first_share(
-    parts: Mapping[str, Scores], weights: Mapping[str, float], in_links: Counts, out_links: Counts
+    parts: Mapping[str, Scores], weights: Mapping[str, float], in_links: Scores, out_links: Counts
 ) -> float:
     """What part of its source's value a page starts with when its first link is found: what pages that link nowhere yet
     are worth, on average, beside those that do. So it is neither better nor worse off than those that wait already.
