@@ -192,8 +192,8 @@ def test_a_report_does_not_feel_a_snapshot_held_elsewhere(connection: Connection
             report(connection, pop(connection, "0.009 s"))
         if analysed:
             connection.execute("analyze")
-        # Not 1: some pages' new versions no longer fit beside the old ones that the snapshot keeps. The least of three: when
-        # autovacuum comes by, a report is planned anew.
+        # Not 1: some pages' new versions no longer fit beside the old ones that the snapshot keeps. The least of three:
+        # when autovacuum comes by, a report is planned anew.
         assert min(reported() for _ in range(3)) <= 1.75 * before
 
 
