@@ -47,6 +47,7 @@ declare
     some_answers recrawl.report_result[];
     some_news    host_news[];
     some_observed int[];
+    some_pages   bigint[];             -- that are news for the graph
     some_leases  bigint[];             -- lease, round and how many of its pages were reported
 begin
     select * into s from setting;
@@ -206,9 +207,6 @@ begin
             from written
             where is_held and next_due is distinct from held_due
         ),
-        told_graph as (
-            insert into graph_news (page_id) select page_id from written where is_graph_news and not (select is_news_full())
-        ),
         logged as (
             insert into fetch_log (part, page_id, at, days, changed)
             select log_part(record_results.t, s.keep_log), page_id, seen_at, days, more_counted > 0
@@ -219,7 +217,7 @@ begin
             select ord, page_id, code,
                    case when code = 'stale_lease' then 'the lease had ended; it counts as an observation'
                         when link_count > 10000 then format('the first 10000 of its %s links were taken', link_count) end as detail,
-                   next_due as next_fetch_at, is_observed and is_known and link_count is not null as brought_links, news
+                   next_due as next_fetch_at, is_observed and is_known and link_count is not null as brought_links, is_graph_news, news
             from written
             union all
             select ord, page_id, code,
@@ -229,17 +227,18 @@ begin
                        when 'duplicate' then 'it was reported before'
                        when 'stale_lease' then format('lease %s does not hold the page', lease_id)
                    end,
-                   case when state = 'live' then due_at end, false,
+                   case when state = 'live' then due_at end, false, false,
                    case when code = 'stale_lease' then news end
             from judged
             where not counts
         )
         select array_agg((ord, page_id, code, detail, next_fetch_at)::recrawl.report_result),
                array_agg(ord) filter (where brought_links),
+               array_agg(page_id) filter (where is_graph_news),
                array_agg(news) filter (where not (news is null)),
                (select array_agg(array[lease_id, round, reports])
                 from (select lease_id, round, count(*) as reports from written where is_held group by lease_id, round) w)
-        into some_answers, some_observed, some_news, some_leases
+        into some_answers, some_observed, some_pages, some_news, some_leases
         from answered;
 
         -- One by one: joined, a lease table that looks small would be read from end to end, and with it whatever is dead in it.
@@ -253,6 +252,9 @@ begin
         answers := answers || some_answers;
         observed := observed || some_observed;
         news := news || some_news;
+        if some_pages is not null then
+            perform tell_graph(some_pages);
+        end if;
         exit when cardinality(some_answers) = cardinality(pending);
         pending := array(select r from unnest(pending) r where (r.ord in (select a.ord from unnest(some_answers) a)) is not true);
     end loop;
