@@ -134,3 +134,12 @@ def test_graphs_without_links_or_pages_have_scores_too() -> None:
     books = Books.opened(0)
     step(books, empty, None, in_turn, 1)
     assert books.total == 2
+
+
+@pytest.mark.parametrize("of", [TOY, random_graph(1), random_graph(2)])
+def test_the_batch_finds_the_importance_that_page_by_page_opic_comes_to(of: Graph) -> None:
+    batch = opic.importance(of, residual=1e-6)
+    assert batch.converged and batch.residual <= 1e-6
+    assert batch.scores == pytest.approx(opic_plain.importance(of, 2000), abs=2e-4)
+    again = opic.importance(of, batch.scores, residual=1e-6)
+    assert again.sweeps < batch.sweeps and again.scores == pytest.approx(batch.scores, abs=1e-5)

@@ -141,15 +141,14 @@ def importance(
     graph: Graph, start: Amounts | None = None, residual: float = 1e-3, most_sweeps: int = 100, threads: int = 1
 ) -> Importance:
     """Plain OPIC in batch: a page gives its cash to the pages it links to and to the virtual page, in equal parts, and
-    there is but one kind of cash. `start` are amounts by page, such as an earlier importance; nan counts as nothing.
-    """
-    cash = np.ones(graph.pages) if start is None else np.nan_to_num(start)
+    there is but one kind of cash. `start` is an earlier importance, as for resumed."""
+    cash = Cash.uniform(graph.page_ids) if start is None else resumed(graph, start)
     if graph.pages == 0:
-        return Importance(cash, 0, 0.0, True)
+        return Importance(np.empty(0), 0, 0.0, True)
     with ThreadPoolExecutor(threads) as pool:
         each: Map = pool.map if threads > 1 else map
-        side = _Side(graph.into_first, graph.into, None, cash, each, gives_by=graph.out_first)
-        side.take(Cash(graph.page_ids, cash, 1.0))
+        side = _Side(graph.into_first, graph.into, None, cash.hub, each, gives_by=graph.out_first)
+        side.take(cash)
         moved, sweeps = math.inf, 0
         while moved > residual and sweeps < most_sweeps:
             moved = side.receive_from(side)
