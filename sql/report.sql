@@ -26,7 +26,6 @@ language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
-set enable_hashjoin = off
 set enable_mergejoin = off
 set enable_bitmapscan = off
 set jit = off
@@ -70,26 +69,28 @@ begin
 
     -- Optimistic: a page that somebody changes between being judged and being written is judged again.
     while cardinality(pending) > 0 loop
-        with item as (
+        with held as materialized (
+            select l.lease_id, l.round, l.busy_hosts,
+                   -- Unpacked here: a large lease is stored compressed, and would be unpacked again for every page that is looked up.
+                   l.page_ids || '{}' as page_ids, l.slots || '{}' as slots, l.dues || '{}' as dues, l.held_dues || '{}' as held_dues
+            from (select distinct unnest(fenced) as lease_id) f
+            cross join lateral (select * from lease l where l.lease_id = f.lease_id offset 0) l   -- by its id, not by lease_until
+            where l.lease_until > record_results.t
+        ),
+        item as (
             select r.*, p.tid, p.version, p.host_id, p.state, p.due_at, p.last_lease, p.stale_lease, p.attempts,
                    p.fetched_at as last_fetched_at, p.content_hash as last_hash, p.sketch as last_sketch, p.relevance as last_relevance, p.value, p.rate, p.seen_changes, p.seen_days, p.frequency,
-                   l.round, l.slot, l.due, l.held_due, l.is_busy,
-                   outcome_of(r.status, r.robots_denied, redirects[r.ord], r.page_id) as outcome,
-                   row_number() over (partition by r.page_id, r.problem is null order by r.ord) as nth
-            from unnest(pending) r
+                   l.round, l.slots[i.place] as slot, l.dues[i.place] as due, l.held_dues[i.place] as held_due,
+                   p.host_id = any (l.busy_hosts) as is_busy,
+                   outcome_of(r.status, r.robots_denied, redirects[r.ord], r.page_id) as outcome
+            from (select *, row_number() over (partition by page_id, problem is null order by ord) as nth from unnest(pending)) r
             left join lateral (
                 select p.ctid as tid, p.xmin as version, p.host_id, p.state, p.due_at, p.last_lease, p.stale_lease, p.attempts, p.fetched_at,
                        p.content_hash, p.sketch, p.relevance, p.value, p.rate, p.seen_changes, p.seen_days, p.frequency
                 from page p where p.page_id = r.page_id offset 0
             ) p on true
-            left join lateral (
-                select l.round, l.slots[i.place] as slot, l.dues[i.place] as due, l.held_dues[i.place] as held_due,
-                       p.host_id = any (l.busy_hosts) as is_busy
-                from (select * from lease l where l.lease_id = r.lease_id and r.lease_id = any (fenced) offset 0) l   -- by its id, not by lease_until
-                cross join lateral (select width_bucket(r.page_id, l.page_ids) offset 0) as i (place)
-                where l.lease_until > record_results.t and i.place > 0 and l.page_ids[i.place] = r.page_id
-                offset 0
-            ) l on true
+            left join held l on l.lease_id = r.lease_id and l.page_ids[width_bucket(r.page_id, l.page_ids)] = r.page_id
+            left join lateral (select width_bucket(r.page_id, l.page_ids) offset 0) as i (place) on true
         ),
         coded as (
             select i.*,
