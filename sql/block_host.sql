@@ -25,11 +25,17 @@ $$;
 comment on function recrawl.block_host(text, timestamptz, text) is 'Hands out nothing of a host until a time (infinity: until unblock_host).';
 
 create or replace function recrawl_internal.unblock_host_at(t timestamptz, host text) returns void
-language sql volatile
+language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
-    select block_until(host_named('unblock_host', host), null, null, 0::smallint, t)
-$$;
+declare
+    id constant bigint := (select n.host_id from host_name n where n.name = host_name_of('unblock_host', host));
+begin
+    if id is null then
+        perform refuse(format('unblock_host: host must be one that is known, got %L', host));
+    end if;
+    perform block_until(id, null, null, 0::smallint, t);
+end $$;
 comment on function recrawl_internal.unblock_host_at(timestamptz, text) is 'unblock_host at a given time.';
 
 create or replace function recrawl.unblock_host(host text) returns void

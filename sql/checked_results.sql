@@ -10,7 +10,7 @@ as $$
     select array_agg((
         ord,
         case
-            when unknown <> '{}' then format('unknown key "%s"', (select min(k) from jsonb_object_keys(unknown) k))
+            when unknown <> '{}' then format('unknown key "%s"', (select left(min(k), 100) from jsonb_object_keys(unknown) k))
             when e.page_id is null and e.url is null then 'page_id or url is missing'
             when e.status is null and e.robots_denied is not true then 'status is missing'
             when e.status > 999 or e.status between 1 and 99 or e.status < -32768
@@ -54,6 +54,6 @@ begin
     end loop;
     return 'it cannot be read';
 exception when data_exception then
-    return format('%s: %s', given.key, sqlerrm);
+    return format('%s: %s', given.key, left(sqlerrm, 200));
 end $$;
 comment on function recrawl_internal.problem_of(jsonb) is 'Which key of an element of report''s array has a value of the wrong type.';

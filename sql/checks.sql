@@ -5,7 +5,7 @@ language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
 begin
-    raise exception using message = problem, errcode = 'invalid_parameter_value';
+    raise exception using message = left(problem, 500), errcode = 'invalid_parameter_value';
 end $$;
 comment on function recrawl_internal.refuse(text) is 'Raises; a problem of null is none.';
 

@@ -34,7 +34,7 @@ exception when lock_not_available then
         message = 'exclude: a transaction that adds pages has been open for 2 seconds; try again when it has ended',
         errcode = 'lock_not_available';
 when invalid_regular_expression then
-    raise exception using message = format('exclude: pattern must be a regular expression, got %L: %s', pattern, sqlerrm), errcode = 'invalid_parameter_value';
+    raise exception using message = format('exclude: pattern must be a regular expression, got %L: %s', left(pattern, 200), left(sqlerrm, 200)), errcode = 'invalid_parameter_value';
 end $$;
 comment on function recrawl.exclude(text) is
     'Keeps out every URL whose canonical spelling matches a POSIX regular expression, and takes out the pages that do (it reads them all). Returns how many.';

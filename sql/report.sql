@@ -224,7 +224,7 @@ begin
             select ord, page_id, code,
                    case code
                        when 'invalid' then problem
-                       when 'unknown_page' then format('there is no page %s', coalesce(page_id::text, url))
+                       when 'unknown_page' then format('there is no page %s', coalesce(page_id::text, left(url, 200)))
                        when 'duplicate' then 'it was reported before'
                        when 'stale_lease' then format('lease %s does not hold the page', lease_id)
                    end,

@@ -1,8 +1,7 @@
 -- The operator's word on a host. May come before the host's first page.
 
--- The row of a host by its name, made when missing.
-create or replace function recrawl_internal.host_named(verb text, host text) returns bigint
-language plpgsql volatile
+create or replace function recrawl_internal.host_name_of(verb text, host text) returns text
+language plpgsql stable
 set search_path = recrawl_internal, pg_temp
 as $$
 declare
@@ -12,10 +11,21 @@ begin
     if parsed.host is null or host ~ '[/?#@]' or host !~ '[]]$' and parsed.host not like '[%' and host like '%:%' then
         perform refuse(format('%s: host must be a host name or address without port, got %s', verb, coalesce(quote_literal(host), 'null')));
     end if;
-    perform intern_hosts(array[parsed.host]);
-    return (select n.host_id from host_name n where n.name = parsed.host);
+    return parsed.host;
 end $$;
-comment on function recrawl_internal.host_named(text, text) is 'The id of a host, made when missing; raises in the name of verb when it is no host name.';
+comment on function recrawl_internal.host_name_of(text, text) is 'A host as it is named in host_name; raises in the name of verb when it is no host name.';
+
+create or replace function recrawl_internal.host_named(verb text, host text) returns bigint
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+declare
+    named constant text := host_name_of(verb, host);
+begin
+    perform intern_hosts(array[named]);
+    return (select n.host_id from host_name n where n.name = named);
+end $$;
+comment on function recrawl_internal.host_named(text, text) is 'The id of a host, made when missing.';
 
 create or replace function recrawl_internal.set_host_at(
     t timestamptz, host text, gap interval, max_pages int, one_at_a_time boolean, reset text[]

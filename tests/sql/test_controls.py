@@ -115,10 +115,24 @@ def test_host_status_shows_a_block_and_why(crawl: Crawl) -> None:
         ("select set_host('a', reset => '{x}')", "set_host: reset may hold gap, max_pages and one_at_a_time, got x"),
         ("select block_host('a', until => null)", "block_host: until must be in the future, got null"),
         ("select block_host('')", "block_host: host must be a host name or address without port, got ''"),
+        ("select unblock_host('exmaple.test')", "unblock_host: host must be one that is known, got 'exmaple.test'"),
     ],
 )
 def test_misuse_is_refused(crawl: Crawl, query: str, message: str) -> None:
     refused(crawl, query, message)
+    assert crawl.rows("select host from host_status") == []
+
+
+def test_an_error_does_not_repeat_what_is_endless(crawl: Crawl) -> None:
+    with pytest.raises(psycopg.errors.InvalidParameterValue) as refusal:
+        crawl.value("select set_host(%s)", "a b" * 10_000)
+    assert len(str(refusal.value.diag.message_primary)) < 1000
+    endless = "x" * 100_000
+    (wrong, unknown, key) = crawl.report(
+        {"page_id": endless, "status": 200}, {"url": endless, "status": 200}, {endless: 1}
+    )
+    assert [row["code"] for row in (wrong, unknown, key)] == ["invalid", "unknown_page", "invalid"]
+    assert max(len(row["detail"]) for row in (wrong, unknown, key)) < 1000
 
 
 # ------------------------------------------------------------------------------------------------- pages

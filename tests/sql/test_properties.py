@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from typing import LiteralString
 
 import hypothesis.strategies as st
+import psycopg
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -332,6 +334,10 @@ class Crawling(RuleBasedStateMachine):
 
     @rule(host=st.sampled_from(HOSTS), duration=st.sampled_from([None, SECOND, HOUR, DAY]))
     def block_or_unblock(self, host: str, duration: timedelta | None) -> None:
+        if duration is None and host not in self.model.hosts:
+            with pytest.raises(psycopg.errors.InvalidParameterValue, match="unblock_host: host must be one that is known"):
+                self.crawl.value("select unblock_host_at(%s, %s)", self.crawl.now, host)
+            return
         h = self.model.hosts.setdefault(host, self.model.new_host())
         h.patience = timedelta(0)
         if duration is None:

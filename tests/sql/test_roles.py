@@ -77,7 +77,7 @@ CALLS = {
     "fetch_now": "recrawl.fetch_now('{1}')",
     "set_host": "recrawl.set_host('roles.test', gap => '2 seconds')",
     "block_host": "recrawl.block_host('roles.test')",
-    "unblock_host": "recrawl.unblock_host('roles.test')",
+    "unblock_host": "recrawl.unblock_host('a.test')",
     "pause": "recrawl.pause()",
     "resume": "recrawl.resume()",
     "exclude": "recrawl.exclude('roles')",

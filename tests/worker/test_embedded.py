@@ -646,11 +646,21 @@ def test_another_users_data_directory_is_refused(home: Path) -> None:
 
 
 def test_everybody_has_a_data_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RECRAWL_DATA_DIR", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", "/elsewhere")
     if ROOT:
         assert default_data_dir() == Path("/var/lib/recrawl/postgres")
     elif sys.platform == "linux":
         assert default_data_dir() == Path("/elsewhere/recrawl/postgres")
+
+
+def test_the_data_directory_can_be_chosen(monkeypatch: pytest.MonkeyPatch, place: Path, home: Path) -> None:
+    monkeypatch.setenv("RECRAWL_DATA_DIR", str(home))
+    with server() as url:
+        assert Path(str(ask(url, "show data_directory"))).parent == home
+    (place / "taken").mkdir()
+    (place / "taken" / "thesis.tex").touch()
+    assert "set RECRAWL_DATA_DIR to another directory" in refusal(place / "taken")
 
 
 @as_root_only
@@ -666,7 +676,7 @@ def test_root_is_told_which_directory_keeps_the_server_out(place: Path) -> None:
     closed.chmod(0o700)
     before = snapshot(closed)
     message = refusal(closed / "in" / "data")
-    assert f"nobody, who may not enter {closed}: " in message and str(default_data_dir()) in message
+    assert f"nobody, who may not enter {closed}: set RECRAWL_DATA_DIR" in message
     assert snapshot(closed) == before
 
 

@@ -40,7 +40,7 @@ EXAMPLES = [
 
 EPILOG = (
     "DATABASE_URL says which database: postgresql://user@host/name. Without it, recrawl runs an embedded PostgreSQL "
-    "of its own while the command does."
+    "of its own while the command does; RECRAWL_DATA_DIR says where that keeps its data."
 )
 
 

@@ -54,6 +54,7 @@ CLUSTER, LOG = "cluster", "postgres.log"
 TURN, USERS, ALIVE, GUARD = "turn.lock", "users.lock", "alive.lock", "guard.lock"
 LOG_LIMIT = 10_000_000  # bytes; a longer log is set aside at the next start
 FAST_SHUTDOWN = signal.SIGINT  # to PostgreSQL: end the sessions, write a checkpoint, exit
+ELSEWHERE = "set RECRAWL_DATA_DIR to another directory"
 MUTE_LIMIT = 60  # seconds; a server that has given no sensible answer for so long is given up
 
 # They go into postgresql.conf when the cluster is made, where its owner may change them.
@@ -74,6 +75,8 @@ class EmbeddedError(RuntimeError):
 
 def default_data_dir() -> Path:
     """Where the current user's embedded database lives."""
+    if chosen := os.environ.get("RECRAWL_DATA_DIR"):
+        return Path(chosen)
     return (ROOT_HOME if _is_root() else platformdirs.user_data_path("recrawl")) / "postgres"
 
 
@@ -94,7 +97,7 @@ def server(data_dir: Path | None = None) -> Iterator[str]:
         users = _opened(home / USERS)
     except OSError as error:
         problem = f"cannot prepare an embedded database in {data_dir}: {error}"
-        raise EmbeddedError(f"{problem}; choose another data directory") from error
+        raise EmbeddedError(f"{problem}; {ELSEWHERE}") from error
     owner = os.getpid()
     with users:
         with _turn(home):
@@ -206,8 +209,8 @@ def _start_guard(home: Path, binaries: Path, alive: IO[bytes]) -> int:
     version = home / CLUSTER / "PG_VERSION"
     if version.exists() and (maker := version.read_text().strip()) != str(MAJOR):
         raise EmbeddedError(
-            f"{home} was made by PostgreSQL {maker}, but the installed one is {MAJOR}: choose another data "
-            f"directory, or dump this one with PostgreSQL {maker} and restore it"
+            f"{home} was made by PostgreSQL {maker}, but the installed one is {MAJOR}: {ELSEWHERE}, "
+            f"or dump this one with PostgreSQL {maker} and restore it"
         )
     pid, _ = _postmaster(home)
     if pid and not _is_postmaster(pid, home):  # or it refuses to start if another process got that pid since
@@ -316,15 +319,14 @@ def _prepared(data_dir: Path) -> Path:
         if directory.exists() and (found := directory.stat().st_uid) != owner:
             raise EmbeddedError(
                 f"{directory} belongs to {_name(found)}, not to {_name(owner)}: "
-                f"choose another data directory, or run as {_name(found)}"
+                f"{ELSEWHERE}, or run as {_name(found)}"
             )
     if home.exists() and any(home.iterdir()) and not (home / USERS).exists():
-        raise EmbeddedError(f"{home} holds something else than an embedded database: choose another one")
+        raise EmbeddedError(f"{home} holds something else than an embedded database: {ELSEWHERE}")
     parents = [parent for parent in reversed(home.parents) if parent.exists()]
     if _is_root() and (closed := _closed_to_account(parents)):
         raise EmbeddedError(
-            f"root runs PostgreSQL as {_name(_account_uid())}, who may not enter {closed}: "
-            f"choose a data directory elsewhere, such as {default_data_dir()}"
+            f"root runs PostgreSQL as {_name(_account_uid())}, who may not enter {closed}: {ELSEWHERE}"
         )
     _make_directory(home)
     if _is_root():
