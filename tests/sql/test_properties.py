@@ -335,7 +335,7 @@ class Crawling(RuleBasedStateMachine):
     @rule(host=st.sampled_from(HOSTS), duration=st.sampled_from([None, SECOND, HOUR, DAY]))
     def block_or_unblock(self, host: str, duration: timedelta | None) -> None:
         if duration is None and host not in self.model.hosts:
-            with pytest.raises(psycopg.errors.InvalidParameterValue, match="unblock_host: host must be one that is known"):
+            with pytest.raises(psycopg.errors.InvalidParameterValue, match="must be one that is known"):
                 self.crawl.value("select unblock_host_at(%s, %s)", self.crawl.now, host)
             return
         h = self.model.hosts.setdefault(host, self.model.new_host())
