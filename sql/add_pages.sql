@@ -26,11 +26,12 @@ comment on function recrawl_internal.add_pages_at(timestamptz, text[], float8[],
 create or replace function recrawl.add_pages(
     urls text[], value float8[] default null, rate float8[] default null, due timestamptz[] default null, meta jsonb[] default null
 ) returns setof recrawl.added_page
-language sql volatile security definer
+language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
-    select * from add_pages_at(clock_timestamp(), urls, value, rate, due, meta)
-$$;
+begin
+    return query select * from add_pages_at(clock_timestamp(), urls, value, rate, due, meta);
+end $$;
 comment on function recrawl.add_pages(text[], float8[], float8[], timestamptz[], jsonb[]) is
     'Takes in URLs; one row each, in order, with code new, known, excluded or invalid. value (what freshness is worth), rate '
     '(changes per day), due (else as soon as its turn comes) and meta have one element for all or one per URL; pages that are '

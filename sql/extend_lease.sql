@@ -65,9 +65,10 @@ end $$;
 comment on function recrawl_internal.extend_lease_at(timestamptz, bigint, interval) is 'extend_lease at a given time.';
 
 create or replace function recrawl.extend_lease(lease_id bigint, by interval) returns timestamptz
-language sql volatile security definer
+language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
-    select extend_lease_at(clock_timestamp(), lease_id, by)
-$$;
+begin
+    return extend_lease_at(clock_timestamp(), lease_id, by);
+end $$;
 comment on function recrawl.extend_lease(bigint, interval) is 'Keeps a lease''s pages for longer; returns until when, or null when the lease has ended: stop, its pages may be with somebody else.';

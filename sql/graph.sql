@@ -13,9 +13,8 @@ comment on function recrawl_internal.unpacked(bytea) is 'The pages in a packed r
 -- empties the full table, which waits for that lock, has not missed what it reads afterwards.
 create or replace function recrawl_internal.is_news_full() returns boolean
 language sql volatile
-set search_path = recrawl_internal, pg_temp
 as $$
-    select pg_relation_size('graph_news') >= 64 * 1024 * 1024
+    select pg_relation_size('recrawl_internal.graph_news') >= 64 * 1024 * 1024
 $$;
 comment on function recrawl_internal.is_news_full() is 'Whether so much changed since the graph was last read that all of it must be read again.';
 

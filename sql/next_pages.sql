@@ -220,11 +220,12 @@ comment on function recrawl_internal.next_pages_at(timestamptz, int, interval, i
 create or replace function recrawl.next_pages(
     n int default 100, ahead interval default '0', lease interval default '10 minutes', per_host int default null
 ) returns setof recrawl.page_to_fetch
-language sql volatile security definer
+language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
-    select * from next_pages_at(clock_timestamp(), n, ahead, lease, per_host)
-$$;
+begin
+    return query select * from next_pages_at(clock_timestamp(), n, ahead, lease, per_host);
+end $$;
 comment on function recrawl.next_pages(int, interval, interval, int) is
     'Hands out at most n pages to fetch, leased for a time. With ahead = 0 each may be requested at once, one per host; with '
     'ahead > 0 several of a host (at most per_host), at least its gap apart, as fetch_at says. Commit before fetching. '

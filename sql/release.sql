@@ -65,9 +65,10 @@ end $$;
 comment on function recrawl_internal.release_at(timestamptz, bigint, bigint[]) is 'release at a given time.';
 
 create or replace function recrawl.release(lease_id bigint, page_ids bigint[] default null) returns int
-language sql volatile security definer
+language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
-    select release_at(clock_timestamp(), lease_id, page_ids)
-$$;
+begin
+    return release_at(clock_timestamp(), lease_id, page_ids);
+end $$;
 comment on function recrawl.release(bigint, bigint[]) is 'Gives back, unfetched, all or some pages of a lease; returns how many. They are due as before.';

@@ -345,11 +345,12 @@ end $$;
 comment on function recrawl_internal.report_at(timestamptz, jsonb) is 'report at a given time.';
 
 create or replace function recrawl.report(results jsonb) returns setof recrawl.report_result
-language sql volatile security definer
+language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
-    select * from report_at(clock_timestamp(), results)
-$$;
+begin
+    return query select * from report_at(clock_timestamp(), results);
+end $$;
 comment on function recrawl.report(jsonb) is
     'Takes in what became of pages handed out; one row per element, in order. An element has page_id or url, lease_id, status '
     '(HTTP; 0 or less = no answer), and what is known of fetched_at, changed or content_hash, changes (a count), last_modified, etag, '

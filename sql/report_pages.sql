@@ -45,10 +45,11 @@ create or replace function recrawl.report_pages(
     page_ids bigint[], lease_ids bigint[], statuses int[], changed boolean[] default null, fetched_at timestamptz[] default null,
     content_hash text[] default null, etag text[] default null, last_modified timestamptz[] default null
 ) returns setof recrawl.report_result
-language sql volatile security definer
+language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
-    select * from report_pages_at(clock_timestamp(), page_ids, lease_ids, statuses, changed, fetched_at, content_hash, etag, last_modified)
-$$;
+begin
+    return query select * from report_pages_at(clock_timestamp(), page_ids, lease_ids, statuses, changed, fetched_at, content_hash, etag, last_modified);
+end $$;
 comment on function recrawl.report_pages(bigint[], bigint[], int[], boolean[], timestamptz[], text[], text[], timestamptz[]) is
     'report() with arrays instead of JSON: element n of each is about page n. Says what report says.';
