@@ -318,16 +318,13 @@ def _prepared(data_dir: Path) -> Path:
     for directory, owner in ((home, os.geteuid()), (home / CLUSTER, _account_uid())):
         if directory.exists() and (found := directory.stat().st_uid) != owner:
             raise EmbeddedError(
-                f"{directory} belongs to {_name(found)}, not to {_name(owner)}: "
-                f"{ELSEWHERE}, or run as {_name(found)}"
+                f"{directory} belongs to {_name(found)}, not to {_name(owner)}: {ELSEWHERE}, or run as {_name(found)}"
             )
     if home.exists() and any(home.iterdir()) and not (home / USERS).exists():
         raise EmbeddedError(f"{home} holds something else than an embedded database: {ELSEWHERE}")
     parents = [parent for parent in reversed(home.parents) if parent.exists()]
     if _is_root() and (closed := _closed_to_account(parents)):
-        raise EmbeddedError(
-            f"root runs PostgreSQL as {_name(_account_uid())}, who may not enter {closed}: {ELSEWHERE}"
-        )
+        raise EmbeddedError(f"root runs PostgreSQL as {_name(_account_uid())}, who may not enter {closed}: {ELSEWHERE}")
     _make_directory(home)
     if _is_root():
         home.chmod(home.stat().st_mode | 0o011)  # the cluster in it belongs to another account
