@@ -19,6 +19,14 @@ begin
         perform refuse(format('add_pages: %s must have one element, or one for each of the %s urls, got %s', bad.name, cardinality(urls), bad.length));
     end loop;
 
+    if cardinality(urls) > 1 and due is not null then
+        -- A microsecond apart, as by fetch_now().
+        due := array(
+            select g.due - (row_number() over (partition by g.due order by u.place desc) - 1) * interval '1 microsecond'
+            from generate_series(1, cardinality(urls)) as u (place)
+            cross join lateral (select case when cardinality(add_pages_at.due) = 1 then add_pages_at.due[1] else add_pages_at.due[u.place] end as due) g
+            order by u.place);
+    end if;
     return query select * from intern_pages(t, urls, value, rate, due, meta, '{0}', false);
 end $$;
 comment on function recrawl_internal.add_pages_at(timestamptz, text[], float8[], float8[], timestamptz[], jsonb[]) is 'add_pages at a given time.';

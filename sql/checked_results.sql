@@ -17,7 +17,7 @@ begin
                 when e.status is null and e.robots_denied is not true then 'status is missing'
                 when e.status > 999 or e.status between 1 and 99 or e.status < -32768
                     then format('status must be an HTTP status, or 0 or less when there was no answer, got %s', e.status)
-                when not isfinite(e.fetched_at) then 'fetched_at must be a finite time'
+                when not (isfinite(e.fetched_at) and e.fetched_at > 'epoch') then 'fetched_at must be a finite time after 1970'
                 when e.changes < 0 then format('changes must not be negative, got %s', e.changes)
                 when not e.relevance between 0 and 1 then format('relevance must lie between 0 and 1, got %s', e.relevance)
                 when e.sketch is not null and ((select count(v) from unnest(e.sketch) v) <> 8 or array_ndims(e.sketch) <> 1) then 'sketch must have 8 numbers'
@@ -40,6 +40,24 @@ begin
         cross join lateral (select element - '{page_id,url,lease_id,status,fetched_at,changed,content_hash,changes,last_modified,etag,links,retry_after,crawl_delay,redirect_to,robots_denied,meta,relevance,sketch}'::text[]) as u (unknown));
 end $$;
 comment on function recrawl_internal.checked_results(jsonb, timestamptz) is 'The elements of report''s array as checked results.';
+
+create or replace function recrawl_internal.without_nonsense(element jsonb, t timestamptz) returns jsonb
+language plpgsql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+declare
+    hint text;
+begin
+    foreach hint in array '{last_modified,retry_after,crawl_delay}'::text[] loop
+        begin
+            perform checked_results(jsonb_build_array(jsonb_build_object(hint, element -> hint)), t);
+        exception when data_exception then
+            element := element - hint;
+        end;
+    end loop;
+    return element;
+end $$;
+comment on function recrawl_internal.without_nonsense(jsonb, timestamptz) is 'An element of report''s array without what a server said and nobody can read.';
 
 create or replace function recrawl_internal.problem_of(element jsonb) returns text
 language plpgsql stable

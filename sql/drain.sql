@@ -19,6 +19,7 @@ declare
     first   timestamptz;
     slices  int;                       -- how many slices the hosts are in; the oldest entry says whose turn it is
     slice   int;
+    reach   int;                       -- how many of the oldest entries are looked at
     locked  bigint[];
     applied int;
     failing record;
@@ -30,25 +31,28 @@ begin
         return 0;
     end if;
     slices := case when exists (select from inbox where at >= first order by at offset least(max_entries, 200) limit 1) then 16 else 1 end;
+    reach := max_entries * slices;
 
     select * into s from setting;
     loop
         -- Hosts first, in a statement of their own: the next one sees what their last holders did.
         locked := array(
             select distinct host_id
-            from (select host_id from inbox where at >= first order by at limit max_entries * slices) oldest
+            from (select host_id from inbox where at >= first order by at limit reach) oldest
             where host_id % slices = slice % slices);
         locked := array(
             select h.host_id from host h where h.host_id = any (locked) order by h.host_id for update skip locked);
-        exit when cardinality(locked) > 0 or slices = 1;
-        slices := 1;                   -- somebody holds these hosts, for how long nobody knows: the others must not wait
+        exit when cardinality(locked) > 0 or reach = max_entries * 64;
+        -- Somebody holds these hosts, for how long nobody knows: the others must not wait.
+        slices := 1;
+        reach := max_entries * 64;
     end loop;
 
     -- «(… in (select …)) is true» stays a hashed subplan; as a join of two CTEs it would compare every pair.
     for failing in
         with oldest as (
             select *
-            from (select ctid as tid, at, page_id, host_id from inbox where at >= first order by at limit max_entries * slices) o
+            from (select ctid as tid, at, page_id, host_id from inbox where at >= first order by at limit reach) o
             where (host_id in (select unnest(locked))) is true
             order by at
             limit max_entries

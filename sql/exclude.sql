@@ -58,13 +58,16 @@ begin
         order by p.page_id
         for update of p
     ),
+    -- A microsecond apart, as by fetch_now().
     revived as (
-        update page p set state = 'live', due_at = t from freed f where p.page_id = f.page_id
-        returning p.page_id, p.host_id
+        update page p set state = 'live', due_at = t - f.nth * interval '1 microsecond'
+        from (select page_id, row_number() over (order by page_id desc) - 1 as nth from freed) f
+        where p.page_id = f.page_id
+        returning p.page_id, p.host_id, p.due_at
     ),
     -- Whether it still has a place in the queue is seen when the inbox is drained.
     told as (
-        insert into inbox (host_id, page_id, new_due, revived) select host_id, page_id, t, true from revived
+        insert into inbox (host_id, page_id, new_due, revived) select host_id, page_id, due_at, true from revived
     ),
     -- Whoever remembers the graph has forgotten who links to them.
     told_graph as (

@@ -25,7 +25,7 @@ begin
     cross join graph_state g
     left join lateral (select p.depth, p.value::float8 from page p where p.page_id = r.page_id offset 0) p on true
     cross join lateral (
-        select u.url, r.ord, coalesce(p.depth + 1, 1) as depth, case when p.value > 0 then greatest(g.first_share * p.value, 1e-30) else p.value end as worth from unnest(r.links[:10000]) as u (url)
+        select u.url, r.ord, least(coalesce(p.depth, 0) + 1, 32767) as depth, case when p.value > 0 then greatest(g.first_share * p.value, 1e-30) else p.value end as worth from unnest(r.links[:10000]) as u (url)
         union all
         -- A redirect is no link: its target is as far away as the page itself, and worth as much.
         select r.redirect_to, -r.ord, coalesce(p.depth, 0), p.value where r.redirect_to is not null

@@ -214,7 +214,7 @@ begin
             select i.place, p.page_id
             from unnest(unknown) i
             join lateral (select p.page_id from page p where p.key = i.key offset 0) p on true
-            where i.place = any (taken)
+            where (i.place in (select unnest(taken))) is true
         loop
             page_ids[outcome.place] := outcome.page_id;
         end loop;

@@ -16,44 +16,42 @@ begin
     perform check_isolation('release');
     perform from lease l where l.lease_id = release_at.lease_id order by l.round for update;
 
+    -- Unpacked before anything is joined and locked: with every row of that, the whole lease would be copied.
     with item as materialized (
-        select l.round, i.*, p.host_id, p.state,
-               coalesce(p.last_lease, 0) < l.lease_id as is_held,
-               coalesce(p.last_lease, 0) < l.lease_id and (release_at.page_ids is null or i.page_id = any (release_at.page_ids)) as goes
-        from (select * from lease l where l.lease_id = release_at.lease_id offset 0) l
-        cross join lateral unnest(l.page_ids, l.slots, l.dues, l.held_dues) as i (page_id, slot, due, held_due)
-        join page p on p.page_id = i.page_id
-        where l.lease_until > t
+        select i.*, p.host_id, p.state
+        from (select l.round, u.*
+              from (select * from lease l where l.lease_id = release_at.lease_id offset 0) l   -- by its id, not by lease_until
+              cross join lateral unnest(l.page_ids, l.dues, l.held_dues) as u (page_id, due, held_due)
+              where l.lease_until > t and (release_at.page_ids is null or (u.page_id in (select unnest(release_at.page_ids))) is true)
+              offset 0) i
+        join page p on p.page_id = i.page_id and coalesce(p.last_lease, 0) < release_at.lease_id
         order by i.page_id
         for update of p
     ),
     told as (
         insert into inbox (host_id, page_id, old_due, new_due)
-        select host_id, page_id, held_due, case when state = 'live' then due end from item where goes
-        returning page_id, host_id
+        select host_id, page_id, held_due, case when state = 'live' then due end from item
+        returning host_id
     ),
     due_again as (
-        update page p set due_at = i.due from item i where p.page_id = i.page_id and i.goes
+        update page p set due_at = i.due from item i where p.page_id = i.page_id
     ),
-    kept as (
-        select round, count(*) filter (where is_held) as unreported,
-               array_agg(page_id order by page_id) as page_ids, array_agg(slot order by page_id) as slots,
-               array_agg(due order by page_id) as dues, array_agg(held_due order by page_id) as held_dues
-        from item
-        where not goes
-        group by round
+    gone as materialized (
+        select round, count(*)::int as pages from item group by round
     ),
     shrunk as (
         update lease l set
-            unreported = k.unreported, page_ids = k.page_ids, slots = k.slots, dues = k.dues, held_dues = k.held_dues
-        from kept k
-        where l.lease_id = release_at.lease_id and l.round = k.round and k.unreported > 0
+            unreported = l.unreported - g.pages,
+            (page_ids, slots, dues, held_dues) = (
+                select array_agg(k.page_id order by k.page_id), array_agg(k.slot order by k.page_id),
+                       array_agg(k.due order by k.page_id), array_agg(k.held_due order by k.page_id)
+                from unnest(l.page_ids, l.slots, l.dues, l.held_dues) as k (page_id, slot, due, held_due)
+                where (k.page_id in (select i.page_id from item i)) is not true)
+        from gone g
+        where l.lease_id = release_at.lease_id and l.round = g.round and l.unreported > g.pages
     ),
     ended as (
-        delete from lease l
-        where l.lease_id = release_at.lease_id
-          and exists (select from item i where i.round = l.round)
-          and not exists (select from kept k where k.round = l.round and k.unreported > 0)
+        delete from lease l using gone g where l.lease_id = release_at.lease_id and l.round = g.round and l.unreported <= g.pages
     )
     select count(*), array_agg(distinct host_id) into released, hosts from told;
     -- In order of id, as array_agg(distinct) gives them.

@@ -70,7 +70,7 @@ begin
     -- Optimistic: a page that somebody changes between being judged and being written is judged again.
     while cardinality(pending) > 0 loop
         with held as materialized (
-            select l.lease_id, l.round, l.busy_hosts,
+            select l.lease_id, l.round, l.popped_at, l.busy_hosts,
                    -- Unpacked here: a large lease is stored compressed, and would be unpacked again for every page that is looked up.
                    l.page_ids || '{}' as page_ids, l.slots || '{}' as slots, l.dues || '{}' as dues, l.held_dues || '{}' as held_dues
             from (select distinct unnest(fenced) as lease_id) f
@@ -80,10 +80,12 @@ begin
         item as (
             select r.*, p.tid, p.version, p.host_id, p.state, p.due_at, p.last_lease, p.stale_lease, p.attempts,
                    p.fetched_at as last_fetched_at, p.content_hash as last_hash, p.sketch as last_sketch, p.relevance as last_relevance, p.value, p.rate, p.seen_changes, p.seen_days, p.frequency,
-                   l.round, l.slots[i.place] as slot, l.dues[i.place] as due, l.held_dues[i.place] as held_due,
+                   l.round, l.popped_at, l.slots[i.place] as slot, l.dues[i.place] as due, l.held_dues[i.place] as held_due,
                    p.host_id = any (l.busy_hosts) as is_busy,
                    outcome_of(r.status, r.robots_denied, redirects[r.ord], r.page_id) as outcome
-            from (select *, row_number() over (partition by page_id, problem is null order by ord) as nth from unnest(pending)) r
+            from (select *, row_number() over page_s as nth, first_value(lease_id) over page_s as lease_in_turn
+                  from unnest(pending)
+                  window page_s as (partition by page_id, problem is null order by ord)) r
             left join lateral (
                 select p.ctid as tid, p.xmin as version, p.host_id, p.state, p.due_at, p.last_lease, p.stale_lease, p.attempts, p.fetched_at,
                        p.content_hash, p.sketch, p.relevance, p.value, p.rate, p.seen_changes, p.seen_days, p.frequency
@@ -91,6 +93,8 @@ begin
             ) p on true
             left join held l on l.lease_id = r.lease_id and l.page_ids[width_bucket(r.page_id, l.page_ids)] = r.page_id
             left join lateral (select width_bucket(r.page_id, l.page_ids) offset 0) as i (place) on true
+            -- A page's results on several leases are judged one after the other.
+            where r.problem is not null or r.page_id is null or r.lease_id is not distinct from r.lease_in_turn
         ),
         coded as (
             select i.*,
@@ -102,8 +106,8 @@ begin
                        when lease_id is not null and slot is null then 'stale_lease'
                        else 'ok'
                    end as code,
-                   -- When nothing is said, a leased page was fetched in its slot.
-                   least(coalesce(fetched_at, slot, record_results.t), record_results.t) as seen_at
+                   -- When nothing is said, a leased page was fetched in its slot; in any case not before it was handed out.
+                   greatest(least(coalesce(fetched_at, slot, record_results.t), record_results.t), popped_at) as seen_at
             from item i
         ),
         seen as (
@@ -165,7 +169,7 @@ begin
                    end as new_due,
                    last_modified, content_hash, sketch, relevance, relevance <> coalesce(last_relevance, -1) as has_new_relevance, etag, meta, problem, url, state, due_at, cardinality(links) as link_count,
                    case when outcome = 'throttled' or is_busy or is_late or crawl_delay is not null then
-                       (host_id, outcome = 'throttled', retry_after, status, case when is_late then least(fetched_at, record_results.t) end,
+                       (host_id, outcome = 'throttled', case when outcome = 'throttled' then retry_after end, status, case when is_late then least(fetched_at, record_results.t) end,
                         case when is_held and is_busy then lease_id end, crawl_delay)::host_news end as news
             from observed
             order by page_id
@@ -184,7 +188,7 @@ begin
                 moved_to = case when j.code = 'ok' and j.outcome = 'moved' then redirects[j.ord] else p.moved_to end,
                 fetched_at = case when j.is_observed then j.seen_at else p.fetched_at end,
                 fetches = p.fetches + j.is_observed::int,
-                changes = p.changes + case when j.is_observed then j.more_counted else 0 end,
+                changes = least(p.changes + case when j.is_observed then j.more_counted else 0 end::bigint, 2147483647),
                 seen_changes = coalesce(j.seen_changes, p.seen_changes),
                 seen_days = coalesce(j.seen_days, p.seen_days),
                 frequency = case when j.is_observed then j.new_frequency else p.frequency end,
@@ -216,7 +220,7 @@ begin
         ),
         answered as (
             select ord, page_id, code,
-                   case when code = 'stale_lease' then 'the lease had ended; it counts as an observation'
+                   case when code = 'stale_lease' then 'the lease does not hold the page; it counts as an observation'
                         when link_count > 10000 then format('the first 10000 of its %s links were taken', link_count) end as detail,
                    next_due as next_fetch_at, is_observed and is_known and link_count is not null as brought_links, is_graph_news, news
             from written
@@ -328,11 +332,7 @@ begin
         -- Some element has a value of the wrong type: one by one, to say which and take the others.
         for i in 0 .. jsonb_array_length(results) - 1 loop
             begin
-                begin
-                    one := checked_results(jsonb_build_array(results -> i), t);
-                exception when data_exception then
-                    one := checked_results(jsonb_build_array((results -> i) - '{last_modified,retry_after,crawl_delay}'::text[]), t);
-                end;
+                one := checked_results(jsonb_build_array(without_nonsense(results -> i, t)), t);
                 one[1].ord := i + 1;
             exception when data_exception then
                 one := array[jsonb_populate_record(null::result, jsonb_build_object('ord', i + 1, 'problem', problem_of(results -> i)))];

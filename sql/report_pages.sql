@@ -29,7 +29,7 @@ begin
                    when r.status is null then 'status is missing'
                    when r.status > 999 or r.status between 1 and 99 or r.status < -32768
                        then format('status must be an HTTP status, or 0 or less when there was no answer, got %s', r.status)
-                   when not isfinite(r.fetched_at) then 'fetched_at must be a finite time'
+                   when not (isfinite(r.fetched_at) and r.fetched_at > 'epoch') then 'fetched_at must be a finite time after 1970'
                    when length(r.content_hash) > 1000 then 'content_hash is longer than 1000 characters'
                end,
                r.page_id, null, r.lease_id, r.status, r.fetched_at, r.changed, r.content_hash, null,

@@ -48,12 +48,14 @@ begin
         perform refuse(format('set_host: reset may hold gap, max_pages and one_at_a_time, got %s', coalesce(bad, 'null')));
     end if;
 
+    reset := coalesce(reset, '{}');
     id := host_named('set_host', set_host_at.host);
     perform from recrawl_internal.host h where h.host_id = id for update;
     update recrawl_internal.host h set
         gap = coalesce(set_host_at.gap, case when 'gap' = any (reset) then null else h.gap end),
         one_at_a_time = coalesce(set_host_at.one_at_a_time, 'one_at_a_time' <> all (reset) and h.one_at_a_time)
     where h.host_id = id;
+    update recrawl_internal.host h set busy_until = null, busy_lease = null where h.host_id = id and not h.one_at_a_time and h.busy_until is not null;
     update host_name n set
         max_pages = coalesce(set_host_at.max_pages, case when 'max_pages' = any (reset) then null else n.max_pages end)
     where n.host_id = id;
@@ -71,5 +73,5 @@ as $$
     select set_host_at(clock_timestamp(), host, gap, max_pages, one_at_a_time, reset)
 $$;
 comment on function recrawl.set_host(text, interval, int, boolean, text[]) is
-    'Sets what is given for a host: gap (least time between two requests), max_pages (takes in no more), one_at_a_time (not handed '
-    'out again before its page is reported). reset names what goes back to the settings, for example ''{gap}''.';
+    'Sets what is given for a host: gap (least time between two requests), max_pages (takes in no more, but for what is on its way), '
+    'one_at_a_time (from its next page on, not handed out again before that is reported). reset names what goes back to the settings, for example ''{gap}''.';

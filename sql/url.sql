@@ -150,10 +150,10 @@ begin
         path := resolve_dots(path);
     end if;
     canonical := scheme || '://' || host || port || path || coalesce('?' || normalise_percent(substr(query, 2)), '');
-    if length(canonical) > 4096 then
+    if greatest(length(url), length(canonical)) > 2048 then
         canonical := null;
         host := null;
-        problem := 'the URL is longer than 4096 characters once encoded';
+        problem := 'the URL is longer than 2048 characters once encoded';
     end if;
 end $$;
 comment on function recrawl_internal.parse_url(text) is 'Takes a URL apart: what to fetch, its canonical spelling, its host; or what is wrong with it.';

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from helpers import HOUR, MINUTE, SECOND, Crawl, misplaced, result_of
+from helpers import HOUR, MINUTE, SECOND, Crawl, misplaced, result_of, urls
 
 Beside = Callable[..., Crawl]
 SETTINGS = "-c search_path=recrawl,recrawl_internal"
@@ -72,6 +72,32 @@ def test_a_backlog_on_a_host_that_somebody_holds_keeps_no_other_waiting(crawl: C
     crawl.add(*(f"http://held.test/{i}" for i in range(10)), *(f"http://h{i}.test/" for i in range(400)))
     crawl.tick()
     assert crawl.value("select count(*) from inbox") == 10
+
+
+def test_a_huge_backlog_on_a_held_host_keeps_no_other_waiting(crawl: Crawl, beside: Beside) -> None:
+    crawl.add("http://held.test/")
+    crawl.tick()
+    beside().next(1)
+    crawl.add(*(f"http://held.test/{i}" for i in range(5000)))
+    crawl.add("http://free.test/")
+    assert urls(crawl.next()) == ["http://free.test/"]
+
+
+def test_a_report_that_hangs_holds_its_own_pages_and_no_others(crawl: Crawl, beside: Beside) -> None:
+    crawl.add(*(f"http://{c}.test/" for c in "abcd"), due=[crawl.now], rate=[1440])  # due again every minute
+    stuck = crawl.next(2)
+    hung = beside()
+    hung.report(result_of(stuck[0]))
+    handed_out = []
+    for _ in range(4):
+        crawl.wait(10 * MINUTE)
+        pages = crawl.next()
+        handed_out += urls(pages)
+        crawl.report_ok(pages)
+    assert len(handed_out) >= 6 and not set(handed_out) & set(urls(stuck))
+    hung.connection.rollback()
+    assert set(urls(stuck)) <= set(urls(crawl.next()) + urls(crawl.next()))
+    assert misplaced(crawl) == []
 
 
 def test_a_page_unexcluded_during_its_pop_is_not_handed_out_again(crawl: Crawl, beside: Beside) -> None:

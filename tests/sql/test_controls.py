@@ -67,6 +67,16 @@ def test_a_blocked_host_gives_nothing_until_then(crawl: Crawl) -> None:
     assert len(crawl.next()) == 1
 
 
+def test_a_host_that_need_not_be_asked_one_at_a_time_any_more_is_free_at_once(crawl: Crawl) -> None:
+    crawl.value("select set_host('a.test', one_at_a_time => true)")
+    crawl.add("http://a.test/1", "http://a.test/2")
+    assert len(crawl.next(ahead=10 * SECOND)) == 1
+    crawl.wait(MINUTE)
+    assert crawl.next() == []
+    crawl.value("select set_host_at(%s, 'a.test', null, null, false, null)", crawl.now)
+    assert len(crawl.next()) == 1
+
+
 def test_blocked_for_good_until_somebody_unblocks(crawl: Crawl) -> None:
     crawl.add("http://a.test/")
     crawl.value("select block_host('a.test')")

@@ -71,7 +71,8 @@ def test_released_pages_are_due_as_before(crawl: Crawl) -> None:
     again = crawl.next()
     assert sorted(urls(again)) == sorted(urls(pages))
     assert {page["attempt"] for page in again} == {1}, "nobody tried"
-    assert {a["next_fetch_at"] for a in crawl.report_ok(again)} == {due + DAY}, "on its own grid"
+    for answer in crawl.report_ok(again):
+        assert abs(answer["next_fetch_at"] - (due + DAY)) < SECOND / 1000, "on its own grid"
 
 
 def test_some_pages_of_a_lease_can_be_released(crawl: Crawl) -> None:

@@ -129,6 +129,30 @@ def test_a_page_of_a_large_lease_costs_a_report_no_more(connection: Connection) 
     assert buffers / rows <= REPORT_BUFFERS
 
 
+def test_a_page_of_a_large_lease_is_given_back_at_the_cost_of_one(connection: Connection) -> None:
+    load(connection)
+    pages = pop(connection, TEN_A_HOST, 2000)
+    give_back: LiteralString = "select recrawl.release(%s, %s::bigint[])"
+    for page in pages[:3]:
+        buffers, _ = cost(connection, give_back, page["lease_id"], [page["page_id"]])
+    assert buffers <= 150
+
+
+def test_pages_that_are_due_at_once_are_found_one_by_one(connection: Connection) -> None:
+    """Looking a page up among all of its host that share its due time would read them all."""
+    urls = [f"http://a.test/{i}" for i in range(5000)]
+    for due in (None, ["now"]):
+        connection.execute("select recrawl.add_pages(%s, due => %s::timestamptz[])", [urls, due])
+        if due is None:
+            connection.execute("select recrawl.fetch_now(array(select page_id from page))")
+        connection.execute("select tick(200, 100000)")
+        connection.execute("select tick(200, 100000)")
+        assert connection.execute("select count(distinct due_at) from queue").fetchone() == (len(urls),)
+        urls = [url + "?more" for url in urls]
+        connection.execute("select recrawl.forget(array(select page_id from page))")
+        connection.execute("select tick(200, 100000)")
+
+
 @SHAPES
 def test_a_pop_does_not_feel_ten_times_the_pages(connection: Connection, ahead: str, url: str) -> None:
     load(connection, 20_000, 500)

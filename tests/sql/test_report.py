@@ -295,7 +295,10 @@ def test_a_stale_report_is_an_observation_once_and_moves_nothing(crawl: Crawl) -
     (second,) = crawl.next()
     assert second["page_id"] == page["page_id"]
     (answer,) = crawl.report(result_of(page))
-    assert (answer["code"], answer["detail"]) == ("stale_lease", "the lease had ended; it counts as an observation")
+    assert (answer["code"], answer["detail"]) == (
+        "stale_lease",
+        "the lease does not hold the page; it counts as an observation",
+    )
     assert crawl.page("http://a.test/")["fetches"] == 1
     assert codes(crawl.report(result_of(page))) == ["duplicate"]
     assert crawl.page("http://a.test/")["fetches"] == 1
@@ -381,7 +384,7 @@ def test_unknown_pages_are_told(crawl: Crawl) -> None:
             {"page_id": 1, "status": 200, "fetched_at": "soon"},
             'invalid input syntax for type timestamp with time zone: "soon"',
         ),
-        ({"page_id": 1, "status": 200, "fetched_at": "infinity"}, "fetched_at must be a finite time"),
+        ({"page_id": 1, "status": 200, "fetched_at": "infinity"}, "fetched_at must be a finite time after 1970"),
         ({"page_id": 1, "status": 200, "links": "x"}, 'links: malformed array literal: "x"'),
         ({"page_id": 1, "status": 200, "links": {"a": 1}}, "expected JSON array"),
         (7, "an element must be an object, got number"),
@@ -417,6 +420,53 @@ def test_what_a_server_said_is_ignored_where_it_makes_no_sense(crawl: Crawl, non
     assert row["code"] == "ok"
     status = crawl.page(page["url"])
     assert (status["fetches"], status["etag"], status["last_modified"]) == (1, None, None)
+
+
+def test_one_bad_hint_spoils_no_other(crawl: Crawl) -> None:
+    page = popped(crawl)
+    crawl.report(result_of(page, retry_after="oops", crawl_delay=30, last_modified="2020-01-01"))
+    assert crawl.page(page["url"])["last_modified"].year == 2020
+    assert crawl.host(page["host"])["gap"] == 30 * SECOND
+
+
+def test_retry_after_of_a_page_that_came_says_nothing_of_the_host(crawl: Crawl) -> None:
+    crawl.add("http://a.test/1", "http://a.test/2")
+    first, second = crawl.next(ahead=SECOND)
+    crawl.report(result_of(first, status=429), result_of(second, retry_after="86400", crawl_delay=1))
+    assert crawl.host("a.test")["blocked_until"] <= crawl.now + 66 * SECOND
+
+
+def test_a_page_at_the_end_of_an_endless_chain_of_links_is_reported(crawl: Crawl) -> None:
+    page = popped(crawl)
+    crawl.connection.execute("update page set depth = 32767")
+    assert codes(crawl.report_ok([page], links=["http://deep.test/"])) == ["ok"]
+    assert crawl.page("http://deep.test/")["depth"] == 32767
+
+
+def test_changes_without_number_are_counted_as_far_as_numbers_go(crawl: Crawl) -> None:
+    for _ in range(3):
+        page = popped(crawl)
+        assert codes(crawl.report_ok([page], changes=2_147_483_647)) == ["ok"]
+        crawl.wait(2 * DAY)
+    assert crawl.page(page["url"])["changes"] == 2_147_483_647
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_results_of_a_page_on_two_leases_are_judged_one_after_the_other(crawl: Crawl, order: int) -> None:
+    stale = popped(crawl)
+    crawl.wait(HOUR)
+    crawl.tick()
+    (held,) = crawl.next()
+    answers = crawl.report_ok([stale, held][::order])
+    assert codes(answers)[::order] == ["stale_lease", "ok"]
+    assert crawl.rows("select * from lease_status") == []
+
+
+def test_a_leased_page_was_not_fetched_before_it_was_handed_out(crawl: Crawl) -> None:
+    page = popped(crawl)
+    crawl.wait(MINUTE)
+    crawl.report_ok([page], fetched_at="2001-01-01")
+    assert crawl.page(page["url"])["fetched_at"] == crawl.now - MINUTE
 
 
 def test_a_status_that_no_standard_knows_is_a_failure(crawl: Crawl) -> None:
