@@ -244,11 +244,13 @@ def add(sources: tuple[str, ...]) -> None:
                 except (ImportFileError, EOFError, zlib.error, BadGzipFile) as error:
                     raise ImportFileError(f"{name}: {error}") from None
         finally:
-            counts = sorted(progress.counts.items())
-            click.echo(", ".join(f"{count:,} {code}" for code, count in counts) or "no URLs")
+            if progress.counts:
+                click.echo(", ".join(f"{count:,} {code}" for code, count in sorted(progress.counts.items())))
             for bad, reason in progress.invalid[:5]:
                 click.echo(f"  invalid: {bad[:200]!r}: {reason}", err=True)
-    if progress.counts and set(progress.counts) == {"invalid"}:
+    if not progress.counts:
+        click.echo("no URLs")
+    elif set(progress.counts) == {"invalid"}:
         raise click.exceptions.Exit(1)
 
 

@@ -33,7 +33,10 @@ class Columns:
 
         self._batches = {adbc_driver_postgresql.StatementOptions.BATCH_SIZE_HINT_BYTES.value: str(BATCH_BYTES)}
         self._error = adbc.Error
-        self._connection = adbc.connect(url)
+        try:
+            self._connection = adbc.connect(url)
+        except adbc.Error as error:
+            raise psycopg.OperationalError(str(error).rpartition("Failed to connect: ")[2].strip()) from None
 
     def __enter__(self) -> Self:
         return self
