@@ -267,10 +267,10 @@ begin
     if cardinality(observed) > 0 then
         with changed as (
             insert into link (page_id, targets)
-            select f.page_id, f.targets
-            from unnest(led_to) f
-            where f.ord = any (observed)
-            order by f.page_id
+            select distinct on (f.page_id) f.page_id, f.targets
+            from unnest(observed) with ordinality as o (ord, turn)
+            join unnest(led_to) f on f.ord = o.ord
+            order by f.page_id, o.turn desc       -- the last that was judged
             on conflict (page_id) do update set targets = excluded.targets where link.targets <> excluded.targets
             returning page_id
         )

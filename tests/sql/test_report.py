@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, Row, codes, result_of
+from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, Row, codes, result_of, urls
 
 
 def popped(crawl: Crawl, url: str = "http://a.test/") -> Row:
@@ -457,9 +457,11 @@ def test_results_of_a_page_on_two_leases_are_judged_one_after_the_other(crawl: C
     crawl.wait(HOUR)
     crawl.tick()
     (held,) = crawl.next()
-    answers = crawl.report_ok([stale, held][::order])
+    results = [result_of(stale, links=["http://old.test/"]), result_of(held, links=["http://new.test/"])]
+    answers = crawl.report(*results[::order])
     assert codes(answers)[::order] == ["stale_lease", "ok"]
     assert crawl.rows("select * from lease_status") == []
+    assert urls(crawl.rows("select * from successors(%s)", held["page_id"])) == ["http://new.test/"]
 
 
 def test_a_leased_page_was_not_fetched_before_it_was_handed_out(crawl: Crawl) -> None:
