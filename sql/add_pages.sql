@@ -22,9 +22,10 @@ begin
     if cardinality(urls) > 1 and due is not null then
         -- A microsecond apart, as by fetch_now().
         due := array(
-            select g.due - (row_number() over (partition by g.due order by u.place desc) - 1) * interval '1 microsecond'
-            from generate_series(1, cardinality(urls)) as u (place)
-            cross join lateral (select case when cardinality(add_pages_at.due) = 1 then add_pages_at.due[1] else add_pages_at.due[u.place] end as due) g
+            select case when g.due > 'epoch' then g.due - (row_number() over (partition by g.due order by u.place desc) - 1) * interval '1 microsecond'
+                        else g.due end
+            from unnest(urls, add_pages_at.due) with ordinality as u (url, due, place)
+            cross join lateral (select case when cardinality(add_pages_at.due) = 1 then add_pages_at.due[1] else u.due end as due) g
             order by u.place);
     end if;
     return query select * from intern_pages(t, urls, value, rate, due, meta, '{0}', false);

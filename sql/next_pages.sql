@@ -38,7 +38,7 @@ declare
     hold        constant interval := '10 minutes';
     held_until  constant timestamptz := lease_ends + hold;
     this_lease  bigint;
-    stuck       bigint[] := '{}';      -- pages of expired leases that cannot be taken back now
+    stuck       bigint[] := '{}';      -- hosts of pages whose expired lease cannot be taken back now
 begin
     perform check_isolation('next_pages');
     select * into s from setting;
@@ -62,14 +62,14 @@ begin
     end if;
 
     -- After an outage, the due times that hold the pages of expired leases may have come. They go back before anything is handed
-    -- out: a few at a time, while callers get nothing. Leases that somebody's open transaction locks go on holding their pages.
+    -- out: a few at a time, while callers get nothing. Where somebody's open transaction locks a lease, the hosts of its pages wait.
     if exists (select from lease where lease_until between lease_from and slots_until - hold) then
         perform reap_at(t, 100) where holds_none;
         perform from lease where lease_until between lease_from and slots_until - hold limit 1 for update skip locked;
         if found then
             return;
         end if;
-        stuck := array(select unnest(page_ids) from lease where lease_until between lease_from and slots_until - hold);
+        stuck := waiting_hosts(slots_until - hold);
     end if;
 
     per_visit := case when ahead = interval '0' then 1
@@ -77,7 +77,7 @@ begin
     for round in 1 .. 30 loop
         hosts := array(
             select h.ctid from host h
-            where h.ready_at between host_from and t
+            where h.ready_at between host_from and t and h.host_id <> all (stuck)
             order by h.ready_at
             limit ceil(wanted / per_visit)
             for update skip locked);
@@ -148,7 +148,7 @@ begin
                    name, p.url, p.attempts, p.value, p.etag, p.last_modified, p.content_hash, p.meta
             from taken k
             left join lateral (
-                select p.url, p.attempts, p.value, p.etag, p.last_modified, p.content_hash, p.meta, p.state = 'live' as is_live, coalesce(p.last_lease, 0) < this_lease and p.page_id <> all (stuck) as is_next,
+                select p.url, p.attempts, p.value, p.etag, p.last_modified, p.content_hash, p.meta, p.state = 'live' as is_live, coalesce(p.last_lease, 0) < this_lease as is_next,
                        page_frequency(p.frequency, p.rate, s.frequency) as frequency
                 from page p
                 where k.taken and p.page_id = k.page_id

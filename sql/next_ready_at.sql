@@ -15,8 +15,16 @@ begin
         end
         from setting,
              (select least(
-                 (select ready_at from host where ready_at >= from_micros((select last_value from host_horizon)) order by ready_at limit 1),
-                 (select lease_until from lease where lease_until >= from_micros((select last_value from lease_horizon)) order by lease_until limit 1)
+                 (select ready_at
+                  from host
+                  where ready_at >= from_micros((select last_value from host_horizon))
+                    and host_id <> all ((select waiting_hosts(t - interval '10 minutes'))::bigint[])
+                  order by ready_at limit 1),
+                 -- One that ran out long ago is locked by somebody.
+                 (select case when lease_until < t - interval '1 minute' then t + interval '1 second' else lease_until end
+                  from lease
+                  where lease_until >= from_micros((select last_value from lease_horizon))
+                  order by lease_until limit 1)
              ) as wanted) first
         where not paused);
 end $$;

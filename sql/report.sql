@@ -38,6 +38,7 @@ declare
     newest_lease constant bigint := (select last_value from lease_id);
     pending      result[] := results;
     fenced       bigint[];             -- leases that no one else can end now
+    pass         int := 0;
     led_to       found_links[];
     redirects    bigint[];             -- by ord: where a redirect leads
     observed     int[] := '{}';        -- ord of what counted as a fetch and brought links
@@ -65,10 +66,14 @@ begin
 
     if exists (select from unnest(led_to) f where f.moved_to is not null) then
         redirects := resolved_redirects(led_to, array(select r.page_id from unnest(results) r));
+    elsif (select count(r.page_id) > count(distinct r.page_id) from unnest(results) r) then
+        -- Judged in several passes, they would be locked out of order.
+        perform from page p where p.page_id = any (array(select r.page_id from unnest(results) r)) order by p.page_id for no key update;
     end if;
 
     -- Optimistic: a page that somebody changes between being judged and being written is judged again.
     while cardinality(pending) > 0 loop
+        pass := pass + 1;
         with held as materialized (
             select l.lease_id, l.round, l.popped_at, l.busy_hosts,
                    -- Unpacked here: a large lease is stored compressed, and would be unpacked again for every page that is looked up.
@@ -93,8 +98,8 @@ begin
             ) p on true
             left join held l on l.lease_id = r.lease_id and l.page_ids[width_bucket(r.page_id, l.page_ids)] = r.page_id
             left join lateral (select width_bucket(r.page_id, l.page_ids) offset 0) as i (place) on true
-            -- A page's results on several leases are judged one after the other.
-            where r.problem is not null or r.page_id is null or r.lease_id is not distinct from r.lease_in_turn
+            -- A page's results on several leases are judged one after the other, as far as ten.
+            where r.problem is not null or r.page_id is null or r.lease_id is not distinct from r.lease_in_turn or pass > 10
         ),
         coded as (
             select i.*,
@@ -106,8 +111,9 @@ begin
                        when lease_id is not null and slot is null then 'stale_lease'
                        else 'ok'
                    end as code,
-                   -- When nothing is said, a leased page was fetched in its slot; in any case not before it was handed out.
-                   greatest(least(coalesce(fetched_at, slot, record_results.t), record_results.t), popped_at) as seen_at
+                   -- When nothing is said, a leased page was fetched in its slot; in any case not before it was handed out, or
+                   -- before what is known already.
+                   greatest(least(coalesce(fetched_at, slot, record_results.t), record_results.t), popped_at, case when slot is not null then last_fetched_at end) as seen_at
             from item i
         ),
         seen as (

@@ -256,9 +256,10 @@ class Model:
         )
         attempts = page.attempts
         if outcome == "fetched" and (code == "ok" or is_news):
-            page.fetched_at, page.attempts = min(said or (hold.slot if hold else t), t), 0
+            seen_at = min(said or (hold.slot if hold else t), t)
             if hold:
-                page.fetched_at = max(page.fetched_at, hold.popped_at)
+                seen_at = max(seen_at, hold.popped_at, page.fetched_at or seen_at)
+            page.fetched_at, page.attempts = seen_at, 0
             page.stale_lease = page.stale_lease if code == "ok" else lease_id
         if code == "ok" and outcome == "denied":
             page.attempts = 0

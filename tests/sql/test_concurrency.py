@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from helpers import HOUR, MINUTE, SECOND, Crawl, misplaced, result_of, urls
+from helpers import HOUR, MINUTE, SECOND, Crawl, codes, misplaced, result_of, urls
 
 Beside = Callable[..., Crawl]
 SETTINGS = "-c search_path=recrawl,recrawl_internal"
@@ -83,20 +83,25 @@ def test_a_huge_backlog_on_a_held_host_keeps_no_other_waiting(crawl: Crawl, besi
     assert urls(crawl.next()) == ["http://free.test/"]
 
 
-def test_a_report_that_hangs_holds_its_own_pages_and_no_others(crawl: Crawl, beside: Beside) -> None:
-    crawl.add(*(f"http://{c}.test/" for c in "abcd"), due=[crawl.now], rate=[1440])  # due again every minute
-    stuck = crawl.next(2)
+def test_a_report_that_hangs_holds_the_hosts_of_its_pages_and_no_others(crawl: Crawl, beside: Beside) -> None:
+    crawl.add(*(f"http://{c}.test/" for c in "abcdef"), due=[crawl.now], rate=[1440])  # due again every minute
+    stuck = crawl.next(3)
+    crawl.report_ok(stuck[2:])
     hung = beside()
     hung.report(result_of(stuck[0]))
-    handed_out = []
+    handed_out: list[str] = []
     for _ in range(4):
         crawl.wait(10 * MINUTE)
         pages = crawl.next()
         handed_out += urls(pages)
         crawl.report_ok(pages)
-    assert len(handed_out) >= 6 and not set(handed_out) & set(urls(stuck))
+    assert set(handed_out[-4:]) == {f"http://{c}.test/" for c in "abcdef"} - set(urls(stuck[:2]))
+    assert not set(handed_out) & set(urls(stuck[:2]))
+    crawl.add("http://new.test/")
+    assert urls(crawl.next()) == ["http://new.test/"]
+    assert crawl.value("select next_ready_at_at(%s)", crawl.now) > crawl.now
     hung.connection.rollback()
-    assert set(urls(stuck)) <= set(urls(crawl.next()) + urls(crawl.next()))
+    assert set(urls(stuck[:2])) <= set(urls(crawl.next()) + urls(crawl.next()))
     assert misplaced(crawl) == []
 
 
@@ -168,6 +173,27 @@ def test_a_pop_that_reaps_never_waits_for_a_page_while_it_holds_hosts(crawl: Cra
 
 
 # ---------------------------------------------------------------------------------------------- one order of locks
+
+
+def test_results_on_several_leases_lock_pages_in_one_order(crawl: Crawl, beside: Beside) -> None:
+    crawl.add("http://a.test/", "http://b.test/")
+    old = crawl.next()
+    crawl.wait(HOUR)
+    crawl.tick()
+    first, second = sorted(crawl.next(), key=lambda page: int(page["page_id"]))
+    crawl.report(*(result_of(page, status=0) for page in old))  # each lease counts as an observation once
+    ended = [result_of(page, status=0) for page in old if page["page_id"] == first["page_id"]]
+    holder, reporter, hurried = beside(), beside(autocommit=True), beside(autocommit=True)
+    holder.connection.execute("select from page where page_id = %s for update", [second["page_id"]])
+    with ThreadPoolExecutor() as pool:
+        report = pool.submit(reporter.report, *ended, result_of(first), result_of(second))
+        time.sleep(0.5)
+        both = [first["page_id"], second["page_id"]]
+        fetch = pool.submit(hurried.value, "select fetch_now_at(%s, %s)", crawl.now, both)
+        time.sleep(0.5)
+        holder.connection.commit()
+        assert codes(report.result(20)) == ["stale_lease", "ok", "ok"]
+        assert fetch.result(20) == 2
 
 
 def test_fetch_now_and_exclude_lock_pages_in_one_order(crawl: Crawl, beside: Beside) -> None:

@@ -464,6 +464,24 @@ def test_results_of_a_page_on_two_leases_are_judged_one_after_the_other(crawl: C
     assert urls(crawl.rows("select * from successors(%s)", held["page_id"])) == ["http://new.test/"]
 
 
+def test_results_of_a_page_on_endlessly_many_leases_come_to_an_end(crawl: Crawl) -> None:
+    page = popped(crawl)
+    invented = [result_of(page) | {"lease_id": 1000 + i} for i in range(500)]
+    answers = crawl.report(*invented, result_of(page))
+    assert codes(answers[:10]) == ["stale_lease"] * 10
+    assert set(codes(answers[10:])) <= {"stale_lease", "duplicate"}
+
+
+def test_what_comes_late_does_not_turn_time_back(crawl: Crawl) -> None:
+    stale = popped(crawl)
+    crawl.wait(HOUR)
+    crawl.tick()
+    (held,) = crawl.next()
+    crawl.wait(MINUTE)
+    crawl.report_ok([stale, held])
+    assert crawl.page(held["url"])["fetched_at"] == crawl.now
+
+
 def test_a_leased_page_was_not_fetched_before_it_was_handed_out(crawl: Crawl) -> None:
     page = popped(crawl)
     crawl.wait(MINUTE)
