@@ -2,25 +2,6 @@
 -- A page that was fetched since, by whoever sent no lease or sent it too late, keeps the due time it has.
 -- Lock order: lease (skipping locked ones: a report holds those), page by id. The queue learns of it through the inbox.
 
-create or replace function recrawl_internal.waiting_hosts(t timestamptz) returns bigint[]
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set enable_bitmapscan = off
-set jit = off
-as $$
-begin
-    return array(
-        select distinct p.host_id
-        from (select lease_id, unnest(page_ids) as page_id
-              from lease where lease_until between from_micros((select last_value from lease_horizon)) and t) l
-        join page p on p.page_id = l.page_id
-        where coalesce(p.last_lease, 0) < l.lease_id);
-end $$;
-comment on function recrawl_internal.waiting_hosts(timestamptz) is 'Hosts with unreported pages of leases that ran out by a time and were not taken back.';
-
 create or replace function recrawl_internal.reap_at(t timestamptz, max_leases int) returns int
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -79,3 +60,23 @@ begin
     return given_back;
 end $$;
 comment on function recrawl_internal.reap_at(timestamptz, int) is 'Gives back the unreported pages of at most max_leases expired leases; returns how many pages.';
+
+-- What somebody's open transaction keeps from being given back.
+create or replace function recrawl_internal.waiting_hosts(t timestamptz) returns bigint[]
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+begin
+    return array(
+        select distinct p.host_id
+        from (select lease_id, unnest(page_ids) as page_id
+              from lease where lease_until between from_micros((select last_value from lease_horizon)) and t) l
+        join page p on p.page_id = l.page_id
+        where coalesce(p.last_lease, 0) < l.lease_id);
+end $$;
+comment on function recrawl_internal.waiting_hosts(timestamptz) is 'Hosts with unreported pages of leases that ran out by a time and were not taken back.';
