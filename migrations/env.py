@@ -9,8 +9,8 @@ import os
 from alembic import context
 from sqlalchemy import Connection, NullPool, create_engine
 
-from recrawl import project
-from recrawl.migrate import sqlalchemy_url
+from recrawl.setup import project
+from recrawl.setup.migrate import sqlalchemy_url
 
 LOCK = 0x72656372  # «recr»: one database is one crawl, and one migration at a time
 SCHEMA = "create schema if not exists recrawl_internal"

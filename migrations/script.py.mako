@@ -7,8 +7,12 @@ down_revision = ${repr(down_revision)}
 
 
 def upgrade() -> None:
-    ${upgrades if upgrades else "pass"}
+    op.execute("""
+        alter table recrawl_internal.setting add column …;
+    """)
 
 
 def downgrade() -> None:
-    ${downgrades if downgrades else "pass"}
+    op.execute("""
+        alter table recrawl_internal.setting drop column …;
+    """)

@@ -16,7 +16,7 @@ from psycopg import sql
 from sqlalchemy.engine import make_url
 
 from helpers import Crawl
-from recrawl import embedded, migrate
+from recrawl.setup import embedded, migrate
 
 
 @pytest.fixture(scope="session")

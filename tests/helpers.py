@@ -8,6 +8,8 @@ import psycopg
 from psycopg.rows import dict_row, scalar_row
 from psycopg.types.json import Jsonb
 
+from recrawl.jobs.registry import JOBS
+
 Row = dict[str, Any]
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
@@ -82,6 +84,10 @@ class Crawl:
 
     def host(self, name: str) -> Row:
         return self.row("select * from host_status where host = %s", name)
+
+
+def run_job(name: str, url: str) -> str:
+    return JOBS[name].load()(url).run()
 
 
 def result_of(page: Row, **more: object) -> Row:

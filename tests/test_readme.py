@@ -11,7 +11,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from recrawl import cli, migrate, store
+from recrawl import cli, store
+from recrawl.setup import migrate
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.table import Line, at_least, at_most, note
-from recrawl.model.allocation import Allocation, Web, allocate, unconstrained
-from recrawl.model.floors import Limits
+from recrawl.model.allocation.floors import Limits
+from recrawl.model.allocation.solve import Allocation, Web, allocate, unconstrained
 
 Floats = NDArray[np.float64]
 PAGES_A_HOST = 50
@@ -102,7 +102,7 @@ def _cpu(call: Callable[[], object], rounds: int) -> float:
 
 
 def _proof(best: Allocation) -> str:
-    return f"; residual {best.residual:.0e}, spread {best.spread:.0e}, gap {best.gap:.0e}"
+    return f"; residual {best.residual:.0e}, spread {best.spread:.0e}, gap {best.duality_gap:.0e}"
 
 
 def _by_golden_section(web: Web, budget: float) -> Floats:

@@ -12,9 +12,8 @@ from bench import data, opic_rows
 from bench.measure import Backend, progress
 from bench.stage import Stage
 from bench.table import Line, at_least, at_most, note
-from recrawl import jobs
-from recrawl.columns import read
-from recrawl.jobs import Memory
+from recrawl.jobs.opic import Opic
+from recrawl.store.columns import read
 
 PACKED = "select page_id, targets from recrawl_internal.link_in_graph"
 IN_ROWS = "select source_id, target_id from recrawl_internal.link_in_rows"
@@ -58,15 +57,15 @@ def _reading(url: str, backend: Backend, links: int) -> Iterator[Line]:
 def _batches(url: str, backend: Backend, stage: Stage) -> Iterator[Line]:
     """The first run of a small crawl has compiled everything before the clock runs."""
     with stage.empty() as elsewhere:
-        jobs.opic(elsewhere)
-    memory = Memory()
+        Opic(elsewhere).run()
+    job = Opic(url)
     progress("the cold run: everything is read and written")
-    cold = _seconds(lambda: jobs.opic(url, memory=memory))
+    cold = _seconds(lambda: job.run())
     warm = []
     for _ in range(3):
         progress("one page in a hundred links elsewhere")
         _relink(backend, stage)
-        warm.append(_seconds(lambda: jobs.opic(url, memory=memory)))
+        warm.append(_seconds(lambda: job.run()))
     runs = backend.rows("select sweeps, moved::float8 from recrawl.opic_run order by started_at")
     sweeps, moved = [list(column) for column in zip(*runs, strict=True)]
     yield note("a cold batch: full read, uniform start, full write", f"{cold:.3g} s, {sweeps[0]} sweeps")

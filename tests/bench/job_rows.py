@@ -104,7 +104,7 @@ class Allocation:
     def __init__(self, url: str) -> None:
         started = time.monotonic()
         process = subprocess.Popen(
-            [sys.executable, "-m", "recrawl.cli", "run", "allocate"],
+            [sys.executable, "-m", "recrawl", "run", "allocate"],
             env=os.environ | {"DATABASE_URL": url}, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
         )  # fmt: skip
         said: dict[str, float] = {}

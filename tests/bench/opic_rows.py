@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigs
 
 from bench.table import Line, at_least, at_most, note
-from recrawl.model import graph, opic
-from recrawl.model.graph import Delta, Graph
-from recrawl.model.opic import Cash
+from recrawl.model.graph import graph, opic
+from recrawl.model.graph.graph import Delta, Graph
+from recrawl.model.graph.opic import Cash
 
 Ids = NDArray[np.int64]
 Relevance = NDArray[np.float32]
@@ -81,7 +81,7 @@ def change() -> Iterator[Line]:
     was = graph.positions(of.page_ids, after.page_ids)
     hub = np.where(was == graph.NOWHERE, np.nan, before.hub[np.minimum(was, of.pages - 1)])
 
-    def go_on() -> opic.Scores:
+    def go_on() -> opic.HubsAndAuthorities:
         return opic.run(after, relevance, opic.resumed(after, hub))
 
     cold, warm = opic.run(after, relevance), go_on()

@@ -94,7 +94,7 @@ def add_command(stage: Stage) -> Iterator[Line]:
         with file.open("w") as lines:
             for page in range(1, stage.pages + 1):
                 print(data.url_of(page, stage.hosts), file=lines)
-        command = [sys.executable, "-m", "recrawl.cli", "add", str(file)]
+        command = [sys.executable, "-m", "recrawl", "add", str(file)]
         start = time.monotonic()
         subprocess.run(command, env=os.environ | {"DATABASE_URL": url}, check=True, capture_output=True)
         seconds = time.monotonic() - start

@@ -14,7 +14,7 @@ import psycopg
 from psycopg import sql
 from sqlalchemy.engine import make_url
 
-from recrawl import embedded, migrate
+from recrawl.setup import embedded, migrate
 
 
 @contextmanager
@@ -53,7 +53,7 @@ def database(server_url: str, template: str | None = None) -> Iterator[str]:
 @contextmanager
 def worker(url: str) -> Iterator[None]:
     """The real worker, in a process of its own."""
-    command = [sys.executable, "-m", "recrawl.cli", "worker"]
+    command = [sys.executable, "-m", "recrawl", "worker"]
     process = subprocess.Popen(
         command, env=os.environ | {"DATABASE_URL": url}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

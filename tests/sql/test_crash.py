@@ -24,7 +24,7 @@ import psycopg
 import pytest
 
 from helpers import DAY, HOUR, SECOND, Crawl, Row
-from recrawl import migrate
+from recrawl.setup import migrate
 from sql.model import BROKEN
 
 pytestmark = pytest.mark.slow
@@ -37,7 +37,7 @@ RUN, KILL_SERVER_AFTER = 15.0, 7.0  # seconds
 HOLDER = """
 import sys
 from pathlib import Path
-from recrawl.embedded import server
+from recrawl.setup.embedded import server
 with server(Path(sys.argv[1])) as url:
     print(url, flush=True)
     sys.stdin.read()

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from helpers import Crawl, Row, codes, result_of
-from recrawl.model import divergence
+from recrawl.client import fingerprint
 
 ONE_LINK = {"http://a.test/": ["http://b.test/"]}
 
@@ -332,7 +332,7 @@ def test_a_redirect_hands_its_value_over(crawl: Crawl) -> None:
 def test_a_sketch_tells_changes_from_noise(crawl: Crawl) -> None:
     text = " ".join(f"word{n}" for n in range(2000))
     versions = [text, text.replace("word777 ", "another "), " ".join(f"other{n}" for n in range(2000))]
-    sketches = [divergence.sketch(version).tolist() for version in versions]
+    sketches = [fingerprint.sketch(version).tolist() for version in versions]
     assert sketches[0] == sketches[1], "one word of two thousand"
     crawl.add("http://a.test/")
     changes = []
@@ -363,11 +363,11 @@ def test_a_sketch_that_is_none_spoils_its_own_row_alone(crawl: Crawl, sketch: ob
 
 def test_sql_and_python_find_sketches_equally_far_apart(crawl: Crawl) -> None:
     texts = ["one two three four five six", "one two three four five seven", "", "entirely something else in here"]
-    sketches = [divergence.sketch(text) for text in texts]
+    sketches = [fingerprint.sketch(text) for text in texts]
     for one in sketches:
         for other in sketches:
             asked = crawl.value("select sketch_distance(%s, %s)", one.tolist(), other.tolist())
-            assert asked == divergence.distance(one, other)
+            assert asked == fingerprint.distance(one, other)
     assert crawl.value("select sketch_distance(%s, null)", sketches[0].tolist()) is None
 
 

@@ -4,12 +4,14 @@ import numpy as np
 import psycopg
 import pytest
 
-from recrawl.model.objectives import OBJECTIVES
+from recrawl.model.allocation.objectives import OBJECTIVES
 
 QUERY = """
     select coalesce(array_agg(f.frequency order by place), '{}')
     from unnest(%b::float8[], %b::float8[], %b::float8[]) with ordinality as p (price, page_value, rate, place),
-         recrawl_internal.frequency_at(price, null, page_value, rate, %s::recrawl_internal.objective) f
+         recrawl_internal.frequency_in_force(
+             null, row(0, price, null, null, false, null, %s, 1, 1)::recrawl_internal.host_terms, null, page_value, rate
+         ) f
 """
 
 

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from helpers import DAY, MINUTE, Crawl, Row, misplaced, result_of
-from recrawl.model import gamma_filter, signals
+from recrawl.model.change import gamma_filter, signals
 
 PRIOR = (0.7, 3.5)  # before anything is known: see migrations/versions/0002_prices.up.sql
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from helpers import Crawl, codes, result_of
-from recrawl.urls import clean
+from recrawl.intake.urls import clean
 
 pure = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

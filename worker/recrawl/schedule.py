@@ -1,55 +1,74 @@
-"""The worker's clockwork: which job runs how often. APScheduler wiring and nothing else."""
+"""The worker's clockwork: the registry of jobs, put on a clock. APScheduler wiring and nothing else."""
 
 import logging
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from types import FrameType
 
 import psycopg
 from apscheduler.schedulers.blocking import BlockingScheduler
 
 from recrawl import store
+from recrawl.jobs.registry import JOBS, Entry
+from recrawl.jobs.upkeep import Upkeep
 
 log = logging.getLogger(__name__)
 
-TICK_SECONDS = 0.2
+SETTLED = timedelta(minutes=1)  # after the start, before a batch job that is overdue
 
 
-class Upkeep:
-    """The queue's upkeep, on one connection that is made again when it breaks."""
+class Ticking:
+    """Upkeep that says once when the database does not answer, and once when it does again."""
 
-    def __init__(self, url: str) -> None:
-        self.url = url
-        self.connection: store.Connection | None = None
+    def __init__(self, upkeep: Upkeep) -> None:
+        self.upkeep = upkeep
         self.is_answered = True
-        self.is_stopped = False
 
     def __call__(self) -> None:
         try:
-            self.connection = self.connection or store.connect(self.url, "recrawl worker")
-            while not self.is_stopped and store.tick(self.connection):
-                pass
-            if not self.is_answered:
-                log.info("the database answers again")
-                self.is_answered = True
+            self.upkeep.run()
         except psycopg.OperationalError as error:
-            if self.is_answered and not self.is_stopped:
+            if self.is_answered:
                 log.warning("the database does not answer, trying again: %s", str(error).splitlines()[0])
             self.is_answered = False
-            self.close()
+        else:
+            if not self.is_answered:
+                log.info("the database answers again")
+            self.is_answered = True
+
+
+class Batch:
+    """A batch job in a process of its own, so that upkeep goes on beside it and its memory comes back."""
+
+    def __init__(self, entry: Entry, url: str) -> None:
+        self.entry, self.url = entry, url
+        self.process: subprocess.Popen[str] | None = None
+
+    def __call__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "recrawl", "run", self.entry.name],
+            env=os.environ | {"DATABASE_URL": self.url},  # not in its command line, which is everybody's to read
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,  # Ctrl-C is the worker's, who tells it
+        )
+        said, _ = self.process.communicate()
+        last = (said.splitlines() or [f"ended with {self.process.returncode}"])[-1]
+        log.log(logging.WARNING if self.process.returncode else logging.INFO, "%s: %s", self.entry.name, last)
+        self.process = None
 
     def stop(self) -> None:
-        """Takes back the step it is at, which may be waiting for a lock; it is a transaction, and not missed."""
-        self.is_stopped = True
-        if self.connection:
-            with suppress(psycopg.Error):
-                self.connection.cancel_safe(timeout=1)
-
-    def close(self) -> None:
-        if self.connection:
-            self.connection.close()
-        self.connection = None
+        """It is given up: what it wrote so far is complete in itself, and its next run goes on from there."""
+        if process := self.process:
+            with suppress(ProcessLookupError):
+                process.send_signal(signal.SIGINT)
 
 
 def run(url: str, ready: Callable[[], None] = lambda: None) -> None:
@@ -57,11 +76,23 @@ def run(url: str, ready: Callable[[], None] = lambda: None) -> None:
     upkeep = Upkeep(url)
     upkeep.connection = store.connect(url, "recrawl worker")
     store.tick(upkeep.connection)
+    last_started = store.last_started(upkeep.connection)
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
     scheduler = BlockingScheduler(
         job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}, timezone="UTC"
     )
-    scheduler.add_job(upkeep, "interval", seconds=TICK_SECONDS, id="upkeep")
+    batches = [Batch(entry, url) for entry in JOBS.values() if entry.is_batch]
+    scheduler.add_job(Ticking(upkeep), "interval", seconds=JOBS["upkeep"].every.total_seconds(), id="upkeep")
+    for batch in batches:
+        name, every = batch.entry.name, batch.entry.every
+        due = last_started[name] + every if name in last_started else datetime.now(UTC)
+        scheduler.add_job(
+            batch,
+            "interval",
+            seconds=every.total_seconds(),
+            id=name,
+            next_run_time=max(due, datetime.now(UTC) + SETTLED),
+        )
 
     # Raised, not shut down from here: the signal may come before the scheduler runs, or while it holds its locks.
     def stop(_signal: int, _frame: FrameType | None) -> None:
@@ -74,6 +105,8 @@ def run(url: str, ready: Callable[[], None] = lambda: None) -> None:
         scheduler.start()
     except KeyboardInterrupt:
         upkeep.stop()
+        for batch in batches:
+            batch.stop()
         if scheduler.running:
             scheduler.shutdown()
     upkeep.close()

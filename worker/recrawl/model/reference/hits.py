@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.model.graph import Graph
+from recrawl.model.graph.graph import Graph
 
 Amounts = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.model.graph import Graph, Positions
+from recrawl.model.graph.graph import Graph, Positions
 
 Amounts = NDArray[np.float64]
 

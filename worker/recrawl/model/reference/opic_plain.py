@@ -8,7 +8,7 @@ normalised link matrix, with an error that falls as 1 / passes.
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.model.graph import Graph
+from recrawl.model.graph.graph import Graph
 
 
 def importance(graph: Graph, passes: int) -> NDArray[np.float64]:

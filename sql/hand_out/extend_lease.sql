@@ -1,0 +1,79 @@
+-- Keeping for longer what one next_pages call handed out. The due times that hold its pages move along, at once and
+-- under the host locks: left to the inbox, another pop could come first.
+
+create or replace function recrawl_internal.extend_lease_at(t timestamptz, lease_id bigint, by interval)
+returns timestamptz
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes queue, host, lease; locks lease, host by id, queue
+declare
+    lease_ends timestamptz;
+    held_until timestamptz;
+begin
+    perform check_isolation('extend_lease');
+    if by is null or by not between interval '1 second' and interval '7 days' then
+        perform refuse(format('extend_lease: by must lie between 1 second and 7 days, got %s',
+                              coalesce(by::text, 'null')));
+    end if;
+
+    -- A reaper that came first has deleted the lease; one that comes now waits for nothing and passes it over.
+    select max(l.lease_until) + by into lease_ends
+    from (select * from lease l where l.lease_id = extend_lease_at.lease_id order by l.round for update) l
+    where l.lease_until > t;
+    if lease_ends is null then
+        return null;
+    end if;
+    held_until := lease_ends + longest_ahead();
+
+    perform from host h
+    where h.host_id in (
+        select p.host_id
+        from lease l cross join lateral unnest(l.page_ids) as i (page_id)
+        join lateral (select p.host_id from page p where p.page_id = i.page_id offset 0) p on true
+        where l.lease_id = extend_lease_at.lease_id)
+    order by h.host_id
+    for update;
+
+    with
+    -- Its pages, and how long each is held from now on; of those reported meanwhile nothing changes.
+    item as materialized (
+        select l.round, i.page_id, i.held_due, p.host_id, i.place,
+               case when coalesce(p.last_lease, 0) < l.lease_id then greatest(i.held_due, held_until)
+                    else i.held_due end as longer_due
+        from lease l
+        cross join lateral unnest(l.page_ids, l.held_dues) with ordinality as i (page_id, held_due, place)
+        join lateral (select p.host_id, p.last_lease from page p where p.page_id = i.page_id offset 0) p on true
+        where l.lease_id = extend_lease_at.lease_id
+    ),
+    moved as (
+        update queue q set due_at = i.longer_due
+        from item i
+        where i.held_due < i.longer_due and (q.host_id, q.due_at, q.page_id) = (i.host_id, i.held_due, i.page_id)
+    ),
+    busy as (
+        update host h set
+            busy_until = lease_ends,
+            ready_at = when_ready(h.head_due, h.head_new_id, next_slot(h, s), h.blocked_until, lease_ends, t)
+        from (select distinct host_id from item) i, setting s
+        where h.host_id = i.host_id and h.busy_lease = extend_lease_at.lease_id
+    )
+    update lease l set
+        lease_until = lease_ends,
+        held_dues = (select array_agg(i.longer_due order by i.place) from item i where i.round = l.round)
+    where l.lease_id = extend_lease_at.lease_id;
+    return lease_ends;
+end $$;
+comment on function recrawl_internal.extend_lease_at(timestamptz, bigint, interval) is 'extend_lease at a given time.';
+
+create or replace function recrawl.extend_lease(lease_id bigint, by interval) returns timestamptz
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+begin
+    return extend_lease_at(clock_timestamp(), lease_id, by);
+end $$;
+comment on function recrawl.extend_lease(bigint, interval) is
+    'Keeps a lease''s pages for longer; returns until when, or null when the lease has ended: stop, its pages may '
+    'be with somebody else.';
+grant execute on function recrawl.extend_lease to recrawl_crawler;

@@ -1,0 +1,106 @@
+-- The half of the pop that writes: what is handed out moves to a due time that its lease cannot reach.
+
+create or replace function recrawl_internal.hand_out(
+    t timestamptz, hosts tid[], most int, wanted int, slots_until timestamptz, lease_ends timestamptz,
+    this_lease bigint, round int, s recrawl_internal.setting
+) returns setof recrawl.page_to_fetch
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: inherited; writes queue, new_page, host, lease; locks nothing: the caller holds the hosts
+#variable_conflict use_column
+declare
+    held_until constant timestamptz := lease_ends + longest_ahead();
+begin
+    return query
+    with
+    -- What their rows say of the pages. Rows of pages that are no longer live are taken too, but only to be dropped. A
+    -- page that a later call had meanwhile (this one drew its lease id in an earlier round) stays where it is: the
+    -- lease ids of a page ascend.
+    picked as materialized (
+        select k.*,
+               coalesce(p.is_live and p.is_next, false) as given,
+               k.is_taken and not coalesce(p.is_live, false) as dropped,
+               greatest(next_due(coalesce(k.due_at, k.slot), k.slot, p.frequency), held_until) as held_due,
+               p.url, p.attempts, p.value, p.etag, p.last_modified, p.content_hash, p.meta
+        from slots_of(hosts, most, wanted, t, slots_until, s.default_gap, s.discovery) k
+        left join lateral (
+            select p.url, p.attempts, p.value, p.etag, p.last_modified, p.content_hash, p.meta,
+                   p.state = 'live' as is_live,
+                   coalesce(p.last_lease, 0) < this_lease as is_next,
+                   page_frequency(p.frequency, p.pinned_rate, s.frequency) as frequency
+            from page p
+            where k.is_taken and p.page_id = k.page_id
+            offset 0
+        ) p on true
+    ),
+    -- Revisits stay in the queue, held.
+    revisit_moved as (
+        update queue q set due_at = p.held_due from picked p where q.ctid = p.tid and p.given and p.rank is null
+    ),
+    revisit_dropped as (
+        delete from queue q using picked p where q.ctid = p.tid and p.dropped and p.rank is null
+    ),
+    -- New pages leave their line for good, and enter the queue, held.
+    new_left as (
+        delete from new_page n using picked p where n.ctid = p.tid and (p.given or p.dropped) and p.rank is not null
+    ),
+    new_entered as (
+        insert into queue (host_id, page_id, due_at)
+        select host_id, page_id, held_due from picked where given and rank is not null
+    ),
+    -- What each host is left with. Heads: whatever stays or was moved; null when the queue was seen to its end.
+    left_over as (
+        select host_tid,
+               min(gap) as gap,
+               count(*) filter (where given) as given,
+               count(*) filter (where dropped) as dropped,
+               max(slot) filter (where given) as last_slot,
+               min(case when given then held_due when not dropped then due_at end) as head_due,
+               min(rank) filter (where not given and not dropped) as head_new_rank,
+               min(page_id) filter (where not given and not dropped and rank is not null) as head_new_id,
+               case when bool_or(one_at_a_time) and bool_or(given) then lease_ends end as busy_until,
+               case when bool_or(rank is not null) and bool_or(due_at <= t) then
+                   count(*) filter (where given and rank is not null) / nullif(s.discovery, 0)
+                   - count(*) filter (where given and due_at <= t) / nullif(1 - s.discovery, 0)
+               end as turns,
+               greatest(1 / nullif(s.discovery, 0), 1 / nullif(1 - s.discovery, 0)) as most_turns
+        from picked
+        group by host_tid
+    ),
+    host_moved as (
+        update host h set
+            last_slot_at = coalesce(o.last_slot, h.last_slot_at),
+            head_due = coalesce(o.head_due, 'infinity'),
+            head_new_rank = o.head_new_rank,
+            head_new_id = o.head_new_id,
+            balance = greatest(-o.most_turns, least(o.most_turns, h.balance + coalesce(o.turns, 0))),
+            fetches = h.fetches + o.given,
+            pages = h.pages - o.dropped,
+            busy_until = o.busy_until,
+            busy_lease = case when o.busy_until is not null then this_lease end,
+            ready_at = when_ready(coalesce(o.head_due, 'infinity'), o.head_new_id,
+                                  coalesce(o.last_slot, h.last_slot_at) + o.gap, null, o.busy_until, t)
+        from left_over o
+        where h.ctid = o.host_tid
+    ),
+    -- In order of pages, as a report finds a page by binary search.
+    leased as (
+        insert into lease (lease_id, round, popped_at, lease_until, unreported,
+                           page_ids, slots, dues, held_dues, busy_hosts)
+        select this_lease, round, t, lease_ends, count(*),
+               array_agg(page_id), array_agg(slot), array_agg(coalesce(due_at, slot)), array_agg(held_due),
+               array_agg(host_id) filter (where one_at_a_time)
+        from (select * from picked where given order by page_id) p
+        having count(*) > 0
+    )
+    select page_id, url, name, slot, least(slot + s.start_within, lease_ends), greatest(slot - t, interval '0'),
+           this_lease, lease_ends, attempts + 1, value, etag, last_modified, content_hash, meta
+    from picked
+    where given
+    order by slot;
+end $$;
+comment on function recrawl_internal.hand_out(
+    timestamptz, tid[], int, int, timestamptz, timestamptz, bigint, int, recrawl_internal.setting
+) is
+    'One round of next_pages: gives the pages of locked hosts their slots, leases them, and says which they are.';

@@ -1,0 +1,76 @@
+-- Giving back, unfetched, what one next_pages call handed out. The slots are spent; the pages are due as before.
+
+create or replace function recrawl_internal.release_at(t timestamptz, lease_id bigint, page_ids bigint[]) returns int
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes inbox, page, lease; locks lease, page by id, host by id
+declare
+    released int;
+    hosts    bigint[];
+begin
+    perform check_isolation('release');
+    perform from lease l where l.lease_id = release_at.lease_id order by l.round for update;
+
+    -- Unpacked before anything is joined and locked: with every row of that, the whole lease would be copied.
+    with
+    -- What is given back.
+    item as materialized (
+        select i.*, p.host_id, p.state
+        from (select l.round, u.*
+              from (select * from lease l where l.lease_id = release_at.lease_id offset 0) l   -- not by lease_until
+              cross join lateral unnest(l.page_ids, l.dues, l.held_dues) as u (page_id, due, held_due)
+              where l.lease_until > t
+                and (release_at.page_ids is null
+                     or (u.page_id in (select unnest(release_at.page_ids))) is true)
+              offset 0) i
+        join page p on p.page_id = i.page_id and coalesce(p.last_lease, 0) < release_at.lease_id
+        order by i.page_id
+        for update of p
+    ),
+    told as (
+        insert into inbox (host_id, page_id, old_due, new_due)
+        select host_id, page_id, held_due, case when state = 'live' then due end from item
+        returning host_id
+    ),
+    due_again as (
+        update page p set due_at = i.due from item i where p.page_id = i.page_id
+    ),
+    -- How many each round loses: the others stay in its row, or the row goes.
+    gone as materialized (
+        select round, count(*)::int as pages from item group by round
+    ),
+    shrunk as (
+        update lease l set
+            unreported = l.unreported - g.pages,
+            (page_ids, slots, dues, held_dues) = (
+                select array_agg(k.page_id order by k.page_id), array_agg(k.slot order by k.page_id),
+                       array_agg(k.due order by k.page_id), array_agg(k.held_due order by k.page_id)
+                from unnest(l.page_ids, l.slots, l.dues, l.held_dues) as k (page_id, slot, due, held_due)
+                where (k.page_id in (select i.page_id from item i)) is not true)
+        from gone g
+        where l.lease_id = release_at.lease_id and l.round = g.round and l.unreported > g.pages
+    ),
+    ended as (
+        delete from lease l using gone g
+        where l.lease_id = release_at.lease_id and l.round = g.round and l.unreported <= g.pages
+    )
+    select count(*), array_agg(distinct host_id) into released, hosts from told;
+    -- In order of id, as array_agg(distinct) gives them.
+    for i in 1 .. coalesce(cardinality(hosts), 0) loop
+        perform free_host(hosts[i], lease_id, t);
+    end loop;
+    return released;
+end $$;
+comment on function recrawl_internal.release_at(timestamptz, bigint, bigint[]) is 'release at a given time.';
+
+create or replace function recrawl.release(lease_id bigint, page_ids bigint[] default null) returns int
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+begin
+    return release_at(clock_timestamp(), lease_id, page_ids);
+end $$;
+comment on function recrawl.release(bigint, bigint[]) is
+    'Gives back, unfetched, all or some pages of a lease; returns how many. They are due as before.';
+grant execute on function recrawl.release to recrawl_crawler;

@@ -1,0 +1,141 @@
+-- What the job allocate reads of pages and hosts, and the prices that it puts in force; then the frequencies of the
+-- pages that moved.
+
+-- What takes part in allocation: live pages that were fetched before, or whose rate is pinned; not those that keep
+-- failing.
+create or replace function recrawl_internal.takes_part(
+    state text, attempts smallint, max_attempts int, fetched_at timestamptz, pinned_rate real
+) returns boolean
+language sql immutable parallel safe
+as $$
+    select state = 'live' and attempts < max_attempts and (fetched_at is not null or pinned_rate is not null)
+$$;
+comment on function recrawl_internal.takes_part(text, smallint, int, timestamptz, real) is
+    'Whether a page takes part in allocation.';
+grant execute on function recrawl_internal.takes_part to recrawl_reader;
+
+create or replace view recrawl_internal.page_to_allocate as
+select p.page_id,
+       p.host_id,
+       p.value,
+       b.rate,
+       coalesce(p.frequency, 'NaN') as frequency
+from recrawl_internal.page p
+cross join recrawl_internal.setting s
+join recrawl_internal.host_terms common on common.host_id = 0
+left join recrawl_internal.host_terms own on own.host_id = p.host_id
+cross join lateral recrawl_internal.belief(p.pinned_rate, p.seen_changes, p.seen_days, own, common) b
+where recrawl_internal.takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate);
+comment on view recrawl_internal.page_to_allocate is
+    'What allocation reads of every page that takes part: ids, value, rate in changes per day, the frequency in '
+    'force (NaN = none yet).';
+
+-- A host that is blocked for longer than a day takes no part of the budget.
+create or replace view recrawl_internal.host_to_allocate as
+select h.host_id, h.name,
+       case when h.blocked_until > clock_timestamp() + interval '1 day' then 0
+            else 86400 / date_part('epoch', recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap))
+       end::float8 as cap
+from recrawl_internal.host h
+cross join recrawl_internal.setting s;
+comment on view recrawl_internal.host_to_allocate is
+    'What allocation reads of every host: the most fetches per day that its gap permits.';
+
+-- All hosts in one transaction: until it is through, and when it fails, the last result is in force. NaN stands for
+-- what is as on all hosts (host 0). Most rows stay as they are: the frequency of a host, which is only shown, is
+-- written when it moved by a thousandth. Rows that do not change are not touched; ON CONFLICT alone would lock, and so
+-- write, every one of them.
+create or replace function recrawl_internal.put_prices(
+    token bigint, alive_for interval, run jsonb,
+    host_ids bigint[], prices float8[], ties float8[], floors float8[], capped boolean[], frequencies float8[]
+) returns void
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: whole; writes host_terms, allocation
+begin
+    perform keep_job(token, alive_for);
+    with found as materialized (
+        select n.host_id,
+               nullif(n.price, 'NaN') as price,
+               nullif(n.tied, 'NaN') as ties,
+               nullif(n.floor, 'NaN') as floor,
+               n.is_capped,
+               nullif(n.frequency, 'NaN') as frequency
+        from unnest(host_ids, prices, ties, floors, capped, frequencies)
+             as n (host_id, price, tied, floor, is_capped, frequency)
+    ),
+    changed as (
+        update host_terms h
+        set price = f.price, ties = f.ties, floor = f.floor, is_capped = f.is_capped, frequency = f.frequency
+        from found f
+        where h.host_id = f.host_id
+          and ((h.price, h.ties, h.floor, h.is_capped) is distinct from (f.price, f.ties, f.floor, f.is_capped)
+               or (abs(h.frequency - f.frequency) <= 0.001 * h.frequency) is not true)
+    )
+    insert into host_terms (host_id, price, ties, floor, is_capped, frequency)
+    select * from found f where not exists (select from host_terms h where h.host_id = f.host_id) order by host_id
+    on conflict (host_id) do update set         -- the other job was first
+        price = excluded.price, ties = excluded.ties, floor = excluded.floor, is_capped = excluded.is_capped,
+        frequency = excluded.frequency;
+    -- Hosts that took no part any more are like those that never did.
+    update host_terms h set price = null, ties = null, floor = null, is_capped = null, frequency = null
+    where h.is_capped is not null and (h.host_id in (select unnest(host_ids))) is not true;
+    update host_terms set objective = run ->> 'objective'
+    where host_id = 0 and objective is distinct from run ->> 'objective';
+    insert into allocation
+    select (jsonb_populate_record(null::allocation, run || jsonb_build_object('token', put_prices.token))).*;
+end $$;
+comment on function recrawl_internal.put_prices(
+    bigint, interval, jsonb, bigint[], float8[], float8[], float8[], boolean[], float8[]
+) is
+    'Brings an allocation into force: the terms of every host that took part, and the common ones as host 0.';
+
+-- A page whose due time lies far beyond its new interval comes forward on its grid; one that is due too soon is left to
+-- it.
+create or replace function recrawl_internal.put_frequencies_at(t timestamptz, page_ids bigint[], frequencies real[])
+returns int
+language sql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes page, inbox; locks page by id
+    with wanted as materialized (
+        select p.page_id, p.host_id, p.due_at, n.frequency,
+               case when p.state = 'live' and p.due_at > t + 1.5 * n.every
+                    then p.due_at - floor(date_part('epoch', p.due_at - t) / date_part('epoch', n.every)) * n.every
+               end as sooner
+        from (select u.page_id, u.frequency, interval '1 day' / u.frequency::float8 as every
+              from unnest(page_ids, frequencies) as u (page_id, frequency) offset 0) n
+        join page p on p.page_id = n.page_id
+        order by p.page_id
+        for update of p
+    ),
+    written as (
+        update page p set frequency = w.frequency, due_at = coalesce(w.sooner, p.due_at)
+        from wanted w
+        where p.page_id = w.page_id
+        returning p.page_id
+    ),
+    told as (
+        insert into inbox (host_id, page_id, old_due, new_due)
+        select host_id, page_id, due_at, sooner from wanted where sooner is not null
+    )
+    select count(*)::int from written
+$$;
+comment on function recrawl_internal.put_frequencies_at(timestamptz, bigint[], real[]) is
+    'Brings stored frequencies up to date and pages forward that would be visited much too late.';
+
+create or replace function recrawl_internal.put_frequencies(
+    token bigint, alive_for interval, page_ids bigint[], frequencies real[]
+) returns int
+language sql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+    select keep_job(token, alive_for);
+    select put_frequencies_at(clock_timestamp(), page_ids, frequencies)
+$$;
+comment on function recrawl_internal.put_frequencies(bigint, interval, bigint[], real[]) is
+    'put_frequencies_at for a run that still holds its job.';
+
+grant execute on function recrawl_internal.put_prices, recrawl_internal.put_frequencies to recrawl_worker;
+grant select on recrawl_internal.page_to_allocate, recrawl_internal.host_to_allocate to recrawl_worker;

@@ -1,0 +1,61 @@
+-- One worker does a job at a time, and what a run writes is taken only while it holds its job: its token is the fence.
+-- Between two writes a run has no transaction open, so a lock could not do it.
+
+create or replace function recrawl_internal.start_job(job text, alive_for interval) returns bigint
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes job
+#variable_conflict use_column
+declare
+    since timestamptz;
+    token bigint;
+begin
+    update job j set ended_at = clock_timestamp(), ok = false, message = 'its worker died'
+    where j.job = start_job.job and j.ended_at is null and j.alive_until < clock_timestamp();
+    -- Without asking first, it would wait for as long as the other run's write takes.
+    insert into job (token, job, started_at, alive_until)
+    select nextval('job_token'), start_job.job, clock_timestamp(), clock_timestamp() + alive_for
+    where not exists (select from job j where j.job = start_job.job and j.ended_at is null)
+    on conflict (job) where ended_at is null do nothing
+    returning job.token into token;
+    if token is null then
+        select j.started_at into since from job j where j.job = start_job.job and j.ended_at is null;
+        raise exception using
+            message = format('%s is being run by another worker since %s', job, to_char(since, 'HH24:MI:SS')),
+            hint = 'If that worker died, it is free again within a minute.',
+            errcode = 'object_in_use';
+    end if;
+    return token;
+end $$;
+comment on function recrawl_internal.start_job(text, interval) is
+    'Begins a run of a job and returns its token; raises while another worker runs it.';
+
+-- Whoever writes holds the row, so that no other run can take over before the write is in.
+create or replace function recrawl_internal.keep_job(token bigint, alive_for interval) returns void
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes job
+begin
+    update job j set alive_until = clock_timestamp() + alive_for where j.token = keep_job.token and j.ended_at is null;
+    if not found then
+        raise exception using
+            message = 'another worker took this job over', errcode = 'object_not_in_prerequisite_state';
+    end if;
+end $$;
+comment on function recrawl_internal.keep_job(bigint, interval) is
+    'A sign of life of a run; raises when another run has taken over.';
+
+create or replace function recrawl_internal.end_job(token bigint, is_ok boolean, message text) returns void
+language sql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes job
+    update job j set ended_at = clock_timestamp(), ok = is_ok, message = end_job.message
+    where j.token = end_job.token and j.ended_at is null
+$$;
+comment on function recrawl_internal.end_job(bigint, boolean, text) is 'The end of a run.';
+grant execute on function
+    recrawl_internal.start_job, recrawl_internal.keep_job, recrawl_internal.end_job
+to recrawl_worker;

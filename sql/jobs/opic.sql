@@ -1,0 +1,149 @@
+-- What the job opic finds out, put in force: scores, values, and what the next run starts from.
+
+create or replace function recrawl_internal.sum_of_weights(s recrawl_internal.setting) returns real
+language sql immutable parallel safe
+as $$
+    select s.authority_weight + s.hub_weight + s.importance_weight + s.relevance_weight
+$$;
+comment on function recrawl_internal.sum_of_weights(recrawl_internal.setting) is
+    'Of a page''s scores in its value; with 0 values stay as they are.';
+
+-- A weighted mean of parts that are each 1 on average over all pages; null where that says nothing.
+create or replace function recrawl_internal.combined_value(
+    s recrawl_internal.setting, mean_relevance float8, hub real, authority real, importance real, relevance real
+) returns real
+language sql immutable parallel safe
+as $$
+    select ((case when s.authority_weight > 0 then s.authority_weight * authority else 0 end
+             + case when s.hub_weight > 0 then s.hub_weight * hub else 0 end
+             + case when s.importance_weight > 0 then s.importance_weight * importance else 0 end
+             + case when s.relevance_weight = 0 then 0
+                    when mean_relevance > 1e-6 then
+                        s.relevance_weight * coalesce(relevance, recrawl_internal.unknown_relevance()) / mean_relevance
+                    else s.relevance_weight end)
+            / nullif(recrawl_internal.sum_of_weights(s), 0))::real
+$$;
+comment on function recrawl_internal.combined_value(recrawl_internal.setting, float8, real, real, real, real) is
+    'What a page''s freshness is worth, of its scores and the settings'' weights; 1 on average.';
+
+-- A new page's rank is its value: the queue follows. Somebody may have pinned another value meanwhile; that is seen
+-- once the page is locked.
+create or replace function recrawl_internal.put_values(page_ids bigint[], new_values real[]) returns int
+language sql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes page, inbox; locks page by id
+    with wanted as materialized (
+        select p.page_id, p.host_id, p.value as old_value, n.value, p.state = 'live' and p.due_at is null as is_waiting
+        from unnest(page_ids, new_values) as n (page_id, value)
+        join page p on p.page_id = n.page_id and p.value <> n.value and coalesce(p.pinned_value, n.value) = n.value
+        order by p.page_id
+        for update of p
+    ),
+    written as (
+        update page p set value = w.value from wanted w where p.page_id = w.page_id
+    ),
+    told as (
+        insert into inbox (host_id, page_id, old_rank, new_rank)
+        select host_id, page_id, -old_value, -value from wanted where is_waiting
+    )
+    select count(*)::int from wanted
+$$;
+comment on function recrawl_internal.put_values(bigint[], real[]) is
+    'Gives pages their values; returns how many changed.';
+
+-- The values of pages as their scores are, unless they are pinned or moved by less than a hundredth.
+create or replace function recrawl_internal.follow_scores(scores recrawl_internal.page_score[]) returns int
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+declare
+    moved      bigint[];
+    new_values real[];
+begin
+    select array_agg(v.page_id), array_agg(v.value) into moved, new_values
+    from (
+        select p.page_id, p.value as old_value,
+               combined_value(s, g.mean_relevance, c.hub, c.authority, c.importance,
+                              coalesce(p.pinned_relevance, p.relevance)) as value
+        from setting s
+        cross join graph_state g
+        cross join unnest(scores) as c
+        join page p on p.page_id = c.page_id and p.pinned_value is null
+        offset 0
+    ) v
+    where has_moved(v.value, v.old_value);
+    return put_values(moved, new_values);
+end $$;
+comment on function recrawl_internal.follow_scores(recrawl_internal.page_score[]) is
+    'Brings values up to date where they moved by a hundredth; returns how many.';
+
+-- Pages before scores, as forget() does. Pages that died meanwhile are passed over.
+create or replace function recrawl_internal.put_scores(
+    token bigint, alive_for interval,
+    page_ids bigint[], hubs real[], authorities real[], importances real[], in_links real[]
+) returns void
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes page_score
+declare
+    found page_score[];
+begin
+    perform keep_job(token, alive_for);
+    found := array(
+        select (n.page_id, n.hub, n.authority, nullif(n.importance, 'NaN'), n.in_links)::page_score
+        from unnest(page_ids, hubs, authorities, importances, put_scores.in_links)
+             as n (page_id, hub, authority, importance, in_links)
+        order by n.page_id);
+    perform follow_scores(found);
+    insert into page_score
+    select n.* from unnest(found) n join page p on p.page_id = n.page_id and p.state = 'live'
+    order by n.page_id
+    on conflict (page_id) do update set
+        hub = excluded.hub, authority = excluded.authority, importance = excluded.importance,
+        in_links = excluded.in_links;
+end $$;
+comment on function recrawl_internal.put_scores(bigint, interval, bigint[], real[], real[], real[], real[]) is
+    'Puts scores in force, and the values that follow, for a run that still holds its job.';
+
+create or replace view recrawl_internal.last_terms as
+select terms from recrawl_internal.graph_state;
+comment on view recrawl_internal.last_terms is
+    'What the values of all pages were last worked out with; null before the first run.';
+
+-- Before the scores, whose values follow from it.
+create or replace function recrawl_internal.put_graph_state(
+    token bigint, alive_for interval, mean_relevance float8, first_share float8
+) returns void
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes graph_state
+begin
+    perform keep_job(token, alive_for);
+    update graph_state g set mean_relevance = put_graph_state.mean_relevance, first_share = put_graph_state.first_share;
+end $$;
+comment on function recrawl_internal.put_graph_state(bigint, interval, float8, float8) is
+    'What new values depend on beside scores and weights.';
+
+create or replace function recrawl_internal.put_opic(token bigint, alive_for interval, terms jsonb, run jsonb)
+returns void
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes graph_state, opic
+begin
+    perform keep_job(token, alive_for);
+    update graph_state g set terms = put_opic.terms;
+    insert into opic
+    select (jsonb_populate_record(null::opic, run || jsonb_build_object('token', put_opic.token))).*;
+end $$;
+comment on function recrawl_internal.put_opic(bigint, interval, jsonb, jsonb) is
+    'A run of opic, now that all it found is in force.';
+
+grant execute on function
+    recrawl_internal.put_graph_state, recrawl_internal.put_scores, recrawl_internal.put_opic
+to recrawl_worker;
+grant select on recrawl_internal.last_terms to recrawl_worker;

@@ -1,0 +1,34 @@
+-- What the job rates reads of pages, and the priors that it puts in force, by host.
+
+create or replace view recrawl_internal.page_evidence as
+select p.host_id, p.seen_changes, p.seen_days
+from recrawl_internal.page p
+where p.seen_days > 0;
+comment on view recrawl_internal.page_evidence is 'What the priors of change rates are learnt from.';
+
+create or replace function recrawl_internal.put_priors(
+    token bigint, alive_for interval, host_ids bigint[], changes float8[], days float8[]
+) returns void
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: whole; writes host_terms
+begin
+    perform keep_job(token, alive_for);
+    with found as materialized (
+        select * from unnest(host_ids, changes, days) as n (host_id, prior_changes, prior_days)
+    ),
+    changed as (
+        update host_terms h set prior_changes = f.prior_changes, prior_days = f.prior_days
+        from found f
+        where h.host_id = f.host_id and (h.prior_changes, h.prior_days) is distinct from (f.prior_changes, f.prior_days)
+    )
+    insert into host_terms (host_id, prior_changes, prior_days)
+    select * from found f where not exists (select from host_terms h where h.host_id = f.host_id) order by host_id
+    on conflict (host_id) do update set prior_changes = excluded.prior_changes, prior_days = excluded.prior_days;
+end $$;
+comment on function recrawl_internal.put_priors(bigint, interval, bigint[], float8[], float8[]) is
+    'Brings the priors of change rates into force, by host; host 0 stands for all others.';
+
+grant execute on function recrawl_internal.put_priors to recrawl_worker;
+grant select on recrawl_internal.page_evidence to recrawl_worker;

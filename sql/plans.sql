@@ -1,0 +1,31 @@
+-- How functions are planned. Each that reads tables says so in its first line: «-- plans: lookups», or another kind
+-- below. A never-analysed table and a generic plan must not hurt, and costs must not grow with the tables.
+--
+--     lookups   nested loops over indexes and nothing else
+--     hashes    the same, where sets that are in memory are joined with each other too
+--     inherited what its caller has, which declared one
+--     whole     reads tables from end to end, or samples them: the planner decides; what costs it most is left out
+
+do $$
+declare
+    kinds constant jsonb := '{
+        "lookups": {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_bitmapscan": "off",
+                    "enable_mergejoin": "off", "enable_hashjoin": "off", "jit": "off"},
+        "hashes":  {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_bitmapscan": "off",
+                    "enable_mergejoin": "off", "jit": "off"},
+        "inherited": {},
+        "whole":   {"jit": "off"}
+    }';
+    f record;
+    s record;
+begin
+    for f in
+        select p.oid::regprocedure as signature, kinds -> substring(p.prosrc from '^\s*-- plans: (\w+)') as settings
+        from pg_proc p
+        where p.pronamespace in ('recrawl'::regnamespace, 'recrawl_internal'::regnamespace)
+    loop
+        for s in select * from jsonb_each_text(f.settings) loop
+            execute format('alter function %s set %I = %L', f.signature, s.key, s.value);
+        end loop;
+    end loop;
+end $$;

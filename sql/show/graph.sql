@@ -1,0 +1,129 @@
+-- The graph as people look at it. Links are kept with the page that links: who links to a page is found by reading all
+-- of them, a third of a second for a million pages with ten million links. An index would cost every report more than
+-- that is worth.
+
+create or replace view recrawl.graph_node as
+select p.page_id,
+       p.url,
+       length(l.targets) / 8 as out_links,
+       c.in_links::bigint as in_links,
+       c.hub,
+       c.authority,
+       c.importance,
+       coalesce(p.pinned_relevance, p.relevance) as relevance
+from recrawl_internal.page p
+left join recrawl_internal.link l using (page_id)
+left join recrawl_internal.page_score c using (page_id)
+where p.state = 'live';
+comment on view recrawl.graph_node is
+    'The pages of the graph, which are those that live. in_links and scores as of the last run of opic.';
+select recrawl_internal.copy_comments('recrawl.graph_node');
+comment on column recrawl.graph_node.url is 'What to fetch.';
+comment on column recrawl.graph_node.out_links is 'Pages it links to, also those that do not live; null = unknown.';
+comment on column recrawl.graph_node.in_links is 'Pages that link to it; null = there was no run of opic yet.';
+comment on column recrawl.graph_node.hub is 'How good a list of links it is; 1 on average.';
+comment on column recrawl.graph_node.authority is 'How much good lists link to it; 1 on average.';
+comment on column recrawl.graph_node.importance is
+    'How often somebody who follows links at random would come by; 1 on average. Null unless importance_weight asks '
+    'for it.';
+comment on column recrawl.graph_node.relevance is 'How well it fits the crawl, 0 to 1; null = unknown.';
+
+create or replace view recrawl.graph_link as
+select l.page_id as source_id,
+       t.target_id
+from recrawl_internal.link l
+join recrawl_internal.page s on s.page_id = l.page_id and s.state = 'live'
+cross join lateral recrawl_internal.unpacked(l.targets) as t (target_id)
+join recrawl_internal.page p on p.page_id = t.target_id and p.state = 'live';
+comment on view recrawl.graph_link is 'The links of the graph, one a row: distinct, from one live page to another.';
+select recrawl_internal.copy_comments('recrawl.graph_link');
+comment on column recrawl.graph_link.source_id is 'The page that links.';
+comment on column recrawl.graph_link.target_id is 'The page it links to.';
+
+create or replace function recrawl_internal.scored(page_ids bigint[]) returns setof recrawl.scored_page
+language sql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+    select p.page_id, p.url, c.hub, c.authority, coalesce(p.pinned_relevance, p.relevance)
+    from unnest(page_ids) with ordinality as n (id, place)
+    join page p on p.page_id = n.id and p.state = 'live'
+    left join page_score c on c.page_id = n.id
+    order by n.place
+$$;
+comment on function recrawl_internal.scored(bigint[]) is 'These pages, in this order, as far as they live.';
+
+create or replace function recrawl.successors(page_id bigint) returns setof recrawl.scored_page
+language sql stable security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+    select s.*
+    from scored(array(
+        select t from link l cross join lateral unpacked(l.targets) as t where l.page_id = successors.page_id)) s
+    where exists (select from page p where p.page_id = successors.page_id and p.state = 'live')
+$$;
+comment on function recrawl.successors(bigint) is 'The pages that a page links to, in order of id.';
+
+create or replace function recrawl.predecessors(page_id bigint) returns setof recrawl.scored_page
+language sql stable security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: whole
+    -- Eight bytes may also turn up across the ends of two others, so what is found is looked at again.
+    select s.*
+    from scored(array(
+        select l.page_id from link l
+        where position(int8send(predecessors.page_id) in l.targets) > 0
+          and predecessors.page_id in (select unpacked(l.targets))
+        order by l.page_id)) s
+    where exists (select from page p where p.page_id = predecessors.page_id and p.state = 'live')
+$$;
+comment on function recrawl.predecessors(bigint) is
+    'The pages that link to a page, in order of id; reads all links, some seconds for ten million pages.';
+
+create or replace function recrawl.top_hubs(n int default 100) returns setof recrawl.scored_page
+language sql stable security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: whole
+    select refuse(format('top_hubs: n must be positive, got %s', n)) where n <= 0;
+    select s.* from scored(array(
+        select c.page_id from page_score c join page p using (page_id)
+        where p.state = 'live'
+        order by c.hub desc, c.page_id limit n)) s
+$$;
+comment on function recrawl.top_hubs(int) is
+    'The n best hubs as of the last run of opic, the best first; reads all scores.';
+
+create or replace function recrawl.top_authorities(n int default 100) returns setof recrawl.scored_page
+language sql stable security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: whole
+    select refuse(format('top_authorities: n must be positive, got %s', n)) where n <= 0;
+    select s.* from scored(array(
+        select c.page_id from page_score c join page p using (page_id)
+        where p.state = 'live'
+        order by c.authority desc, c.page_id limit n)) s
+$$;
+comment on function recrawl.top_authorities(int) is
+    'The n best authorities as of the last run of opic, the best first; reads all scores.';
+
+create or replace function recrawl.top_relevant(n int default 100) returns setof recrawl.scored_page
+language sql stable security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: whole
+    select refuse(format('top_relevant: n must be positive, got %s', n)) where n <= 0;
+    select s.* from scored(array(
+        select p.page_id from page p
+        where p.state = 'live' and coalesce(p.pinned_relevance, p.relevance) is not null
+        order by coalesce(p.pinned_relevance, p.relevance) desc, p.page_id limit n)) s
+$$;
+comment on function recrawl.top_relevant(int) is
+    'The n most relevant pages, the best first; of the others nothing is known. Reads all pages.';
+grant select on recrawl.graph_node, recrawl.graph_link to recrawl_reader;
+grant execute on function
+    recrawl.successors, recrawl.predecessors, recrawl.top_hubs, recrawl.top_authorities, recrawl.top_relevant
+to recrawl_reader;

@@ -1,0 +1,20 @@
+-- Min-hash sketches, as recrawl.client.fingerprint makes them: two have a value in common as often as their pages have
+-- a phrase.
+
+create or replace function recrawl.sketch_distance(one int[], other int[]) returns real
+language plpgsql immutable parallel safe security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+begin
+    if one is null or other is null then
+        return null;
+    elsif sketch_values() not in (select count(v) from unnest(one) v)
+          or sketch_values() not in (select count(v) from unnest(other) v) then
+        perform refuse(format('sketch_distance: a sketch has 8 numbers, got %s and %s', one, other));
+    end if;
+    return (select count(*) from unnest(one, other) as v (one, other) where v.one <> v.other) / sketch_values()::float8;
+end $$;
+comment on function recrawl.sketch_distance(int[], int[]) is
+    'How far two versions, or two pages, are apart, 0 to 1: an estimate, from their sketches, of the share of '
+    'phrases that only one of them has. Null where one is not known.';
+grant execute on function recrawl.sketch_distance to recrawl_reader;

@@ -1,0 +1,56 @@
+-- Nothing of a host is handed out until a time, or until somebody says so. What is out already is not called back.
+
+create or replace function recrawl_internal.block_host_at(
+    t timestamptz, host text, until timestamptz, reason text
+) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+declare
+    id bigint;
+begin
+    if until is null or until <= t then
+        perform refuse(format('block_host: until must be in the future, got %s', coalesce(until::text, 'null')));
+    end if;
+    id := host_named('block_host', host);
+    perform block_until(id, until, coalesce(reason, 'blocked by the operator'), 0::smallint, t);
+end $$;
+comment on function recrawl_internal.block_host_at(timestamptz, text, timestamptz, text) is
+    'block_host at a given time.';
+
+create or replace function recrawl.block_host(
+    host text, until timestamptz default 'infinity', reason text default null
+) returns void
+language sql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+    select check_isolation('block_host');
+    select block_host_at(clock_timestamp(), host, until, reason)
+$$;
+comment on function recrawl.block_host(text, timestamptz, text) is
+    'Hands out nothing of a host until a time (infinity: until unblock_host).';
+
+create or replace function recrawl_internal.unblock_host_at(t timestamptz, host text) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+declare
+    id constant bigint := (select n.host_id from host_name n where n.name = host_name_of('unblock_host', host));
+begin
+    if id is null then
+        perform refuse(format('unblock_host: host must be one that is known, got %L', host));
+    end if;
+    perform block_until(id, null, null, 0::smallint, t);
+end $$;
+comment on function recrawl_internal.unblock_host_at(timestamptz, text) is 'unblock_host at a given time.';
+
+create or replace function recrawl.unblock_host(host text) returns void
+language sql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+    select check_isolation('unblock_host');
+    select unblock_host_at(clock_timestamp(), host)
+$$;
+comment on function recrawl.unblock_host(text) is 'Lifts a block, whoever set it, and forgives earlier ones.';
+grant execute on function recrawl.block_host, recrawl.unblock_host to recrawl_operator;

@@ -1,0 +1,97 @@
+-- Keeping URLs out by pattern: those to come, and those that are in already.
+
+-- Transactions that take pages in hold exclusion in row share mode from the moment they read it. Waiting for them,
+-- twice, leaves no page behind: first briefly, so that every page up to the newest is there to be read; then, after the
+-- long read, until the end of this transaction, while what came meanwhile is read too. Row locks are taken only after
+-- that: no circle.
+create or replace function recrawl.exclude(pattern text) returns int
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+set lock_timeout = '2s'
+as $$
+-- plans: whole; writes exclusion; locks exclusion, page by id
+declare
+    newest bigint;
+    doomed bigint[];
+begin
+    perform check_isolation('exclude');
+    if pattern is null or pattern = '' then
+        perform refuse('exclude: pattern must not be empty');
+    end if;
+    perform 'http://example.com/' ~ pattern;
+    begin
+        lock table exclusion in exclusive mode;
+        newest := (select last_value from page_id);
+        raise exception using errcode = 'RC001';      -- lets go of the lock
+    exception when sqlstate 'RC001' then
+    end;
+    doomed := array(
+        select page_id from page where state = 'live' and page_id <= newest and canonical_of(url) ~ pattern);
+    lock table exclusion in exclusive mode;
+    doomed := doomed || array(
+        select page_id from page where state = 'live' and page_id > newest and canonical_of(url) ~ pattern);
+    set local lock_timeout = 0;
+    insert into exclusion (pattern, excluded_at) values (pattern, clock_timestamp()) on conflict do nothing;
+    return take_out(doomed, 'excluded');
+exception when lock_not_available then
+    raise exception using
+        message = 'exclude: a transaction that adds pages has been open for 2 seconds; try again when it has ended',
+        errcode = 'lock_not_available';
+when invalid_regular_expression then
+    perform refuse(format('exclude: pattern must be a regular expression, got %L: %s',
+                          left(pattern, 200), left(sqlerrm, 200)));
+end $$;
+comment on function recrawl.exclude(text) is
+    'Keeps out every URL whose canonical spelling matches a POSIX regular expression, and takes out the pages that '
+    'do (it reads them all). Returns how many.';
+
+create or replace function recrawl_internal.unexclude_at(t timestamptz, pattern text) returns int
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: whole; writes exclusion, page, inbox, graph_news; locks page by id
+declare
+    back int;
+begin
+    delete from exclusion e where e.pattern = unexclude_at.pattern;
+    if not found then
+        perform refuse(format('unexclude: %L is not excluded', pattern));
+    end if;
+    with
+    -- What no other pattern keeps out.
+    freed as (
+        select p.page_id
+        from page p cross join lateral (select canonical_of(p.url) as canonical offset 0) u
+        where p.state = 'excluded' and u.canonical ~ unexclude_at.pattern
+          and not exists (select from exclusion e where u.canonical ~ e.pattern)
+        order by p.page_id
+        for update of p
+    ),
+    -- A microsecond apart, as by fetch_now().
+    revived as (
+        update page p set state = 'live', due_at = t - f.nth * interval '1 microsecond'
+        from (select page_id, row_number() over (order by page_id desc) - 1 as nth from freed) f
+        where p.page_id = f.page_id
+        returning p.page_id, p.host_id, p.due_at
+    ),
+    -- Whether it still has a place in the queue is seen when the inbox is drained.
+    told as (
+        insert into inbox (host_id, page_id, new_due, revived) select host_id, page_id, due_at, true from revived
+    )
+    select count(*) into back from revived;
+    -- Whoever remembers the graph has forgotten who links to them: more than can be told.
+    perform tell_graph('{null}') where back > 0;
+    return back;
+end $$;
+comment on function recrawl_internal.unexclude_at(timestamptz, text) is 'unexclude at a given time.';
+
+create or replace function recrawl.unexclude(pattern text) returns int
+language sql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+    select check_isolation('unexclude');
+    select unexclude_at(clock_timestamp(), pattern)
+$$;
+comment on function recrawl.unexclude(text) is
+    'Takes back exclude(): the pattern keeps nothing out any more, and its pages are due at once. Returns how many.';
+grant execute on function recrawl.exclude, recrawl.unexclude to recrawl_operator;

@@ -1,0 +1,54 @@
+-- Taking pages out. Their rows stay, so that the next link to them does not bring them back.
+
+-- Dead pages leave the queue by the inbox. One that is leased, or whose place is not known, is dropped when its turn
+-- comes.
+create or replace function recrawl_internal.take_out(doomed bigint[], as_state text) returns int
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes page, inbox; locks page by id
+declare
+    gone bigint[];
+begin
+    with
+    dead as (
+        select p.page_id, p.host_id, p.due_at, p.value
+        from (select distinct id from unnest(doomed) as id) d
+        join page p on p.page_id = d.id
+        where p.state = 'live' or as_state = 'forgotten' and p.state <> 'forgotten'
+        order by p.page_id
+        for update of p
+    ),
+    written as (
+        update page p set state = as_state from dead d where p.page_id = d.page_id
+        returning d.*
+    ),
+    told as (
+        insert into inbox (host_id, page_id, old_due, old_rank)
+        select host_id, page_id, due_at, case when due_at is null then -value end from written
+    )
+    select array_agg(page_id) into gone from written;
+    perform tell_graph(gone) where gone is not null;
+    return coalesce(cardinality(gone), 0);
+end $$;
+comment on function recrawl_internal.take_out(bigint[], text) is
+    'Takes pages out of the queue for good; returns how many.';
+
+create or replace function recrawl.forget(page_ids bigint[]) returns int
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes link, page_score; locks page by id, page_score by id
+declare
+    gone int;
+begin
+    perform check_isolation('forget');
+    gone := take_out(page_ids, 'forgotten');     -- pages before links, as report does
+    delete from link where page_id = any (page_ids);
+    perform from page_score where page_id = any (page_ids) order by page_id for update;
+    delete from page_score where page_id = any (page_ids);
+    return gone;
+end $$;
+comment on function recrawl.forget(bigint[]) is
+    'Takes pages out and keeps them out: a later link or add_pages does not bring them back. Returns how many.';
+grant execute on function recrawl.forget to recrawl_operator;

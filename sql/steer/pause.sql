@@ -1,0 +1,18 @@
+-- The whole crawl, off and on. Reports are taken in all the same.
+
+create or replace function recrawl.pause() returns void
+language sql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+    update setting set paused = true
+$$;
+comment on function recrawl.pause() is 'Hands out nothing until resume().';
+
+create or replace function recrawl.resume() returns void
+language sql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+    update setting set paused = false
+$$;
+comment on function recrawl.resume() is 'Hands out pages again after pause().';
+grant execute on function recrawl.pause, recrawl.resume to recrawl_operator;

@@ -1,0 +1,89 @@
+-- The operator's word on a host. May come before the host's first page.
+
+create or replace function recrawl_internal.host_name_of(verb text, host text) returns text
+language plpgsql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+declare
+    parsed record;
+begin
+    select * into parsed
+    from parse_url('http://' || case when host ~ ':.*:' and host not like '[%' then '[' || host || ']'
+                                     else host end || '/');
+    if parsed.host is null or host ~ '[/?#@]' or host !~ '[]]$' and parsed.host not like '[%' and host like '%:%' then
+        perform refuse(format('%s: host must be a host name or address without port, got %s',
+                              verb, coalesce(quote_literal(host), 'null')));
+    end if;
+    return parsed.host;
+end $$;
+comment on function recrawl_internal.host_name_of(text, text) is
+    'A host as it is named in host_name; raises in the name of verb when it is no host name.';
+
+create or replace function recrawl_internal.host_named(verb text, host text) returns bigint
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+declare
+    named constant text := host_name_of(verb, host);
+begin
+    perform intern_hosts(array[named]);
+    return (select n.host_id from host_name n where n.name = named);
+end $$;
+comment on function recrawl_internal.host_named(text, text) is 'The id of a host, made when missing.';
+
+create or replace function recrawl_internal.set_host_at(
+    t timestamptz, host text, gap interval, max_pages int, one_at_a_time boolean, reset text[]
+) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes host, host_name; locks host
+declare
+    id  bigint;
+    bad text;
+begin
+    if gap not between interval '1 millisecond' and interval '30 days' then
+        perform refuse(format('set_host: gap must lie between 1 millisecond and 30 days, got %s', gap));
+    end if;
+    if max_pages < 0 then
+        perform refuse(format('set_host: max_pages must not be negative, got %s', max_pages));
+    end if;
+    select r into bad from unnest(reset) as r where r is null or r not in ('gap', 'max_pages', 'one_at_a_time') limit 1;
+    if found then
+        perform refuse(format('set_host: reset may hold gap, max_pages and one_at_a_time, got %s',
+                              coalesce(bad, 'null')));
+    end if;
+
+    reset := coalesce(reset, '{}');
+    id := host_named('set_host', set_host_at.host);
+    perform from recrawl_internal.host h where h.host_id = id for update;
+    update recrawl_internal.host h set
+        gap = coalesce(set_host_at.gap, case when 'gap' = any (reset) then null else h.gap end),
+        one_at_a_time = coalesce(set_host_at.one_at_a_time, 'one_at_a_time' <> all (reset) and h.one_at_a_time)
+    where h.host_id = id;
+    update recrawl_internal.host h set busy_until = null, busy_lease = null
+    where h.host_id = id and not h.one_at_a_time and h.busy_until is not null;
+    update host_name n set
+        max_pages = coalesce(set_host_at.max_pages, case when 'max_pages' = any (reset) then null else n.max_pages end)
+    where n.host_id = id;
+    perform wake_host(id, t);
+end $$;
+comment on function recrawl_internal.set_host_at(timestamptz, text, interval, int, boolean, text[]) is
+    'set_host at a given time.';
+
+create or replace function recrawl.set_host(
+    host text, gap interval default null, max_pages int default null, one_at_a_time boolean default null,
+    reset text[] default '{}'
+) returns void
+language sql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+    select check_isolation('set_host');
+    select set_host_at(clock_timestamp(), host, gap, max_pages, one_at_a_time, reset)
+$$;
+comment on function recrawl.set_host(text, interval, int, boolean, text[]) is
+    'Sets what is given for a host: gap (least time between two requests), max_pages (takes in no more, but for '
+    'what is on its way), one_at_a_time (from its next page on, not handed out again before that is reported). '
+    'reset names what goes back to the settings, for example ''{gap}''.';
+grant execute on function recrawl.set_host to recrawl_operator;

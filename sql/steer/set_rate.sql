@@ -1,0 +1,35 @@
+-- Pinning what is otherwise estimated.
+
+create or replace function recrawl_internal.set_rate_at(t timestamptz, page_id bigint, rate float8) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes page
+declare
+    frequency float8;
+begin
+    if problem_with_amount('rate', rate) is not null then
+        perform refuse('set_rate: ' || problem_with_amount('rate', rate));
+    end if;
+    update page p set pinned_rate = set_rate_at.rate where p.page_id = set_rate_at.page_id;
+    if not found then
+        perform refuse(format('set_rate: there is no page %s', coalesce(page_id::text, 'null')));
+    end if;
+    -- Its host's price says at once how often it is worth a visit.
+    select s.frequency into frequency from recrawl.page_status s where s.page_id = set_rate_at.page_id;
+    if frequency is not null and exists (select from host_terms where host_id = 0 and objective is not null) then
+        perform put_frequencies_at(t, array[page_id], array[page_frequency(frequency::real, null, null)]);
+    end if;
+end $$;
+comment on function recrawl_internal.set_rate_at(timestamptz, bigint, float8) is 'set_rate at a given time.';
+
+create or replace function recrawl.set_rate(page_id bigint, rate float8) returns void
+language sql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+    select check_isolation('set_rate');
+    select set_rate_at(clock_timestamp(), page_id, rate)
+$$;
+comment on function recrawl.set_rate(bigint, float8) is
+    'Pins how often a page changes (changes per day) instead of estimating it; null lets it be estimated again.';
+grant execute on function recrawl.set_rate to recrawl_operator;

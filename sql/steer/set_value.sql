@@ -1,0 +1,52 @@
+-- Pinning what the graph says of a page.
+
+create or replace function recrawl.set_value(page_id bigint, value float8) returns void
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes page, graph_state
+begin
+    perform check_isolation('set_value');
+    if problem_with_amount('value', value) is not null then
+        perform refuse('set_value: ' || problem_with_amount('value', value));
+    end if;
+    update page p set pinned_value = set_value.value where p.page_id = set_value.page_id;
+    if not found then
+        perform refuse(format('set_value: there is no page %s', coalesce(page_id::text, 'null')));
+    end if;
+    if value is null then
+        perform follow_scores(array(select s from page_score s where s.page_id = set_value.page_id));
+        -- What does not follow now does once there are weights again.
+        update graph_state set terms = null
+        where (select sum_of_weights(s) = 0 from setting s);
+    else
+        perform put_values(array[page_id], array[value::real]);
+    end if;
+end $$;
+comment on function recrawl.set_value(bigint, float8) is
+    'Pins what a page''s freshness is worth, 1 being the average; null lets its place in the graph decide again (as '
+    'it is, before the first run of opic).';
+
+create or replace function recrawl.set_relevance(page_id bigint, relevance float8) returns void
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes page
+begin
+    perform check_isolation('set_relevance');
+    if not relevance between 0 and 1 then
+        perform refuse(format('set_relevance: relevance must lie between 0 and 1, got %s', relevance));
+    end if;
+    update page p set
+        pinned_relevance = case when set_relevance.relevance < least_amount() then 0 else set_relevance.relevance end
+    where p.page_id = set_relevance.page_id;
+    if not found then
+        perform refuse(format('set_relevance: there is no page %s', coalesce(page_id::text, 'null')));
+    end if;
+    perform tell_graph(array[page_id]),
+            follow_scores(array(select s from page_score s where s.page_id = set_relevance.page_id));
+end $$;
+comment on function recrawl.set_relevance(bigint, float8) is
+    'Pins how well a page fits the crawl, from 0 (not at all) to 1, over what is reported of it; null unpins. '
+    'Counts from the next run of opic on.';
+grant execute on function recrawl.set_value, recrawl.set_relevance to recrawl_operator;

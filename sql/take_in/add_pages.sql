@@ -1,0 +1,59 @@
+-- Taking URLs in. One row per URL comes back, in order; a bad one harms no other.
+
+create or replace function recrawl_internal.add_pages_at(
+    t timestamptz, urls text[], value float8[], rate float8[], due timestamptz[], meta jsonb[]
+) returns setof recrawl.added_page
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+declare
+    bad record;
+begin
+    perform check_isolation('add_pages');
+    for bad in
+        select a.name, a.length
+        from (values
+            ('value', cardinality(value)),
+            ('rate', cardinality(rate)),
+            ('due', cardinality(due)),
+            ('meta', cardinality(meta))
+        ) as a (name, length)
+        where a.length not in (1, cardinality(urls))
+    loop
+        perform refuse(format('add_pages: %s must have one element, or one for each of the %s urls, got %s',
+                              bad.name, cardinality(urls), bad.length));
+    end loop;
+
+    if cardinality(urls) > 1 and due is not null then
+        -- A microsecond apart, as by fetch_now().
+        due := array(
+            select case when g.due > 'epoch' then
+                       g.due - interval '1 microsecond'
+                               * (row_number() over (partition by g.due order by u.place desc) - 1)
+                   else g.due end
+            from unnest(urls, add_pages_at.due) with ordinality as u (url, due, place)
+            cross join lateral (
+                select case when cardinality(add_pages_at.due) = 1 then add_pages_at.due[1] else u.due end as due
+            ) g
+            order by u.place);
+    end if;
+    return query select * from intern_pages(t, urls, value, rate, due, meta, '{0}', false);
+end $$;
+comment on function recrawl_internal.add_pages_at(timestamptz, text[], float8[], float8[], timestamptz[], jsonb[]) is
+    'add_pages at a given time.';
+
+create or replace function recrawl.add_pages(
+    urls text[], value float8[] default null, rate float8[] default null, due timestamptz[] default null,
+    meta jsonb[] default null
+) returns setof recrawl.added_page
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+begin
+    return query select * from add_pages_at(clock_timestamp(), urls, value, rate, due, meta);
+end $$;
+comment on function recrawl.add_pages(text[], float8[], float8[], timestamptz[], jsonb[]) is
+    'Takes in URLs; one row each, in order, with code new, known, excluded or invalid. value (what freshness is '
+    'worth), rate (changes per day), due (else as soon as its turn comes) and meta have one element for all or one '
+    'per URL; pages that are known keep theirs.';
+grant execute on function recrawl.add_pages to recrawl_crawler, recrawl_operator;

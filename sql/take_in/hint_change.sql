@@ -1,0 +1,68 @@
+-- Hints from outside that pages changed: a sitemap's lastmod, a ping. Each ages its page and so brings it forward; none
+-- makes it later. recrawl.model.change.signals is the same in Python.
+
+create or replace function recrawl_internal.hint_change_at(
+    t timestamptz, page_ids bigint[], recall float8, false_rate float8
+) returns int
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes page, inbox; locks page by id
+declare
+    hinted int;
+begin
+    if recall is null or recall not between 0 and 1 then
+        perform refuse(format('hint_change: recall must lie between 0 and 1, got %s', coalesce(recall::text, 'null')));
+    elsif false_rate is null or false_rate not between 0 and 1e30 then
+        perform refuse(format('hint_change: false_rate must lie between 0 and 1e30 hints per day, got %s',
+                              coalesce(false_rate::text, 'null')));
+    end if;
+
+    with
+    -- What is due later than the hint makes it.
+    wanted as materialized (
+        select p.page_id, p.host_id, p.due_at, greatest(t, p.due_at - least(a.days, 36500) * interval '1 day') as sooner
+        from (select distinct id from unnest(page_ids) as id) w
+        join page p on p.page_id = w.id and p.state = 'live' and p.due_at > t
+        cross join lateral (
+            select s.rate::float8 from recrawl.page_status s where s.page_id = p.page_id offset 0
+        ) r (rate)
+        -- Days of its own ageing that a hint is worth, -ln(P(the hint is false)) / (rate of changes without a hint).
+        cross join lateral (
+            select case when recall * r.rate = 0 then 0
+                        when false_rate = 0 or recall = 1 then 36500
+                        else ln(1 + recall * r.rate / greatest(false_rate, least_amount()))
+                             / ((1 - recall) * r.rate) end as days
+        ) a
+        where a.days > 0
+        order by p.page_id
+        for update of p
+    ),
+    moved as (
+        update page p set due_at = w.sooner from wanted w where p.page_id = w.page_id
+    ),
+    told as (
+        insert into inbox (host_id, page_id, old_due, new_due)
+        select host_id, page_id, due_at, sooner from wanted
+        returning 1
+    )
+    select count(*) into hinted from told;
+    return hinted;
+end $$;
+comment on function recrawl_internal.hint_change_at(timestamptz, bigint[], float8, float8) is
+    'hint_change at a given time.';
+
+create or replace function recrawl.hint_change(
+    page_ids bigint[], recall float8 default 0.9, false_rate float8 default 0.1
+) returns int
+language sql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+    select check_isolation('hint_change');
+    select hint_change_at(clock_timestamp(), page_ids, recall, false_rate)
+$$;
+comment on function recrawl.hint_change(bigint[], float8, float8) is
+    'Brings pages forward of which a sitemap or a ping says that they changed, the more the likelier that is: '
+    'recall is the share of changes that such hints tell of, false_rate how many a day are false. Never before now. '
+    'Returns how many pages it moved.';
+grant execute on function recrawl.hint_change to recrawl_crawler, recrawl_operator;

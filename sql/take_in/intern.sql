@@ -1,0 +1,138 @@
+-- From URLs to pages: finds the known ones, takes in the others.
+
+create or replace function recrawl_internal.where_now(page_id bigint) returns bigint
+language plpgsql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+declare
+    next_id bigint;
+begin
+    for hop in 1 .. 10 loop
+        select p.moved_to into next_id from page p where p.page_id = where_now.page_id and p.state = 'moved';
+        exit when next_id is null;
+        page_id := next_id;
+    end loop;
+    return page_id;
+end $$;
+comment on function recrawl_internal.where_now(bigint) is
+    'The page that a page has moved to in the end; itself if it did not move.';
+
+-- Row n of the arrays is one URL; an array of one element serves all rows. Known pages keep what they have. Links lead
+-- to where their target has moved, and the value they bring is a guess; one that somebody gives with a URL is pinned.
+create or replace function recrawl_internal.intern_pages(
+    t timestamptz, urls text[], page_values float8[], rates float8[], dues timestamptz[], metas jsonb[], depths int[],
+    are_links boolean
+) returns setof recrawl.added_page
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+declare
+    unknown   intern_item[];
+    -- Row by row: which of the pages below it names, or what is wrong with it.
+    places    int[];
+    problems  text[];
+    -- Page by page, in order of keys; without nulls, so that an element is found without searching.
+    firsts    int[];                   -- the first row that names it
+    page_ids  bigint[];                -- 0 = none
+    is_new    boolean[];
+    reasons   text[];                  -- why there is none
+    taken     int[] := '{}';           -- pages that somebody else made meanwhile
+    made      bigint[] := '{}';
+    outcome   record;
+begin
+    with
+    -- Row by row: what is given, and what the URL is.
+    parsed as materialized (
+        select r.ord, p.url, p.canonical, p.host, w.problem,
+               case when w.problem is null then url_key(p.canonical) end as key,
+               g.value, g.rate, g.due, g.meta, g.depth
+        from unnest(urls, page_values, rates, dues, metas, depths) with ordinality
+             as r (raw, value, rate, due, meta, depth, ord)
+        cross join lateral (
+            select case when cardinality(page_values) = 1 then page_values[1] else r.value end as value,
+                   case when cardinality(rates) = 1 then rates[1] else r.rate end as rate,
+                   case when cardinality(dues) = 1 then dues[1] else r.due end as due,
+                   case when cardinality(metas) = 1 then metas[1] else r.meta end as meta,
+                   case when cardinality(depths) = 1 then depths[1] else r.depth end as depth
+        ) g
+        cross join lateral (select coalesce(is_canonical(r.raw), false) as is_clean offset 0) c
+        cross join lateral (
+            select r.raw as url, r.raw as canonical, split_part(r.raw, '/', 3) as host, null as problem where c.is_clean
+            union all
+            select * from parse_url(r.raw) where not c.is_clean
+        ) p
+        cross join lateral (
+            select coalesce(
+                p.problem,
+                problem_with_amount('value', g.value),
+                problem_with_amount('rate', g.rate),
+                case when not isfinite(g.due) then format('due must be a finite time, got %s', g.due) end
+            ) as problem
+        ) w
+        where r.ord <= cardinality(urls)
+    ),
+    -- Which page it names.
+    placed as materialized (
+        select p.*, dense_rank() over (order by key) as place from parsed p
+    ),
+    -- Page by page: whether there is one.
+    found as materialized (
+        select p.*,
+               case when are_links and known.state = 'moved' then where_now(known.page_id)
+                    else known.page_id end as page_id,
+               coalesce(known.state in ('excluded', 'forgotten'), false) as kept_out
+        from (select distinct on (place) * from placed where key is not null order by place, ord) p
+        left join lateral (select k.page_id, k.state from page k where k.key = p.key offset 0) known on true
+    )
+    select r.*, f.*
+    into places, problems, firsts, page_ids, is_new, reasons, unknown
+    from (select array_agg(place::int), array_agg(problem) from (select * from placed order by ord) p) r,
+         (select array_agg(ord::int),
+                 array_agg(case when kept_out then 0 else coalesce(page_id, 0) end),
+                 array_agg(false),
+                 array_agg(case when kept_out then 'the page was forgotten or excluded' end),
+                 array_agg((place, ord, key, url, canonical, host, value, rate, due, meta, depth)::intern_item)
+                     filter (where page_id is null)
+          from (select * from found order by place) p) f;
+
+    if unknown is not null then
+        for outcome in select * from intern_unknown(t, unknown, are_links) loop
+            if outcome.page_id is not null then
+                page_ids[outcome.place] := outcome.page_id;
+                is_new[outcome.place] := true;
+                made := made || outcome.page_id;
+            elsif outcome.reason is not null then
+                reasons[outcome.place] := outcome.reason;
+            else
+                taken := taken || outcome.place;
+            end if;
+        end loop;
+        perform tell_graph(made) where cardinality(made) > 0;
+        -- A fresh snapshot: where another crawler was first, its page is there by now.
+        for outcome in
+            select i.place, p.page_id
+            from unnest(unknown) i
+            join lateral (select p.page_id from page p where p.key = i.key offset 0) p on true
+            where (i.place in (select unnest(taken))) is true
+        loop
+            page_ids[outcome.place] := outcome.page_id;
+        end loop;
+    end if;
+
+    return query
+    select r.ord::int, r.url,
+           case when r.problem is null then nullif(page_ids[r.place], 0) end,
+           case when r.problem is not null then 'invalid'
+                when page_ids[r.place] = 0 then 'excluded'
+                when is_new[r.place] and firsts[r.place] = r.ord then 'new'
+                else 'known' end,
+           case when r.problem is not null then r.problem
+                when page_ids[r.place] = 0 then reasons[r.place] end
+    from unnest(urls, places, problems) with ordinality as r (url, place, problem, ord);
+end $$;
+comment on function recrawl_internal.intern_pages(
+    timestamptz, text[], float8[], float8[], timestamptz[], jsonb[], int[], boolean
+) is
+    'Finds or makes the page of every URL; one row per URL, in order.';

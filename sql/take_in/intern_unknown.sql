@@ -1,0 +1,114 @@
+-- Taking in URLs that no page row has yet. Never locks a host: new pages reach the queue by the inbox. Unique indexes
+-- are entered in order of their keys, so that overlapping batches wait for each other but never in a circle.
+
+create or replace function recrawl_internal.intern_hosts(names text[]) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes host_name, host
+begin
+    with unknown as materialized (
+        select u.name, nextval('host_id') as host_id
+        from (select distinct n as name from unnest(names) as n
+              where not exists (select from host_name h where h.name = n)
+              order by n) u
+    ),
+    named as (
+        insert into host_name (name, host_id) select name, host_id from unknown order by name
+        on conflict (name) do nothing
+        returning name, host_id
+    )
+    insert into host (host_id, name) select host_id, name from named;
+end $$;
+comment on function recrawl_internal.intern_hosts(text[]) is 'Makes sure that every named host has its rows.';
+
+-- The part of a batch that no page row has yet, one item a page, in order of keys.
+create or replace function recrawl_internal.intern_unknown(
+    t timestamptz, items recrawl_internal.intern_item[], are_links boolean,
+    out place int, out page_id bigint, out reason text
+) returns setof record
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes page, inbox; locks exclusion (shared), new keys in order
+#variable_conflict use_column
+declare
+    s       setting;
+    reasons text[];                    -- item by item: why it is kept out
+begin
+    select * into s from setting;
+    lock table exclusion in row share mode;    -- see exclude()
+    reasons := array(
+        select case
+            when i.depth > s.max_depth then
+                format('%s links from the start, the setting max_depth is %s', i.depth, s.max_depth)
+            else (select format('matches the excluded pattern %s', e.pattern)
+                  from exclusion e where i.canonical ~ e.pattern limit 1)
+        end
+        from unnest(items) as i
+        order by i.place);
+    perform intern_hosts(array(
+        select i.host
+        from unnest(items) with ordinality as i
+        where reasons[i.ordinality::int] is null));
+
+    return query
+    with
+    -- What is not kept out by itself, with its host.
+    item as (
+        select i.*, h.host_id, coalesce(h.max_pages, s.max_pages) as max_pages,
+               row_number() over (partition by h.host_id order by i.ord) as nth_of_host
+        from unnest(items) with ordinality as i
+        cross join lateral (select n.host_id, n.max_pages from host_name n where n.name = i.host offset 0) h
+        where reasons[i.ordinality::int] is null
+    ),
+    -- Pages that wait in the inbox count for max_pages too; past ten thousand of them the limit may be overshot.
+    waiting as (
+        select jsonb_object_agg(host_id, pages) as pages_of_host
+        from (select host_id, count(*) as pages
+              from (select * from inbox order by at desc limit 10000) latest
+              where old_due is null and old_rank is null
+              group by host_id) w
+    ),
+    -- Whether its host may have one more.
+    judged as materialized (
+        select i.*,
+               max_pages is null
+               or nth_of_host
+                  + (select h.pages from host h where h.host_id = i.host_id)
+                  + coalesce(((select pages_of_host from waiting) ->> i.host_id::text)::int, 0)
+                  <= max_pages as is_welcome
+        from item i
+        order by i.ord
+    ),
+    -- Numbered in the order given, which decides among new pages of the same value; inserted in order of keys.
+    numbered as materialized (
+        select *, nextval('page_id') as page_id from judged where is_welcome
+    ),
+    inserted as (
+        insert into page (page_id, key, host_id, url, value, pinned_value, pinned_rate, due_at, meta, depth)
+        select page_id, key, host_id, url, coalesce(value, 1), case when not are_links then value end, rate, due, meta,
+               coalesce(depth, 0)
+        from numbered
+        order by key
+        on conflict (key) do nothing
+        returning page_id, host_id, value, due_at
+    ),
+    told as (
+        insert into inbox (host_id, page_id, new_due, new_rank)
+        select host_id, page_id, due_at, case when due_at is null then -value end from inserted
+    )
+    select n.place, case when (n.page_id in (select i.page_id from inserted i)) is true then n.page_id end, null
+    from numbered n
+    union all
+    select j.place, null, format('the host %s has as many pages as it may have', j.host)
+    from judged j
+    where not j.is_welcome
+    union all
+    select i.place, null, reasons[i.ordinality::int]
+    from unnest(items) with ordinality as i
+    where reasons[i.ordinality::int] is not null;
+end $$;
+comment on function recrawl_internal.intern_unknown(timestamptz, recrawl_internal.intern_item[], boolean) is
+    'Takes in pages unless something keeps them out; one row per item: its page, or the reason why there is none, '
+    'or neither when another crawler was first.';

@@ -1,0 +1,83 @@
+-- What was reported, beside what is known: each result with its page, and with its place in the lease that it names.
+--
+-- Inlined into the plan of record_pass(), as judged_results() is: neither pinned nor volatile, everything named in
+-- full.
+
+-- What one status means for the schedule.
+create or replace function recrawl_internal.outcome_of(
+    status int, robots_denied boolean, target bigint, page_id bigint
+) returns text
+language sql immutable parallel safe
+as $$
+    select case
+        when robots_denied then 'denied'
+        when status in (301, 308) then case when target <> page_id then 'moved' else 'missing' end
+        when status between 200 and 399 then 'fetched'
+        when status = 410 then 'gone'
+        when status in (429, 503) then 'throttled'
+        when status in (408, 425) then 'failed'
+        when status between 400 and 499 then 'missing'
+        else 'failed'
+    end
+$$;
+comment on function recrawl_internal.outcome_of(int, boolean, bigint, bigint) is
+    'fetched, moved (for good), missing, gone, throttled (the host wants less), failed (5xx, no answer) or denied '
+    '(robots.txt).';
+
+create or replace function recrawl_internal.matched_results(
+    t timestamptz, pending recrawl_internal.result[], fenced bigint[], redirects bigint[], any_lease boolean
+) returns table (
+    -- as reported
+    ord int, problem text, page_id bigint, url text, lease_id bigint, status int, fetched_at timestamptz,
+    changed boolean, content_hash text, changes int, last_modified timestamptz, etag text, link_count int,
+    retry_after interval, crawl_delay interval, meta jsonb, relevance real, sketch int[], outcome text, nth bigint,
+    -- as the page's row has it
+    tid tid, version xid, host_id bigint, state text, due_at timestamptz, last_lease bigint, stale_lease bigint,
+    attempts smallint, last_fetched_at timestamptz, last_hash text, last_sketch int[], last_relevance real,
+    value real, pinned_rate real, seen_changes real, seen_days real, frequency real,
+    -- as the lease has it; null where that does not hold the page
+    round int, popped_at timestamptz, slot timestamptz, due timestamptz, held_due timestamptz, is_busy boolean
+)
+language sql stable
+as $$
+    with
+    -- The leases that still run. Unpacked here: a large one is stored compressed, and would be unpacked again for every
+    -- page that is looked up in it.
+    held as materialized (
+        select l.lease_id, l.round, l.popped_at, l.busy_hosts,
+               l.page_ids || '{}' as page_ids, l.slots || '{}' as slots,
+               l.dues || '{}' as dues, l.held_dues || '{}' as held_dues
+        from (select distinct unnest(fenced) as lease_id) f
+        cross join lateral (
+            select * from recrawl_internal.lease where lease.lease_id = f.lease_id offset 0   -- not by lease_until
+        ) l
+        where l.lease_until > t
+    )
+    select r.ord, r.problem, r.page_id, r.url, r.lease_id, r.status, r.fetched_at,
+           r.changed, r.content_hash, r.changes, r.last_modified, r.etag, cardinality(r.links),
+           r.retry_after, r.crawl_delay, r.meta, r.relevance, r.sketch,
+           recrawl_internal.outcome_of(r.status, r.robots_denied, redirects[r.ord], r.page_id), r.nth,
+           p.tid, p.version, p.host_id, p.state, p.due_at, p.last_lease, p.stale_lease,
+           p.attempts, p.fetched_at, p.content_hash, p.sketch, p.relevance,
+           p.value, p.pinned_rate, p.seen_changes, p.seen_days, p.frequency,
+           l.round, l.popped_at, l.slots[i.place], l.dues[i.place], l.held_dues[i.place], p.host_id = any (l.busy_hosts)
+    from (select *, row_number() over page_s as nth, first_value(lease_id) over page_s as lease_in_turn
+          from unnest(pending)
+          window page_s as (partition by page_id, problem is null order by ord)) r
+    left join lateral (
+        select page.ctid as tid, page.xmin as version, page.host_id, page.state, page.due_at, page.last_lease,
+               page.stale_lease, page.attempts, page.fetched_at, page.content_hash, page.sketch, page.relevance,
+               page.value, page.pinned_rate, page.seen_changes, page.seen_days, page.frequency
+        from recrawl_internal.page where page.page_id = r.page_id
+        offset 0
+    ) p on true
+    left join held l on l.lease_id = r.lease_id and l.page_ids[width_bucket(r.page_id, l.page_ids)] = r.page_id
+    left join lateral (select width_bucket(r.page_id, l.page_ids) offset 0) as i (place) on true
+    -- A page's results on several leases are judged one after the other.
+    where r.problem is not null or r.page_id is null or r.lease_id is not distinct from r.lease_in_turn or any_lease
+$$;
+comment on function recrawl_internal.matched_results(
+    timestamptz, recrawl_internal.result[], bigint[], bigint[], boolean
+) is
+    'Results with their pages and leases; of a page that has results on several leases, those on the first, or '
+    'any_lease.';

@@ -1,0 +1,235 @@
+-- What report and report_pages share: results are judged, their pages updated, and the queue told through the inbox.
+-- Hosts are not locked, except those that must be held up at once (429, a late request) or let go.
+--
+-- Lock order: keys of unknown links, lease, page by id, link by page id, host by id.
+
+-- One pass over results. Optimistic: a page that somebody changes between being judged and being written is left out,
+-- for the caller to try again.
+create or replace function recrawl_internal.record_pass(
+    t timestamptz, pending recrawl_internal.result[], fenced bigint[], redirects bigint[], any_lease boolean,
+    newest_lease bigint, s recrawl_internal.setting, common recrawl_internal.host_terms,
+    out answers recrawl.report_result[],
+    out with_links int[],              -- ord of what counted as a fetch and brought links
+    out graph_news bigint[],           -- pages that are news for the graph
+    out news recrawl_internal.host_news[],
+    out reports bigint[]               -- lease, round and how many of its pages were reported
+)
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: inherited; writes page, inbox, fetch_log; locks page by id
+#variable_conflict use_column
+begin
+    with
+    judged as materialized (
+        select *
+        from judged_results(t, pending, fenced, redirects, any_lease, newest_lease, s, common)
+        order by page_id
+    ),
+    -- What is known of the page now.
+    written as (
+        update page p set
+            reported_at = t,
+            last_status = j.status,
+            last_lease = case when j.is_held then j.lease_id else p.last_lease end,
+            stale_lease = case when j.code = 'stale_lease' then j.lease_id else p.stale_lease end,
+            due_at = case when j.is_held then j.new_due else p.due_at end,
+            attempts = case when j.outcome in ('fetched', 'denied') then 0
+                            when j.is_held and j.outcome in ('missing', 'failed') then least(p.attempts + 1, 30000)
+                            else p.attempts end,
+            state = case when j.code = 'ok' and p.state = 'live' and j.outcome in ('gone', 'moved') then j.outcome
+                         else p.state end,
+            moved_to = case when j.code = 'ok' and j.outcome = 'moved' then redirects[j.ord] else p.moved_to end,
+            fetched_at = case when j.is_observed then j.seen_at else p.fetched_at end,
+            fetches = p.fetches + j.is_observed::int,
+            changes = least(p.changes + case when j.is_observed then j.more_changes else 0 end::bigint, 2147483647),
+            seen_changes = coalesce(j.seen_changes, p.seen_changes),
+            seen_days = coalesce(j.seen_days, p.seen_days),
+            frequency = case when j.is_observed then j.new_frequency else p.frequency end,
+            etag = case when j.is_observed and j.status <> 304 then j.etag else coalesce(j.etag, p.etag) end,
+            last_modified = case when j.last_modified > t then t
+                                 when j.is_observed and j.status <> 304 then j.last_modified
+                                 else p.last_modified end,
+            content_hash = case when j.is_observed then coalesce(j.content_hash, p.content_hash)
+                                else p.content_hash end,
+            sketch = case when j.is_observed then coalesce(j.sketch, p.sketch) else p.sketch end,
+            relevance = coalesce(j.relevance, p.relevance),
+            meta = coalesce(j.meta, p.meta)
+        from judged j
+        where p.ctid = j.tid and p.xmin = j.version and j.counts
+        returning j.ord, p.page_id, p.host_id, j.code, j.outcome, j.is_held, j.is_observed, j.lease_id, j.round,
+                  j.held_due, j.seen_at, j.days, j.more_changes, j.link_count, j.news,
+                  j.seen_days is not null as has_taught,
+                  case when p.state = 'live' then p.due_at end as next_due,
+                  p.state <> 'forgotten' as is_known,
+                  p.state <> j.state or j.has_new_relevance as is_graph_news
+    ),
+    -- The queue learns only what differs from what the pop assumed.
+    told as (
+        insert into inbox (host_id, page_id, old_due, new_due, failed)
+        select host_id, page_id, held_due, next_due, outcome = 'failed'
+        from written
+        where is_held and next_due is distinct from held_due
+    ),
+    logged as (
+        insert into fetch_log (part, page_id, at, days, changed)
+        select log_part(t, s.keep_log), page_id, seen_at, days, more_changes > 0
+        from written
+        where s.keep_log is not null and is_observed and has_taught
+    ),
+    -- A row for what was written, and for what never counts.
+    answered as (
+        select ord, page_id, code,
+               case when code = 'stale_lease' then 'the lease does not hold the page; it counts as an observation'
+                    when link_count > most_links()
+                        then format('the first %s of its %s links were taken', most_links(), link_count) end as detail,
+               next_due as next_fetch_at, is_observed and is_known and link_count is not null as brought_links,
+               is_graph_news, news
+        from written
+        union all
+        select ord, page_id, code,
+               case code
+                   when 'invalid' then problem
+                   when 'unknown_page' then format('there is no page %s', coalesce(page_id::text, left(url, 200)))
+                   when 'duplicate' then 'it was reported before'
+                   when 'stale_lease' then format('lease %s does not hold the page', lease_id)
+               end,
+               case when state = 'live' then due_at end, false, false,
+               case when code = 'stale_lease' then news end
+        from judged
+        where not counts
+    )
+    select array_agg((ord, page_id, code, detail, next_fetch_at)::recrawl.report_result),
+           array_agg(ord) filter (where brought_links),
+           array_agg(page_id) filter (where is_graph_news),
+           array_agg(a.news) filter (where not (a.news is null)),
+           (select array_agg(array[lease_id, round, pages])
+            from (select lease_id, round, count(*) as pages from written where is_held group by lease_id, round) w)
+    into answers, with_links, graph_news, news, reports
+    from answered a;
+end $$;
+comment on function recrawl_internal.record_pass(
+    timestamptz, recrawl_internal.result[], bigint[], bigint[], boolean,
+    bigint, recrawl_internal.setting, recrawl_internal.host_terms
+) is
+    'Judges results and writes what they say into their pages; says what must be answered and told.';
+
+create or replace function recrawl_internal.record_results(t timestamptz, results recrawl_internal.result[])
+returns setof recrawl.report_result
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: hashes; writes lease, link; locks lease, page by id, link by page id, host by id
+declare
+    s            setting;
+    common       host_terms;
+    newest_lease constant bigint := (select last_value from lease_id);
+    pending      result[] := results;
+    led_to       found_links[];
+    fenced       bigint[];             -- leases that no one else can end now
+    redirects    bigint[];             -- by ord: where a redirect leads
+    this         record;               -- what a pass did
+    passes       int := 0;
+    answers      recrawl.report_result[] := '{}';
+    with_links   int[] := '{}';
+    news         host_news[] := '{}';
+begin
+    select * into s from setting;
+    select * into common from host_terms where host_id = 0;
+    if exists (select from unnest(results) r where r.links is not null or r.redirect_to is not null) then
+        led_to := intern_links(t, results);
+    end if;
+
+    -- The fence: whoever holds the lease's row decides whether it still runs. In a statement of its own, so that the
+    -- next one sees what the last holder did.
+    fenced := array(
+        select l.lease_id
+        from (select distinct r.lease_id from unnest(results) r order by r.lease_id) r
+        cross join lateral (
+            select l.lease_id from lease l where l.lease_id = r.lease_id order by l.round for update) l);
+
+    if exists (select from unnest(led_to) f where f.moved_to is not null) then
+        redirects := resolved_redirects(led_to, array(select r.page_id from unnest(results) r));
+    elsif (select count(r.page_id) > count(distinct r.page_id) from unnest(results) r) then
+        -- Judged in several passes, they would be locked out of order.
+        perform from page p
+        where p.page_id = any (array(select r.page_id from unnest(results) r))
+        order by p.page_id
+        for no key update;
+    end if;
+
+    while cardinality(pending) > 0 loop
+        passes := passes + 1;
+        this := record_pass(t, pending, fenced, redirects, passes > 10, newest_lease, s, common);
+        perform shorten_leases(this.reports) where this.reports is not null;
+        perform tell_graph(this.graph_news) where this.graph_news is not null;
+        answers := answers || this.answers;
+        with_links := with_links || this.with_links;
+        news := news || this.news;
+        exit when cardinality(this.answers) = cardinality(pending);
+        pending := array(
+            select r from unnest(pending) r
+            where (r.ord in (select a.ord from unnest(this.answers) a)) is not true);
+    end loop;
+
+    if cardinality(with_links) > 0 then
+        perform replace_links(led_to, with_links);
+    end if;
+    if cardinality(news) > 0 then
+        perform tell_hosts(t, news);
+    end if;
+    return query select a.* from unnest(answers) a order by a.ord;
+end $$;
+comment on function recrawl_internal.record_results(timestamptz, recrawl_internal.result[]) is
+    'Judges checked results and records them; what report and report_pages share.';
+
+-- One by one: joined, a lease table that looks small would be read from end to end, and with it whatever is dead in it.
+create or replace function recrawl_internal.shorten_leases(reports bigint[]) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: inherited; writes lease; locks nothing: the caller holds them
+declare
+    r bigint[];                        -- lease, round and how many of its pages were reported
+begin
+    foreach r slice 1 in array reports loop
+        delete from lease where lease_id = r[1] and round = r[2] and unreported <= r[3];
+        if not found then
+            update lease set unreported = unreported - r[3] where lease_id = r[1] and round = r[2];
+        end if;
+    end loop;
+end $$;
+comment on function recrawl_internal.shorten_leases(bigint[]) is
+    'Counts down what leases wait for; ends those that wait for nothing more.';
+
+-- One host at a time, in order of id.
+create or replace function recrawl_internal.tell_hosts(t timestamptz, news recrawl_internal.host_news[]) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+declare
+    n record;
+begin
+    for n in
+        select host_id, bool_or(throttled) as throttled, max(retry_after) as retry_after, max(status) as status,
+               max(late_start) as late_start, max(freed_by) as freed_by, max(crawl_delay) as crawl_delay
+        from unnest(news)
+        group by host_id
+        order by host_id
+    loop
+        if n.throttled then
+            perform strike_host(n.host_id, n.retry_after, format('it answered %s', n.status), t);
+        end if;
+        if n.late_start is not null then
+            perform push_slot(n.host_id, n.late_start, t);
+        end if;
+        if n.freed_by is not null then
+            perform free_host(n.host_id, n.freed_by, t);
+        end if;
+        if n.crawl_delay is not null then
+            perform set_crawl_delay(n.host_id, n.crawl_delay, t);
+        end if;
+    end loop;
+end $$;
+comment on function recrawl_internal.tell_hosts(timestamptz, recrawl_internal.host_news[]) is
+    'Applies to hosts what reports said about them.';

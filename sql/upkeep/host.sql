@@ -1,0 +1,137 @@
+-- What happens to a host as a whole: it is blocked and forgiven, its next slot moves, its one page comes back.
+-- Everything here locks the host rows it changes, several in order of id.
+
+create or replace function recrawl_internal.block_until(
+    host_id bigint, until timestamptz, reason text, strikes smallint, t timestamptz
+) returns void
+language sql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes host
+    update host h set
+        blocked_until = until,
+        blocked_reason = reason,
+        strikes = block_until.strikes,
+        ready_at = when_ready(h.head_due, h.head_new_id, next_slot(h, s), until, h.busy_until, t)
+    from setting s
+    where h.host_id = block_until.host_id
+$$;
+comment on function recrawl_internal.block_until(bigint, timestamptz, text, smallint, timestamptz) is
+    'Hands out nothing of a host before a time; null lifts the block.';
+
+create or replace function recrawl_internal.wake_host(host_id bigint, t timestamptz) returns void
+language sql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes host
+    update host h set
+        ready_at = when_ready(h.head_due, h.head_new_id, next_slot(h, s), h.blocked_until, h.busy_until, t)
+    from setting s
+    where h.host_id = wake_host.host_id
+$$;
+comment on function recrawl_internal.wake_host(bigint, timestamptz) is
+    'Works out anew when a host is ready, after something about it changed.';
+
+-- 60 seconds, doubled by every further strike up to a day; forgiven after half an hour without a block. What happens
+-- while the host is blocked already comes from requests that were under way: it is no further strike, but a longer
+-- Retry-After counts.
+create or replace function recrawl_internal.strike_host(
+    host_id bigint, retry_after interval, reason text, t timestamptz
+) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; locks host
+declare
+    h        host;
+    earlier  smallint;
+    asked    constant timestamptz :=
+        case when retry_after is not null then t + least(greatest(retry_after, '1 second'), '1 day') end;
+begin
+    select * into h from host where host.host_id = strike_host.host_id for update;
+    earlier := case when h.blocked_until < t - interval '30 minutes' then 0 else h.strikes end;
+    if h.blocked_until > t then
+        perform block_until(host_id, greatest(h.blocked_until, asked), h.blocked_reason, earlier, t);
+    else
+        perform block_until(host_id, coalesce(asked, t + backoff('60 seconds', '1 day', earlier)), reason,
+                            (least(earlier, 30) + 1)::smallint, t);
+    end if;
+end $$;
+comment on function recrawl_internal.strike_host(bigint, interval, text, timestamptz) is
+    'Blocks a host that asked for it (Retry-After) or that keeps failing, each time for longer.';
+
+-- Ten failures, and at least every second fetch since the first of them: the host is down, not the page.
+create or replace function recrawl_internal.count_failures(host_id bigint, more int, t timestamptz) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes host; locks host
+declare
+    h host;
+begin
+    select * into h from host where host.host_id = count_failures.host_id for update;
+    h.failures := h.failures + more;
+    if h.failures * 2 < h.fetches - h.failures_since then
+        h.failures := more;
+        h.failures_since := h.fetches - more;
+    elsif h.failures >= 10 then
+        perform strike_host(
+            host_id, null, format('%s of its last %s fetches failed', h.failures, h.fetches - h.failures_since), t);
+        h.failures := 0;
+        h.failures_since := h.fetches;
+    end if;
+    update host set failures = h.failures, failures_since = h.failures_since
+    where host.host_id = count_failures.host_id;
+end $$;
+comment on function recrawl_internal.count_failures(bigint, int, timestamptz) is
+    'Counts failed fetches of a host and blocks it when most of them fail.';
+
+-- Only the lease that the page is out on ends the wait: a report or release on an older one comes too late for that.
+create or replace function recrawl_internal.free_host(host_id bigint, lease_id bigint, t timestamptz) returns void
+language sql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes host
+    update host h set
+        busy_until = null,
+        busy_lease = null,
+        ready_at = when_ready(h.head_due, h.head_new_id, next_slot(h, s), h.blocked_until, null, t)
+    from setting s
+    where h.host_id = free_host.host_id and h.busy_lease = free_host.lease_id
+$$;
+comment on function recrawl_internal.free_host(bigint, bigint, timestamptz) is
+    'The page that a one_at_a_time host waited for is back.';
+
+-- A request that began outside its slot counts as one: the gap is kept from when it really began.
+create or replace function recrawl_internal.push_slot(host_id bigint, started_at timestamptz, t timestamptz)
+returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes host
+begin
+    update host h set last_slot_at = started_at where h.host_id = push_slot.host_id and h.last_slot_at < started_at;
+    if found then
+        perform wake_host(host_id, t);
+    end if;
+end $$;
+comment on function recrawl_internal.push_slot(bigint, timestamptz, timestamptz) is
+    'Moves the next slot of a host whose request began too late.';
+
+-- Hints are clamped: no robots.txt makes a host unreachable. Hosts that asked for it already are not touched.
+create or replace function recrawl_internal.set_crawl_delay(host_id bigint, delay interval, t timestamptz) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes host
+declare
+    clamped constant interval := least(greatest(delay, '0'), '1 minute');
+begin
+    update host h set crawl_delay = clamped
+    where h.host_id = set_crawl_delay.host_id and h.crawl_delay is distinct from clamped;
+    if found then
+        perform wake_host(host_id, t);
+    end if;
+end $$;
+comment on function recrawl_internal.set_crawl_delay(bigint, interval, timestamptz) is
+    'Takes over what a host asks for in robots.txt, at most a minute.';

@@ -1,0 +1,33 @@
+-- The queue's upkeep in small steps: horizons up, expired leases back, inbox into the queue. The worker ticks all the
+-- time; where no worker runs, next_pages does, twice a second over all crawlers and whenever it would return too
+-- little.
+
+create or replace function recrawl_internal.tick_at(t timestamptz, max_leases int, max_entries int) returns int
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+begin
+    -- Horizons first: what this transaction changes below may still be rolled back.
+    perform setval('next_tick', micros(t + '500 milliseconds')), advance_horizons(t);
+    return reap_at(t, max_leases) + drain_at(t, max_entries);
+end $$;
+comment on function recrawl_internal.tick_at(timestamptz, int, int) is
+    'One small step of upkeep; returns how many pages it moved.';
+
+-- A clock that jumped back must not stop the ticking.
+create or replace function recrawl_internal.tick_is_due(next_tick bigint, t timestamptz) returns boolean
+language sql stable parallel safe
+as $$
+    select recrawl_internal.from_micros(next_tick) not between t and t + interval '1 minute'
+$$;
+comment on function recrawl_internal.tick_is_due(bigint, timestamptz) is 'Whether nobody has ticked for half a second.';
+
+create or replace function recrawl_internal.tick(max_leases int, max_entries int) returns int
+language sql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+    select rotate_log_at(clock_timestamp());
+    select tick_at(clock_timestamp(), max_leases, max_entries)
+$$;
+comment on function recrawl_internal.tick(int, int) is 'What the worker calls.';
+grant execute on function recrawl_internal.tick to recrawl_worker;

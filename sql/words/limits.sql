@@ -1,0 +1,36 @@
+-- Numbers that stand in more than one place. What Python must agree on is also in recrawl.model.limits; a test reads
+-- both.
+
+create or replace function recrawl_internal.longest_ahead() returns interval
+language sql immutable parallel safe
+as $$ select interval '10 minutes' $$;
+comment on function recrawl_internal.longest_ahead() is
+    'The most that the setting max_ahead can be: a lease keeps its pages this much longer from whoever looks ahead.';
+
+create or replace function recrawl_internal.most_links() returns int
+language sql immutable parallel safe
+as $$ select 10000 $$;
+comment on function recrawl_internal.most_links() is 'A page with more links is a trap: the rest is not looked at.';
+
+create or replace function recrawl_internal.sketch_values() returns int
+language sql immutable parallel safe
+as $$ select 8 $$;
+comment on function recrawl_internal.sketch_values() is 'How many numbers a min-hash sketch has.';
+
+create or replace function recrawl_internal.unknown_relevance() returns float8
+language sql immutable parallel safe
+as $$ select 0.5::float8 $$;
+comment on function recrawl_internal.unknown_relevance() is
+    'What counts as the relevance of a page of which none is known.';
+
+create or replace function recrawl_internal.has_moved(now float8, before float8) returns boolean
+language sql immutable parallel safe
+as $$ select abs(now - before) > 0.01 * before $$;
+comment on function recrawl_internal.has_moved(float8, float8) is
+    'Whether a score or value is another one: by a hundredth.';
+
+-- See problem_with_amount().
+create or replace function recrawl_internal.least_amount() returns float8
+language sql immutable parallel safe
+as $$ select 1e-30::float8 $$;
+comment on function recrawl_internal.least_amount() is 'The least that is not 0.';

@@ -1,0 +1,79 @@
+-- From price to frequency: how often a page is fetched so that its last fetch still earns the price.
+-- recrawl.model.allocation.objectives is the same in Python; both agree to 1e-7.
+--
+-- Every objective has the form f = rate · G(price / weight), and a page whose weight is below the price gets nothing.
+-- It returns a table of one row, so that the planner can inline it; «offset 0» keeps it from working out an expression
+-- once for every place that uses it. It calls nothing of ours: a view's reader may not look into this schema. Exponents
+-- are kept above -700: below, exp() raises instead of returning 0.
+
+-- The one place that says how often a page is fetched. No price, before the first allocation: no row's frequency.
+create or replace function recrawl_internal.frequency_in_force(
+    own recrawl_internal.host_terms, common recrawl_internal.host_terms, highest float8, page_value float8, rate float8
+) returns table (frequency float8)
+language sql immutable parallel safe rows 1
+as $$
+    select least(highest, greatest(floor, case
+        when weight between price * (1 - 3e-10) and price * (1 + 3e-10) and ties is not null then rate * ties
+        when weight is null or weight <= price and objective in ('freshness', 'new_content', 'poisson_freshness') then 0
+        when objective in ('freshness', 'new_content') then rate / u
+        when objective = 'poisson_freshness' then rate * (weight - asked) / asked / (sqrt(weight / asked) + 1)
+        when objective = 'harmonic' then rate * 2 / share / (sqrt(1 + 4 / share) + 1)
+        when objective = 'delay' then rate / sqrt(share)
+        when objective = 'age' then rate / v
+    end))
+    from (select price, ties, floor, objective, weight, asked, asked / weight as share
+          from (select price, ties, floor, objective,
+                       greatest(least(price, 1e100), 1e-100) as asked,
+                       case when page_value > 0 and rate > 0 then
+                           case objective
+                               when 'new_content' then page_value
+                               when 'age' then page_value / rate / rate
+                               else page_value / rate
+                           end
+                       end as weight
+                -- A host's own terms, else the common ones. Ties belong to the price.
+                from (select coalesce((own).price, (common).price) as price,
+                             case when (own).price is null then (common).ties else (own).ties end as ties,
+                             coalesce((own).floor, (common).floor) as floor,
+                             (common).objective as objective
+                      offset 0) terms
+                where price is not null
+                offset 0) w
+          offset 0) s
+    -- u changes expected between two fetches, 1 − (1 + u) e^−u = share. A closed approximation (2.6e-4), then one
+    -- Newton step on the logarithm of 1 − share (1.6e-8): a step on share itself would lose everything where it is
+    -- close to 1.
+    left join lateral (
+        select case when share < 1e-5 then sqrt(2 * share) * (1 + sqrt(2 * share) / 3 + 11 * share / 36)
+                    else rough - (ln(1 + rough) - rough - ln_rest) * (1 + rough) / -rough end as u
+        from (select ln_rest,
+                     -ln_rest + 5.9506099375 * (1 - 1 / (
+                         1 + 0.3361 * sqrt(-0.5 * ln_rest) / (1 + 0.0042 * ln_rest * exp(-0.0201 * sqrt(-ln_rest)))
+                     )) as rough
+              from (select ln((weight - price) / weight) as ln_rest
+                    where objective in ('freshness', 'new_content') and weight > price offset 0) l
+              offset 0) r
+        offset 0) fresh on true
+    -- v changes expected between two fetches, v²/2 − (1 − (1 + v) e^−v) = share: three Newton steps (1.3e-8).
+    left join lateral (
+        select case when share < 1e-7 then cbrt(3 * share) * (1 + cbrt(3 * share) / 8 + 13 * cbrt(3 * share) ^ 2 / 960)
+                    else v2 - (v2 * v2 / 2 - 1 + (1 + v2) * e2 - share) / (v2 * (1 - e2)) end as v
+        from (select v2, exp(-least(v2, 700)) as e2
+              from (select v1 - (v1 * v1 / 2 - 1 + (1 + v1) * e1 - share) / (v1 * (1 - e1)) as v2
+                    from (select v1, exp(-least(v1, 700)) as e1
+                          from (select v0 - (v0 * v0 / 2 - 1 + (1 + v0) * e0 - share) / (v0 * (1 - e0)) as v1
+                                from (select v0, exp(-least(v0, 700)) as e0
+                                      from (select sqrt(cbrt(3 * greatest(share, 1e-7)) ^ 2 + 2 * share) as v0
+                                            where objective = 'age' and weight is not null offset 0) s0
+                                      offset 0) s1
+                                offset 0) s2
+                          offset 0) s3
+                    offset 0) s4
+              offset 0) s5
+        offset 0) young on true
+$$;
+comment on function recrawl_internal.frequency_in_force(
+    recrawl_internal.host_terms, recrawl_internal.host_terms, float8, float8, float8
+) is
+    'Fetches per day of a page of some value and rate (changes per day) on the terms of its host, and the common ones.';
+grant execute on function recrawl_internal.frequency_in_force to recrawl_reader;

@@ -1,0 +1,36 @@
+-- What every verb refuses, in one wording: FUNCTION: ARGUMENT must be …, got VALUE.
+
+create or replace function recrawl_internal.refuse(problem text) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+begin
+    raise exception using message = left(problem, 500), errcode = 'invalid_parameter_value';
+end $$;
+comment on function recrawl_internal.refuse(text) is 'Raises; a problem of null is none.';
+
+-- Values and rates: a real holds them, and a float8 their products.
+create or replace function recrawl_internal.problem_with_amount(argument text, amount float8) returns text
+language sql immutable parallel safe
+as $$
+    select case when not (amount = 0 or amount between 1e-30 and 1e30) then
+        format('%s must be 0 or between 1e-30 and 1e30%s, got %s',
+               argument, case argument when 'rate' then ' changes per day' else '' end, amount) end
+$$;
+comment on function recrawl_internal.problem_with_amount(text, float8) is
+    'What is wrong with a value or rate; null = nothing.';
+
+-- A snapshot older than the host locks would show queue rows that another pop already took.
+create or replace function recrawl_internal.check_isolation(verb text) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+begin
+    if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+        raise exception using
+            message = format('%s: the transaction must be READ COMMITTED, got %s',
+                             verb, upper(current_setting('transaction_isolation'))),
+            errcode = 'invalid_transaction_state';
+    end if;
+end $$;
+comment on function recrawl_internal.check_isolation(text) is 'Raises in a transaction that is not READ COMMITTED.';

@@ -1,0 +1,80 @@
+-- The arithmetic of due times. date_part() gives float8 at once; extract() would go by way of numeric.
+--
+-- Small pure expressions without a pinned search_path, so that the planner can inline them. It does only when they are
+-- declared as volatile as what they call: timestamptz + interval is stable.
+
+-- Before the first allocation a page is fetched as often as it is said to change, else as the setting says. No page is
+-- put off for longer than 10,000 days, which times can hold.
+create or replace function recrawl_internal.page_frequency(frequency real, pinned_rate real, default_frequency real)
+returns real
+language sql immutable parallel safe
+as $$
+    select greatest(least(coalesce(frequency, pinned_rate, default_frequency), 86400), 1e-4)::real
+$$;
+comment on function recrawl_internal.page_frequency(real, real, real) is
+    'Fetches per day that a page''s due times follow.';
+grant execute on function recrawl_internal.page_frequency to recrawl_reader;
+
+create or replace function recrawl_internal.highest_frequency(s recrawl_internal.setting) returns float8
+language sql immutable parallel safe
+as $$
+    select 86400 / date_part('epoch', (s).shortest_interval)
+$$;
+comment on function recrawl_internal.highest_frequency(recrawl_internal.setting) is
+    'Fetches per day that no page exceeds; null = no limit.';
+grant execute on function recrawl_internal.highest_frequency to recrawl_reader;
+
+-- DELAYED: the next due is due + 1/f on the page's own grid, however late the slot; periods that passed entirely are
+-- skipped.
+create or replace function recrawl_internal.next_due(due timestamptz, slot timestamptz, frequency real)
+returns timestamptz
+language sql stable parallel safe
+as $$
+    select due + greatest(1, ceil(date_part('epoch', slot - due) / (86400 / frequency::float8)))
+                 * (86400 / frequency::float8) * interval '1 second'
+$$;
+comment on function recrawl_internal.next_due(timestamptz, timestamptz, real) is
+    'When a page whose visit was due at one time and got a later slot is due again.';
+
+create or replace function recrawl_internal.host_gap(gap interval, crawl_delay interval, default_gap interval)
+returns interval
+language sql stable parallel safe
+as $$
+    select coalesce(gap, greatest(crawl_delay, default_gap))
+$$;
+comment on function recrawl_internal.host_gap(interval, interval, interval) is
+    'The least time between two requests to a host: the operator''s word, else the greater of the host''s and the '
+    'default.';
+grant execute on function recrawl_internal.host_gap to recrawl_reader;
+
+create or replace function recrawl_internal.next_slot(h recrawl_internal.host, s recrawl_internal.setting)
+returns timestamptz
+language sql stable parallel safe
+as $$
+    select h.last_slot_at + recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap)
+$$;
+comment on function recrawl_internal.next_slot(recrawl_internal.host, recrawl_internal.setting) is
+    'The first moment a request to a host may start.';
+
+-- Never below the time of writing: pops look for ready hosts from a horizon upwards (horizon.sql).
+create or replace function recrawl_internal.when_ready(
+    head_due timestamptz, head_new_id bigint, next_slot_at timestamptz,
+    blocked_until timestamptz, busy_until timestamptz, t timestamptz
+) returns timestamptz
+language sql immutable parallel safe
+as $$
+    select greatest(case when head_new_id is null then head_due end, next_slot_at, blocked_until, busy_until, t)
+$$;
+comment on function recrawl_internal.when_ready(
+    timestamptz, bigint, timestamptz, timestamptz, timestamptz, timestamptz
+) is
+    'When a host should be looked at next: it has a page due, a slot free, no block and no page out that it waits for.';
+
+create or replace function recrawl_internal.backoff(first interval, longest interval, times int) returns interval
+language sql volatile parallel safe
+as $$
+    select (0.9 + 0.2 * random()) * least(first * 2 ^ least(times, 20), longest)
+$$;
+comment on function recrawl_internal.backoff(interval, interval, int) is
+    'first, doubled as many times as it was waited already, at most longest; 10 % either way so that failures do '
+    'not march in step.';

@@ -1,0 +1,208 @@
+-- URL identity: one spelling for every way to write the same URL, and 128 bits of its hash as the key.
+-- Nobody else decides which URLs are the same page.
+
+create or replace function recrawl_internal.percent_encoded(piece text) returns text
+language sql immutable strict parallel safe
+set search_path = recrawl_internal, pg_temp
+as $$
+    select regexp_replace(upper(encode(convert_to(piece, 'UTF8'), 'hex')), '(..)', E'%\\1', 'g')
+$$;
+comment on function recrawl_internal.percent_encoded(text) is 'Every byte of a text as % and two hexadecimal digits.';
+
+-- Percent-encoding in one form: what need not be encoded is not, what must be is, hexadecimal digits are capitals.
+create or replace function recrawl_internal.normalise_percent(part text) returns text
+language sql immutable strict parallel safe
+set search_path = recrawl_internal, pg_temp
+as $$
+    select coalesce(string_agg(
+        case
+            when piece !~ '^%..$' and piece ~ '^[A-Za-z0-9_.~!$&''()*+,;=:@/?-]+$' then piece
+            when piece !~ '^%..$' then percent_encoded(piece)
+            when upper(piece) ~ '^%(2D|2E|3[0-9]|4[1-9A-F]|5[0-9A]|5F|6[1-9A-F]|7[0-9A]|7E)$'
+                then convert_from(decode(substr(piece, 2), 'hex'), 'UTF8')
+            else upper(piece)
+        end, '' order by place), '')
+    from regexp_matches(part, '%[0-9A-Fa-f]{2}|[A-Za-z0-9_.~!$&''()*+,;=:@/?-]+|.', 'g') with ordinality
+             as m (match, place),
+         lateral (select match[1]) as p (piece)
+$$;
+comment on function recrawl_internal.normalise_percent(text) is
+    'One spelling of the percent-encoding of a path or query (RFC 3986, section 6.2.2).';
+
+create or replace function recrawl_internal.resolve_dots(path text) returns text
+language plpgsql immutable strict parallel safe
+set search_path = recrawl_internal, pg_temp
+as $$
+declare
+    segments text[] := string_to_array(substr(path, 2), '/');
+    kept     text[] := '{}';
+    segment  text;
+begin
+    foreach segment in array segments loop
+        if segment = '..' then
+            kept := kept[:cardinality(kept) - 1];
+        elsif segment <> '.' then
+            kept := array_append(kept, segment);
+        end if;
+    end loop;
+    if segments[cardinality(segments)] in ('.', '..') then
+        kept := array_append(kept, '');
+    end if;
+    return '/' || array_to_string(kept, '/');
+end $$;
+comment on function recrawl_internal.resolve_dots(text) is
+    'A path without its . and .. segments (RFC 3986, section 5.2.4).';
+
+-- An address has many spellings: 127.0.0.1 is also 127.1, 0x7f.0.0.1 and 2130706433, as every browser reads them.
+create or replace function recrawl_internal.address(host text) returns text
+language plpgsql immutable strict parallel safe
+set search_path = recrawl_internal, pg_temp
+as $$
+declare
+    parts   text[] := string_to_array(host, '.');
+    part    text;
+    base    int;
+    number  numeric;
+    whole   numeric := 0;
+begin
+    if host like '[%' then
+        return '[' || pg_catalog.host(btrim(host, '[]')::inet) || ']';
+    end if;
+    for i in 1 .. cardinality(parts) loop
+        base := case when parts[i] like '0x%' then 16 when parts[i] like '0_%' then 8 else 10 end;
+        part := case base when 16 then substr(parts[i], 3) else parts[i] end;
+        if part !~ (case base when 16 then '^[0-9a-f]{0,20}$' when 8 then '^[0-7]{1,20}$' else '^[0-9]{1,20}$' end) then
+            return null;
+        end if;
+        number := 0;
+        for j in 1 .. length(part) loop
+            number := number * base + strpos('0123456789abcdef', substr(part, j, 1)) - 1;
+        end loop;
+        -- The last part fills up what the others leave.
+        if cardinality(parts) > 4 or number >= (case when i < cardinality(parts) then 256 else 256 ^ (5 - i) end) then
+            return null;
+        end if;
+        whole := whole + number * case when i < cardinality(parts) then 256 ^ (4 - i) else 1 end;
+    end loop;
+    return pg_catalog.host('0.0.0.0'::inet + whole::bigint);
+exception when data_exception then
+    return null;
+end $$;
+comment on function recrawl_internal.address(text) is
+    'The one spelling of an IP address that stands as a host; null when it is none.';
+
+-- url: what to fetch, as given but trimmed, without fragment and in plain ASCII · canonical: its one spelling ·
+-- problem: why it is invalid.
+create or replace function recrawl_internal.parse_url(
+    raw text, out url text, out canonical text, out host text, out problem text
+)
+language plpgsql immutable parallel safe
+set search_path = recrawl_internal, pg_temp
+as $$
+declare
+    scheme    text;
+    authority text;
+    port      text;
+    path      text;
+    query     text;
+begin
+    url := btrim(split_part(btrim(raw, E' \t\r\n\f\v'), '#', 1), E' \t\r\n\f\v');
+    if url is null or url = '' then
+        problem := 'the URL is empty';
+    elsif length(url) > 2048 then
+        problem := format('the URL is longer than 2048 characters (%s)', length(url));
+    elsif url ~ '[[:cntrl:]]' then
+        problem := 'the URL contains a control character';
+    elsif url !~* '^https?://' then
+        problem := 'the URL must begin with http:// or https://';
+    end if;
+    if problem is not null then
+        return;
+    end if;
+
+    scheme := lower(split_part(url, ':', 1));
+    authority := substring(url from '^[^:]*://([^/?]*)');
+    path := substring(url from '^[^:]*://[^/?]*([^?]*)');
+    query := substring(url from '([?].*)$');
+    if authority like '%@%' then
+        problem := 'the URL carries credentials';
+        return;
+    end if;
+
+    host := lower(rtrim(substring(authority from '^([[][^]]*[]]|[^:]*)'), '.') collate "C");
+    port := substr(authority, length(substring(authority from '^([[][^]]*[]]|[^:]*)')) + 1);
+    if host ~ '[^ -~]' then
+        problem := format('the host %s is not ASCII: give it in its xn-- form', host);
+    elsif host !~ '^([a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?|[[][0-9a-f:.]*:[0-9a-f:.]*[]])$' or host ~ '[.][.]|[.]-|-[.]'
+          or length(host) > 253
+          or (length(host) > 63
+              and exists (select from string_to_table(host, '.') as label where length(label) > 63)) then
+        problem := format('the host "%s" is not a valid name', left(host, 100));
+    elsif port !~ '^(:0*[0-9]{0,5})?$' or port ~ '^:0+$'
+          or coalesce(nullif(substr(port, 2), ''), '1')::bigint > 65535 then
+        problem := format('the port "%s" is not valid', left(substr(port, 2), 20));
+    elsif host like '[%' or substring(host from '[^.]*$') ~ '^([0-9]+|0x[0-9a-f]*)$' then
+        if address(host) is null then
+            problem := format('the host "%s" is not a valid address', left(host, 100));
+        end if;
+        host := address(host);
+    end if;
+    if problem is not null then
+        host := null;
+        return;
+    end if;
+
+    port := coalesce(':' || nullif(ltrim(substr(port, 2), '0'), ''), '');
+    if (scheme, port) in (('http', ':80'), ('https', ':443')) then
+        port := '';
+    end if;
+    -- What no request line may hold is encoded in the URL to fetch too: not every crawler's HTTP client would.
+    if url ~ '[^!-~]' then
+        url := (select string_agg(
+                    case when piece ~ '^[!-~]' then piece else percent_encoded(piece) end, '' order by place)
+                from regexp_matches(url, '[!-~]+|.', 'g') with ordinality as m (match, place),
+                     lateral (select match[1]) as p (piece));
+    end if;
+    path := normalise_percent(path);
+    if path = '' then
+        path := '/';
+    elsif path like '%/.%' then
+        path := resolve_dots(path);
+    end if;
+    canonical := scheme || '://' || host || port || path || coalesce('?' || normalise_percent(substr(query, 2)), '');
+    if greatest(length(url), length(canonical)) > 2048 then
+        canonical := null;
+        host := null;
+        problem := 'the URL is longer than 2048 characters once encoded';
+    end if;
+end $$;
+comment on function recrawl_internal.parse_url(text) is
+    'Takes a URL apart: what to fetch, its canonical spelling, its host; or what is wrong with it.';
+
+-- True for a URL that already is its own canonical spelling, found with one pass of a regular expression: most are, and
+-- the full parse costs ten times as much. What it does not recognise is merely parsed.
+create or replace function recrawl_internal.is_canonical(raw text) returns boolean
+language sql immutable parallel safe
+as $$
+    select raw ~ ('^https?://([a-z0-9][a-z0-9-]*[.])+[a-z][a-z0-9-]*'
+                  '/[A-Za-z0-9_.~!$&''()*+,;=:@/-]*([?][A-Za-z0-9_.~!$&''()*+,;=:@/?-]*)?$')
+           and strpos(raw, '/.') = 0 and strpos(raw, '-.') = 0 and strpos(raw, '-/') = 0
+           and length(split_part(raw, '/', 3)) <= 63 and length(raw) <= 2048
+$$;
+comment on function recrawl_internal.is_canonical(text) is
+    'Whether a URL surely is its own canonical spelling already.';
+
+create or replace function recrawl_internal.canonical_of(url text) returns text
+language sql immutable parallel safe
+as $$
+    select case when recrawl_internal.is_canonical(url) then url else (recrawl_internal.parse_url(url)).canonical end
+$$;
+comment on function recrawl_internal.canonical_of(text) is 'The one spelling of a URL; null for an invalid one.';
+
+create or replace function recrawl_internal.url_key(canonical text) returns uuid
+language sql immutable parallel safe
+as $$
+    select encode(substring(sha256(canonical::bytea) for 16), 'hex')::uuid
+$$;
+comment on function recrawl_internal.url_key(text) is
+    'The identity of a page: 128 bits of the sha256 of its canonical URL (which is ASCII without backslashes).';

@@ -1,0 +1,129 @@
+"""docs/reference.md is made from what the database says of itself. It is also the golden text of the public face: what
+crawlers and reports depend on changes only together with it.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+
+from helpers import Row
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference.md"
+
+HEAD = """# Reference
+
+Made from the database's own comments: `make golden` writes it, a test compares it. In psql, `\\df+ recrawl.*` and
+`\\d+ recrawl.page_status` say the same.
+"""
+
+FUNCTIONS = """
+    select proname as name,
+           pg_get_function_arguments(p.oid) as arguments,
+           replace(pg_get_function_result(p.oid), 'recrawl.', '') as result,
+           obj_description(p.oid, 'pg_proc') as comment,
+           array(select replace(grantee::regrole::text, 'recrawl_', '')
+                 from aclexplode(proacl) where grantee <> proowner order by 1) as roles
+    from pg_proc p
+    where pronamespace = 'recrawl'::regnamespace and prokind = 'f'
+    order by proname
+"""
+RELATIONS = """
+    select c.relname as name, c.relkind::text as kind,
+           coalesce(obj_description(c.oid, 'pg_class'), obj_description(c.reltype, 'pg_type')) as comment,
+           array(select replace(grantee::regrole::text, 'recrawl_', '')
+                 from aclexplode(relacl) where grantee <> relowner order by 1) as roles,
+           array(select array[a.attname::text, format_type(a.atttypid, a.atttypmod),
+                              coalesce(col_description(c.oid, a.attnum), '')]
+                 from pg_attribute a
+                 where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped order by a.attnum) as columns
+    from pg_class c
+    where c.relnamespace = 'recrawl'::regnamespace
+    order by c.relname
+"""
+SHORT = {
+    "timestamp with time zone": "timestamptz",
+    "double precision": "float8",
+    "character varying": "varchar",
+    "integer": "int",
+}
+
+
+def short(text: str) -> str:
+    for long, kept in SHORT.items():
+        text = text.replace(long, kept)
+    return re.sub(r"::[a-z0-9 ]+(\[\])?", "", text).replace(" DEFAULT ", " = ")
+
+
+def table(heads: list[str], rows: list[list[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    return "\n".join("| " + " | ".join(line).rstrip() + " |" for line in lines)
+
+
+def function(f: Row) -> str:
+    call = short(f"{f['name']}({f['arguments']}) → {f['result']}")
+    return f"### {f['name']}\n\n```text\n{call}\n```\n\n{f['comment']}\n\nFor: {', '.join(f['roles'])}."
+
+
+def view(v: Row) -> str:
+    columns = [[f"`{name}`", short(kind), meaning] for name, kind, meaning in v["columns"]]
+    text = f"### {v['name']}\n\n{v['comment']}\n\n{table(['column', 'type', 'meaning'], columns)}"
+    return text + f"\n\nFor: {', '.join(v['roles'])}."
+
+
+def row_type(t: Row) -> str:
+    columns = ", ".join(f"`{name}` {short(kind)}" for name, kind, _ in t["columns"])
+    return f"### {t['name']}\n\n{t['comment']}\n\n{columns}."
+
+
+def reference(connection: psycopg.Connection[Row]) -> str:
+    functions = connection.execute(FUNCTIONS).fetchall()
+    relations = connection.execute(RELATIONS).fetchall()
+    settings = connection.execute("select name, value, unit, meaning from recrawl.settings").fetchall()
+    crawlers = [f for f in functions if "crawler" in f["roles"]]
+    operators = [f for f in functions if f not in crawlers and "operator" in f["roles"]]
+    others = [f for f in functions if f not in crawlers and f not in operators]
+    return (
+        "\n\n".join(
+            [
+                HEAD.rstrip(),
+                "## What crawlers call",
+                *map(function, crawlers),
+                "## What operators call",
+                *map(function, operators),
+                "## What readers call",
+                *map(function, others),
+                "## Views",
+                *(view(r) for r in relations if r["kind"] == "v"),
+                "## Row types",
+                *(row_type(r) for r in relations if r["kind"] == "c"),
+                "## Settings",
+                table(
+                    ["setting", "at first", "unit", "meaning"],
+                    [[f"`{s['name']}`", s["value"] or "none", s["unit"], s["meaning"]] for s in settings],
+                ),
+            ]
+        )
+        + "\n"
+    )
+
+
+@pytest.fixture(scope="module")
+def catalogue(template: str, server: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(server, dbname=template, autocommit=True, row_factory=dict_row) as connection:
+        yield connection
+
+
+def test_the_reference_is_what_the_database_says(catalogue: psycopg.Connection[Any]) -> None:
+    said = reference(catalogue)
+    if os.environ.get("UPDATE_GOLDEN"):
+        REFERENCE.write_text(said)
+    assert said.splitlines() == REFERENCE.read_text().splitlines(), (
+        "the public face changed: if that is meant and compatible, say `make golden` and give the change a line in "
+        "CHANGELOG.md"
+    )

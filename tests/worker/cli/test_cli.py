@@ -1,0 +1,565 @@
+"""The command as a user has it: a process of its own, its words, its errors, its exit code."""
+
+import gzip
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import click
+import psutil
+import psycopg
+import pytest
+from sqlalchemy.engine import make_url
+
+from recrawl import cli
+
+COMMAND = [sys.executable, "-m", "recrawl"]
+SECRET = "s3cret-word"
+COMMANDS = sorted(cli.cli.commands)
+
+
+def environment(url: str | None) -> dict[str, str]:
+    """What the command sees: the database under test, and nothing of the developer's own settings."""
+    kept = {name: value for name, value in os.environ.items() if name != "DATABASE_URL" and not name.startswith("PG")}
+    path = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
+    return kept | {"PYTHONPATH": path, "COLUMNS": "120"} | ({"DATABASE_URL": url} if url else {})
+
+
+def recrawl(
+    url: str | None, *arguments: str, text: str | None = None, **more: Any
+) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        env=environment(url),
+        input=text or "",
+        capture_output=True,
+        text=True,
+        timeout=120,
+        **more,
+    )
+
+
+def output(url: str | None, *arguments: str, **more: Any) -> str:
+    done = recrawl(url, *arguments, **more)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout
+
+
+def error(url: str | None, *arguments: str, **more: Any) -> str:
+    """The one line it says before it gives up."""
+    done = recrawl(url, *arguments, **more)
+    assert done.returncode not in (0, 130)
+    (line,) = [
+        line for line in done.stderr.splitlines() if "━" not in line and "URLs" not in line
+    ]  # but for the progress bar
+    return line
+
+
+def addresses(connection: psycopg.Connection) -> set[str]:
+    return {url for (url,) in connection.execute("select url from page").fetchall()}
+
+
+def acting_as(url: str, role: str) -> str:
+    """The URL of the same database for somebody who may do no more than the role."""
+    return f"{url}{'&' if '?' in url else '?'}options=-crole%3D{role}"
+
+
+# -- help --
+
+
+def test_help_names_every_command_and_the_one_setting() -> None:
+    text = output(None, "--help")
+    for name in COMMANDS:
+        assert re.search(rf"^  {name}\b +\S", text, re.MULTILINE), name
+    assert "DATABASE_URL" in text
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself_and_its_options(name: str) -> None:
+    text = output(None, name, "--help")
+    command = cli.cli.commands[name]
+    assert command.help and command.help.splitlines()[0] in " ".join(text.split())
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, f"recrawl {name} {parameter.opts[0]}"
+            assert all(option in text for option in parameter.opts)
+    assert output(None, name, "-h") == text
+
+
+def test_bare_recrawl_shows_the_help() -> None:
+    done = recrawl(None)
+    assert "Usage:" in done.stdout + done.stderr
+    assert all(name in done.stdout + done.stderr for name in COMMANDS)
+
+
+def test_the_version_is_the_packages() -> None:
+    assert re.search(r"\d+\.\d+", output(None, "--version"))
+
+
+# -- looking and taking --
+
+
+def test_demo_shows_rows_and_leaves_nothing_behind(url: str, connection: psycopg.Connection) -> None:
+    text = output(url, "demo")
+    assert "next_pages(5)" in text
+    assert len([line for line in text.splitlines() if re.match(r"\s*\d+ .*https?://", line)]) == 5
+    assert addresses(connection) == set()
+
+
+def test_demo_migrates_an_empty_database_first(new_database: Callable[..., str]) -> None:
+    assert "next_pages(5)" in output(new_database(), "demo")
+
+
+def test_migrate_says_where_and_can_put_the_schema_on_the_search_path(new_database: Callable[..., str]) -> None:
+    database = new_database()
+    assert "newest version" in output(database, "migrate")
+    with psycopg.connect(database) as connection, pytest.raises(psycopg.errors.UndefinedFunction):
+        connection.execute("select * from next_pages(1)")
+    output(database, "migrate", "--search-path")
+    with psycopg.connect(database) as connection:
+        assert connection.execute("select * from next_pages(1)").fetchall() == []
+
+
+def test_next_shows_a_table(url: str) -> None:
+    output(url, "add", "http://a.test/", "http://b.test/")
+    lines = output(url, "next", "5").splitlines()
+    assert {"page_id", "url", "host", "lease_id"} <= set(re.split(r"[ |]+", lines[0]))
+    assert {word for line in lines for word in line.split() if "://" in word} == {"http://a.test/", "http://b.test/"}
+    assert output(url, "next", "5") == "nothing may be fetched now\n"
+
+
+def test_next_as_json_is_one_object_a_line(url: str) -> None:
+    output(url, "add", "http://a.test/1", "http://a.test/2", "http://b.test/")
+    rows = [
+        json.loads(line) for line in output(url, "next", "10", "--json", "--ahead", "5", "--lease", "90").splitlines()
+    ]
+    assert {row["url"] for row in rows} == {"http://a.test/1", "http://a.test/2", "http://b.test/"}
+    assert all({"page_id", "lease_id", "fetch_at", "start_by", "wait", "attempt", "meta"} <= set(row) for row in rows)
+    assert output(url, "next", "--json") == ""
+
+
+def test_next_per_host(url: str) -> None:
+    output(url, "add", *(f"http://a.test/{i}" for i in range(5)))
+    assert len(output(url, "next", "--json", "--ahead", "60", "--per-host", "2").splitlines()) == 2
+
+
+def test_status_is_the_queue_at_a_glance(url: str) -> None:
+    output(url, "add", *(f"http://h{i}.test/" for i in range(5)))
+    output(url, "next", "2")
+    status = dict(line.split(maxsplit=1) for line in output(url, "status").splitlines() if len(line.split()) > 1)
+    assert (status["due"], status["leased"], status["paused"]) == ("3", "2", "False")
+
+
+def test_psql_finds_the_functions_as_the_readme_writes_them(url: str) -> None:
+    output(url, "add", "http://a.test/")
+    assert output(url, "psql", "-XAtc", "select url from next_pages(1)") == "http://a.test/\n"
+    assert recrawl(url, "psql", "-Xc", "select nowhere").returncode == 1
+
+
+def test_ctrl_c_in_psql_cancels_the_query_and_not_psql(url: str) -> None:
+    with subprocess.Popen(
+        [*COMMAND, "psql", "-Xc", "select pg_sleep(60)"],
+        env=environment(url),
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        asleep = "select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'"
+        with psycopg.connect(url, autocommit=True) as connection:
+            assert eventually(lambda: connection.execute(asleep).fetchone() == (1,))
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=10)
+    assert "canceling statement due to user request" in said
+    assert process.returncode == 1
+
+
+# -- adding --
+
+A, B = "http://a.test/", "http://b.test/"
+DUMP = '{"discovered": {"info": {"url": "%s", "metadata": {"depth": {"values": ["1"]}}}}}\n'
+
+
+def test_urls_are_added_as_given(url: str, connection: psycopg.Connection) -> None:
+    assert output(url, "add", A, B, A) == "1 known, 2 new\n"
+    assert addresses(connection) == {A, B}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("plain.txt", f"# a comment\n{A}\n\n{B}\n"),
+        ("pages.csv", f"url,value,rate\n{A},2,0.5\n{B},,\n"),
+        ("pages.jsonl", DUMP % A + DUMP % B),
+        ("no-suffix", f"url,value\n{A},1\n{B},2\n"),
+    ],
+)
+@pytest.mark.parametrize("way", ["file", "gz", "stdin"])
+def test_every_format_comes_in_every_way(
+    url: str, connection: psycopg.Connection, tmp_path: Path, name: str, text: str, way: str
+) -> None:
+    if way == "file":
+        (tmp_path / name).write_text(text)
+        said = output(url, "add", str(tmp_path / name))
+    elif way == "gz":
+        (tmp_path / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
+        said = output(url, "add", str(tmp_path / f"{name}.gz"))
+    else:
+        said = output(url, "add", "-", text=text)
+    assert said == "2 new\n"
+    assert addresses(connection) == {A, B}
+
+
+def test_values_rates_and_meta_of_a_file_arrive(url: str, connection: psycopg.Connection, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"rate,url,value\n0.5,{A},3\n")
+    (tmp_path / "b.jsonl").write_text(DUMP % B)
+    assert output(url, "add", str(tmp_path / "a.csv"), str(tmp_path / "b.jsonl")) == "2 new\n"
+    rows = connection.execute("select value, pinned_rate as rate, meta from page order by url").fetchall()
+    assert rows == [(3.0, 0.5, None), (1.0, None, {"depth": ["1"]})]
+
+
+def test_files_and_urls_mix(url: str, connection: psycopg.Connection, tmp_path: Path) -> None:
+    (tmp_path / "list").write_text(f"{A}\n")
+    assert output(url, "add", str(tmp_path / "list"), B) == "2 new\n"
+    assert addresses(connection) == {A, B}
+
+
+def test_an_empty_file_adds_nothing(url: str) -> None:
+    assert output(url, "add", "-", text="") == "no URLs\n"
+
+
+def test_invalid_lines_are_told_and_harm_no_other(url: str, connection: psycopg.Connection) -> None:
+    done = recrawl(url, "add", "-", text=f"{A}\nftp://c.test/\nhttp://user:word@d.test/\n{B}\n")
+    assert done.returncode == 0
+    assert done.stdout == "2 invalid, 2 new\n"
+    assert re.search(r"invalid: 'ftp://c.test/': \S+", done.stderr)
+    assert "credentials" in done.stderr
+    assert addresses(connection) == {A, B}
+
+
+def test_bad_lines_of_a_file_are_told_and_harm_no_other(url: str, connection: psycopg.Connection) -> None:
+    done = recrawl(url, "add", "-", text=f"url,value\n{A},much\n{B},2\n")
+    assert (done.returncode, done.stdout) == (0, "1 invalid, 1 new\n")
+    assert "invalid: 'line 2': value must be a number, got 'much'" in done.stderr
+    assert addresses(connection) == {B}
+
+
+@pytest.mark.parametrize(
+    "arguments", [["next"], ["status"], ["add", A], ["worker"], ["run", "allocate"], ["plan"], ["audit"]]
+)
+def test_a_database_that_was_not_migrated_is_told_how(new_database: Callable[..., str], arguments: list[str]) -> None:
+    said = error(new_database(), *arguments)
+    assert said.endswith("does not exist: Perhaps this database was not migrated: say `recrawl migrate`.")
+
+
+def test_when_every_url_is_invalid_the_command_fails(url: str) -> None:
+    done = recrawl(url, "add", "ftp://c.test/")
+    assert done.returncode == 1
+    assert done.stdout == "1 invalid\n"
+
+
+# -- errors --
+
+
+def truncated() -> bytes:
+    """A .gz of many URLs of which the end is missing."""
+    return gzip.compress("".join(f"http://h{i}.test/{i * 7919 % 1000}\n" for i in range(5000)).encode())[:-2000]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("no-url.csv", b"uri\nhttp://a.test/\n", "header: unknown column 'uri'"),
+        ("torn.csv", b'"url\nhttp://a.test/\n', "line 1: not CSV: unexpected end of data"),
+        ("truncated.gz", truncated(), "ended before the end-of-stream marker"),
+        ("tiny.gz", gzip.compress(b"http://a.test/\n")[:9], "ended before the end-of-stream marker"),
+        ("garbled.gz", gzip.compress(b"")[:10] + b"\xff" * 30, "Error -3"),
+    ],
+    ids=["header", "torn", "truncated", "tiny", "garbled"],
+)
+def test_a_file_that_cannot_be_read_is_named_with_the_reason(
+    url: str, tmp_path: Path, name: str, content: bytes, says: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    line = error(url, "add", name, cwd=tmp_path)
+    assert line.startswith(f"recrawl: {name}: ")
+    assert says in line
+
+
+def test_what_came_before_a_torn_end_stays(url: str, connection: psycopg.Connection, tmp_path: Path) -> None:
+    (tmp_path / "torn.gz").write_bytes(truncated())
+    done = recrawl(url, "add", "torn.gz", cwd=tmp_path)
+    assert done.returncode == 1 and "torn.gz: Compressed file ended" in done.stderr
+    assert done.stdout == f"{len(addresses(connection)):,} new\n"
+    assert len(addresses(connection)) > 3000
+
+
+def test_a_stray_quote_costs_its_own_line_only(url: str, connection: psycopg.Connection) -> None:
+    done = recrawl(url, "add", "-", text=f'url,value\n"{A},1\n{B},2\n')
+    assert (done.returncode, done.stdout) == (0, "1 invalid, 1 new\n")
+    assert addresses(connection) == {B}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["add", "no-such-file.txt"], "no-such-file.txt"),
+        (["add", "."], "."),
+        (["add"], "Missing argument"),
+        (["fetch"], "No such command 'fetch'"),
+        (["--frobnicate"], "--frobnicate"),
+        (["next", "many"], "many"),
+        (["next", "0"], "n must be positive, got 0"),
+        (["next", "--ahead", "3600"], "ahead must lie between 0 and the setting max_ahead"),
+        (["next", "--ahead", "soon"], "'soon' is not a number of seconds"),
+        (["next", "--lease", "nan"], "'nan' is not a number of seconds"),
+        (["next", "--lease", "0"], "lease must lie between 1 second and 7 days"),
+        (["next", "--per-host", "0"], "per_host must be positive, got 0"),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_misuse_is_one_line(url: str, tmp_path: Path, arguments: list[str], says: str) -> None:
+    line = error(url, *arguments, cwd=tmp_path)
+    assert line.startswith("recrawl: ")
+    assert says in line
+
+
+WRONG_ADDRESSES = {
+    "port": f"postgresql://user:{SECRET}@127.0.0.1:9/nowhere",
+    "host": f"postgresql://user:{SECRET}@no-such-host.invalid/nowhere",
+    "bracket": f"postgresql://user:{SECRET}@[::1/nowhere",
+    "no number": f"postgresql://user:{SECRET}@host:port/nowhere",
+    "two @": f"postgresql://user:word@{SECRET}@host/nowhere",
+    "query": f"postgresql://user@/nowhere?host=/no/such/folder&password={SECRET}",
+    "keywords": f"host=/no/such/folder password={SECRET}",
+    "no scheme": f"//user:{SECRET}@host/nowhere",
+    "another scheme": f"mysql://user:{SECRET}@host/nowhere",
+}
+# Alembic, psycopg and several threads of psycopg each say it in their own words.
+NEEDING_A_DATABASE = ["migrate", "next", "add -", "add http://a.test/", "status", "demo", "worker", "up", "audit"]
+
+
+@pytest.mark.parametrize(
+    ("what", "command"),
+    [(what, command) for what in WRONG_ADDRESSES for command in NEEDING_A_DATABASE[:2]]
+    + [("port", command) for command in NEEDING_A_DATABASE[2:]],
+)
+def test_a_wrong_address_is_one_line_without_the_password(what: str, command: str) -> None:
+    line = error(WRONG_ADDRESSES[what], *command.split(), text="http://a.test/\n")
+    assert line.startswith("recrawl: ")
+    assert SECRET not in line
+
+
+@pytest.mark.parametrize("arguments", [["migrate"], ["up"]], ids=" ".join)
+@pytest.mark.parametrize("where", ["authority", "query"])
+def test_no_output_shows_the_password(url: str, arguments: Sequence[str], where: str) -> None:
+    parts = make_url(url)
+    if where == "authority":
+        secret = parts.set(password=SECRET).render_as_string(hide_password=False)
+    else:
+        secret = parts.update_query_dict({"password": SECRET}).render_as_string(hide_password=False)
+    with Running(secret, *arguments) as running:
+        if arguments == ["up"]:
+            running.until("at work")
+            running.process.send_signal(signal.SIGTERM)
+        said, errors = running.process.communicate(timeout=30)
+    assert running.process.returncode == 0, errors
+    assert "database" in running.said + said or "newest version" in said
+    assert SECRET not in running.said + said + errors
+
+
+@pytest.mark.parametrize("arguments", [["status"], ["next"], ["worker"], ["add", "http://a.test/"]], ids=" ".join)
+def test_a_database_that_was_not_migrated_is_one_line(
+    new_database: Callable[..., str], arguments: Sequence[str]
+) -> None:
+    line = error(new_database(), *arguments)
+    assert "does not exist" in line or "migrate" in line
+
+
+def test_a_role_that_may_not_is_one_line(url: str) -> None:
+    as_reader = acting_as(url, "recrawl_reader")
+    assert "permission denied" in error(as_reader, "next")
+    output(as_reader, "status")
+
+
+# -- up and worker --
+
+IS_WORKER = "datname = current_database() and application_name = 'recrawl worker'"
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 10) -> bool:
+    until = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+class Running:
+    """The command while it runs."""
+
+    def __init__(self, url: str, *arguments: str, command: Sequence[str] = COMMAND) -> None:
+        self.said = ""
+        self.process = subprocess.Popen(
+            [*command, *arguments],
+            env=environment(url) | {"PYTHONUNBUFFERED": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def __enter__(self) -> "Running":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+
+    def until(self, words: str, seconds: float = 60) -> None:
+        assert self.process.stdout
+        until = time.monotonic() + seconds
+        while words not in self.said:
+            ready, _, _ = select.select([self.process.stdout], [], [], max(0, until - time.monotonic()))
+            line = self.process.stdout.readline() if ready else ""
+            assert line, f"{self.said!r} and then {self.ended()}"
+            self.said += line
+
+    def ended(self) -> str:
+        self.process.kill()
+        return str(self.process.communicate()[1])
+
+    def stop(self, number: signal.Signals) -> tuple[float, str]:
+        """How many seconds it took to stop, and what it wrote to standard error."""
+        begun = time.monotonic()
+        self.process.send_signal(number)
+        _, errors = self.process.communicate(timeout=30)
+        return time.monotonic() - begun, errors
+
+
+@pytest.fixture(params=["up", "worker"])
+def running(request: pytest.FixtureRequest, url: str) -> Iterator[Running]:
+    with Running(url, request.param) as running:
+        running.until("at work")
+        yield running
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("after", [0, 0.5], ids=["at once", "later"])
+def test_it_stops_cleanly_when_told(running: Running, number: signal.Signals, after: float) -> None:
+    time.sleep(after)
+    seconds, errors = running.stop(number)
+    assert running.process.returncode == 0
+    assert errors == ""
+    assert seconds < 2
+
+
+def test_it_stops_although_its_step_waits_for_a_lock(running: Running, connection: psycopg.Connection) -> None:
+    waits = f"select count(*) from pg_stat_activity where {IS_WORKER} and wait_event_type = 'Lock'"
+    connection.execute("begin")
+    connection.execute("lock table lease")
+    with psycopg.connect(connection.info.dsn, autocommit=True) as other:
+        assert eventually(lambda: other.execute(waits).fetchone() == (1,))
+        seconds, errors = running.stop(signal.SIGTERM)
+    assert running.process.returncode == 0
+    assert errors == ""
+    assert seconds < 2
+
+
+def test_it_stops_although_there_is_much_to_do(running: Running, connection: psycopg.Connection) -> None:
+    connection.execute(
+        "select count(*) from add_pages(array("
+        "select format('http://h%s.test/%s', i % 500, i) from generate_series(1, 60000) i))"
+    )
+    assert eventually(lambda: connection.execute("select from new_page limit 1").fetchone() is not None)
+    seconds, errors = running.stop(signal.SIGTERM)
+    assert running.process.returncode == 0
+    assert errors == ""
+    assert seconds < 2
+    left = connection.execute("select (select count(*) from inbox) + (select count(*) from new_page)").fetchone()
+    assert left == (60000,)
+
+
+def waiting(connection: psycopg.Connection) -> bool:
+    return connection.execute("select from inbox limit 1").fetchone() is not None
+
+
+def test_new_pages_come_in_while_it_runs(running: Running, connection: psycopg.Connection) -> None:
+    connection.execute("select add_pages(array['http://a.test/'])")
+    assert eventually(lambda: not waiting(connection), 2)
+
+
+def test_it_works_on_after_its_connection_was_cut(running: Running, connection: psycopg.Connection) -> None:
+    cut = f"select pg_terminate_backend(pid) from pg_stat_activity where {IS_WORKER}"
+    for _ in range(2):
+        assert eventually(lambda: connection.execute(cut).fetchall() == [(True,)])
+        connection.execute("select add_pages(array[format('http://a.test/%s', clock_timestamp()::text)])")
+        assert eventually(lambda: not waiting(connection), 5)
+    seconds, errors = running.stop(signal.SIGINT)
+    assert running.process.returncode == 0
+    assert seconds < 2
+    assert "Traceback" not in errors
+    assert "does not answer" in errors and "answers again" in errors
+
+
+def test_a_database_that_is_away_is_told_once(running: Running, url: str, server: str) -> None:
+    """Renamed and closed to everybody, it is as good as gone; nobody wants five lines a second about it."""
+    name = make_url(url).database
+    with psycopg.connect(server, autocommit=True) as admin:
+        admin.execute(f"alter database {name} allow_connections false")
+        admin.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", [name])
+        time.sleep(1.5)
+        admin.execute(f"alter database {name} allow_connections true")
+    with psycopg.connect(url, autocommit=True, options="-c search_path=recrawl,recrawl_internal") as connection:
+        connection.execute("select add_pages(array['http://a.test/'])")
+        assert eventually(lambda: not waiting(connection), 5)
+    _, errors = running.stop(signal.SIGTERM)
+    assert errors.count("does not answer") == 1
+
+
+def test_the_workers_role_is_enough_for_the_worker(url: str) -> None:
+    as_worker = acting_as(url, "recrawl_worker")
+    with Running(as_worker, "worker") as running:
+        running.until("at work")
+        assert running.stop(signal.SIGTERM)[1] == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_up_without_database_url_runs_a_server_of_its_own_and_takes_it_along(
+    open_folder: Path, number: signal.Signals
+) -> None:
+    home = open_folder / f"up-{number.name}"
+    script = (
+        "from pathlib import Path; from recrawl import cli; from recrawl.setup import embedded; "
+        f"embedded.default_data_dir = lambda: Path({str(home)!r}); cli.main()"
+    )
+    with Running("", "up", command=[sys.executable, "-c", script]) as running:
+        running.until("at work")
+        found = re.search(r"postgresql://\S+", running.said)
+        assert found
+        with psycopg.connect(found[0]) as connection:
+            connection.execute("select * from next_pages(1)")
+        _, errors = running.stop(number)
+    assert running.process.returncode == 0
+    assert [line for line in errors.splitlines() if "waiting for PostgreSQL" not in line] == [], "but on a slow machine"
+    assert not [p for p in psutil.process_iter(["cmdline"]) if str(home) in " ".join(p.info["cmdline"] or [])]
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(found[0])
+
+
+def test_a_password_with_odd_characters_reaches_alembic(url: str) -> None:
+    odd = quote("p@ss:/?#%40 w", safe="")
+    output(re.sub(r"^(\w+://[^:@/]*)(:[^@/]*)?@", rf"\1:{odd}@", url), "migrate")

@@ -1,0 +1,145 @@
+"""Streaming pages in: over several connections, and what was added stays whatever comes after."""
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from recrawl.intake import bulk
+from recrawl.intake.bulk import BATCH, CONNECTIONS, Progress
+from recrawl.intake.importers import ImportFileError
+from recrawl.store import Page
+
+
+def pages(count: int, hosts: int = 50) -> Iterator[Page]:
+    return (Page(f"http://h{i % hosts}.test/{i}") for i in range(count))
+
+
+def count(connection: psycopg.Connection, query: str) -> int:
+    row = connection.execute(query).fetchone()
+    assert row
+    return int(row[0])
+
+
+def assert_queued(connection: psycopg.Connection, expected: int) -> None:
+    """Every page is in the queue, once, and nothing waits to get there."""
+    assert count(connection, "select count(*) from inbox") == 0
+    assert count(connection, "select count(*) from page") == expected
+    places = "(select page_id from queue union all select page_id from new_page)"
+    assert count(connection, f"select count(*) from {places} p") == expected
+    assert count(connection, f"select count(distinct page_id) from {places} p join page using (page_id)") == expected
+    assert count(connection, "select coalesce(sum(pages), 0) from host") == expected
+
+
+@pytest.mark.parametrize("size", [0, 1, BATCH - 1, BATCH, BATCH + 1, 3 * CONNECTIONS * BATCH + 7])
+def test_what_was_added_is_in_the_queue_afterwards(url: str, connection: psycopg.Connection, size: int) -> None:
+    assert bulk.add(url, pages(size)).counts.total() == size
+    assert_queued(connection, size)
+
+
+def test_value_rate_due_and_meta_arrive(url: str, connection: psycopg.Connection) -> None:
+    bulk.add(url, [Page("http://a.test/", 2.5, 0.5, None, {"k": ["v"]}), Page("http://b.test/")])
+    rows = connection.execute("select value, pinned_rate, meta from page order by url").fetchall()
+    assert rows == [(2.5, 0.5, {"k": ["v"]}), (1.0, None, None)]
+
+
+def test_the_same_page_in_every_batch_and_on_every_connection_is_one_page(
+    url: str, connection: psycopg.Connection
+) -> None:
+    spellings = ["http://a.test/%7Ex", "HTTP://A.test:80/~x", "http://a.test/./~x#top", "http://a.test/%7ex"]
+    everywhere = [
+        Page(spellings[i % 4]) if i % 10 == 0 else Page(f"http://b.test/{i % 3000}") for i in range(12 * BATCH)
+    ]
+    counts = bulk.add(url, everywhere).counts
+    different = 1 + len({i % 3000 for i in range(12 * BATCH) if i % 10})
+    assert counts == {"new": different, "known": len(everywhere) - different}
+    assert_queued(connection, different)
+
+
+def test_counts_say_what_became_of_each(url: str, connection: psycopg.Connection) -> None:
+    connection.execute("select exclude('/private/')")
+    bulk.add(url, [Page("http://a.test/known")])
+    progress = bulk.add(
+        url,
+        [
+            Page("http://a.test/known"),
+            Page("http://a.test/new"),
+            Page("http://a.test/new"),
+            Page("http://a.test/private/x"),
+            *(Page(f"ftp://a.test/{i}") for i in range(20)),
+        ],
+    )
+    assert progress.counts == {"known": 2, "new": 1, "excluded": 1, "invalid": 20}
+    assert 0 < len(progress.invalid) <= bulk.INVALID_SHOWN
+    assert all(bad.startswith("ftp://a.test/") and "http" in reason for bad, reason in progress.invalid)
+
+
+def test_the_counts_grow_as_it_goes(url: str) -> None:
+    seen: list[int] = []
+    bulk.add(url, pages(5 * BATCH), lambda progress: seen.append(progress.counts.total()))
+    assert seen == [BATCH * n for n in range(1, 6)]
+
+
+@pytest.mark.parametrize("good", [0, 1, 500, 5 * BATCH, 20 * BATCH + 1])
+def test_when_the_pages_end_in_an_error_what_came_before_it_stays(
+    url: str, connection: psycopg.Connection, good: int
+) -> None:
+    def failing() -> Iterator[Page]:
+        yield from pages(good)
+        raise ImportFileError("line 4: torn")
+
+    with pytest.raises(ImportFileError, match="line 4: torn"):
+        bulk.add(url, failing())
+    kept = count(connection, "select count(*) from page")
+    assert kept == good
+    assert_queued(connection, kept)
+
+
+def test_when_the_watcher_raises_what_was_added_stays(url: str, connection: psycopg.Connection) -> None:
+    def watch(progress: Progress) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        bulk.add(url, pages(20 * BATCH), watch)
+    kept = count(connection, "select count(*) from page")
+    assert 0 < kept < 20 * BATCH
+    assert_queued(connection, kept)
+
+
+def test_a_batch_the_database_refuses_raises_and_harms_no_other(url: str, connection: psycopg.Connection) -> None:
+    torn = [*pages(3 * BATCH), Page("http://a.test/", meta={"a": "\0"}), *pages(3 * BATCH)]
+    with pytest.raises(psycopg.Error, match="unsupported Unicode escape sequence"):
+        bulk.add(url, torn)
+    assert_queued(connection, 3 * BATCH)
+
+
+def test_it_reads_no_further_ahead_than_its_connections_can_take(url: str) -> None:
+    read = 0
+
+    def counted() -> Iterator[Page]:
+        nonlocal read
+        for page in pages(40 * BATCH):
+            read += 1
+            yield page
+
+    furthest = 0
+
+    def watch(progress: Progress) -> None:
+        nonlocal furthest
+        furthest = max(furthest, read - progress.counts.total())
+
+    bulk.add(url, counted(), watch)
+    assert furthest <= (2 * CONNECTIONS + 1) * BATCH
+
+
+def test_no_connection_stays_behind(url: str, connection: psycopg.Connection) -> None:
+    bulk.add(url, pages(10))
+    left = (
+        "select count(*) from pg_stat_activity"
+        " where datname = current_database() and application_name like 'recrawl add%'"
+    )
+    for _ in range(100):
+        if count(connection, left) == 0:
+            return
+        connection.execute("select pg_sleep(0.05)")
+    raise AssertionError("a connection of the bulk load is still open")

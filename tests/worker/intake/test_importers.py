@@ -1,0 +1,328 @@
+"""What recrawl.importers promises: the pages a file lists, or the line on which it cannot be read."""
+
+import csv
+import gzip
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from itertools import count, islice
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recrawl.intake.importers import (
+    BadLine,
+    ImportFileError,
+    Reader,
+    csv_pages,
+    open_text,
+    plain,
+    reader_for,
+    urlfrontier,
+)
+from recrawl.store import Page
+
+A, B = "http://example.com/a", "http://example.com/b"
+
+
+def lines(text: str) -> Iterator[str]:
+    return iter(text.splitlines(keepends=True))
+
+
+def refusal(reader: Reader, text: str) -> str:
+    with pytest.raises(ImportFileError) as raised:
+        list(reader(lines(text)))
+    message = str(raised.value)
+    assert "\n" not in message
+    return message
+
+
+# -- plain --
+
+
+def test_a_plain_list_has_one_url_a_line() -> None:
+    assert list(plain(lines(f"{A}\n{B}"))) == [Page(A), Page(B)]
+
+
+def test_blank_lines_and_comments_name_no_page() -> None:
+    assert list(plain(lines(f"# seeds\n\n  \n{A}\n  # more\n{B}#top\n"))) == [Page(A), Page(B + "#top")]
+
+
+@pytest.mark.parametrize("reader", [plain, csv_pages, urlfrontier])
+def test_a_list_written_on_windows_reads_like_any_other(reader: Reader) -> None:
+    header = "url\r\n" if reader is csv_pages else ""
+    assert list(reader(lines(f"\ufeff{header}{A}\r\n\r\n{B}\r\n"))) == [Page(A), Page(B)]
+
+
+@pytest.mark.parametrize("reader", [plain, urlfrontier])
+def test_an_empty_file_lists_no_page(reader: Reader) -> None:
+    assert list(reader([])) == []
+
+
+@pytest.mark.parametrize(
+    ("reader", "head", "line"),
+    [
+        (plain, [], "{url}"),
+        (csv_pages, ["url"], "{url}"),
+        (urlfrontier, [], '{{"discovered":{{"info":{{"url":"{url}"}}}}}}'),
+    ],
+)
+def test_a_file_without_end_is_read_as_it_comes(reader: Reader, head: list[str], line: str) -> None:
+    def endless() -> Iterator[str]:
+        yield from head
+        yield from (line.format(url=f"http://example.com/{n}") for n in count())
+
+    assert [page[0] for page in islice(reader(endless()), 3)] == [f"http://example.com/{n}" for n in range(3)]
+
+
+# -- csv --
+
+
+def test_a_csv_row_gives_url_value_and_rate_in_the_order_of_its_header() -> None:
+    assert list(csv_pages(lines(f"rate,URL , value\n0.5,{A},3\n1e-3,{B},-2.5\n"))) == [
+        Page(A, value=3.0, rate=0.5),
+        Page(B, value=-2.5, rate=0.001),
+    ]
+
+
+def test_an_empty_cell_is_not_zero_but_not_given() -> None:
+    assert list(csv_pages(lines(f"url,value,rate\n{A},,0\n{B},0,\n"))) == [
+        Page(A, rate=0.0),
+        Page(B, value=0.0),
+    ]
+
+
+def test_a_quoted_url_may_contain_commas_and_quotes() -> None:
+    assert list(csv_pages(lines('url,value\n"http://example.com/?q=a,""b""",1\n'))) == [
+        Page('http://example.com/?q=a,"b"', value=1.0)
+    ]
+
+
+def test_rows_without_any_content_name_no_page() -> None:
+    assert list(csv_pages(lines(f"\nurl,value\n\n{A},1\n,\n"))) == [Page(A, value=1.0)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    {
+        "": "header: column 'url' is missing",
+        "value,rate\n1,2\n": "header: column 'url' is missing",
+        "url,title\n": "header: unknown column 'title'; known are url, value, rate",
+        "url;value\n": "header: unknown column 'url;value'; known are url, value, rate",
+        "url,value,URL\n": "header: column 'url' appears twice",
+        f'"url\n{A}\n': "line 1: not CSV: unexpected end of data",
+    }.items(),
+)
+def test_csv_that_cannot_be_read_is_refused_with_the_line_and_the_reason(text: str, message: str) -> None:
+    assert refusal(csv_pages, text) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "problem"),
+    [
+        (f"url,rate\n{A},1\n\n{A},abc\n", "line 4", "rate must be a number, got 'abc'"),
+        (f"url,value\n{A},nan\n", "line 2", "value must be a number, got 'nan'"),
+        (f"url,value\n{A},-inf\n", "line 2", "value must be a number, got '-inf'"),
+        (f'url,value\n{A},"1\n', "line 2", "not CSV: unexpected end of data"),
+        (f'url,value\n"{A}"x,1\n', "line 2", "not CSV: ',' expected after '\"'"),
+        ("url,value\n,1\n", "line 2", "url is empty"),
+        (f"url,value\n{A}\n", "line 2", "1 cells under a header of 2 (a URL with a comma must be quoted)"),
+        (f"url,value\n{A}?b,c,1\n", "line 2", "3 cells under a header of 2 (a URL with a comma must be quoted)"),
+    ],
+)
+def test_a_bad_row_is_told_and_the_reading_goes_on(text: str, where: str, problem: str) -> None:
+    *_, bad, last = csv_pages(lines(f"{text}{B},1\n"))
+    assert (bad, last) == (BadLine(where, problem), Page(B, *([1.0] if "value" in text else [None, 1.0])))
+
+
+numbers = st.none() | st.floats(allow_nan=False, allow_infinity=False)
+words = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Z"]), min_size=1)
+
+
+@given(st.lists(st.tuples(words, numbers, numbers)))
+def test_what_python_writes_as_csv_is_read_back(rows: list[tuple[str, float | None, float | None]]) -> None:
+    file = io.StringIO(newline="")
+    csv.writer(file).writerows([("url", "value", "rate"), *rows])
+    file.seek(0)
+    assert list(csv_pages(file)) == [Page(*row) for row in rows]
+
+
+# -- URLFrontier --
+
+KNOWN = {
+    "known": {
+        "info": {
+            "url": A,
+            "key": "example.com",
+            "metadata": {"depth": {"values": ["3"]}, "source": {"values": [B, A]}, "empty": {}},
+            "crawlID": "DEFAULT",
+        },
+        "refetchableFromDate": "1626364800",
+    },
+    "creationDate": "1620000000",
+}
+KNOWN_PAGE = Page(
+    A,
+    due=datetime(2021, 7, 15, 16, tzinfo=UTC),
+    meta={"depth": ["3"], "source": [B, A], "empty": []},
+)
+
+
+def known(**fields: object) -> str:
+    return json.dumps({"known": {"info": {"url": A}, **fields}})
+
+
+def test_a_known_url_keeps_its_date_and_its_metadata() -> None:
+    assert list(urlfrontier([json.dumps(KNOWN)])) == [KNOWN_PAGE]
+
+
+def test_a_discovered_url_is_left_to_sql() -> None:
+    item = {"discovered": {"info": {"url": A, "key": "example.com", "metadata": {}}}, "ID": "x"}
+    assert list(urlfrontier([json.dumps(item)])) == [Page(A)]
+
+
+@pytest.mark.parametrize("date", [{}, {"refetchableFromDate": "0"}, {"refetchableFromDate": 0}])
+def test_a_url_that_urlfrontier_would_not_fetch_again_is_left_to_sql(date: dict[str, object]) -> None:
+    assert list(urlfrontier([known(**date)])) == [Page(A)]
+
+
+def test_an_object_may_span_lines_as_list_urls_prints_it() -> None:
+    printed = json.dumps(KNOWN, indent=2)
+    assert list(urlfrontier(lines(f"{printed}\n{printed}\r\n{B}\n"))) == [KNOWN_PAGE, KNOWN_PAGE, Page(B)]
+
+
+def test_objects_and_bare_urls_may_be_mixed() -> None:
+    assert list(urlfrontier(lines(f"{B}\n\n# note\n  {json.dumps(KNOWN)}\n{A}\n"))) == [
+        Page(B),
+        KNOWN_PAGE,
+        Page(A),
+    ]
+
+
+def test_characters_escaped_by_java_are_themselves() -> None:
+    assert list(urlfrontier([r'{"discovered":{"info":{"url":"http://example.com/?a\u003db\u0026c"}}}'])) == [
+        Page("http://example.com/?a=b&c")
+    ]
+
+
+def test_metadata_postgres_cannot_hold_does_not_cost_the_batch() -> None:
+    metadata = {"k\0": {"values": ["\ud800", "\U0001f600"]}}
+    for ascii_only in (True, False):
+        item = {"discovered": {"info": {"url": A, "metadata": metadata}}}
+        assert list(urlfrontier([json.dumps(item, ensure_ascii=ascii_only)])) == [
+            Page(A, meta={"k\ufffd": ["\ufffd", "\U0001f600"]})
+        ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    {
+        '{"known":': "line 1: not JSON: Expecting value, got ''",
+        f"{A}\n{{nonsense}}": ("line 2: not JSON: Expecting property name enclosed in double quotes, got 'nonsense}'"),
+        f"{known()} {known()}": f"line 1: not JSON: Extra data, got {' ' + known()[:39]!r}",
+        '{\n  "known": {\n': "line 1: not JSON: Expecting property name enclosed in double quotes, got ''",
+        "{}": "line 1: must be known or discovered, with info and url, got '{}'",
+        '{"url":"http://a/"}': (
+            """line 1: must be known or discovered, with info and url, got '{"url":"http://a/"}'"""
+        ),
+        '{"known":{"info":{"url":7}}}': (
+            """line 1: must be known or discovered, with info and url, got '{"known":{"info":{"url":7}}}'"""
+        ),
+        '{"known":{"info":{"url":" "}}}': (
+            """line 1: must be known or discovered, with info and url, got '{"known":{"info":{"url":" "}}}'"""
+        ),
+        known(refetchableFromDate="soon"): ("line 1: refetchableFromDate must be in seconds since 1970, got 'soon'"),
+        known(refetchableFromDate="18446744073709551615"): (
+            "line 1: refetchableFromDate must be in seconds since 1970, got '18446744073709551615'"
+        ),
+    }.items(),
+)
+def test_json_that_cannot_be_read_is_told_with_the_line_and_the_reason(text: str, message: str) -> None:
+    *_, bad = urlfrontier(lines(text))
+    assert isinstance(bad, BadLine)
+    assert f"{bad.where}: {bad.problem}" == message
+
+
+def test_json_nested_beyond_reason_is_a_bad_line_too() -> None:
+    (bad, page) = urlfrontier(['{"a":' * 200_000, A])
+    assert isinstance(bad, BadLine) and page == Page(A)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.sampled_from(["values", "url", "info"]), inner),
+)
+
+
+@given(
+    info=st.fixed_dictionaries({}, optional={"url": json_values, "metadata": json_values}) | json_values,
+    date=json_values,
+)
+def test_any_json_is_either_a_page_or_a_bad_line(info: object, date: object) -> None:
+    (page,) = urlfrontier([json.dumps({"known": {"info": info, "refetchableFromDate": date}})])
+    assert page.problem if isinstance(page, BadLine) else page.url
+
+
+# -- files --
+
+
+@pytest.mark.parametrize(
+    ("name", "first_line", "reader"),
+    [
+        ("pages.csv", "anything", csv_pages),
+        ("PAGES.CSV.GZ", "anything", csv_pages),
+        ("dump.jsonl", A, urlfrontier),
+        ("dump.ndjson.gz", A, urlfrontier),
+        ("dump.json", A, urlfrontier),
+        ("seeds.txt", A, plain),
+        ("seeds", f"{A}\n", plain),
+        ("-", "", plain),
+        ("-", "# url, value\n", plain),
+        ("-", "http://example.com/url,value\n", plain),
+        ("-", '{"known":{}}\n', urlfrontier),
+        ("-", "\ufeff{\n", urlfrontier),
+        ("-", "url\r\n", csv_pages),
+        ("-", '\ufeff"Value","URL"\n', csv_pages),
+        ("seeds.txt", "url,rate", csv_pages),
+        ("-", "url,title\n", csv_pages),  # refused then, with the name of the column
+    ],
+)
+def test_the_suffix_names_the_format_and_otherwise_the_first_line_does(
+    name: str, first_line: str, reader: Reader
+) -> None:
+    assert reader_for(name, first_line) is reader
+
+
+def write_plain(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+
+
+def write_gz(path: Path, content: bytes) -> None:
+    path.write_bytes(gzip.compress(content))
+
+
+@pytest.mark.parametrize(("name", "write"), [("a.txt", write_plain), ("a.txt.gz", write_gz), ("A.GZ", write_gz)])
+def test_a_file_is_unpacked_and_a_wrong_byte_does_not_stop_it(
+    tmp_path: Path, name: str, write: Callable[[Path, bytes], None]
+) -> None:
+    write(tmp_path / name, "http://example.com/ü\r\nhttp://example.com/".encode() + b"\xff\n")
+    with open_text(str(tmp_path / name)) as text:
+        assert list(plain(text)) == [Page("http://example.com/ü"), Page("http://example.com/\udcff")]
+
+
+def test_a_dash_is_standard_input_in_utf8_whatever_the_locale() -> None:
+    program = "from recrawl.intake.importers import *\nwith open_text('-') as text: print(ascii([page.url for page in plain(text)]))"
+    done = subprocess.run(
+        [sys.executable, "-X", "utf8=0", "-c", program],
+        input="http://example.com/ü\n".encode(),
+        capture_output=True,
+        check=True,
+        env={**os.environ, "LC_ALL": "C", "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert done.stdout.decode().split() == [r"['http://example.com/\xfc']"]

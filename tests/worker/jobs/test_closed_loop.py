@@ -1,0 +1,92 @@
+"""The whole thing against the truth: pages that change at rates nobody is told, pops at odd times, reports of one bit.
+
+Late in the crawl it must be nearly as fresh as if the rates had been known from the start.
+"""
+
+from datetime import datetime, timedelta
+
+import numpy as np
+import psycopg
+import pytest
+
+from helpers import DAY, MINUTE, Crawl, run_job
+from recrawl.jobs.crawl import read
+from recrawl.model.allocation.solve import allocate
+
+HOSTS, PAGES_A_HOST = 12, 40
+DAYS, LATE = 160, 80  # freshness counts from the eightieth day on
+BUDGET = 240.0
+
+
+class Web:
+    """Pages that change as a Poisson process does, and what was seen of them."""
+
+    def __init__(self, rng: np.random.Generator, started: datetime) -> None:
+        self.rng, self.started = rng, started
+        size = HOSTS * PAGES_A_HOST
+        self.urls = [f"http://h{i % HOSTS}.test/{i}" for i in range(size)]
+        self.index = {url: i for i, url in enumerate(self.urls)}
+        self.rate = np.where(rng.random(size) < 0.2, 0.0, 0.3 * np.exp(1.2 * rng.normal(size=size)))
+        self.fetched: list[list[float]] = [[] for _ in range(size)]
+
+    def day(self, t: datetime) -> float:
+        return (t - self.started) / DAY
+
+    def fetch(self, url: str, t: datetime) -> bool | None:
+        """Whether it changed since the last fetch; None at the first."""
+        page, day = self.index[url], self.day(t)
+        before = self.fetched[page][-1] if self.fetched[page] else None
+        self.fetched[page].append(day)
+        return None if before is None else bool(self.rng.random() < -np.expm1(-self.rate[page] * (day - before)))
+
+    def late_freshness(self) -> float:
+        """Expected, given when pages were fetched: x days later a page is still fresh with probability e^−λx."""
+        fresh = np.empty(len(self.urls))
+        for page, days in enumerate(self.fetched):
+            edges = np.array([*days, float(DAYS)])
+            start, stop = np.maximum(edges[:-1], LATE), np.maximum(edges[1:], LATE)
+            rate = self.rate[page]
+            if rate == 0:
+                fresh[page] = (stop - start).sum()
+            else:
+                fresh[page] = (np.exp(-rate * (start - edges[:-1])) - np.exp(-rate * (stop - edges[:-1]))).sum() / rate
+        return float(fresh.mean()) / (DAYS - LATE)
+
+    def spent(self) -> float:
+        """Fetches a day, late."""
+        return sum(day >= LATE for days in self.fetched for day in days) / (DAYS - LATE)
+
+
+@pytest.mark.slow
+def test_a_crawl_that_learns_is_nearly_as_fresh_as_one_that_knows(connection: psycopg.Connection, url: str) -> None:
+    crawl = Crawl(connection)
+    # In the past: jobs ask the wall clock, and nothing must seem overdue or to come.
+    crawl.now = crawl.value("select clock_timestamp()") - DAYS * DAY
+    web = Web(np.random.default_rng(11), crawl.now)
+    end = crawl.now + DAYS * DAY
+    for name, value in {"budget": str(BUDGET), "frequency": "0.5", "max_ahead": "10 minutes"}.items():
+        crawl.value("select set_setting(%s, %s)", name, value)
+    crawl.add(*web.urls)
+    next_jobs = crawl.now + 3 * DAY
+    while crawl.now < end:
+        pages = crawl.next(200, ahead=10 * MINUTE)
+        results = []
+        for page in pages:
+            changed = web.fetch(page["url"], page["fetch_at"])
+            results.append(
+                {"page_id": page["page_id"], "lease_id": page["lease_id"], "status": 200, "changed": changed}
+            )
+        crawl.report(*results)
+        crawl.wait(timedelta(hours=float(web.rng.exponential(1.5))))
+        if crawl.now >= next_jobs:
+            run_job("rates", url)
+            run_job("allocate", url)
+            next_jobs += 5 * DAY
+
+    truth = read(url, connection).web
+    first = np.arange(0, len(web.urls) + 1, PAGES_A_HOST)
+    by_host = np.argsort(np.arange(len(web.urls)) % HOSTS, kind="stable")
+    oracle = allocate(type(truth)(np.ones(len(web.urls)), web.rate[by_host], first, truth.cap), BUDGET)
+    known = oracle.utility / len(web.urls)
+    assert web.spent() == pytest.approx(BUDGET, rel=0.05)
+    assert web.late_freshness() >= known - 0.015 * known, f"{web.late_freshness():.4f} against {known:.4f}"

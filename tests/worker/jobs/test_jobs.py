@@ -1,0 +1,492 @@
+"""What the batch jobs bring into force, and what is left when they die."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+
+import numpy as np
+import psycopg
+import pytest
+
+from helpers import DAY, Crawl, Row, misplaced, result_of, run_job
+from recrawl import store
+from recrawl.model.allocation import what_if
+from recrawl.model.allocation.solve import unconstrained
+from recrawl.store import runs
+
+RUN = [sys.executable, "-m", "recrawl", "run"]
+
+
+def fill(crawl: Crawl, pages_of_host: dict[str, int], rates: list[float] | None = None) -> None:
+    """Pages with pinned rates, so that they take part at once, and values from 1 to 3."""
+    for host, pages in pages_of_host.items():
+        crawl.add(
+            *(f"http://{host}/{i}" for i in range(pages)),
+            rate=[float(rates[i % len(rates)]) if rates else 0.1 * 1.5 ** (i % 10) for i in range(pages)],
+            value=[1.0 + i % 3 for i in range(pages)],
+        )
+    crawl.tick()
+
+
+def last_run(crawl: Crawl) -> Row:
+    return crawl.row("select * from allocation_run order by started_at desc limit 1")
+
+
+def frequencies(crawl: Crawl) -> np.ndarray:
+    return np.array([row["frequency"] for row in crawl.rows("select frequency from page_status order by page_id")])
+
+
+@pytest.fixture
+def crawl(connection: psycopg.Connection) -> Crawl:
+    """At the wall clock's time: jobs ask no other."""
+    crawl = Crawl(connection)
+    crawl.now = crawl.value("select clock_timestamp()")
+    return crawl
+
+
+# ----------------------------------------------------------------------------------------------------------- allocate
+
+
+def test_right_after_a_run_the_budget_is_spent_and_no_host_is_over_its_cap(crawl: Crawl, url: str) -> None:
+    fill(crawl, {"large.test": 300, "small.test": 20, "slow.test": 50})
+    crawl.value("select set_host('slow.test', gap => '2 hours')")
+    crawl.value("select set_setting('budget', '200')")
+    run_job("allocate", url)
+    assert frequencies(crawl).sum() == pytest.approx(200, rel=1e-6)
+    assert crawl.host("slow.test")["frequency"] == pytest.approx(12), "as often as its gap permits"
+    by_host = crawl.rows("select host, sum(frequency) as frequency from page_status group by host")
+    for row in by_host:
+        assert row["frequency"] == pytest.approx(crawl.host(row["host"])["frequency"], rel=1e-6)
+    assert [crawl.host(host)["capped"] for host in ("large.test", "slow.test")] == [False, True]
+    assert crawl.host("slow.test")["price"] > crawl.host("large.test")["price"] == last_run(crawl)["price"]
+
+
+def test_every_run_carries_its_proof(crawl: Crawl, url: str) -> None:
+    fill(crawl, {"a.test": 200, "b.test": 100})
+    crawl.value("select set_host('b.test', gap => '3 hours')")
+    crawl.value("select set_setting('budget', '100')")
+    run_job("allocate", url)
+    run = last_run(crawl)
+    assert (run["policy"], run["objective"], run["budget"], run["pages"], run["hosts"]) == (
+        "OPT_POLITE", "freshness", 100, 300, 2,
+    )  # fmt: skip
+    assert run["capped_hosts"] == 1
+    assert run["spent"] == pytest.approx(100) and abs(run["unspent"]) < 1e-6
+    assert max(run["residual"], run["spread"], abs(run["duality_gap"])) < 1e-9
+    assert 0 < run["utility"] < run["polite_bound"] < run["unpolite_bound"] < 1
+    assert run["limits_cost"] == pytest.approx(run["polite_bound"] - run["utility"])
+    assert run["floor_days"] == pytest.approx(300 / (0.05 * 100), rel=1e-6), "5 % of the budget goes round all pages"
+    (job,) = crawl.rows("select * from job_run")
+    assert (job["job"], job["ok"]) == ("allocate", True)
+
+
+def test_without_floors_and_ceilings_it_is_the_pure_optimum(crawl: Crawl, url: str) -> None:
+    fill(crawl, {"a.test": 100, "b.test": 100}, rates=[0.01, 0.1, 1, 10, 100])
+    for name, value in {"budget": "20", "exploration": "0", "shortest_interval": "none"}.items():
+        crawl.value("select set_setting(%s, %s)", name, value)
+    run_job("allocate", url)
+    pages = crawl.rows("select value, rate from page_status order by page_id")
+    optimum = unconstrained(np.array([p["value"] for p in pages]), np.array([p["rate"] for p in pages]), 20.0)
+    np.testing.assert_allclose(frequencies(crawl), optimum.frequency, rtol=1e-5, atol=1e-9)
+    assert (frequencies(crawl) == 0).any(), "some are not worth it"
+
+
+def test_floors_keep_the_hopeless_visited_and_ceilings_the_rest_in_bounds(crawl: Crawl, url: str) -> None:
+    fill(crawl, {"a.test": 100}, rates=[0.0, 0.2, 5000.0])
+    for name, value in {"budget": "300", "longest_interval": "10 days", "shortest_interval": "4 hours"}.items():
+        crawl.value("select set_setting(%s, %s)", name, value)
+    run_job("allocate", url)
+    asked = frequencies(crawl)
+    assert asked.min() == pytest.approx(0.15), "the floor of exploration is higher than once in ten days"
+    assert asked.max() <= 6 + 1e-9
+    crawl.value("select set_setting('exploration', '0')")
+    run_job("allocate", url)
+    assert frequencies(crawl).min() == pytest.approx(0.1)
+
+
+def test_a_crawl_without_a_budget_gets_one_of_its_size(crawl: Crawl, url: str) -> None:
+    fill(crawl, {"a.test": 40})
+    crawl.value("select set_setting('frequency', '0.5')")
+    run_job("allocate", url)
+    assert last_run(crawl)["budget"] == 20
+
+
+@pytest.mark.parametrize("objective", ["freshness", "new_content", "poisson_freshness", "harmonic", "delay", "age"])
+def test_every_objective_spends_the_budget(crawl: Crawl, url: str, objective: str) -> None:
+    fill(crawl, {"a.test": 100, "b.test": 30})
+    crawl.value("select set_setting('objective', %s)", objective)
+    crawl.value("select set_setting('budget', '60')")
+    run_job("allocate", url)
+    assert frequencies(crawl).sum() == pytest.approx(60, rel=1e-6)
+
+
+def test_what_it_works_on_is_what_was_fetched_or_pinned_and_lives(crawl: Crawl, url: str) -> None:
+    fill(crawl, {"a.test": 10})
+    crawl.add("http://new.test/", "http://fetched.test/", "http://dead.test/", rate=[None, None, 1.0])
+    crawl.value("select forget(array(select page_id from page_status where host = 'dead.test'))")
+    crawl.report({"url": "http://fetched.test/", "status": 200})
+    run_job("allocate", url)
+    assert last_run(crawl)["pages"] == 11
+    assert crawl.page("http://new.test/")["frequency"] is None
+    assert crawl.page("http://dead.test/")["frequency"] is None
+    assert crawl.page("http://fetched.test/")["frequency"] > 0
+
+
+def test_a_host_blocked_for_long_leaves_its_share_to_the_others(crawl: Crawl, url: str) -> None:
+    fill(crawl, {"a.test": 10, "b.test": 10})
+    crawl.value("select set_setting('budget', '10')")
+    crawl.value("select block_host('b.test')")
+    run_job("allocate", url)
+    given = dict(crawl.connection.execute("select host, frequency from host_status").fetchall())
+    assert given == {"a.test": pytest.approx(10), "b.test": 0}
+
+
+@pytest.mark.parametrize(
+    ("pages", "value", "rate"),
+    [(0, 1, 1), (1, 1, 1), (5, 0, 1), (5, 1, 0), (5, 0, 0), (5, 1e-30, 1e30), (5, 1e30, 1e-30)],
+)
+def test_no_web_is_too_odd(crawl: Crawl, url: str, pages: int, value: float, rate: float) -> None:
+    crawl.add(*(f"http://a.test/{i}" for i in range(pages)), value=[value], rate=[rate])
+    crawl.value("select set_setting('budget', '10')")
+    run_job("allocate", url)
+    run = last_run(crawl)
+    assert (run["pages"], run["budget"]) == (pages, 10)
+    assert sum(row["frequency"] for row in crawl.rows("select frequency from page_status")) == pytest.approx(
+        run["spent"], rel=1e-5
+    )
+
+
+@pytest.mark.parametrize("objective", ["freshness", "new_content", "poisson_freshness"])
+def test_a_budget_that_runs_out_among_equals_is_spent_all_the_same(crawl: Crawl, url: str, objective: str) -> None:
+    crawl.add(*(f"http://{host}.test/{i}" for host in "abc" for i in range(20)), rate=[100.0])
+    crawl.value("select set_host('c.test', gap => '1 day')")
+    for name, value in {"budget": "21", "exploration": "0", "objective": objective}.items():
+        crawl.value("select set_setting(%s, %s)", name, value)
+    run_job("allocate", url)
+    assert frequencies(crawl).sum() == pytest.approx(21, rel=1e-6)
+    (page, *_) = crawl.next()
+    crawl.report_ok([page])
+    assert frequencies(crawl).sum() == pytest.approx(21, rel=1e-6), "and stays so, report by report"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("budget", "0", "set_setting: budget must lie between 1e-6 and 1e12 fetches per day, or none, got 0"),
+        ("budget", "NaN", "set_setting: budget must lie between 1e-6 and 1e12 fetches per day, or none, got NaN"),
+        (
+            "objective",
+            "joy",
+            "set_setting: objective must be one of freshness, new_content, poisson_freshness, harmonic",
+        ),
+        ("exploration", "0.6", "set_setting: exploration must lie between 0 and 0.5, got 0.6"),
+        ("longest_interval", "0", "set_setting: longest_interval must lie between 1 minute and 10 years, got 0"),
+        (
+            "longest_interval",
+            "2 minutes",
+            "set_setting: longest_interval must not be shorter than shortest_interval, got 2 minutes",
+        ),
+        ("shortest_interval", "x", "set_setting: shortest_interval must be of type interval, got x"),
+    ],
+)
+def test_absurd_settings_are_refused_by_name(crawl: Crawl, name: str, value: str, message: str) -> None:
+    with pytest.raises(psycopg.errors.InvalidParameterValue) as error:
+        crawl.value("select set_setting(%s, %s)", name, value)
+    assert (error.value.diag.message_primary or "").startswith(message)
+
+
+# -------------------------------------------------------------------------------------- between runs, and due times
+
+
+def test_a_page_first_fetched_after_a_run_is_priced_at_once(crawl: Crawl, url: str) -> None:
+    fill(crawl, {"a.test": 50})
+    crawl.value("select set_setting('budget', '100')")
+    crawl.add("http://a.test/young", value=[3.0])
+    run_job("allocate", url)
+    crawl.tick()
+    crawl.report({"url": "http://a.test/young", "status": 200})
+    young = crawl.page("http://a.test/young")
+    common = "(select t from host_terms t where host_id = 0)"
+    assert young["frequency"] == pytest.approx(
+        crawl.value(f"select frequency from frequency_in_force(null, {common}, null, 3, 0.2)"),
+        rel=1e-5,
+    )
+
+
+def test_the_next_visit_follows_what_the_last_one_taught(crawl: Crawl, url: str) -> None:
+    crawl.add("http://a.test/")
+    (page,) = crawl.next()
+    crawl.report(result_of(page, content_hash="1"))
+    crawl.value("select set_setting('budget', '1')")
+    run_job("allocate", url)
+    crawl.wait(DAY)
+    (page,) = crawl.next()
+    (answer,) = crawl.report(result_of(page, content_hash="2"))
+    status = crawl.page("http://a.test/")
+    every = timedelta(days=1 / status["frequency"])
+    assert answer["next_fetch_at"] == pytest.approx(page["fetch_at"] + every, abs=timedelta(seconds=5))
+
+
+def test_a_new_rate_counts_at_the_old_price(crawl: Crawl, url: str) -> None:
+    fill(crawl, {"a.test": 20}, rates=[0.5])
+    crawl.value("select set_setting('budget', '20')")
+    run_job("allocate", url)
+    before = crawl.page("http://a.test/0")
+    crawl.value("select set_rate(%s, 0.05)", before["page_id"])
+    assert crawl.page("http://a.test/0")["frequency"] < 0.6 * before["frequency"]
+
+
+def test_pages_due_far_beyond_their_new_interval_come_forward_and_the_over_eager_keep_their_grid(
+    crawl: Crawl, url: str
+) -> None:
+    fill(crawl, {"a.test": 2}, rates=[1.0, 0.001])
+    late, soon = crawl.rows("select page_id from page order by page_id")
+    crawl.rows("select add_pages('{http://b.test/}')")
+    far, near = crawl.now + 300 * DAY, crawl.now + DAY / 10
+    for page, due in ((late, far), (soon, near)):
+        crawl.connection.execute(
+            "with moved as (update page set due_at = %(due)s where page_id = %(page)s returning host_id, page_id),"
+            " gone as (delete from new_page where page_id = %(page)s)"
+            " insert into queue (host_id, due_at, page_id) select host_id, %(due)s, page_id from moved",
+            {"due": due, "page": page["page_id"]},
+        )
+    crawl.value("select set_setting('budget', '2')")
+    run_job("allocate", url)
+    crawl.now = crawl.value("select clock_timestamp()")
+    assert misplaced(crawl) == []
+    eager = crawl.page("http://a.test/0")
+    assert crawl.now <= eager["due_at"] <= crawl.now + timedelta(days=1 / eager["frequency"])
+    grid = (far - eager["due_at"]) / timedelta(days=1 / eager["frequency"])
+    assert grid == pytest.approx(round(grid), abs=1e-3), "on its own grid"
+    assert crawl.page("http://a.test/1")["due_at"] == near
+
+
+def test_an_allocation_of_nothing_gives_new_pages_no_price(crawl: Crawl, url: str) -> None:
+    crawl.value("select set_setting('budget', '10')")
+    run_job("allocate", url)
+    crawl.add("http://a.test/", "http://b.test/", rate=[None, 0.0])
+    crawl.report({"url": "http://a.test/", "status": 200})
+    assert crawl.page("http://a.test/")["frequency"] == 1, "as the setting says"
+    run_job("allocate", url)
+    crawl.add("http://b.test/2", rate=[0.2])
+    assert crawl.page("http://b.test/2")["frequency"] < 11
+
+
+def test_another_objective_counts_from_the_next_allocation_on(crawl: Crawl, url: str) -> None:
+    fill(crawl, {"a.test": 30})
+    run_job("allocate", url)
+    before = frequencies(crawl)
+    crawl.value("select set_setting('objective', 'age')")
+    assert (frequencies(crawl) == before).all()
+    run_job("allocate", url)
+    assert not np.allclose(frequencies(crawl), before, rtol=0.01)
+
+
+@pytest.mark.parametrize("objective", ["harmonic", "age"])
+def test_a_blocked_host_leaves_the_proof_whole(crawl: Crawl, url: str, objective: str) -> None:
+    fill(crawl, {"a.test": 10, "b.test": 10})
+    crawl.value("select block_host('b.test')")
+    crawl.value("select set_setting('objective', %s)", objective)
+    run_job("allocate", url)
+    run = last_run(crawl)
+    assert np.isfinite([run["utility"], run["polite_bound"], run["unpolite_bound"]]).all()
+    assert (run["pages"], run["hosts"]) == (10, 1)
+
+
+def test_what_is_hopeless_and_gets_no_floor_is_left_alone(crawl: Crawl, url: str) -> None:
+    fill(crawl, {"a.test": 400}, rates=[0.2, 50.0, 50.0, 50.0])
+    crawl.value("select set_host('a.test', gap => '12 hours')")
+    crawl.value("select set_setting('exploration', '0')")
+    run_job("allocate", url)
+    assert crawl.value("select sum(frequency) from page") <= 2.05
+
+
+def test_a_run_that_changes_little_writes_little(crawl: Crawl, url: str) -> None:
+    fill(crawl, {f"h{i}.test": 20 for i in range(10)})
+    run_job("allocate", url)
+    assert run_job("allocate", url).endswith("0 of 200 frequencies moved")
+    written = crawl.value("select count(*) from host_terms where xmin = pg_current_xact_id()::xid")
+    assert written == 0
+
+
+# -------------------------------------------------------------------------------------------------------------- rates
+
+
+def test_new_pages_start_from_what_the_pages_of_their_host_taught(crawl: Crawl, url: str) -> None:
+    for host, changed in (("busy.test", True), ("still.test", False)):
+        crawl.add(*(f"http://{host}/{i}" for i in range(40)))
+        for _ in range(6):
+            crawl.report(
+                *({"url": f"http://{host}/{i}", "status": 200, "changed": changed, "fetched_at": str(crawl.now)}
+                  for i in range(40))
+            )  # fmt: skip
+            crawl.wait(DAY)
+    crawl.add("http://busy.test/new", "http://still.test/new", "http://unknown.test/")
+    run_job("rates", url)
+    busy, still, unknown = (
+        crawl.page(f"http://{page}")["rate"] for page in ("busy.test/new", "still.test/new", "unknown.test/")
+    )
+    assert busy > 1 and still < busy / 4
+    assert still < unknown < busy
+
+
+def test_a_crawl_of_which_nothing_is_known_yet_keeps_the_first_prior(crawl: Crawl, url: str) -> None:
+    crawl.add("http://a.test/")
+    run_job("rates", url)
+    assert crawl.page("http://a.test/")["rate"] == pytest.approx(0.2, rel=1e-2)
+
+
+# ------------------------------------------------------------------------------------------------ one worker at a time
+
+
+def test_two_workers_never_run_a_job_at_once(crawl: Crawl, url: str) -> None:
+    with store.run(url, "allocate"):
+        done = subprocess.run(
+            [*RUN, "allocate"], env=os.environ | {"DATABASE_URL": url}, capture_output=True, text=True
+        )
+        assert done.returncode == 1
+        assert done.stderr.splitlines()[-1].startswith("recrawl: allocate is being run by another worker since ")
+        with store.run(url, "rates"):
+            pass
+    run_job("allocate", url)
+
+
+def test_a_run_that_fails_says_so_and_leaves_the_last_result_in_force(
+    crawl: Crawl, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(crawl, {"a.test": 10})
+    run_job("allocate", url)
+    before = crawl.host("a.test")["price"]
+    crawl.value("select set_setting('budget', '1')")
+
+    def torn(*_: object) -> None:
+        raise RuntimeError("out of luck")
+
+    monkeypatch.setattr(what_if, "bounds", torn)
+    with pytest.raises(RuntimeError, match="out of luck"):
+        run_job("allocate", url)
+    assert crawl.host("a.test")["price"] == before
+    last = crawl.rows("select ok, message from job_run")[-1]
+    assert (last["ok"], last["message"]) == (False, "out of luck")
+
+
+@pytest.fixture
+def held_page(crawl: Crawl, url: str) -> Iterator[psycopg.Connection]:
+    """Somebody who holds a page, so that a run waits in the middle of writing frequencies."""
+    fill(crawl, {"a.test": 10, "b.test": 10})
+    with psycopg.connect(url) as holder:
+        holder.execute("select from recrawl_internal.page where page_id = 15 for update")
+        yield holder
+
+
+def test_a_worker_killed_while_it_writes_leaves_a_complete_result_and_the_job_to_others(
+    crawl: Crawl, url: str, held_page: psycopg.Connection
+) -> None:
+    crawl.value("select set_setting('budget', '7')")
+    worker = subprocess.Popen([*RUN, "allocate"], env=os.environ | {"DATABASE_URL": url}, stderr=subprocess.PIPE)
+    waits = (
+        "select count(*) from pg_stat_activity where datname = current_database()"
+        " and application_name = 'recrawl allocate' and wait_event_type = 'Lock'"
+    )
+    until = time.monotonic() + 60
+    while not crawl.value(waits):
+        assert worker.poll() is None and time.monotonic() < until, worker.stderr and worker.stderr.read()
+        time.sleep(0.05)
+    worker.send_signal(signal.SIGKILL)
+    worker.wait()
+    crawl.value(
+        "select count(pg_terminate_backend(pid)) from pg_stat_activity"
+        " where datname = current_database() and application_name ~ '^recrawl '"
+    )
+    held_page.rollback()
+
+    assert frequencies(crawl).sum() == pytest.approx(7, rel=1e-6), "the prices are in force"
+    with pytest.raises(psycopg.errors.ObjectInUse):
+        run_job("allocate", url)
+    crawl.connection.execute("update job set alive_until = clock_timestamp()")  # a minute later
+    run_job("allocate", url)
+    assert [row["ok"] for row in crawl.rows("select ok from job_run order by started_at")] == [False, True]
+
+
+def test_what_a_run_writes_after_another_took_over_is_refused(crawl: Crawl, url: str) -> None:
+    fill(crawl, {"a.test": 10})
+    with store.run(url, "allocate") as slow:
+        crawl.connection.execute("update job set alive_until = clock_timestamp()")
+        run_job("allocate", url)
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="another worker took this job over"):
+            slow.put("put_frequencies", np.array([1]), np.array([1.0], np.float32))
+    assert crawl.value("select count(*) from job_run where ok") == 1
+
+
+def test_a_run_that_computes_for_long_gives_signs_of_life(
+    crawl: Crawl, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "HEARTBEAT_SECONDS", 0.05)
+    alive = "select alive_until from job"
+    with store.run(url, "allocate"):
+        at_first = crawl.value(alive)
+        time.sleep(0.5)
+        assert crawl.value(alive) > at_first
+    assert not [thread for thread in threading.enumerate() if thread.name.endswith("(beat)")]
+
+
+def test_pops_and_reports_go_on_while_frequencies_are_written(crawl: Crawl, url: str) -> None:
+    fill(crawl, {f"h{i}.test": 50 for i in range(40)})
+    done = threading.Event()
+
+    def crawling() -> int:
+        pages = 0
+        with psycopg.connect(url, autocommit=True, options="-c search_path=recrawl,recrawl_internal") as connection:
+            other = Crawl(connection)
+            while not done.is_set():
+                other.now = other.value("select clock_timestamp()")
+                taken = other.next()
+                other.report_ok(taken)
+                pages += len(taken)
+        return pages
+
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor() as pool:
+        crawlers = [pool.submit(crawling) for _ in range(3)]
+        for budget in ("100", "1000", "10", "5000"):
+            crawl.value("select set_setting('budget', %s)", budget)
+            run_job("allocate", url)
+        done.set()
+        assert sum(crawler.result() for crawler in crawlers) > 0
+    crawl.now = crawl.value("select clock_timestamp()")
+    assert misplaced(crawl) == []
+
+
+# -------------------------------------------------------------------------------------------------------------- audit
+
+
+def test_the_audit_finds_filter_and_log_in_agreement(crawl: Crawl, url: str) -> None:
+    crawl.value("select set_setting('keep_log', '10 years')")
+    rng = np.random.default_rng(5)
+    rates = 0.2 * np.exp(rng.normal(size=200))
+    crawl.add(*(f"http://a.test/{i}" for i in range(200)))
+    crawl.now -= 100 * DAY
+    for _ in range(60):
+        crawl.report(
+            *({"url": f"http://a.test/{i}", "status": 200, "fetched_at": str(crawl.now),
+               "changed": bool(rng.random() < 1 - np.exp(-rates[i] * 1.5))} for i in range(200))
+        )  # fmt: skip
+        crawl.wait(1.5 * DAY)
+    done = subprocess.run([*RUN[:-1], "audit"], env=os.environ | {"DATABASE_URL": url}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (line,) = [[cell.strip() for cell in row.split("|")] for row in done.stdout.splitlines() if row.startswith("50")]
+    assert int(line[1]) == 200
+    assert float(line[3].split()[0]) < 1.3
+    assert float(line[5].rstrip("%")) > 85
+
+
+def test_an_audit_without_a_log_is_told_what_to_set(crawl: Crawl, url: str) -> None:
+    done = subprocess.run([*RUN[:-1], "audit"], env=os.environ | {"DATABASE_URL": url}, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "set_setting('keep_log'" in done.stderr and len(done.stderr.splitlines()) == 1

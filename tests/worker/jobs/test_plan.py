@@ -1,0 +1,106 @@
+"""What-if answers from the user's own crawl."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from helpers import Crawl, run_job
+from recrawl.jobs.plan import Plan
+
+
+@pytest.fixture
+def url(url: str, connection: psycopg.Connection) -> str:
+    """A crawl of a large host and of one whose gap lets hardly anything through."""
+    crawl = Crawl(connection)
+    for host, pages in (("large.test", 60), ("slow.test", 40)):
+        crawl.add(*(f"http://{host}/{i}" for i in range(pages)), rate=[0.1 * 1.3 ** (i % 12) for i in range(pages)])
+    crawl.value("select set_host('slow.test', gap => '6 hours')")
+    crawl.value("select set_setting('budget', '50')")
+    return url
+
+
+def recrawl(url: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "recrawl", "plan", *arguments],
+        env=os.environ | {"DATABASE_URL": url}, capture_output=True, text=True,
+    )  # fmt: skip
+
+
+def test_more_budget_brings_more_and_never_more_than_the_bounds(url: str) -> None:
+    points = Plan(url).curve([5, 50, 500, 5000])
+    assert [point.budget for point in points] == [5, 50, 500, 5000]
+    reached = [point.utility for point in points]
+    assert reached == sorted(reached) and reached[0] < 0.3 < 0.7 < reached[-1]
+    for point in points:
+        assert point.utility <= point.polite_bound + 1e-12 <= point.unpolite_bound + 2e-12
+        assert point.spent <= point.budget * (1 + 1e-9)
+    assert points[-1].unpolite_bound - points[-1].polite_bound > 0.1, "the slow host"
+
+
+def test_at_the_present_budget_the_plan_is_what_allocation_brings(url: str, connection: psycopg.Connection) -> None:
+    (point,) = Plan(url).curve([50])
+    run_job("allocate", url)
+    row = Crawl(connection).row("select utility, polite_bound, unpolite_bound, spent from allocation_run")
+    for name, value in row.items():
+        assert getattr(point, name) == pytest.approx(value, rel=1e-9)
+
+
+def test_the_budget_for_a_freshness_reaches_it(url: str) -> None:
+    plan = Plan(url)
+    budget = plan.budget_for(0.5)
+    (point,) = plan.curve([budget])
+    assert point.utility == pytest.approx(0.5, rel=1e-3)
+
+
+def test_it_names_the_hosts_whose_gap_costs_and_what_half_of_it_would_gain(
+    url: str, connection: psycopg.Connection
+) -> None:
+    (slow,) = Plan(url).held_back()
+    assert (slow.host, slow.pages) == ("slow.test", 40) and slow.gap == pytest.approx(6 * 3600)
+    (before,) = Plan(url).curve([50])
+    Crawl(connection).value("select set_host('slow.test', gap => '3 hours')")
+    (after,) = Plan(url).curve([50])
+    assert 0 < after.utility - before.utility <= slow.gain
+
+
+def test_the_command_prints_a_table_and_draws(url: str, tmp_path: Path) -> None:
+    done = recrawl(url, "--budget", "0.5x,1x,200", "--png", str(tmp_path / "plan.png"))
+    assert done.returncode == 0, done.stderr
+    assert "100 pages; the budget is 50 fetches a day" in done.stdout
+    rows = [[cell.strip() for cell in line.split("|")] for line in done.stdout.splitlines() if " x " in line]
+    assert [row[:2] for row in rows] == [["25", "0.5 x"], ["50", "1 x"], ["200", "4 x"]]
+    assert "slow.test" in done.stdout
+    assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_it_changes_nothing(url: str, connection: psycopg.Connection) -> None:
+    recrawl(url, "--freshness", "0.4")
+    assert Crawl(connection).value("select count(*) from host_terms where is_capped is not null") == 0
+    assert Crawl(connection).rows("select * from job_run") == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--budget", "7y"], "--budget must be numbers of fetches a day, or multiples like 2x, got '7y'"),
+        (["--budget", "-1"], "--budget must be numbers of fetches a day, or multiples like 2x, got '-1'"),
+        (["--freshness", "1.5"], "share must lie between 0 and 1, got 1.5"),
+        (["--freshness", "0.99"], "share must be at most"),
+    ],
+)
+def test_what_cannot_be_answered_is_said_in_one_line(url: str, arguments: list[str], says: str) -> None:
+    done = recrawl(url, *arguments)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert says in line
+
+
+def test_a_crawl_without_pages_is_told(template: str, new_database: object) -> None:
+    done = recrawl(new_database(template))  # type: ignore[operator]
+    assert (done.returncode, done.stderr) == (
+        1, "recrawl: no page takes part yet: a page does from its first report on\n",
+    )  # fmt: skip

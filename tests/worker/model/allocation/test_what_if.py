@@ -1,0 +1,94 @@
+"""Questions about a budget that was not tried, and about hosts that could be asked for more."""
+
+import math
+
+import numpy as np
+import pytest
+
+from recrawl.model.allocation.floors import Limits
+from recrawl.model.allocation.solve import Web, allocate
+from recrawl.model.allocation.what_if import bounds, budget_for, curve, gain_of_halving_the_gap, held_back_by_politeness
+
+LIMITS = Limits(exploration=0.05, longest_interval=30, shortest_interval=1 / 24)
+
+
+def random_web(static: float = 0.2) -> Web:
+    random = np.random.default_rng(1)
+    pages = random.integers(1, 60, 40)
+    n = int(pages.sum())
+    rate = random.lognormal(-1, 1.5, n) * (random.random(n) > static)
+    return Web(random.random(n), rate, np.concatenate(([0], np.cumsum(pages))), pages * random.uniform(0.1, 2, 40))
+
+
+@pytest.mark.parametrize("limits", [Limits(), LIMITS], ids=["optimum", "with floors"])
+@pytest.mark.parametrize("share", [0.4, 0.6, 0.75])
+def test_the_budget_that_was_asked_for_reaches_its_freshness_and_less_does_not(share: float, limits: Limits) -> None:
+    web = random_web()
+    budget, allocation = budget_for(web, share, limits=limits)
+    always = web.value.sum()
+    assert share <= allocation.utility / always < share + 1e-7
+    assert allocate(web, budget * (1 - 1e-6), limits=limits).utility < share * always
+
+
+def test_pages_that_never_change_need_no_budget() -> None:
+    budget, allocation = budget_for(random_web(static=1.0), 0.99)
+    assert budget == allocation.spent == 0
+
+
+def test_freshness_beyond_politeness_is_refused_with_what_can_be_had() -> None:
+    web = random_web()
+    most = allocate(web, web.cap.sum()).utility / web.value.sum()
+    with pytest.raises(ValueError, match=f"share must be at most {most:.6g} on this web, got 0.999"):
+        budget_for(web, 0.999)
+
+
+def test_without_politeness_any_freshness_but_the_last_can_be_bought() -> None:
+    web = random_web()
+    open_web = Web(web.value, web.rate, web.first, np.full(len(web.cap), math.inf))
+    _, allocation = budget_for(open_web, 0.999)
+    assert allocation.utility / web.value.sum() == pytest.approx(0.999, abs=1e-9)
+    with pytest.raises(ValueError, match="share must lie between 0 and 1, got 1"):
+        budget_for(open_web, 1)
+
+
+def test_an_objective_that_is_a_loss_has_no_share() -> None:
+    with pytest.raises(ValueError, match="objective must be freshness, poisson_freshness or new_content, got 'age'"):
+        budget_for(random_web(), 0.5, "age")
+
+
+def test_a_curve_is_what_each_budget_gives_by_itself() -> None:
+    web = random_web()
+    budgets = [0, 10, 1000, 30, math.inf]
+    for budget, allocation in zip(budgets, curve(web, budgets, limits=LIMITS), strict=True):
+        assert allocation.utility == pytest.approx(allocate(web, budget, limits=LIMITS).utility, rel=1e-9)
+
+
+def test_limits_and_politeness_only_cost() -> None:
+    web = random_web()
+    budget = 0.6 * web.cap.sum()
+    most = bounds(web, budget)
+    pure = allocate(web, budget)
+    limited = allocate(web, budget, limits=LIMITS)
+    assert limited.utility < pure.utility <= most.polite * (1 + 1e-12) < most.unpolite
+    assert pure.utility == pytest.approx(most.polite, rel=1e-9)
+
+
+def test_a_smaller_gap_gains_at_most_what_its_price_says_and_little_changes_gain_just_that() -> None:
+    web = random_web()
+    budget = 0.6 * web.cap.sum()
+    allocation = allocate(web, budget)
+    held_back = held_back_by_politeness(web, allocation)
+    assert set(held_back.host) == set(np.flatnonzero(allocation.capped)) and len(held_back.host) > 3
+    assert (np.diff(held_back.gain) <= 0).all()
+    for host, gain in list(zip(held_back.host, held_back.gain, strict=True))[:3]:
+        assert 0 < gain_of_halving_the_gap(web, host, budget) <= gain
+    host, gain = held_back.host[0], held_back.gain[0]
+    cap = web.cap.copy()
+    cap[host] *= 1 + 1e-5
+    wider = allocate(Web(web.value, web.rate, web.first, cap), budget)
+    assert (wider.utility - allocation.utility) / 1e-5 == pytest.approx(gain, rel=1e-3)
+
+
+def test_where_no_host_is_capped_politeness_holds_nobody_back() -> None:
+    web = random_web()
+    assert len(held_back_by_politeness(web, allocate(web, 0.001 * web.cap.sum())).host) == 0

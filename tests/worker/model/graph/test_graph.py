@@ -1,0 +1,137 @@
+"""A graph holds each link once, both ways, and an edited graph is the one that would have been compiled."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recrawl.model.graph import graph
+from recrawl.model.graph.graph import Delta, Graph
+
+Links = dict[int, list[int]]
+
+
+def compiled(pages: set[int], links: Links) -> Graph:
+    return graph.compile(sorted(pages), *rows(links))
+
+
+def rows(links: Links) -> tuple[list[int], list[int], list[int]]:
+    first = [0]
+    for targets in links.values():
+        first.append(first[-1] + len(targets))
+    return list(links), first, [target for targets in links.values() for target in targets]
+
+
+def out_links(of: Graph) -> Links:
+    return as_ids(of, of.out_first, of.out)
+
+
+def in_links(of: Graph) -> Links:
+    return as_ids(of, of.into_first, of.into)
+
+
+def as_ids(of: Graph, first: "np.typing.NDArray[np.int64]", links: "np.typing.NDArray[np.uint32]") -> Links:
+    ids = of.page_ids.tolist()
+    return {page: [ids[k] for k in links[first[p] : first[p + 1]]] for p, page in enumerate(ids)}
+
+
+def expected(pages: set[int], links: Links) -> tuple[Links, Links]:
+    out = {p: sorted(set(links.get(p, [])) & pages - {p}) for p in sorted(pages)}
+    into = {p: sorted(q for q in pages if p in out[q]) for p in sorted(pages)}
+    return out, into
+
+
+patient = settings(deadline=None)  # the first call compiles
+IDS = st.integers(0, 12) | st.sampled_from([-(2**63), 2**63 - 1, 2**40, 2**40 + 1])
+WEBS = st.tuples(st.sets(IDS), st.dictionaries(IDS, st.lists(IDS, max_size=8), max_size=8))
+
+
+@patient
+@given(WEBS)
+def test_each_link_between_known_pages_is_held_once_both_ways(web: tuple[set[int], Links]) -> None:
+    pages, links = web
+    of = compiled(pages, links)
+    assert (out_links(of), in_links(of)) == expected(pages, links)
+    assert of.out.dtype == of.into.dtype == np.uint32
+
+
+@patient
+@given(WEBS, st.sets(IDS), st.sets(IDS), st.dictionaries(IDS, st.lists(IDS, max_size=8), max_size=4))
+def test_a_changed_graph_is_the_one_that_would_be_compiled(
+    web: tuple[set[int], Links], added: set[int], removed: set[int], replaced: Links
+) -> None:
+    pages, links = web
+    removed = removed - added
+    now = (pages - removed) | added
+    links_now = {p: t for p, t in (links | replaced).items() if p in now and (p in pages or p in replaced)}
+    # Links to pages that a graph did not know are not in it: who adds the page names those who link to it.
+    again = {p: t for p, t in links_now.items() if (added - pages) & set(t)}
+    given_rows = replaced | again
+    before = compiled(pages, links)
+    source_ids, first, target_ids = rows(given_rows)
+    after = graph.apply(before, Delta(sorted(added), sorted(removed), source_ids, first, target_ids))
+    assert (out_links(after), in_links(after)) == expected(now, links_now)
+    assert out_links(before) == expected(pages, links)[0], "the old graph is left as it was"
+
+
+def test_nothing_changes_without_a_change() -> None:
+    of = compiled({1, 2, 3}, {1: [2, 3], 3: [1]})
+    assert out_links(graph.apply(of, Delta())) == {1: [2, 3], 2: [], 3: [1]}
+
+
+def test_a_page_that_comes_back_has_forgotten_its_links() -> None:
+    of = compiled({1, 2}, {1: [2], 2: [1]})
+    gone = graph.apply(of, Delta(removed=[2]))
+    back = graph.apply(gone, Delta(added=[2]))
+    assert (out_links(gone), out_links(back)) == ({1: []}, {1: [], 2: []})
+
+
+def test_sources_come_in_any_order() -> None:
+    assert out_links(graph.compile([1, 2, 3], [3, 1], [0, 1, 2], [1, 2])) == {1: [2], 2: [], 3: [1]}
+
+
+def test_ids_with_wide_holes_are_found() -> None:
+    ids = np.unique(np.random.default_rng(1).integers(-(2**62), 2**62, 10_000))
+    crowd = np.unique(np.concatenate([ids, np.arange(5_000), [2**63 - 1]]))  # one run of ids is full, others empty
+    wanted = np.concatenate([crowd, crowd + 1, [-(2**63)]])
+    positions = graph.positions(crowd, wanted)
+    oracle = [{int(page): at for at, page in enumerate(crowd)}.get(int(page), graph.NOWHERE) for page in wanted[:50]]
+    assert positions[:50].tolist() == oracle
+    known = np.isin(wanted, crowd)
+    assert (crowd[positions[known]] == wanted[known]).all() and (positions[~known] == graph.NOWHERE).all()
+
+
+def test_a_page_may_have_a_million_parents() -> None:
+    pages = np.arange(1_000_001)
+    of = graph.compile(pages, pages[1:], np.arange(1_000_001), np.zeros(1_000_000, np.int64))
+    assert of.into_first[1] == of.links == 1_000_000
+    assert (of.into == pages[1:]).all()
+
+
+def test_an_empty_graph_is_a_graph() -> None:
+    of = graph.compile([], [], [0], [])
+    assert (of.pages, of.links) == (0, 0)
+    assert out_links(graph.apply(of, Delta([5, 6], [], [6], [0, 1], [5]))) == {5: [], 6: [5]}
+    assert graph.apply(of, Delta(removed=[1], source_ids=[1], first=[0, 1], target_ids=[2])).pages == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([2, 1], [], [0], []), "page_ids must be ascending, got 1 after 2 at index 1"),
+        (([1, 1], [], [0], []), "page_ids must be ascending, got 1 after 1 at index 1"),
+        (([1.5], [], [0], []), r"page_ids must be a list of integers, got float64\[1\]"),
+        (([1], [1, 1], [0, 0, 0], []), "source_ids must be distinct, got 1 at index 0 and again"),
+        (([1], [1], [0], []), "first must have one element more than the 1 source_ids, got 1"),
+        (([1], [1], [0, 2], [1]), "first must run from 0 to 1 target_ids, got 0 to 2"),
+        (([1], [1, 2, 3], [0, 2, 1, 2], [1, 1]), "first must not fall, got 1 after 2 at index 2"),
+    ],
+)
+def test_what_is_no_graph_is_refused(arguments: tuple[list[int], ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        graph.compile(*arguments)
+
+
+def test_a_page_cannot_come_and_go_at_once() -> None:
+    with pytest.raises(ValueError, match="delta: page 1 is both added and removed"):
+        graph.apply(compiled({1}, {}), Delta(added=[1], removed=[1]))

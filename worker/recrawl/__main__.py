@@ -1,0 +1,18 @@
+"""The command `recrawl`, also `python -m recrawl`. A crawler's machine may have no more than recrawl.client needs."""
+
+import sys
+
+
+def main() -> None:
+    try:
+        from recrawl import cli
+
+        cli.main()
+    except ModuleNotFoundError as error:
+        if not error.name or error.name.startswith("recrawl"):
+            raise
+        sys.exit(f"recrawl: this needs {error.name}, which comes with: pip install 'recrawl[server]'")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""recrawl … on the command line: arguments in, words out. Errors are one line and the exit code is not 0."""
+
+import re
+import sys
+
+import click
+import psycopg
+
+from recrawl.cli import crawl, jobs, server
+from recrawl.cli.database import EPILOG
+from recrawl.setup.embedded import EmbeddedError
+
+
+@click.group(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="recrawl")
+def cli() -> None:
+    """A crawl scheduler embedded in Postgres.
+
+    A crawler needs nothing of this: it says SELECT * FROM next_pages(100), fetches, and says report(…).
+    These commands set the database up, look after it, and look at it.
+    """
+
+
+for command in (
+    server.up,
+    server.migrate_command,
+    server.worker,
+    server.psql,
+    crawl.add,
+    crawl.next_command,
+    crawl.status,
+    crawl.demo,
+    jobs.run_command,
+    jobs.plan,
+    jobs.audit_command,
+):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """Runs a command; whatever goes wrong becomes one line on standard error."""
+    try:
+        sys.exit(cli(standalone_mode=False))
+    except click.Abort:
+        sys.exit(130)
+    except click.UsageError as error:
+        if error.ctx is None or len(sys.argv) == 1:  # bare `recrawl`: the error is the help
+            error.show()
+            sys.exit(error.exit_code)
+        fail(f"{error.format_message()} Try: {error.ctx.command_path} --help", error.exit_code)
+    except click.ClickException as error:
+        fail(error.format_message())
+    except psycopg.Error as error:
+        message, hint = str(error.diag.message_primary or error), error.diag.message_hint or ""
+        if re.search(r"recrawl.*does not exist", message) and sys.argv[1:2] != ["migrate"]:
+            hint = "Perhaps this database was not migrated: say `recrawl migrate`."
+        fail(f"{message}: {hint}" if hint else message)
+    except (EmbeddedError, ValueError, OSError) as error:  # an ImportFileError is a ValueError
+        fail(str(error))
+
+
+def fail(message: str, code: int = 1) -> None:
+    click.echo(f"recrawl: {' '.join(message.split())}", err=True)
+    sys.exit(code)

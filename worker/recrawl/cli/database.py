@@ -1,0 +1,53 @@
+"""Which database a command works on."""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+EPILOG = (
+    "DATABASE_URL says which database: postgresql://user@host/name. Without it, recrawl runs an embedded PostgreSQL "
+    "of its own while the command does; RECRAWL_DATA_DIR says where that keeps its data."
+)
+
+
+@contextmanager
+def database() -> Iterator[str]:
+    """The URL of the migrated database to use: DATABASE_URL's, else the embedded one."""
+    from recrawl import store
+    from recrawl.setup import embedded, migrate
+
+    if url := given_url():
+        yield url
+        return
+    with embedded.server() as url:
+        migrate.upgrade(url)
+        with store.connect(url) as connection:
+            store.put_on_search_path(connection)
+        yield url
+
+
+def given_url() -> str | None:
+    """DATABASE_URL, if it is set. What is wrong with it is told without quoting it: it may hold a password."""
+    url = os.environ.get("DATABASE_URL")
+    if not url:
+        return None
+    try:
+        parts = conninfo_to_dict(url) if url.startswith(("postgresql://", "postgres://")) else {}
+    except psycopg.ProgrammingError:
+        parts = {}
+    if not parts or "@" in str(parts.get("host", "")) or not re.fullmatch(r"[0-9,]*", str(parts.get("port", ""))):
+        raise click.ClickException(
+            "DATABASE_URL is not a URL like postgresql://user:password@host:port/database (in a password, @ is %40)"
+        )
+    return url
+
+
+def without_password(url: str) -> str:
+    from sqlalchemy.engine import make_url
+
+    return make_url(url).difference_update_query(["password"]).render_as_string(hide_password=True)

@@ -1,0 +1,106 @@
+"""Commands about the batch jobs, and what they would find: run, plan, audit."""
+
+import sys
+from collections.abc import Callable
+
+import click
+
+from recrawl.cli import show
+from recrawl.cli.database import database
+from recrawl.jobs.registry import JOBS
+
+BATCH_JOBS = {name: entry for name, entry in JOBS.items() if entry.is_batch}
+
+
+@click.command("run", epilog="The views job_run, opic_run and allocation_run keep what came of it.")
+@click.argument("job", type=click.Choice(list(BATCH_JOBS)))
+def run_command(job: str) -> None:
+    from rich.console import Console
+
+    with database() as url, Console(stderr=True).status("") as status:
+        said = JOBS[job].load()(url).run(tell_and(status.update))
+    click.echo(said)
+
+
+run_command.help = "\n\n".join(
+    [
+        "Run a batch job once, now. A worker runs each by itself now and then.",
+        *(f"{entry.name}: {entry.does}." for entry in BATCH_JOBS.values()),
+    ]
+)
+
+
+@click.command()
+@click.option("--budget", "budgets", help="Fetches per day, or multiples of the present budget, as 0.5x,1x,2x.")
+@click.option("--freshness", type=float, help="The budget that reaches this share (0.95) of what could be reached.")
+@click.option("--png", type=click.Path(dir_okay=False), help="Also draw the curve into this file (needs matplotlib).")
+def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
+    """What other budgets would bring, from what is known of your pages. Changes nothing.
+
+    The objective is told per unit of value (freshness: the share of the value that is fresh), beside what it could be
+    at most within the hosts' gaps (polite bound) and without them (unpolite bound).
+    """
+    from recrawl.jobs.plan import Plan
+
+    with database() as url:
+        plan = Plan(url)
+        if not plan.crawl.pages:
+            raise click.ClickException("no page takes part yet: a page does from its first report on")
+        try:
+            wanted = [multiple_of(plan.crawl.budget, text) for text in (budgets or "0.5x,1x,2x,5x").split(",")]
+            if freshness is not None:
+                wanted = [plan.budget_for(freshness)]
+        except ValueError as error:
+            raise click.ClickException(str(error)) from None
+        points, held_back = plan.curve(wanted), plan.held_back(5)
+        pages, present, objective = plan.crawl.pages, plan.crawl.budget, plan.crawl.objective
+    click.echo(f"{pages:,} pages; the budget is {present:,.6g} fetches a day\n")
+    show.curve(points, present, objective)
+    if held_back:
+        click.echo("\nHosts whose gap costs most at the present budget:\n")
+        show.held_back(held_back, objective)
+    if png:
+        try:
+            show.draw(points, present, objective, png)
+        except ImportError:
+            raise click.ClickException("--png needs matplotlib: pip install recrawl[png]") from None
+
+
+@click.command("audit")
+def audit_command() -> None:
+    """Hold the rates that are learnt two numbers a page against all that the fetch log knows (the setting keep_log).
+
+    The change rate of every page whose visits are all in the log is estimated anew by maximum likelihood.
+    """
+    from recrawl.jobs.audit import audit
+
+    with database() as url:
+        lines = audit(url)
+    if not lines:
+        raise click.ClickException(
+            "the fetch log is empty: say SELECT recrawl.set_setting('keep_log', '90 days') first"
+        )
+    show.agreement(lines)
+
+
+def multiple_of(present: float, text: str) -> float:
+    try:
+        budget = float(text.strip().removesuffix("x")) * (present if text.strip().endswith("x") else 1)
+    except ValueError:
+        budget = -1.0
+    if not 0 < budget < float("inf"):
+        raise ValueError(f"--budget must be numbers of fetches a day, or multiples like 2x, got {text.strip()!r}")
+    return budget
+
+
+def tell_and(update: Callable[[str], None]) -> Callable[[str], None]:
+    """Shows each step; where nobody watches, prints the first line of each kind."""
+    told: set[str] = set()
+
+    def tell(step: str) -> None:
+        update(step)
+        if not sys.stderr.isatty() and step.split(":")[0] not in told:
+            told.add(step.split(":")[0])
+            click.echo(step.split(":")[0], err=True)
+
+    return tell

@@ -1,0 +1,14 @@
+"""How the learnt rates compare with what the fetch log says in full. Reads only, and is no job of the worker's."""
+
+import numpy as np
+
+from recrawl import store
+from recrawl.model.change.audit import Agreement, agreement
+from recrawl.model.change.estimators import Visits
+
+
+def audit(url: str) -> list[Agreement]:
+    log = store.logged_visits(url)
+    pages, first = np.unique(log.page_id, return_index=True)  # they come page by page
+    visits = Visits(np.append(first, len(log.page_id)), log.days.astype(np.float64), log.changed > 0)
+    return agreement(visits, log.belief_changes[first], log.belief_days[first]) if len(pages) else []

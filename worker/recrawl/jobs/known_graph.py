@@ -1,0 +1,77 @@
+"""The graph as the job opic works on it: read in full, or remembered and brought up to date."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recrawl import store
+from recrawl.model.graph import graph
+from recrawl.model.graph.graph import NOWHERE, Delta, Graph, positions
+
+PageColumn = NDArray[np.float32]
+
+NOBODY = -1  # a token that no run has
+
+
+@dataclass(frozen=True)
+class KnownGraph:
+    """What a worker remembers from one run to the next. Pages are in the order of the graph's."""
+
+    token: int  # the run that read it
+    graph: Graph
+    relevance: PageColumn  # NaN = unknown
+    scores: dict[str, PageColumn]  # by store.SCORES, as last written; NaN = never
+    is_news: NDArray[np.bool_]  # what changed since the last run
+    is_whole: bool  # all of it was read
+
+
+def read(url: str, run: store.Run, remembered: KnownGraph | None) -> KnownGraph:
+    # False if the news are more than their table may hold, and somebody holds it so that it cannot be emptied.
+    reopened = bool(run.put("reopen_news"))
+    reading = store.read_graph(url, run.token, remembered.token if remembered and reopened else None)
+    if remembered and isinstance(reading, store.GraphNews):
+        return _up_to_date(remembered, run.token, reading)
+    assert isinstance(reading, store.WholeGraph)
+    return _whole(run.token if reopened else NOBODY, reading)
+
+
+def _whole(token: int, reading: store.WholeGraph) -> KnownGraph:
+    order = np.argsort(reading.page_id, kind="stable")
+    page_ids = reading.page_id[order]
+    of = graph.compile(page_ids, reading.links.source_ids, reading.links.first, reading.links.target_ids)
+    scores = _carried(reading.scores.page_id, page_ids, reading.scores.by_name)
+    everything = np.ones(of.pages, np.bool_)
+    return KnownGraph(
+        token,
+        of,
+        reading.relevance[order],
+        scores,
+        everything,
+        is_whole=True,
+    )
+
+
+def _up_to_date(known: KnownGraph, token: int, news: store.GraphNews) -> KnownGraph:
+    page_id, lives = news.links.source_ids, news.is_live > 0
+    # A page that does not live has no links in the news: those of the others are all there are.
+    first = np.append(0, np.cumsum(np.diff(news.links.first)[lives]))
+    delta = Delta(page_id[lives], page_id[~lives], page_id[lives], first, news.links.target_ids)
+    of = graph.apply(known.graph, delta)
+    carried = _carried(known.graph.page_ids, of.page_ids, known.scores | {"relevance": known.relevance})
+    relevance = carried.pop("relevance")
+    is_news = np.zeros(of.pages, np.bool_)
+    at = positions(of.page_ids, page_id[lives])
+    relevance[at], is_news[at] = news.relevance[lives], True
+    return KnownGraph(token, of, relevance, carried, is_news, is_whole=False)
+
+
+def _carried(from_ids: graph.Ids, page_ids: graph.Ids, columns: dict[str, PageColumn]) -> dict[str, PageColumn]:
+    """The same columns for other pages; NaN for those that had no row."""
+    at = positions(page_ids, from_ids)
+    is_there = at != NOWHERE
+    carried = {}
+    for name, column in columns.items():
+        carried[name] = np.full(len(page_ids), np.nan, np.float32)
+        carried[name][at[is_there]] = column[is_there]
+    return carried

@@ -1,0 +1,113 @@
+"""Finds out what the links say of each page, and what its freshness is worth, and puts it in force."""
+
+import math
+import os
+import time
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+
+import numpy as np
+
+from recrawl import store
+from recrawl.jobs import known_graph
+from recrawl.jobs.job import Job, Tell
+from recrawl.jobs.known_graph import KnownGraph, PageColumn
+from recrawl.model.graph import opic, value
+from recrawl.model.limits import UNKNOWN_RELEVANCE
+
+# Sweeps end when one moves hub and authority scores by no more than this in all, each adding up to 1: for the average
+# page, a tenth of the share from which on scores are written.
+RESIDUAL, MOST_SWEEPS = 1e-3, 200
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The settings that say what makes up a value."""
+
+    authority_weight: float
+    hub_weight: float
+    importance_weight: float
+    relevance_weight: float
+
+    def by_score(self) -> dict[str, float]:
+        return {name.removesuffix("_weight"): weight for name, weight in asdict(self).items()}
+
+
+class Opic(Job):
+    """Remembers the graph, and the next time reads only what changed."""
+
+    known: KnownGraph | None = None
+
+    def run(self, tell: Tell = lambda _: None) -> str:
+        with store.run(self.url, "opic") as run:
+            started_at, started = datetime.now(UTC), time.monotonic()
+            weights = store.settings(run.connection, Weights).by_score()
+            last_terms = store.last_terms(run.connection)
+            tell("reading the graph")
+            known = known_graph.read(self.url, run, self.known)
+            self.known = None  # if this run fails, all is read again
+            graph = known.graph
+            tell(f"sending cash along {graph.links:,} links between {graph.pages:,} pages")
+            found = _scored(known, weights["importance"] > 0)
+            terms = value.terms(weights, found.mean_relevance, last_terms)
+
+            moved = np.full(graph.pages, terms != last_terms)
+            for name in store.SCORES:
+                exactly = {"share": 0.0} if name == "in_links" else {}
+                moved |= value.has_moved(found.scores[name], known.scores[name], **exactly)
+            if weights["relevance"] > 0:
+                moved |= known.is_news
+            count = int(np.count_nonzero(moved))
+            share = value.first_share(found.scores, weights, found.scores["in_links"], np.diff(graph.out_first))
+            run.put("put_graph_state", terms["mean_relevance"], share)
+            run.put_in_chunks(
+                "put_scores",
+                graph.page_ids[moved],
+                *(found.scores[name][moved] for name in store.SCORES),
+                watch=lambda done: tell(f"writing scores and values: {done:,} of {count:,}"),
+            )
+            record = {"pages": graph.pages, "links": graph.links, "is_full": known.is_whole, "moved": count}
+            times = {"started_at": started_at.isoformat(), "seconds": time.monotonic() - started}
+            run.put("put_opic", terms, record | found.proof | times)
+            kept = {name: np.where(moved, found.scores[name], then) for name, then in known.scores.items()}
+            self.known = replace(known, scores=kept)
+            hint = "" if found.proof["converged"] else f" instead of {RESIDUAL:g}: the next run goes on from here"
+            run.message = (
+                f"{graph.pages:,} pages, {graph.links:,} links; {found.proof['sweeps']} sweeps to a residual of "
+                f"{found.proof['residual']:.2g}{hint}; the scores of {count:,} pages moved"
+            )
+        return run.message
+
+
+@dataclass(frozen=True)
+class _Found:
+    scores: dict[str, PageColumn]  # those that are stored, and relevance; 1 is the average
+    mean_relevance: float
+    proof: dict[str, float]
+
+
+def _scored(known: KnownGraph, wants_importance: bool) -> _Found:
+    """From where the last run ended."""
+    graph, limits = known.graph, (RESIDUAL, MOST_SWEEPS, os.cpu_count() or 1)
+    flow = opic.run(graph, known.relevance, opic.resumed(graph, known.scores["hub"].astype(np.float64)), *limits)
+    plain = opic.Importance(np.full(graph.pages, math.nan), sweeps=0, residual=0.0, converged=True)
+    if wants_importance:
+        plain = opic.importance(graph, known.scores["importance"].astype(np.float64), *limits)
+    relevance = np.nan_to_num(known.relevance, nan=UNKNOWN_RELEVANCE)
+    parts = {
+        "hub": flow.hub * graph.pages,
+        "authority": flow.authority * graph.pages,
+        "importance": plain.scores * graph.pages,
+        "in_links": np.diff(graph.into_first),
+        "relevance": relevance / UNKNOWN_RELEVANCE,
+    }
+    return _Found(
+        {name: part.astype(np.float32) for name, part in parts.items()},
+        float(relevance.mean()) if graph.pages else UNKNOWN_RELEVANCE,
+        {
+            "sweeps": flow.sweeps + plain.sweeps,
+            "residual": max(flow.residual, plain.residual),
+            "converged": flow.converged and plain.converged,
+            "cash": flow.cash.total,
+        },
+    )

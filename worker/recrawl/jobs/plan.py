@@ -1,0 +1,82 @@
+"""What-if questions, answered from the user's own crawl; nothing is changed. Computes; recrawl.cli.show shows."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from recrawl import store
+from recrawl.jobs.crawl import read
+from recrawl.model.allocation import what_if
+
+
+@dataclass(frozen=True)
+class Point:
+    """What a budget would bring. Fetches per day; utility per unit of value: for freshness, the share that is fresh."""
+
+    budget: float
+    spent: float
+    utility: float
+    polite_bound: float
+    unpolite_bound: float
+    capped_hosts: int
+
+
+@dataclass(frozen=True)
+class HeldBack:
+    """A host whose gap costs utility, and how much of it half the gap would bring back at most."""
+
+    host: str
+    gap: float  # seconds
+    pages: int
+    gain: float
+
+
+class Plan:
+    """The crawl as it is now, read once."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        with store.connect(url, "recrawl plan") as connection:
+            self.crawl = read(url, connection)
+
+    def curve(self, budgets: Sequence[float]) -> list[Point]:
+        crawl = self.crawl
+        found = what_if.curve(crawl.web, budgets, crawl.objective, crawl.limits)
+        points = []
+        for budget, allocation in zip(budgets, found, strict=True):
+            bounds = what_if.bounds(crawl.web, budget, crawl.objective)
+            points.append(
+                Point(
+                    budget=budget,
+                    spent=allocation.spent,
+                    utility=allocation.utility / crawl.worth,
+                    polite_bound=bounds.polite / crawl.worth,
+                    unpolite_bound=bounds.unpolite / crawl.worth,
+                    capped_hosts=int(allocation.capped.sum()),
+                )
+            )
+        return points
+
+    def budget_for(self, freshness: float) -> float:
+        """The smallest budget, in fetches per day, that reaches this share of the most that can be reached."""
+        budget, _ = what_if.budget_for(
+            self.crawl.web, freshness, self.crawl.objective, self.crawl.limits, accuracy=1e-4
+        )
+        return budget
+
+    def held_back(self, most: int = 10) -> list[HeldBack]:
+        """The hosts whose gaps cost most at the present budget."""
+        crawl = self.crawl
+        (allocation,) = what_if.curve(crawl.web, [crawl.budget], crawl.objective, crawl.limits)
+        found = what_if.held_back_by_politeness(crawl.web, allocation)
+        with store.connect(self.url, "recrawl plan") as connection:
+            names = store.host_names(connection, crawl.hosts[found.host[:most]].tolist())
+        return [
+            HeldBack(
+                host=name,
+                gap=86400 / crawl.web.cap[host] if crawl.web.cap[host] else math.inf,
+                pages=int(crawl.web.pages[host]),
+                gain=float(gain) / crawl.worth,
+            )
+            for name, host, gain in zip(names, found.host, found.gain, strict=False)
+        ]

@@ -1,0 +1,69 @@
+"""The frequency below which no page of a host falls: exploration, and the longest interval anybody wants to wait.
+
+Floors see to it that what is thought hopeless or static is still looked at. They take no more than a share of any
+host's cap and no more than that share of the budget, so that they can always be kept.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from recrawl.model.allocation.objectives import Floats
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits() is the pure optimum."""
+
+    exploration: float = 0.0  # share of the budget that is spread evenly over all pages
+    longest_interval: float = math.inf  # days
+    shortest_interval: float = 0.0  # days
+    floor_share: float = 0.5  # the most that floors may take of a host's cap and of the budget
+
+    def __post_init__(self) -> None:
+        for name in ("exploration", "floor_share"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
+        if self.exploration > self.floor_share:
+            raise ValueError(f"exploration must be at most floor_share ({self.floor_share}), got {self.exploration}")
+        if not 0 <= self.shortest_interval < math.inf:
+            raise ValueError(f"shortest_interval must be finite and not negative, got {self.shortest_interval}")
+        if not self.longest_interval > 0 or self.longest_interval < self.shortest_interval:
+            raise ValueError(
+                f"longest_interval must be positive and not below shortest_interval, got {self.longest_interval}"
+            )
+
+    @property
+    def ceiling(self) -> float:
+        """The most fetches per day of any page."""
+        return 1 / self.shortest_interval if self.shortest_interval else math.inf
+
+
+NO_LIMITS = Limits()
+
+
+def floors(pages: Floats, cap: Floats, budget: float, limits: Limits) -> Floats:
+    """The floor of each host, in fetches per day of each of its pages; hosts without pages have none."""
+    floor = np.zeros(len(pages))
+    if not limits.exploration and limits.longest_interval == math.inf:
+        return floor
+    here = pages > 0
+    pages, room = pages[here], limits.floor_share * cap[here] / pages[here]  # room: the most that a page may be given
+    spendable = min(budget, float(cap[here].sum()))
+    least = limits.exploration * spendable if limits.exploration else 0.0
+    wanted = float((pages * np.minimum(1 / limits.longest_interval, room)).sum())
+    level = _level(pages, room, min(limits.floor_share * spendable, max(least, wanted)))
+    floor[here] = np.minimum(limits.ceiling, np.minimum(level, room))
+    return floor
+
+
+def _level(pages: Floats, room: Floats, total: float) -> float:
+    """The level at which Σ pages · min(level, room) = total, like water over steps; infinite if none stands out."""
+    order = np.argsort(room)
+    pages, room = pages[order], room[order]
+    narrower = np.concatenate(([0.0], np.cumsum(pages * room)[:-1]))  # what hosts with less room hold
+    wider = np.cumsum(pages[::-1])[::-1]  # pages of this host and of those with more room
+    levels = (total - narrower) / wider
+    reached = np.flatnonzero(levels <= room)
+    return float(levels[reached[0]]) if len(reached) else math.inf

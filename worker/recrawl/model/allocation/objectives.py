@@ -1,0 +1,262 @@
+"""What freshness is worth: six objectives, and the frequency at which a page's next fetch is worth a given price.
+
+    freshness          value · share of time the copy is fresh, visits equally spaced     thesis chapter 4
+    new_content        value · changes seen per day                                       optimal revisiting
+    poisson_freshness  as freshness, but memoryless visits                                Azar et al.
+    harmonic           value · ln(freshness), memoryless visits                           Azar et al., LambdaCrawl
+    delay              −value · changes not yet seen                                      Azar et al.
+    age                −value · time since the copy became stale, equally spaced          Cho & Garcia-Molina
+
+All have one form: a page of weight W is fetched rate·G(price/W) times a day, and G falls. Under the first three a page
+whose weight is not above the price is dropped; under the others every page that changes and has a value is fetched.
+A page that never changes needs no fetch: it is always fresh and never old.
+
+Each objective is four scalar functions, compiled into whatever loop needs them:
+    weight(value, rate)             W, 0 where no fetch can be worth anything
+    share(price, weight)            G, fetches per change; price > 0
+    slope(price, weight, share)     −dG / d ln price
+    worth(frequency, value, rate)   utility and marginal utility, utility per (fetch per day)
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from recrawl.model.allocation.inverse import exp_of_minus, phi_and_seen, share_for_age, share_for_freshness
+
+Floats = NDArray[np.float64]
+Scalar = Callable[..., Any]  # compiled
+
+scalar = numba.njit(fastmath={"contract", "nsz"}, error_model="numpy", forceinline=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    name: str
+    weight_of: Scalar
+    share_at: Scalar
+    slope_at: Scalar
+    worth_of: Scalar
+    drops: bool  # a page whose weight is below the price is not fetched at all
+
+    def weight(self, value: ArrayLike, rate: ArrayLike) -> Floats:
+        return self._compiled("weight")(*_checked(value=value, rate=rate))
+
+    def frequency(self, price: ArrayLike, value: ArrayLike, rate: ArrayLike) -> Floats:
+        """Fetches per day. At price 0 a page that is worth any fetch is worth infinitely many."""
+        prices = np.asarray(price, np.float64)
+        if (bad := ~(prices >= 0)).any():
+            raise ValueError(_complaint("price", prices, bad))
+        return self._compiled("frequency")(prices, *_checked(value=value, rate=rate))
+
+    def utility(self, frequency: ArrayLike, value: ArrayLike, rate: ArrayLike) -> Floats:
+        return self._compiled("utility")(*_checked(frequency=frequency, value=value, rate=rate))
+
+    def marginal(self, frequency: ArrayLike, value: ArrayLike, rate: ArrayLike) -> Floats:
+        return self._compiled("marginal")(*_checked(frequency=frequency, value=value, rate=rate))
+
+    def _compiled(self, name: str) -> Callable[..., Floats]:
+        def quietly(*arguments: Floats) -> Floats:
+            # Vector code computes both sides of a choice, and divides by 0 on the side it drops.
+            with np.errstate(all="ignore"):
+                result: Floats = self._over_arrays[name](*arguments)
+            return result
+
+        return quietly
+
+    @cached_property
+    def _over_arrays(self) -> dict[str, Callable[..., Any]]:
+        weight_of, share_at, worth_of = self.weight_of, self.share_at, self.worth_of
+
+        def weight(value, rate):  # type: ignore[no-untyped-def]
+            return weight_of(value, rate)
+
+        def frequency(price, value, rate):  # type: ignore[no-untyped-def]
+            weight = weight_of(value, rate)
+            if weight == 0.0:
+                return 0.0
+            return rate * share_at(price, weight) if price > 0.0 else math.inf
+
+        def utility(frequency, value, rate):  # type: ignore[no-untyped-def]
+            return worth_of(frequency, value, rate)[0]
+
+        def marginal(frequency, value, rate):  # type: ignore[no-untyped-def]
+            return worth_of(frequency, value, rate)[1]
+
+        functions = (weight, frequency, utility, marginal)
+        return {function.__name__: numba.vectorize(function) for function in functions}  # type: ignore[no-untyped-call]
+
+
+def _checked(**arguments: ArrayLike) -> list[Floats]:
+    arrays = []
+    for name, argument in arguments.items():
+        array = np.asarray(argument, np.float64)
+        check(name, array)
+        arrays.append(array)
+    return arrays
+
+
+def check(name: str, array: NDArray[np.floating[Any]]) -> None:
+    """Raises ValueError unless all are finite and not negative."""
+    # min and max let NaN through to the comparison and, unlike isfinite, need no array of answers.
+    if array.size and not (array.min() >= 0 and array.max() < math.inf):
+        raise ValueError(_complaint(name, array, ~((array >= 0) & (array < math.inf))))
+
+
+def _complaint(name: str, array: NDArray[np.floating[Any]], bad: NDArray[np.bool_]) -> str:
+    where = np.unravel_index(int(bad.argmax()), bad.shape)
+    place = f"[{', '.join(map(str, where))}]" if where else ""
+    return f"{name}{place} must be a finite number and not negative, got {array[where]}"
+
+
+# -------------------------------------------------------------------------------------------- weights
+
+
+@scalar
+def _value(value, rate):  # type: ignore[no-untyped-def]
+    return value if rate > 0.0 else 0.0
+
+
+@scalar
+def _value_per_change(value, rate):  # type: ignore[no-untyped-def]
+    return value / rate if rate > 0.0 else 0.0
+
+
+@scalar
+def _value_per_change_squared(value, rate):  # type: ignore[no-untyped-def]
+    return value / rate / rate if rate > 0.0 else 0.0
+
+
+# ------------------------------------------------------------------------------ equally spaced visits
+
+
+@scalar
+def _spaced_slope(price, weight, share):  # type: ignore[no-untyped-def]
+    # dφ/du = u e^−u, and e^−u = (1 − price/weight) / (1 + u)
+    return share * share * (1.0 + share) * price / (weight - price) if price < weight else 0.0
+
+
+@scalar
+def _freshness(frequency, value, rate):  # type: ignore[no-untyped-def]
+    weight = _value_per_change(value, rate)
+    phi, seen = phi_and_seen(rate / frequency if frequency > 0.0 else math.inf)
+    return weight * frequency * seen if rate > 0.0 else value, weight * phi
+
+
+@scalar
+def _new_content(frequency, value, rate):  # type: ignore[no-untyped-def]
+    weight = _value(value, rate)
+    phi, seen = phi_and_seen(rate / frequency if frequency > 0.0 else math.inf)
+    return weight * frequency * seen, weight * phi
+
+
+@scalar
+def _age_slope(price, weight, share):  # type: ignore[no-untyped-def]
+    return price / weight * share * share * share / -math.expm1(-1.0 / share) if share > 0.0 else 0.0
+
+
+@scalar
+def _age(frequency, value, rate):  # type: ignore[no-untyped-def]
+    if rate == 0.0 or value == 0.0:
+        return 0.0, 0.0
+    if frequency == 0.0:
+        return -math.inf, math.inf
+    u = rate / frequency
+    if u < 1.0:
+        gone = exp_of_minus(u)
+        # Both without cancellation: all terms of e^u · (u²/2 − u + 1 − e^−u) and of e^u · (u²/2 − φ) are positive.
+        stale, marginal = 0.0, 0.0
+        for k in range(18, 2, -1):
+            stale = (stale + (k - 1) * (k - 2) / 2) * u / k
+            marginal = (marginal + (k * (k - 1) / 2 - 1)) * u / k
+        return -value / rate * gone * stale * u / 2.0, value / rate / rate * gone * marginal * u * u / 2.0
+    phi, seen = phi_and_seen(u)
+    return -value / rate * (u / 2.0 - 1.0 + seen / u), value / rate / rate * (u * u / 2.0 - phi)
+
+
+# --------------------------------------------------------------------------------- memoryless visits
+
+
+@scalar
+def _poisson_share(price, weight):  # type: ignore[no-untyped-def]
+    # √(weight/price) − 1 without its cancellation
+    return (weight - price) / price / (math.sqrt(weight / price) + 1.0) if price < weight else 0.0
+
+
+@scalar
+def _poisson_slope(price, weight, share):  # type: ignore[no-untyped-def]
+    return (share + 1.0) / 2.0 if price < weight else 0.0
+
+
+@scalar
+def _poisson_freshness(frequency, value, rate):  # type: ignore[no-untyped-def]
+    if rate == 0.0:
+        return value, 0.0
+    stale = rate / (frequency + rate)
+    return value * (frequency / (frequency + rate)), value / rate * stale * stale
+
+
+@scalar
+def _harmonic_share(price, weight):  # type: ignore[no-untyped-def]
+    changes = weight / price
+    return 2.0 * changes / (math.sqrt(1.0 + 4.0 * changes) + 1.0)
+
+
+@scalar
+def _harmonic_slope(price, weight, share):  # type: ignore[no-untyped-def]
+    return share * (share + 1.0) / (2.0 * share + 1.0)
+
+
+@scalar
+def _harmonic(frequency, value, rate):  # type: ignore[no-untyped-def]
+    if rate == 0.0 or value == 0.0:
+        return 0.0, 0.0
+    if frequency == 0.0:
+        return -math.inf, math.inf
+    return -value * math.log1p(rate / frequency), value / frequency * (rate / (frequency + rate))
+
+
+@scalar
+def _delay_share(price, weight):  # type: ignore[no-untyped-def]
+    return math.sqrt(weight / price)
+
+
+@scalar
+def _delay_slope(price, weight, share):  # type: ignore[no-untyped-def]
+    return share / 2.0
+
+
+@scalar
+def _delay(frequency, value, rate):  # type: ignore[no-untyped-def]
+    if rate == 0.0 or value == 0.0:
+        return 0.0, 0.0
+    if frequency == 0.0:
+        return -math.inf, math.inf
+    return -value * (rate / frequency), value * (rate / frequency) / frequency
+
+
+OBJECTIVES = {
+    objective.name: objective
+    for objective in (
+        Objective("freshness", _value_per_change, share_for_freshness, _spaced_slope, _freshness, drops=True),
+        Objective("new_content", _value, share_for_freshness, _spaced_slope, _new_content, drops=True),
+        Objective(
+            "poisson_freshness", _value_per_change, _poisson_share, _poisson_slope, _poisson_freshness, drops=True
+        ),
+        Objective("harmonic", _value_per_change, _harmonic_share, _harmonic_slope, _harmonic, drops=False),
+        Objective("delay", _value_per_change, _delay_share, _delay_slope, _delay, drops=False),
+        Objective("age", _value_per_change_squared, share_for_age, _age_slope, _age, drops=False),
+    )
+}
+
+
+def objective_named(name: str) -> Objective:
+    if name not in OBJECTIVES:
+        raise ValueError(f"objective must be one of {', '.join(OBJECTIVES)}, got {name!r}")
+    return OBJECTIVES[name]

@@ -1,0 +1,339 @@
+"""Compiled passes over the pages of all hosts: what they would be fetched at a price, and what that is worth.
+
+One set of passes for each objective, so that the objective's arithmetic is compiled into the loops: over a million
+pages a pass costs 6 times one np.exp, 13 times where the loop asks which objective it is. Pages are read in place, in
+float32 or float64; sums run over chunks, which keeps rounding small and the pages of a chunk in the cache.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+import numba
+import numpy as np
+
+from recrawl.model.allocation.objectives import Objective, Scalar
+
+TOLERANCE = 1e-12  # a price is found when what it buys differs from what is wanted by this share
+WIDTH = 1e-10  # …or when two prices this close, relatively, buy too much and too little
+_CHUNK = 4096
+BIN_BITS = 52 - 7  # of a double, below those that name the bin of its weight: 128 bins to an octave
+
+vector = numba.njit(fastmath={"contract", "nsz", "reassoc"}, error_model="numpy", nogil=True)
+steady = numba.njit(fastmath={"contract", "nsz"}, error_model="numpy", nogil=True)
+
+
+@dataclass(frozen=True)
+class Passes:
+    demand_of_hosts: Scalar
+    demand_for_nothing: Scalar
+    top_price_of_hosts: Scalar
+    first_price: Scalar
+    price_of_host: Scalar
+    settle: Scalar
+    histogram: Scalar
+    collect: Scalar
+
+
+@steady
+def next_try(tried, result, slope, wanted, low, high, last_step, tries):  # type: ignore[no-untyped-def]
+    """Where between low and high to look next for a falling result, mostly demand at a price; and the step in ln.
+
+    Newton's step on ln result over ln tried, as long as each is at most half the one before it; otherwise the middle.
+    `slope` is −d result / d ln tried. Demand jumps where a page comes in (by a fortieth of its rate, in floating
+    point), so a step that has become tiny goes a little too far: it ends on the other side of the jump.
+    """
+    step = math.inf
+    if slope > 0.0 and result > 0.0 and wanted > 0.0:
+        step = math.log(result / wanted) * result / slope
+        if abs(step) < WIDTH / 3:
+            step += math.copysign(WIDTH / 3, result - wanted)
+    closed = low > 0.0 and high < math.inf
+    newton = tried * math.exp(step) if abs(step) < 300.0 else math.nan
+    if low < newton < high and (not closed or abs(step) <= last_step / 2):
+        return newton, abs(step)
+    if closed:
+        return math.sqrt(low) * math.sqrt(high), math.log(high / low) / 2
+    far = 4.0**tries
+    return (tried * far if high == math.inf else tried / far), math.inf
+
+
+@cache
+def passes_for(objective: Objective) -> Passes:
+    weight_of, share_at, slope_at, worth_of = (
+        objective.weight_of,
+        objective.share_at,
+        objective.slope_at,
+        objective.worth_of,
+    )
+
+    @vector
+    def demand_of_chunk(value, rate, start, stop, price, floor, ceiling):  # type: ignore[no-untyped-def]
+        demand = 0.0
+        slope = 0.0
+        for i in range(start, stop):
+            r = np.float64(rate[i])
+            weight = weight_of(np.float64(value[i]), r)
+            share = share_at(price, weight)
+            frequency = r * share
+            demand += min(ceiling, max(floor, frequency))
+            slope += r * slope_at(price, weight, share) if floor < frequency < ceiling else 0.0
+        return demand, slope
+
+    @steady
+    def demand_of(value, rate, start, stop, price, floor, ceiling):  # type: ignore[no-untyped-def]
+        """Fetches per day of one host's pages at a price above 0, and by how much they fall with ln price."""
+        demand = 0.0
+        slope = 0.0
+        for chunk in range(start, stop, _CHUNK):
+            part, part_slope = demand_of_chunk(value, rate, chunk, min(stop, chunk + _CHUNK), price, floor, ceiling)
+            demand += part
+            slope += part_slope
+        return demand, slope
+
+    @steady
+    def demand_of_hosts(value, rate, first, cap, floor, ceiling, price, at_higher_price, demand):  # type: ignore[no-untyped-def]
+        """Fills the demand of each host; returns what they may take in all, and by how much that falls with ln price.
+
+        A host that is at its cap at a higher price is so at this one and is not looked at.
+        """
+        total = 0.0
+        total_slope = 0.0
+        for host in range(cap.size):
+            if at_higher_price[host] > cap[host]:
+                demand[host] = at_higher_price[host]
+                total += cap[host]
+                continue
+            demand[host], slope = demand_of(value, rate, first[host], first[host + 1], price, floor[host], ceiling)
+            if demand[host] > cap[host]:
+                total += cap[host]
+            else:
+                total += demand[host]
+                total_slope += slope
+        return total, total_slope
+
+    @steady
+    def demand_for_nothing(value, rate, first, floor, ceiling):  # type: ignore[no-untyped-def]
+        """What each host's pages would take if fetches cost nothing."""
+        demand = np.empty(first.size - 1)
+        for host in range(first.size - 1):
+            wanting = 0
+            for i in range(first[host], first[host + 1]):
+                wanting += weight_of(np.float64(value[i]), np.float64(rate[i])) > 0.0
+                if wanting and ceiling == math.inf:
+                    break
+            content = first[host + 1] - first[host] - wanting
+            demand[host] = content * floor[host] + (wanting * ceiling if wanting else 0.0)
+        return demand
+
+    @vector
+    def top_price(value, rate, start, stop, floor):  # type: ignore[no-untyped-def]
+        """The lowest price at which none of these pages is fetched more than its floor says."""
+        most = np.int64(0)  # as bits: see certify_chunk
+        for i in range(start, stop):
+            _, marginal = worth_of(floor, np.float64(value[i]), np.float64(rate[i]))
+            most = max(most, np.float64(marginal).view(np.int64))
+        # A little above, because a price that was rounded down would buy some.
+        return np.int64(most).view(np.float64) * (1.0 + 1e-15)
+
+    @steady
+    def top_price_of_hosts(value, rate, first, cap, floor):  # type: ignore[no-untyped-def]
+        """The same for all hosts that are open."""
+        top = 0.0
+        for host in range(cap.size):
+            if cap[host] > 0.0:
+                top = max(top, top_price(value, rate, first[host], first[host + 1], floor[host]))
+        return top
+
+    @steady
+    def first_price(value, rate, start, stop, wanted):  # type: ignore[no-untyped-def]
+        """A price to start from: about right where fetches are plenty, where every G is near a power of the price."""
+        root = 0.0
+        for i in range(start, stop):
+            r = np.float64(rate[i])
+            root += r * math.sqrt(weight_of(np.float64(value[i]), r)) / wanted
+        return min(max(root * root, 1e-290), 1e290)
+
+    @steady
+    def price_of_host(value, rate, start, stop, wanted, floor, ceiling, low, demand_at_low, price):  # type: ignore[no-untyped-def]
+        """Two prices and what the host's pages take there: at one at least, at the other at most what is wanted.
+
+        They are the same if it buys just that. `low` buys too much, `price` is tried first.
+        """
+        if wanted == 0.0:
+            price = max(low, top_price(value, rate, start, stop, 0.0))
+            return price, 0.0, price, 0.0
+        high, demand_at_high = top_price(value, rate, start, stop, floor), (stop - start) * floor
+        if price == 0.0:
+            price = first_price(value, rate, start, stop, wanted)
+        price = min(price, high)
+        last_step = math.inf
+        tries = 1
+        while high > low * (1.0 + WIDTH):
+            demand, slope = demand_of(value, rate, start, stop, price, floor, ceiling)
+            if abs(demand - wanted) <= TOLERANCE * wanted:
+                return price, demand, price, demand
+            if demand > wanted:
+                low, demand_at_low = price, demand
+            else:
+                high, demand_at_high = price, demand
+            price, last_step = next_try(price, demand, slope, wanted, low, high, last_step, tries)
+            tries += 1
+        return low, demand_at_low, high, demand_at_high
+
+    @vector
+    def buy_chunk(value, rate, start, stop, price, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
+        for i in range(start, stop):
+            r = np.float64(rate[i])
+            bought = r * share_at(price, weight_of(np.float64(value[i]), r))
+            frequency[i] = min(ceiling, max(floor, bought))
+
+    @steady
+    def take_chunk(value, rate, start, stop, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
+        """At price 0."""
+        for i in range(start, stop):
+            wanting = weight_of(np.float64(value[i]), np.float64(rate[i])) > 0.0
+            frequency[i] = ceiling if wanting else floor
+
+    @vector
+    def blend_chunk(value, rate, start, stop, part, price, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
+        """Takes a part of what another price buys, and the rest of what is there."""
+        for i in range(start, stop):
+            r = np.float64(rate[i])
+            bought = r * share_at(price, weight_of(np.float64(value[i]), r))
+            frequency[i] = part * min(ceiling, max(floor, bought)) + (1.0 - part) * frequency[i]
+
+    @vector
+    def certify_chunk(value, rate, start, stop, price, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
+        """Fetches, utility, utility net of price; least marginal utility above the floor, most below the ceiling.
+
+        The last two are the price itself at an optimum, wherever a page is between its limits.
+        """
+        spent = 0.0
+        utility = 0.0
+        net = 0.0
+        # As bits: doubles that are not negative are ordered as integers are, and vector code finds the least of these.
+        least = np.float64(math.inf).view(np.int64)
+        most = np.int64(0)
+        for i in range(start, stop):
+            f = frequency[i]
+            worth, marginal = worth_of(f, np.float64(value[i]), np.float64(rate[i]))
+            spent += f
+            utility += worth
+            net += worth - (price * f if f > 0.0 else 0.0)
+            least = min(least, np.float64(marginal if f > floor else math.inf).view(np.int64))
+            most = max(most, np.float64(marginal if f < ceiling else 0.0).view(np.int64))
+        return spent, utility, net, np.int64(least).view(np.float64), np.int64(most).view(np.float64)
+
+    @steady
+    def settle_host(value, rate, start, stop, low, high, part, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
+        """Fills the frequencies of one host: a part of what the lower price buys, the rest of what the higher does.
+
+        Marginal utility falls with frequency, so each page's ends between the two prices. How far
+        utility net of price is short of its most is told at the higher: by no more than the distance of the prices
+        for each fetch of the budget, while the lower may buy many times that where a page comes in with a jump.
+        """
+        spent = 0.0
+        utility = 0.0
+        short = 0.0
+        least = math.inf
+        most = 0.0
+        for chunk in range(start, stop, _CHUNK):
+            end = min(stop, chunk + _CHUNK)
+            if high == 0.0:
+                take_chunk(value, rate, chunk, end, floor, ceiling, frequency)
+            else:
+                buy_chunk(value, rate, chunk, end, high, floor, ceiling, frequency)
+            sums = certify_chunk(value, rate, chunk, end, high, floor, ceiling, frequency)
+            if low < high:
+                net = sums[2]
+                blend_chunk(value, rate, chunk, end, part, low, floor, ceiling, frequency)
+                sums = certify_chunk(value, rate, chunk, end, high, floor, ceiling, frequency)
+                short += net - sums[2]
+            spent += sums[0]
+            utility += sums[1]
+            least = min(least, sums[3])
+            most = max(most, sums[4])
+        spread = 0.0
+        if high == 0.0:
+            spread = math.inf if most > 0.0 else 0.0
+        elif high < math.inf:
+            spread = max(0.0, most / high - 1.0, 1.0 - least / high if least < math.inf else 0.0)
+        return spent, utility, short, spread
+
+    @steady
+    def settle(value, rate, first, cap, floor, ceiling, low, at_low, high, at_high, part, frequency):  # type: ignore[no-untyped-def]
+        """Fills the frequencies, given the two prices around the one that spends the budget, and demand there.
+
+        Returns per host: price, fetches, utility, what utility net of price is short of, spread of marginal utilities.
+        """
+        hosts = cap.size
+        figures = np.zeros((5, hosts))
+        for host in range(hosts):
+            start, stop = first[host], first[host + 1]
+            if at_high[host] > cap[host] * (1.0 + TOLERANCE):  # floors alone may come to just the cap
+                wanted = cap[host]
+                cheap, at_cheap, dear, at_dear = price_of_host(
+                    value, rate, start, stop, wanted, floor[host], ceiling, high, at_high[host], high
+                )
+            else:
+                cheap, at_cheap, dear, at_dear = low, at_low[host], high, at_high[host]
+                wanted = part * min(cap[host], at_cheap) + (1.0 - part) * at_dear
+            of_cheap = (wanted - at_dear) / (at_cheap - at_dear) if at_cheap > at_dear else 1.0
+            spent, utility, short, spread = settle_host(
+                value, rate, start, stop, cheap, dear, of_cheap, floor[host], ceiling, frequency
+            )
+            figures[0, host] = dear
+            figures[1, host] = spent
+            figures[2, host] = utility
+            figures[3, host] = short
+            figures[4, host] = spread
+        return figures
+
+    @steady
+    def histogram(value, rate):  # type: ignore[no-untyped-def]
+        """By weight, 128 bins to an octave: pages, Σ rate, and Σ rate · place, Σ rate · place² with place in 0…1.
+
+        Rows of bins with pages, and their numbers.
+        """
+        bins = np.zeros((1 << (63 - BIN_BITS), 4))
+        lowest = np.int64(len(bins))
+        highest = np.int64(-1)
+        for i in range(value.size):
+            r = np.float64(rate[i])
+            weight = weight_of(np.float64(value[i]), r)
+            if weight > 0.0:
+                bits = np.float64(weight).view(np.int64)
+                place = (bits & ((1 << BIN_BITS) - 1)) * 2.0**-BIN_BITS
+                row = bits >> BIN_BITS
+                lowest = min(lowest, row)
+                highest = max(highest, row)
+                bins[row, 0] += 1.0
+                bins[row, 1] += r
+                bins[row, 2] += r * place
+                bins[row, 3] += r * place * place
+        rows = lowest + np.flatnonzero(bins[lowest : highest + 1, 0])
+        return rows, bins[rows]
+
+    @steady
+    def collect(value, rate, lowest, highest, weights, rates):  # type: ignore[no-untyped-def]
+        """Fills in the pages whose weights lie between, and a last entry that means nothing."""
+        found = 0
+        for i in range(value.size):
+            r = np.float64(rate[i])
+            weight = weight_of(np.float64(value[i]), r)
+            # Always written, sometimes kept: with a branch, not to be predicted, the pass takes three times as long.
+            weights[found] = weight
+            rates[found] = r
+            found += lowest <= weight < highest
+
+    return Passes(
+        demand_of_hosts,
+        demand_for_nothing,
+        top_price_of_hosts,
+        first_price,
+        price_of_host,
+        settle,
+        histogram,
+        collect,
+    )

@@ -1,0 +1,207 @@
+"""Spends a budget of fetches on pages so that the sum of their utilities is greatest (thesis chapter 4, OPT_POLITE).
+
+    maximise Σ utility(frequency)  with  Σ frequency ≤ budget,  Σ over each host ≤ its cap,  floor ≤ frequency ≤ ceiling
+
+One price solves it: at price p a host's pages take q(p) fetches in all, which falls with p. The price μ at which
+Σ min(cap, q(μ)) meets the budget is that of every host which stays below its cap; a host which does not has a price of
+its own, the one at which q meets the cap. This holds for any values, caps, floors and ceilings.
+
+Every Allocation carries its proof: figures computed from its frequencies and prices, whatever way these were found.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recrawl.model.allocation.floors import NO_LIMITS, Limits, floors
+from recrawl.model.allocation.objectives import Floats, Objective, check, objective_named
+from recrawl.model.allocation.open_market import open_market_price
+from recrawl.model.allocation.passes import TOLERANCE, WIDTH, next_try, passes_for
+
+
+@dataclass(frozen=True, eq=False)
+class Web:
+    """Pages, host by host: those of host s are first[s]:first[s + 1]. Rates and caps are per day."""
+
+    value: NDArray[np.floating[Any]]  # float32 or float64, as rate
+    rate: NDArray[np.floating[Any]]
+    first: NDArray[np.int64]
+    cap: Floats  # 0: blocked, infinite: no limit
+
+    def __post_init__(self) -> None:
+        for name, array in (("value", self.value), ("rate", self.rate)):
+            check(name, array)
+            if array.dtype != np.float32:
+                _check_extent(name, array)
+        if len(self.value) != len(self.rate):
+            raise ValueError(f"value and rate must be equally long, got {len(self.value)} and {len(self.rate)}")
+        if len(self.first) != len(self.cap) + 1:
+            raise ValueError(f"first must have one entry more than cap, got {len(self.first)} and {len(self.cap)}")
+        if self.first[0] != 0 or self.first[-1] != len(self.value) or (np.diff(self.first) < 0).any():
+            raise ValueError(f"first must rise from 0 to the number of pages, {len(self.value)}")
+        if (bad := ~(self.cap >= 0)).any():
+            host = int(bad.argmax())
+            raise ValueError(f"cap[{host}] must not be negative, got {self.cap[host]}")
+
+    @cached_property
+    def pages(self) -> Floats:
+        """How many each host has."""
+        return np.diff(self.first).astype(np.float64)
+
+
+def _check_extent(name: str, array: NDArray[np.floating[Any]]) -> None:
+    """Beyond these bounds, which single precision cannot reach, weights overflow."""
+    positive = array > 0
+    smallest, largest = array.min(where=positive, initial=1.0), array.max(initial=1.0)
+    if smallest < 1e-100 or largest > 1e100:
+        page = int((positive & ((array < 1e-100) | (array > 1e100))).argmax())
+        raise ValueError(f"{name}[{page}] must be 0 or lie between 1e-100 and 1e100, got {array[page]}")
+
+
+@dataclass(frozen=True, eq=False)
+class Allocation:
+    price: float  # utility that one fetch per day more would bring
+    host_price: Floats  # the same on each host: above price if the host is at its cap
+    host_floor: Floats  # fetches per day that each of its pages gets at least
+    capped: NDArray[np.bool_]  # a larger cap would be used
+    frequency: Floats  # fetches per day of each page
+    spent: float  # fetches per day
+    unspent: float  # what caps, ceilings and pages that never change leave of the budget
+    utility: float
+    bound: float  # no allocation within these limits has more utility, by duality
+    duality_gap: float  # (bound − utility) / utility, which is summed over hosts that may be fetched
+    residual: float  # by what share the budget is missed, or a cap exceeded, at worst
+    spread: float  # by what share a page's marginal utility is off its host's price, at worst (one-sided at limits)
+    floor_interval: float  # days: the longest that floors let any page of an open host wait; NaN without floors
+
+
+def allocate(
+    web: Web,
+    budget: float,
+    objective: str = "freshness",
+    limits: Limits = NO_LIMITS,
+    last_price: float | None = None,
+) -> Allocation:
+    """The best allocation. The price of a similar problem, such as yesterday's, saves some of the search."""
+    if last_price is not None and not 0 < last_price < math.inf:
+        raise ValueError(f"last_price must be positive and finite, got {last_price}")
+    problem = _Problem(web, budget, objective_named(objective), limits)
+    return problem.settled(problem.search(last_price))
+
+
+def unconstrained(
+    value: NDArray[np.floating[Any]], rate: NDArray[np.floating[Any]], budget: float, objective: str = "freshness"
+) -> Allocation:
+    """The best allocation without hosts and limits, in a quarter of the time."""
+    market = Web(value, rate, np.array([0, len(value)]), np.array([math.inf]))
+    problem = _Problem(market, budget, objective_named(objective), NO_LIMITS)
+    if not 0 < problem.spendable == budget:
+        return problem.settled(problem.search(None))
+    price = open_market_price(problem.objective, value, rate, budget)
+    settled = problem.settled(_at(price, np.array([budget])))
+    return settled if settled.residual <= 5e-10 else problem.settled(problem.search(price))
+
+
+@dataclass(frozen=True, eq=False)
+class _Bracket:
+    """Two prices around the one that spends the budget, or twice that one, and what each host's pages take there."""
+
+    low: float
+    at_low: Floats
+    high: float
+    at_high: Floats
+    part: float  # of the fetches at the lower price; the rest is bought at the higher
+
+
+def _at(price: float, demand: Floats) -> _Bracket:
+    return _Bracket(price, demand, price, demand, 1.0)
+
+
+class _Problem:
+    def __init__(self, web: Web, budget: float, objective: Objective, limits: Limits) -> None:
+        if not budget >= 0:
+            raise ValueError(f"budget must not be negative, got {budget}")
+        self.web, self.budget, self.objective, self.limits = web, budget, objective, limits
+        self.passes = passes_for(objective)
+        self.floor = floors(web.pages, web.cap, budget, limits)
+        self.for_nothing: Floats = self.passes.demand_for_nothing(
+            web.value, web.rate, web.first, self.floor, limits.ceiling
+        )
+        self.spendable = min(budget, float(np.minimum(web.cap, self.for_nothing).sum()))
+        if self.spendable == math.inf:
+            raise ValueError("budget must be finite where neither caps nor ceilings limit the pages, got inf")
+
+    def search(self, price: float | None) -> _Bracket:
+        """Tries `price` first."""
+        web, budget, passes = self.web, self.budget, self.passes
+        if self.spendable < budget:
+            return _at(0.0, self.for_nothing)
+        top = passes.top_price_of_hosts(web.value, web.rate, web.first, web.cap, self.floor)
+        floored = np.where(web.cap > 0, web.pages * self.floor, self.for_nothing)  # blocked: at the cap at any price
+        if budget == 0:
+            return _at(top, floored)
+        price = min(top, price or passes.first_price(web.value, web.rate, 0, len(web.value), budget))
+        low, at_low, bought_at_low = 0.0, self.for_nothing, math.inf
+        # Floors may leave nothing to be bought: without the top, the price would then be any.
+        high, at_high, bought_at_high = top, floored, float(np.minimum(web.cap, floored).sum())
+        last_step, tries = math.inf, 1
+        while high > low * (1 + WIDTH):
+            demand = np.empty(len(web.cap))
+            bought, slope = passes.demand_of_hosts(
+                web.value, web.rate, web.first, web.cap, self.floor, self.limits.ceiling, price, at_high, demand
+            )
+            if abs(bought - budget) <= TOLERANCE * budget:
+                return _at(price, demand)
+            if bought > budget:
+                low, at_low, bought_at_low = price, demand, bought
+            else:
+                high, at_high, bought_at_high = price, demand, bought
+            price, last_step = next_try(price, bought, slope, budget, low, high, last_step, tries)
+            tries += 1
+        return _Bracket(low, at_low, high, at_high, (budget - bought_at_high) / (bought_at_low - bought_at_high))
+
+    def settled(self, found: _Bracket) -> Allocation:
+        web, price = self.web, found.high
+        frequency = np.empty(len(web.value))
+        host_price, spent, utility, slack, spread = self.passes.settle(
+            web.value, web.rate, web.first, web.cap, self.floor, self.limits.ceiling,
+            found.low, found.at_low, found.high, found.at_high, found.part, frequency,
+        )  # fmt: skip
+        capped = host_price > price
+        # The bound exceeds utility by what fetches that were not bought would cost: of the budget at its price, of a
+        # cap at what its host's price is above that. Summed like this, what both have in common leaves no rounding.
+        dear = capped & (web.cap > 0)
+        slack[dear] += (host_price[dear] - price) * (web.cap[dear] - spent[dear])
+        of_budget = price * (self.budget - spent.sum()) if 0 < price < math.inf else 0.0
+        beyond = float(slack.sum() + of_budget)
+        return Allocation(
+            price=price,
+            host_price=host_price,
+            host_floor=self.floor,
+            capped=capped,
+            frequency=frequency,
+            spent=float(spent.sum()),
+            unspent=max(0.0, self.budget - float(spent.sum())),
+            utility=float(utility.sum()),
+            bound=float(utility.sum()) + beyond,
+            duality_gap=abs(beyond) / (abs(float(utility[np.isfinite(utility)].sum())) or 1.0),
+            residual=_residual(web.cap, spent, self.spendable),
+            spread=float(spread.max(initial=0.0)),
+            floor_interval=_longest_wait(self.floor[(web.pages > 0) & (web.cap > 0)]),
+        )
+
+
+def _residual(cap: Floats, spent: Floats, spendable: float) -> float:
+    opened = cap > 0
+    over = float((spent[opened] / cap[opened] - 1).max(initial=0.0))
+    on_blocked = float(spent[~opened].sum())
+    missed = abs(float(spent.sum()) - spendable) / (spendable or 1.0)
+    return max(missed, over, on_blocked)
+
+
+def _longest_wait(floor: Floats) -> float:
+    return 1 / float(floor.min()) if floor.size and floor.min() > 0 else math.nan

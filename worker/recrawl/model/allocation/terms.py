@@ -1,0 +1,61 @@
+"""From an allocation to the terms that are stored: what holds for most hosts once, and for the others what differs."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recrawl.model.allocation import ties
+from recrawl.model.allocation.objectives import Floats
+from recrawl.model.allocation.solve import Allocation, Web
+
+COMMON = 0  # the id under which the terms are kept that hold where a host has none of its own
+AS_COMMON = math.nan
+
+
+@dataclass(frozen=True)
+class HostTerms:
+    """A row for COMMON and one for every host that took part or is closed."""
+
+    host_id: NDArray[np.int64]
+    price: Floats  # utility per fetch a day; AS_COMMON = the common one. In the row COMMON: NaN = there is none
+    ties: Floats  # fetches per change of pages that earn exactly the price; NaN = none, or as the common price has it
+    floor: Floats  # fetches per day of each page; AS_COMMON = the common one
+    capped: NDArray[np.bool_]
+    frequency: Floats  # fetches per day of all its pages; NaN for COMMON
+
+
+def host_terms(
+    hosts: NDArray[np.int64], closed: NDArray[np.int64], web: Web, allocation: Allocation, objective: str
+) -> HostTerms:
+    """`hosts` are those of the web, in its order; those that are `closed` get nothing."""
+    tied = ties.per_change_at_the_price(web, allocation, objective)
+    common_tie = np.append(tied[~allocation.capped & ~np.isnan(tied)], math.nan)[0]
+    common_floor = allocation.host_floor.max(initial=0.0)
+    common_price = allocation.price
+    has_own_price = allocation.capped | (np.abs(tied - common_tie) > 1e-9 * common_tie)
+    host_of_page = np.repeat(np.arange(len(hosts)), np.diff(web.first))
+    if allocation.price == 0:
+        # The budget is more than all can take: no price where nothing is known, or nothing changes.
+        common_price = math.nan
+        has_own_price |= np.bincount(host_of_page, web.rate, minlength=len(hosts)) > 0
+    nothing = np.zeros(len(closed))
+    return HostTerms(
+        host_id=np.concatenate(([COMMON], hosts, closed)),
+        price=np.concatenate(
+            ([common_price], np.where(has_own_price, allocation.host_price, AS_COMMON), nothing + math.inf)
+        ),
+        ties=np.concatenate(([common_tie], np.where(has_own_price, tied, math.nan), nothing + math.nan)),
+        floor=np.concatenate(
+            (
+                [common_floor],
+                np.where(allocation.host_floor < common_floor, allocation.host_floor, AS_COMMON),
+                nothing,
+            )
+        ),
+        capped=np.concatenate(([False], allocation.capped, nothing == 0)),
+        frequency=np.concatenate(
+            ([math.nan], np.bincount(host_of_page, allocation.frequency, minlength=len(hosts)), nothing)
+        ),
+    )

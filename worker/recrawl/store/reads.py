@@ -1,0 +1,168 @@
+"""What the jobs read: settings, and columns of numbers as numpy arrays."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import TYPE_CHECKING, LiteralString, TypeVar
+
+from recrawl.store.columns import Columns, read
+from recrawl.store.connection import Connection
+
+if TYPE_CHECKING:
+    import numpy as np
+    from _typeshed import DataclassInstance
+    from numpy.typing import NDArray
+
+
+Settings = TypeVar("Settings", bound="DataclassInstance")
+
+
+def settings(connection: Connection, wanted: type[Settings]) -> Settings:
+    """The settings that the fields of a dataclass name: numbers as such, intervals in days, none as None."""
+    rows = connection.execute("select name, value from recrawl_internal.typed_setting").fetchall()
+    given = dict(rows)
+    return wanted(**{field.name: given[field.name] for field in fields(wanted)})
+
+
+def last_started(connection: Connection) -> dict[str, datetime]:
+    """When each job last began."""
+    return dict(connection.execute("select job, max(started_at) from recrawl.job_run group by job").fetchall())
+
+
+@dataclass(frozen=True)
+class PagesToAllocate:
+    page_id: "NDArray[np.int64]"
+    host_id: "NDArray[np.int64]"
+    value: "NDArray[np.float32]"
+    rate: "NDArray[np.float32]"  # changes per day
+    frequency: "NDArray[np.float32]"  # fetches per day, as stored; NaN = none
+
+
+@dataclass(frozen=True)
+class HostsToAllocate:
+    host_id: "NDArray[np.int64]"  # ascending
+    cap: "NDArray[np.float64]"  # fetches per day
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """On how often pages change: the filter's numbers beyond its prior."""
+
+    host_id: "NDArray[np.int64]"
+    changes: "NDArray[np.float32]"
+    days: "NDArray[np.float32]"
+
+
+def pages_to_allocate(url: str) -> PagesToAllocate:
+    query: LiteralString = "select page_id, host_id, value, rate, frequency from recrawl_internal.page_to_allocate"
+    return PagesToAllocate(*read(url, query))
+
+
+def hosts_to_allocate(url: str) -> HostsToAllocate:
+    return HostsToAllocate(*read(url, "select host_id, cap from recrawl_internal.host_to_allocate order by host_id"))
+
+
+def evidence(url: str) -> Evidence:
+    return Evidence(*read(url, "select host_id, seen_changes, seen_days from recrawl_internal.page_evidence"))
+
+
+@dataclass(frozen=True)
+class LoggedVisits:
+    """Page by page; beside each visit the filter's numbers on its page."""
+
+    page_id: "NDArray[np.int64]"
+    days: "NDArray[np.float32]"
+    changed: "NDArray[np.int32]"
+    belief_changes: "NDArray[np.float64]"
+    belief_days: "NDArray[np.float64]"
+
+
+def logged_visits(url: str) -> LoggedVisits:
+    query: LiteralString = (
+        "select page_id, days, changed, belief_changes, belief_days from recrawl_internal.visit_to_audit"
+    )
+    return LoggedVisits(*read(url, query))
+
+
+def host_names(connection: Connection, host_ids: Sequence[int]) -> list[str]:
+    rows = connection.execute(
+        """
+        select name from unnest(%b::bigint[]) with ordinality as wanted (host_id, place)
+        join recrawl_internal.host_to_allocate using (host_id) order by place
+        """,
+        [list(host_ids)],
+    ).fetchall()
+    return [name for (name,) in rows]
+
+
+@dataclass(frozen=True)
+class Links:
+    """Page source_ids[s] links to the pages target_ids[first[s] : first[s + 1]]."""
+
+    source_ids: "NDArray[np.int64]"
+    first: "NDArray[np.int64]"
+    target_ids: "NDArray[np.int64]"
+
+
+SCORES = ("hub", "authority", "importance", "in_links")
+
+
+@dataclass(frozen=True)
+class StoredScores:
+    """As last written; all but in_links are 1 on average over all pages."""
+
+    page_id: "NDArray[np.int64]"
+    by_name: "dict[str, NDArray[np.float32]]"  # NaN = none
+
+
+@dataclass(frozen=True)
+class WholeGraph:
+    page_id: "NDArray[np.int64]"
+    relevance: "NDArray[np.float32]"  # NaN = unknown
+    links: Links
+    scores: StoredScores
+
+
+@dataclass(frozen=True)
+class GraphNews:
+    """The present state of every page of which something changed, in order of id."""
+
+    is_live: "NDArray[np.int32]"
+    relevance: "NDArray[np.float32]"  # NaN = unknown
+    links: Links  # a row for every page
+
+
+def read_graph(url: str, token: int, remembered: int | None) -> WholeGraph | GraphNews:
+    """What changed since run `remembered` read the graph; all of it if that is not known.
+
+    In one transaction with one snapshot: what it does not show is news for the next read.
+    """
+    with Columns(url) as columns:
+        columns.execute("set transaction isolation level repeatable read")
+        (last_token,) = columns.read(f"select coalesce(recrawl_internal.begin_graph_read({token:d}), 0)")
+        news = _graph_news(columns) if int(last_token[0]) == remembered else None
+        graph = news or _whole_graph(columns)
+        columns.read("select recrawl_internal.end_graph_read()")
+    return graph
+
+
+def _whole_graph(columns: Columns) -> WholeGraph:
+    page_id, relevance = columns.read("select page_id, relevance from recrawl_internal.page_in_graph")
+    links = columns.read("select page_id, targets from recrawl_internal.link_in_graph")
+    scored, *scores = columns.read(f"select page_id, {', '.join(SCORES)} from recrawl_internal.score_in_graph")
+    return WholeGraph(page_id, relevance, Links(*links), StoredScores(scored, dict(zip(SCORES, scores, strict=True))))
+
+
+def _graph_news(columns: Columns) -> GraphNews | None:
+    page_id, is_live, relevance, first, target_ids = columns.read(
+        "select page_id, is_live, relevance, targets from recrawl_internal.news_in_graph"
+    )
+    if -1 in page_id[:1]:
+        return None  # more than can be told
+    return GraphNews(is_live, relevance, Links(page_id, first, target_ids))
+
+
+def last_terms(connection: Connection) -> dict[str, float] | None:
+    """What the values of all pages were last worked out with."""
+    (terms,) = connection.execute("select terms from recrawl_internal.last_terms").fetchone() or (None,)
+    return dict(terms) if terms else None

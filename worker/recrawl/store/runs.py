@@ -1,0 +1,107 @@
+"""Runs of jobs, and what they write: nothing of it is taken once another worker has taken the job over."""
+
+import math
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg import sql
+from psycopg.rows import scalar_row
+from psycopg.types.json import Jsonb
+
+from recrawl.store.connection import Connection, connect
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+ALIVE_FOR = timedelta(minutes=1)
+HEARTBEAT_SECONDS = 15.0
+CHUNK = 10_000
+
+# What an array is in SQL, by its dtype; an empty one does not say it by itself.
+CASTS = {"int64": "bigint[]", "float64": "float8[]", "float32": "real[]", "bool": "boolean[]"}
+
+
+@dataclass
+class Run:
+    """A run of a job. Its token is the first argument of whatever it writes by, and how long it is alive the second."""
+
+    connection: Connection
+    token: int
+    message: str = ""
+
+    def put(self, function: str, *arguments: Any) -> Any:
+        """Calls a function of recrawl_internal: in one transaction, which is refused if the job was taken over.
+
+        Arrays are numpy arrays; a mapping goes as JSON.
+        """
+        holders, values = [sql.SQL("%b"), sql.SQL("%b")], [self.token, ALIVE_FOR]
+        for argument in arguments:
+            if hasattr(argument, "dtype"):
+                holders.append(sql.SQL("%b::" + CASTS[argument.dtype.name]))
+                values.append(argument.tolist())
+            else:
+                holders.append(sql.SQL("%b"))
+                values.append(_json(argument) if isinstance(argument, Mapping) else argument)
+        call = sql.SQL("select recrawl_internal.{}({})").format(sql.Identifier(function), sql.SQL(", ").join(holders))
+        with self.connection.cursor(row_factory=scalar_row) as cursor:
+            return cursor.execute(call, values).fetchone()
+
+    def put_in_chunks(
+        self, function: str, *columns: "NDArray[Any]", watch: Callable[[int], None] = lambda _: None
+    ) -> None:
+        """The same, CHUNK rows at a time, each a transaction of its own; `watch` sees how many are done."""
+        rows = len(columns[0])
+        for start in range(0, rows, CHUNK):
+            self.put(function, *(column[start : start + CHUNK] for column in columns))
+            watch(min(start + CHUNK, rows))
+
+
+def _json(record: Mapping[str, Any]) -> Jsonb:
+    """JSON has no infinite numbers; as text they are what SQL reads."""
+    return Jsonb({n: str(v) if isinstance(v, float) and not math.isfinite(v) else v for n, v in record.items()})
+
+
+@contextmanager
+def run(url: str, job: str) -> Iterator[Run]:
+    """A run of a job, which no other worker can run meanwhile; it is in job_run however it ends."""
+    with connect(url, f"recrawl {job}") as connection:
+        with connection.cursor(row_factory=scalar_row) as cursor:
+            token = cursor.execute("select recrawl_internal.start_job(%s, %s)", [job, ALIVE_FOR]).fetchone()
+        running = Run(connection, int(token or 0))
+        with _heartbeat(url, running.token):
+            try:
+                yield running
+            except BaseException as error:
+                with suppress(psycopg.Error):
+                    _end(connection, running.token, False, str(error) or type(error).__name__)
+                raise
+            _end(connection, running.token, True, running.message)
+
+
+def _end(connection: Connection, token: int, ok: bool, message: str) -> None:
+    connection.execute("select recrawl_internal.end_job(%s, %s, %s)", [token, ok, " ".join(message.split())])
+
+
+@contextmanager
+def _heartbeat(url: str, token: int) -> Iterator[None]:
+    """Signs of life while nothing is written: computing may take minutes."""
+    done = threading.Event()
+
+    def beat() -> None:
+        # When it cannot be heard, or another worker took over, the next write says so.
+        with suppress(psycopg.Error), connect(url, "recrawl heartbeat") as connection:
+            while not done.wait(HEARTBEAT_SECONDS):
+                connection.execute("select recrawl_internal.keep_job(%s, %s)", [token, ALIVE_FOR])
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()

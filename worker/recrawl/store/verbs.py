@@ -1,0 +1,77 @@
+"""What the command line and the worker's upkeep ask of the queue, one call each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from psycopg.rows import dict_row, scalar_row
+from psycopg.types.json import Jsonb
+
+from recrawl.store.connection import Connection
+
+
+def tick(connection: Connection, max_leases: int = 200, max_entries: int = 2000) -> int:
+    """One step of the queue's upkeep; how many pages it moved."""
+    with connection.cursor(row_factory=scalar_row) as cursor:
+        cursor.execute("select recrawl_internal.tick(%s, %s)", [max_leases, max_entries])
+        return int(cursor.fetchone() or 0)
+
+
+class Page(NamedTuple):
+    """A page to add; None = not given, so that SQL decides. The rate is in changes per day."""
+
+    url: str
+    value: float | None = None
+    rate: float | None = None
+    due: datetime | None = None
+    meta: dict[str, object] | None = None
+
+
+@dataclass
+class Added:
+    """How many URLs of a batch came out as what, and a few of those that are invalid."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    invalid: list[tuple[str, str]] = field(default_factory=list)
+
+
+def add_pages(connection: Connection, pages: Sequence[Page]) -> Added:
+    rows = connection.execute(
+        """
+        select code, count(*), (array_agg(array[url, detail]) filter (where code = 'invalid'))[:3]
+        from recrawl.add_pages(%b::text[], %b::float8[], %b::float8[], %b::timestamptz[], %b::jsonb[])
+        group by code
+        """,
+        [
+            [page.url for page in pages],
+            _column([page.value for page in pages]),
+            _column([page.rate for page in pages]),
+            _column([page.due for page in pages]),
+            _column([page.meta and Jsonb(page.meta) for page in pages]),
+        ],
+    ).fetchall()
+    added = Added()
+    for code, count, invalid in rows:
+        added.counts[code] = count
+        added.invalid += [(url, detail) for url, detail in invalid or []]
+    return added
+
+
+def _column(values: list[Any]) -> list[Any] | None:
+    """None stands for a column in which nothing is given."""
+    return values if any(value is not None for value in values) else None
+
+
+def next_pages(
+    connection: Connection, n: int, ahead: timedelta, lease: timedelta, per_host: int | None
+) -> list[dict[str, Any]]:
+    with connection.cursor(row_factory=dict_row) as cursor:
+        cursor.execute("select * from recrawl.next_pages(%s, %s, %s, %s)", [n, ahead, lease, per_host])
+        return cursor.fetchall()
+
+
+def queue_status(connection: Connection) -> dict[str, Any]:
+    with connection.cursor(row_factory=dict_row) as cursor:
+        cursor.execute("select * from recrawl.queue_status")
+        return cursor.fetchone() or {}
