@@ -5,7 +5,7 @@
 create or replace function recrawl_internal.problem_with(
     status int, robots_denied boolean, fetched_at timestamptz, content_hash text
 ) returns text
-language sql immutable parallel safe
+language sql stable parallel safe      -- as format() is: else it would not be inlined
 as $$
     select case
         when status is null and robots_denied is not true then 'status is missing'
@@ -34,7 +34,7 @@ as $$
 -- plans: lookups
 declare
     known_keys constant text[] := array(
-        select a.attname from pg_attribute a where a.attrelid = 'result_element'::regclass and a.attnum > 0);
+        select jsonb_object_keys(to_jsonb(jsonb_populate_record(null::result_element, '{}'))));
 begin
     return (
         select array_agg(r::result order by r.ord)

@@ -103,7 +103,7 @@ begin
            array_agg(ord) filter (where brought_links),
            array_agg(page_id) filter (where is_graph_news),
            array_agg(a.news) filter (where not (a.news is null)),
-           (select array_agg(array[lease_id, round, pages])
+           (select coalesce(array_agg(array[lease_id, round, pages]), '{}')
             from (select lease_id, round, count(*) as pages from written where is_held group by lease_id, round) w)
     into answers, with_links, graph_news, news, reports
     from answered a;
@@ -130,6 +130,7 @@ declare
     redirects    bigint[];             -- by ord: where a redirect leads
     this         record;               -- what a pass did
     passes       int := 0;
+    r            bigint[];             -- lease, round and how many of its pages were reported
     answers      recrawl.report_result[] := '{}';
     with_links   int[] := '{}';
     news         host_news[] := '{}';
@@ -161,7 +162,14 @@ begin
     while cardinality(pending) > 0 loop
         passes := passes + 1;
         this := record_pass(t, pending, fenced, redirects, passes > 10, newest_lease, s, common);
-        perform shorten_leases(this.reports) where this.reports is not null;
+        -- One by one: joined, a lease table that looks small would be read from end to end, and with it whatever is dead
+        -- in it.
+        foreach r slice 1 in array this.reports loop
+            delete from lease where lease_id = r[1] and round = r[2] and unreported <= r[3];
+            if not found then
+                update lease set unreported = unreported - r[3] where lease_id = r[1] and round = r[2];
+            end if;
+        end loop;
         perform tell_graph(this.graph_news) where this.graph_news is not null;
         answers := answers || this.answers;
         with_links := with_links || this.with_links;
@@ -182,25 +190,6 @@ begin
 end $$;
 comment on function recrawl_internal.record_results(timestamptz, recrawl_internal.result[]) is
     'Judges checked results and records them; what report and report_pages share.';
-
--- One by one: joined, a lease table that looks small would be read from end to end, and with it whatever is dead in it.
-create or replace function recrawl_internal.shorten_leases(reports bigint[]) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
--- plans: inherited; writes lease; locks nothing: the caller holds them
-declare
-    r bigint[];                        -- lease, round and how many of its pages were reported
-begin
-    foreach r slice 1 in array reports loop
-        delete from lease where lease_id = r[1] and round = r[2] and unreported <= r[3];
-        if not found then
-            update lease set unreported = unreported - r[3] where lease_id = r[1] and round = r[2];
-        end if;
-    end loop;
-end $$;
-comment on function recrawl_internal.shorten_leases(bigint[]) is
-    'Counts down what leases wait for; ends those that wait for nothing more.';
 
 -- One host at a time, in order of id.
 create or replace function recrawl_internal.tell_hosts(t timestamptz, news recrawl_internal.host_news[]) returns void

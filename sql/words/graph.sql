@@ -20,12 +20,13 @@ comment on function recrawl_internal.is_news_full() is
     'Whether so much changed since the graph was last read that all of it must be read again.';
 
 create or replace function recrawl_internal.tell_graph(page_ids bigint[]) returns void
-language sql volatile
+language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes graph_news
-    insert into graph_news (page_id) select unnest(page_ids) where not (select is_news_full())
-$$;
+-- plans: inherited; writes graph_news
+begin
+    insert into graph_news (page_id) select unnest(page_ids) where not (select is_news_full());
+end $$;
 comment on function recrawl_internal.tell_graph(bigint[]) is
     'These pages came, left, link elsewhere or have another relevance; null = more than can be told.';
 grant execute on function recrawl_internal.unpacked to recrawl_reader;

@@ -11,7 +11,7 @@ comment on function recrawl_internal.refuse(text) is 'Raises; a problem of null 
 
 -- Values and rates: a real holds them, and a float8 their products.
 create or replace function recrawl_internal.problem_with_amount(argument text, amount float8) returns text
-language sql immutable parallel safe
+language sql stable parallel safe      -- as format() is: else it would not be inlined
 as $$
     select case when not (amount = 0 or amount between 1e-30 and 1e30) then
         format('%s must be 0 or between 1e-30 and 1e30%s, got %s',
