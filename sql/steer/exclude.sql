@@ -49,7 +49,7 @@ create or replace function recrawl_internal.unexclude_at(t timestamptz, pattern 
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: whole; writes exclusion, page, inbox, graph_news; locks page by id
+-- plans: whole; writes exclusion, page, inbox; locks page by id
 declare
     back int;
 begin

@@ -119,7 +119,7 @@ returns setof recrawl.report_result
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: hashes; writes lease, link; locks lease, page by id, link by page id, host by id
+-- plans: hashes; writes lease; locks lease, page by id
 declare
     s            setting;
     common       host_terms;
@@ -130,7 +130,7 @@ declare
     redirects    bigint[];             -- by ord: where a redirect leads
     this         record;               -- what a pass did
     passes       int := 0;
-    r            bigint[];             -- lease, round and how many of its pages were reported
+    part         bigint[];             -- lease, round and how many of its pages were reported
     answers      recrawl.report_result[] := '{}';
     with_links   int[] := '{}';
     news         host_news[] := '{}';
@@ -162,12 +162,11 @@ begin
     while cardinality(pending) > 0 loop
         passes := passes + 1;
         this := record_pass(t, pending, fenced, redirects, passes > 10, newest_lease, s, common);
-        -- One by one: joined, a lease table that looks small would be read from end to end, and with it whatever is dead
-        -- in it.
-        foreach r slice 1 in array this.reports loop
-            delete from lease where lease_id = r[1] and round = r[2] and unreported <= r[3];
+        -- One by one: joined, a lease table that looks small would be read from end to end, dead rows and all.
+        foreach part slice 1 in array this.reports loop
+            delete from lease where lease_id = part[1] and round = part[2] and unreported <= part[3];
             if not found then
-                update lease set unreported = unreported - r[3] where lease_id = r[1] and round = r[2];
+                update lease set unreported = unreported - part[3] where lease_id = part[1] and round = part[2];
             end if;
         end loop;
         perform tell_graph(this.graph_news) where this.graph_news is not null;
