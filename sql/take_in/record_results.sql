@@ -103,7 +103,7 @@ begin
            array_agg(ord) filter (where brought_links),
            array_agg(page_id) filter (where is_graph_news),
            array_agg(a.news) filter (where not (a.news is null)),
-           (select coalesce(array_agg(array[lease_id, round, pages]), '{}')
+           (select array_agg(array[lease_id, round, pages])
             from (select lease_id, round, count(*) as pages from written where is_held group by lease_id, round) w)
     into answers, with_links, graph_news, news, reports
     from answered a;
@@ -130,7 +130,7 @@ declare
     redirects    bigint[];             -- by ord: where a redirect leads
     this         record;               -- what a pass did
     passes       int := 0;
-    part         bigint[];             -- lease, round and how many of its pages were reported
+    reports      bigint[];             -- lease, round and how many of its pages were reported
     answers      recrawl.report_result[] := '{}';
     with_links   int[] := '{}';
     news         host_news[] := '{}';
@@ -163,10 +163,13 @@ begin
         passes := passes + 1;
         this := record_pass(t, pending, fenced, redirects, passes > 10, newest_lease, s, common);
         -- One by one: joined, a lease table that looks small would be read from end to end, dead rows and all.
-        foreach part slice 1 in array this.reports loop
-            delete from lease where lease_id = part[1] and round = part[2] and unreported <= part[3];
+        reports := this.reports;
+        for i in 1 .. coalesce(array_length(reports, 1), 0) loop
+            delete from lease
+            where lease_id = reports[i][1] and round = reports[i][2] and unreported <= reports[i][3];
             if not found then
-                update lease set unreported = unreported - part[3] where lease_id = part[1] and round = part[2];
+                update lease set unreported = unreported - reports[i][3]
+                where lease_id = reports[i][1] and round = reports[i][2];
             end if;
         end loop;
         perform tell_graph(this.graph_news) where this.graph_news is not null;
