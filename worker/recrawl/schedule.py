@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from types import FrameType
 
 import psycopg
+from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.blocking import BlockingScheduler
 
 from recrawl import store
@@ -48,8 +49,11 @@ class Batch:
     def __init__(self, entry: Entry, url: str) -> None:
         self.entry, self.url = entry, url
         self.process: subprocess.Popen[str] | None = None
+        self.is_stopped = False
 
     def __call__(self) -> None:
+        if self.is_stopped:
+            return
         self.process = subprocess.Popen(
             [sys.executable, "-m", "recrawl", "run", self.entry.name],
             env=os.environ | {"DATABASE_URL": self.url},  # not in its command line, which is everybody's to read
@@ -60,12 +64,19 @@ class Batch:
             start_new_session=True,  # Ctrl-C is the worker's, who tells it
         )
         said, _ = self.process.communicate()
-        last = (said.splitlines() or [f"ended with {self.process.returncode}"])[-1]
-        log.log(logging.WARNING if self.process.returncode else logging.INFO, "%s: %s", self.entry.name, last)
+        code = self.process.returncode
+        lines = [line for line in said.splitlines() if line.strip()]
+        log.log(
+            logging.WARNING if code and not self.is_stopped else logging.INFO,
+            "%s: %s",
+            self.entry.name,
+            "stopped" if self.is_stopped else lines[-1] if lines else f"ended with {code}",
+        )
         self.process = None
 
     def stop(self) -> None:
         """It is given up: what it wrote so far is complete in itself, and its next run goes on from there."""
+        self.is_stopped = True
         if process := self.process:
             with suppress(ProcessLookupError):
                 process.send_signal(signal.SIGINT)
@@ -79,19 +90,23 @@ def run(url: str, ready: Callable[[], None] = lambda: None) -> None:
     last_started = store.last_started(upkeep.connection)
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
     scheduler = BlockingScheduler(
-        job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}, timezone="UTC"
+        executors={"default": ThreadPoolExecutor(1), "batch": ThreadPoolExecutor(1)},
+        job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
+        timezone="UTC",
     )
     batches = [Batch(entry, url) for entry in JOBS.values() if entry.is_batch]
     scheduler.add_job(Ticking(upkeep), "interval", seconds=JOBS["upkeep"].every.total_seconds(), id="upkeep")
-    for batch in batches:
+    soonest = datetime.now(UTC) + SETTLED
+    for place, batch in enumerate(batches):
         name, every = batch.entry.name, batch.entry.every
-        due = last_started[name] + every if name in last_started else datetime.now(UTC)
+        due = last_started[name] + every if name in last_started else soonest
         scheduler.add_job(
             batch,
             "interval",
             seconds=every.total_seconds(),
             id=name,
-            next_run_time=max(due, datetime.now(UTC) + SETTLED),
+            executor="batch",  # one at a time, in the order of the registry
+            next_run_time=max(due, soonest + place * timedelta(seconds=0.1)),
         )
 
     # Raised, not shut down from here: the signal may come before the scheduler runs, or while it holds its locks.
