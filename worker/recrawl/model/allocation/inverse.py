@@ -1,8 +1,8 @@
 """Inverts the two functions that turn a price into a frequency when visits are equally spaced.
 
 With u = rate/frequency expected changes per visit, a page of weight W is visited so often that
-    freshness and new content (thesis chapter 4):   φ(u) = 1 − (1+u)e^−u = price/W
-    age (Cho & Garcia-Molina):                      u²/2 − φ(u) = price/W
+    freshness and new content:                      φ(u) = 1 − (1+u)e^−u = price/W
+    age:                                            u²/2 − φ(u) = price/W
 What is returned is 1/u, fetches per change: from piecewise polynomials, exact to a few units in the last place.
 """
 

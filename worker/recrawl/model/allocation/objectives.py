@@ -1,11 +1,14 @@
 """What freshness is worth: six objectives, and the frequency at which a page's next fetch is worth a given price.
 
-    freshness          value · share of time the copy is fresh, visits equally spaced     thesis chapter 4
-    new_content        value · changes seen per day                                       optimal revisiting
-    poisson_freshness  as freshness, but memoryless visits                                Azar et al.
-    harmonic           value · ln(freshness), memoryless visits                           Azar et al., LambdaCrawl
-    delay              −value · changes not yet seen                                      Azar et al.
-    age                −value · time since the copy became stale, equally spaced          Cho & Garcia-Molina
+    freshness          value · share of time the copy is fresh, visits equally spaced     Cho & Garcia-Molina 2003
+    new_content        value · changes seen per day                                       after the same
+    poisson_freshness  as freshness, but memoryless visits                                Azar et al. 2018
+    harmonic           value · ln(freshness), memoryless visits                           Kolobov et al. 2019
+    delay              −value · changes not yet seen                                      Kolobov et al. 2019
+    age                −value · time since the copy became stale, equally spaced          Cho & Garcia-Molina 2003
+
+(Cho & Garcia-Molina, Effective page refresh policies for Web crawlers, 2003. Azar et al., Tractable near-optimal
+policies for crawling, 2018. Kolobov et al., Staying up to date with online content changes, 2019.)
 
 All have one form: a page of weight W is fetched rate·G(price/W) times a day, and G falls. Under the first three a page
 whose weight is not above the price is dropped; under the others every page that changes and has a value is fetched.

@@ -1,4 +1,4 @@
-"""Spends a budget of fetches on pages so that the sum of their utilities is greatest (thesis chapter 4, OPT_POLITE).
+"""Spends a budget of fetches on pages so that the sum of their utilities is greatest (OPT_POLITE).
 
     maximise Σ utility(frequency)  with  Σ frequency ≤ budget,  Σ over each host ≤ its cap,  floor ≤ frequency ≤ ceiling
 

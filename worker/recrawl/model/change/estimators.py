@@ -1,9 +1,8 @@
-"""Estimators of how often pages change, from all their visits: the methods of the literature under their names.
+"""How often pages change, from all their visits: the rate under which these are likeliest.
 
 A page is taken to change at random moments, λ times a day (a Poisson process); a visit tells whether it changed
-since the one before. `full_mle` and `full_map` use everything that is known; the others are what the papers
-propose, kept for comparison and as oracles: Cho & Garcia-Molina (equal intervals, Last-Modified), Azar et al.,
-Learning to Crawl (moment matching). The scheduler itself lives on two numbers a page (gamma_filter).
+since the one before. The scheduler itself lives on two numbers a page (gamma_filter) and is held against this (audit);
+what the papers propose is in reference/estimators.py.
 """
 
 from collections.abc import Callable
@@ -13,11 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from recrawl.model.change.gamma_filter import Array, not_negative, positive
-
-# Rates that moment matching may answer, per day: once in three thousand years, every tenth of a second.
-RATE_LEAST = 1e-6
-RATE_MOST = 1e6
+from recrawl.model.change.gamma_filter import Array, positive
 
 
 @dataclass(frozen=True)
@@ -63,7 +58,7 @@ class Visits:
 
     def total(self, of_visit: ArrayLike) -> Array:
         """The sum over each page's visits."""
-        return _by_page(self.page, of_visit, self.first.size - 1)
+        return by_page(self.page, of_visit, self.first.size - 1)
 
 
 def full_mle(visits: Visits) -> Array:
@@ -73,19 +68,10 @@ def full_mle(visits: Visits) -> Array:
     what the bias correction of Cho & Garcia-Molina makes of it.
     """
     phantom = np.where(visits.changes == visits.visits, 0.5 * visits.days / np.maximum(visits.visits, 1), 0.0)
-    return np.where(visits.visits > 0, _likeliest(visits, 0.0, phantom), np.nan)
+    return np.where(visits.visits > 0, likeliest(visits, 0.0, phantom), np.nan)
 
 
-def full_map(visits: Visits, prior_a: ArrayLike, prior_b: ArrayLike) -> Array:
-    """The likeliest ln λ for a rate that was drawn from Gamma(prior_a, prior_b).
-
-    The mode of ln λ, not of λ: it does not depend on whether rates or intervals are asked for, and is positive for
-    any prior.
-    """
-    return _likeliest(visits, positive("prior_a", prior_a), positive("prior_b", prior_b))
-
-
-def _likeliest(visits: Visits, more_changes: ArrayLike, more_days: ArrayLike) -> Array:
+def likeliest(visits: Visits, more_changes: ArrayLike, more_days: ArrayLike) -> Array:
     """Solves a0 + Σ_changed y/(e^y − 1) = λ·(b0 + Σ_unchanged w), y = λw, by Newton steps in ln λ on its logarithm.
 
     As 1 − y/2 <= y/(e^y − 1) <= 1, the solution lies between (a0 + X)/(b0 + U + V/2) and (a0 + X)/(b0 + U).
@@ -100,102 +86,23 @@ def _likeliest(visits: Visits, more_changes: ArrayLike, more_days: ArrayLike) ->
     def excess(log_rate: Array) -> tuple[Array, Array]:
         y = np.exp(log_rate)[page] * interval
         odds = np.exp(-y) / -np.expm1(-y)  # 1/(e^y − 1) without its overflow
-        value = more_changes + _by_page(page, y * odds, events.size)
-        slope = _by_page(page, y * odds * (1 - y * (1 + odds)), events.size)
+        value = more_changes + by_page(page, y * odds, events.size)
+        slope = by_page(page, y * odds * (1 - y * (1 + odds)), events.size)
         with np.errstate(divide="ignore", invalid="ignore"):  # where all terms have underflowed: bisected
             return np.log(value) - np.log(unchanged_days) - log_rate, slope / value - 1
 
     with np.errstate(divide="ignore", invalid="ignore"):
         least = np.log(events) - np.log(unchanged_days + visits.total(np.where(visits.changed, visits.interval, 0)) / 2)
         most = np.log(events) - np.log(unchanged_days)
-    return np.where(known, np.exp(_root(excess, np.where(known, least, 0.0), np.where(known, most, 0.0))), 0.0)
+    return np.where(known, np.exp(root(excess, np.where(known, least, 0.0), np.where(known, most, 0.0))), 0.0)
 
 
-def moment_matching(visits: Visits, least: float = RATE_LEAST, most: float = RATE_MOST) -> Array:
-    """The rate at which as many visits as did would find no change on average: mean e^{−λw} = 1 − mean(changed).
-
-    Azar et al., Learning to Crawl. Within [least, most], which answer for pages that never or always changed; nan
-    without visits.
-    """
-    _check_range(least, most)
-    share = 1 - visits.changes / np.maximum(visits.visits, 1)
-
-    def excess(log_rate: Array) -> tuple[Array, Array]:
-        y = np.exp(log_rate)[visits.page] * visits.interval
-        unchanged = np.exp(-y)
-        count = np.maximum(visits.visits, 1)
-        return visits.total(unchanged) / count - share, -visits.total(y * unchanged) / count
-
-    shape = visits.visits.shape
-    rate = np.exp(_root(excess, np.full(shape, np.log(least)), np.full(shape, np.log(most))))
-    return np.where(visits.visits > 0, np.clip(rate, least, most), np.nan)
-
-
-def moment_matching_radius(visits: Visits, most: float, confidence: float = 0.9) -> Array:
-    """How far moment matching may be from the truth, if that is at most `most`. Infinite where nothing can be said.
-
-    √(ln(2/δ)/2n) / mean(w e^{−most·w}), by Hoeffding's inequality and the mean value theorem. Valid for any n and
-    some 25 times too wide: for a figure to show, use the filter's credible interval.
-    """
-    if not 0 < most < np.inf:
-        raise ValueError(f"most must be a finite rate above 0, got {most}")
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
-    weight = visits.total(visits.interval * np.exp(-most * visits.interval)) / np.maximum(visits.visits, 1)
-    with np.errstate(divide="ignore"):
-        radius: Array = np.sqrt(np.log(2 / (1 - confidence)) / (2 * visits.visits)) / weight
-    return radius
-
-
-def equal_intervals(visits: Visits) -> Array:
-    """−ln(1 − X/n)/w: the MLE for visits at equal intervals. Infinite if all found a change, nan without visits."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return -np.log1p(-visits.changes / visits.visits) / (visits.days / visits.visits)
-
-
-def cho_garcia_molina(visits: Visits) -> Array:
-    """−ln((n − X + ½)/(n + ½))/w: the same, finite and less biased. For near-regular visits only: it does not
-    converge to the rate when intervals vary. nan without visits."""
-    with np.errstate(invalid="ignore"):
-        return -np.log1p(-visits.changes / (visits.visits + 0.5)) / (visits.days / visits.visits)
-
-
-def simple(visits: Visits) -> Array:
-    """Visits that found a change, per day. Never more than the frequency of visits: λ = 3 visited daily gives .95.
-
-    nan without visits."""
-    with np.errstate(invalid="ignore"):
-        return visits.changes / visits.days
-
-
-def fully_observed(visits: Visits, changes: ArrayLike) -> Array:
-    """Changes per day, where each visit learns how many there were since the last. nan without visits."""
-    changes = _for_each(visits, "changes", changes)
-    with np.errstate(invalid="ignore"):
-        return visits.total(changes) / visits.days
-
-
-def last_modified(visits: Visits, age: ArrayLike) -> Array:
-    """The MLE when each change comes with its age (days before the visit, less than the interval): X/(Σ_unchanged w
-    + Σ age).
-
-    Infinite if all ages are 0 and nothing was ever unchanged, nan without visits.
-    """
-    age = _for_each(visits, "age", age)
-    late = visits.changed & (age > visits.interval)
-    if late.any():
-        first = int(np.flatnonzero(late)[0])
-        raise ValueError(f"age must not exceed the interval of a changed visit, got {age[first]} at index {first}")
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return visits.changes / visits.total(np.where(visits.changed, age, visits.interval))
-
-
-def _by_page(page: NDArray[np.int64], summed: ArrayLike, pages: int) -> Array:
+def by_page(page: NDArray[np.int64], summed: ArrayLike, pages: int) -> Array:
     # (Without any page bincount counts in integers, whatever the weights.)
     return np.bincount(page, np.asarray(summed, np.float64), minlength=pages).astype(np.float64)
 
 
-def _root(function: Callable[[Array], tuple[Array, Array]], least: Array, most: Array) -> Array:
+def root(function: Callable[[Array], tuple[Array, Array]], least: Array, most: Array) -> Array:
     """Where falling functions, one a page, cross 0 between least and most: by Newton's step, or bisection."""
     low, high, x = least.copy(), most.copy(), least.copy()
     for _ in range(200):
@@ -210,15 +117,3 @@ def _root(function: Callable[[Array], tuple[Array, Array]], least: Array, most: 
         if settled.all():
             return x
     return x
-
-
-def _check_range(least: float, most: float) -> None:
-    if not 0 < least < most < np.inf:
-        raise ValueError(f"least and most must be finite rates with 0 < least < most, got {least} and {most}")
-
-
-def _for_each(visits: Visits, name: str, given: ArrayLike) -> Array:
-    array = not_negative(name, given)
-    if array.shape != visits.interval.shape:
-        raise ValueError(f"{name} must have one element for each of {visits.interval.size} visits, got {array.size}")
-    return array

@@ -167,7 +167,7 @@ def _tamed(changes: Array, days: Array, base_a: float, base_b: float) -> Array:
 def _shape(spread: float, a: float) -> float:
     """Solves ln a − ψ(a) = spread, which is the logarithm of the mean less the mean of the logarithms.
 
-    By Minka's Newton step in 1/a.
+    By Minka's Newton step in 1/a (Estimating a Gamma distribution, 2002).
     """
     if spread <= 1 / (2 * MOST_A):  # ln a − ψ(a) > 1/2a
         return MOST_A

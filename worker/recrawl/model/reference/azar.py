@@ -1,4 +1,4 @@
-"""The closed form of Azar et al., "Tractable near-optimal policies for crawling" (used in Learning to Crawl).
+"""The closed form of Azar et al., Tractable near-optimal policies for crawling, 2018.
 
 Maximises Σ value·frequency/(frequency + rate): the freshness if visits, too, come at random. Where the marginal
 value·rate/(frequency + rate)² equals the price, frequency = √(value·rate/price) − rate. The crawled pages are those

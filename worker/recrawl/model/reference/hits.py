@@ -1,4 +1,4 @@
-"""Hubs and authorities of Kleinberg (Authoritative Sources in a Hyperlinked Environment), by power iteration.
+"""Hubs and authorities of Kleinberg (Authoritative sources in a hyperlinked environment, 1999), by power iteration.
 
 Pages have no weights here: a hub is worth the sum of the authorities it links to, an authority the sum of the hubs that
 link to it. So the densest part of a graph takes everything, and where two parts are equally dense the scores depend on

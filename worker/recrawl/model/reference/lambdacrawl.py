@@ -1,4 +1,4 @@
-"""LambdaCrawl (Kolobov et al.; the harmonic objective of Learning to Crawl, appendix E): some pages announce every
+"""LambdaCrawl (Kolobov et al., Staying up to date with online content changes, 2019): some pages announce every
 change.
 
 A page that is visited at random is worth value·ln(frequency/(frequency + rate)): the staleness of its copy grows like

@@ -1,8 +1,8 @@
 """OPIC-HITS one page at a time, as first published: choose pages, let them spend their cash, add it to their history.
 
-It follows Abiteboul, Preda & Cobena (Adaptive On-Line Page Importance Computation), applied to hubs and authorities.
-Scores are histories; their error falls as 1 / cash spent whatever the order, so that this is the yardstick of the batch
-iteration, not its rival. With a window history is what was spent lately, and follows a graph that changes.
+It follows Abiteboul, Preda & Cobena (Adaptive on-line page importance computation, 2003), applied to hubs and
+authorities. Scores are histories; their error falls as 1 / cash spent whatever the order, so that this is the yardstick
+of the batch iteration, not its rival. With a window history is what was spent lately, and follows a graph that changes.
 """
 
 import math

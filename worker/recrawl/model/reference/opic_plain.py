@@ -1,4 +1,4 @@
-"""The page importance of Abiteboul, Preda & Cobena (Adaptive On-Line Page Importance Computation).
+"""The page importance of Abiteboul, Preda & Cobena (Adaptive on-line page importance computation, 2003).
 
 A page divides its cash equally among the pages it links to and the virtual page, which gives to all pages evenly. What
 a page has spent and still has, as a part of all cash that ever moved, tends to the dominant eigenvector of the
