@@ -30,7 +30,6 @@ NO_WEB = dict.fromkeys(["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"
 }
 
 
-
 def each_of(documents: list[Path]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("document", documents, ids=lambda path: str(path.relative_to(ROOT)))
 
