@@ -16,6 +16,7 @@ from recrawl.setup import migrate
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
+DOCS = ROOT / "docs"
 IGNORED = {"node_modules", "build", "dist", "site-packages"}
 DOCUMENTS = sorted(
     path
@@ -28,7 +29,14 @@ NO_WEB = dict.fromkeys(["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"
     "no_proxy": ""
 }
 
-documents = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+
+def each_of(documents: list[Path]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("document", documents, ids=lambda path: str(path.relative_to(ROOT)))
+
+
+documents = each_of(DOCUMENTS)
+# Those that speak of nothing but recrawl: every name in them is one of ours.
+our_words = each_of([README, DOCS / "how-to.md", DOCS / "why.md", DOCS / "glossary.md"])
 
 
 def blocks(document: Path) -> list[tuple[str, str]]:
@@ -44,6 +52,11 @@ def prose(document: Path) -> str:
 def spans(document: Path) -> list[str]:
     """What stands in single backticks."""
     return re.findall(r"(?<!`)`([^`\n]+)`(?!`)", prose(document))
+
+
+def code(document: Path) -> list[tuple[str, str]]:
+    """Its blocks of SQL and Python. Whatever must not run says so by another word behind its fence, such as text."""
+    return [(info.split()[0], text) for info, text in blocks(document) if info.split()[:1] in (["sql"], ["python"])]
 
 
 def commands(document: Path) -> list[str]:
@@ -74,17 +87,22 @@ def statements(text: str) -> list[str]:
     return [part for part in parts if re.sub(r"--[^\n]*", "", part).strip()]
 
 
-def test_the_code_of_the_readme_runs_from_top_to_bottom(new_database: Callable[..., str], tmp_path: Path) -> None:
-    code = [(info.split()[0], text) for info, text in blocks(README) if info.split()[:1] in (["sql"], ["python"])]
-    assert "next_pages" in code[0][1], "the first thing a reader sees is SELECT * FROM next_pages(100)"
+def test_the_first_thing_a_reader_sees_is_pages_being_handed_out() -> None:
+    assert "SELECT * FROM next_pages(100)" in code(README)[0][1]
+
+
+@each_of([document for document in DOCUMENTS if code(document)])
+def test_the_code_of_a_document_runs_from_top_to_bottom(
+    document: Path, new_database: Callable[..., str], tmp_path: Path
+) -> None:
     database = new_database()
     migrate.upgrade(database)
     with store.connect(database) as connection:
         store.put_on_search_path(connection)
-    script = tmp_path / "readme.py"
+    script = tmp_path / "document.py"
     done = ""
     with psycopg.connect(database, autocommit=True) as connection:
-        for language, text in code:
+        for language, text in code(document):
             if language == "sql":
                 for statement in statements(text):
                     connection.execute(statement)
@@ -187,27 +205,37 @@ def known_words(connection: psycopg.Connection, functions: set[str]) -> set[str]
     return {name for (name,) in named} | functions | set(re.findall(r"'(\w+)'", bodies))
 
 
-def test_every_function_the_readme_calls_exists(functions: set[str], connection: psycopg.Connection) -> None:
+@our_words
+def test_every_function_that_is_called_exists(
+    document: Path, functions: set[str], connection: psycopg.Connection
+) -> None:
     builtin = {
         name
         for (name,) in connection.execute(
             "select proname from pg_proc where pronamespace = 'pg_catalog'::regnamespace"
         ).fetchall()
     }
-    called = {match[1] for span in spans(README) if (match := re.match(r"(?:recrawl\.)?([a-z_]+)\(", span))}
+    called = {match[1] for span in spans(document) if (match := re.match(r"(?:recrawl\.)?([a-z_]+)\(", span))}
     assert called <= functions | builtin
 
 
-def test_every_word_with_an_underscore_in_the_readme_is_one_the_database_knows(known_words: set[str]) -> None:
-    words = {span.removeprefix("recrawl.") for span in spans(README)}
+@our_words
+def test_every_word_with_an_underscore_is_one_the_database_knows(document: Path, known_words: set[str]) -> None:
+    words = {span.removeprefix("recrawl.") for span in spans(document)}
     tools = {word for word in words if word.startswith("pg_")}
     assert {word for word in words if re.fullmatch(r"[a-z]+(_[a-z]+)+", word)} <= known_words | tools
 
 
-def test_every_setting_with_a_value_in_the_readme_exists(connection: psycopg.Connection) -> None:
+@documents
+def test_every_setting_with_a_value_exists(document: Path, connection: psycopg.Connection) -> None:
     settings = {name for (name,) in connection.execute("select name from settings").fetchall()}
-    text = README.read_text()
-    assert set(re.findall(r"set_setting\('(\w+)'", text)) <= settings
+    assert set(re.findall(r"set_setting\('(\w+)'", document.read_text())) <= settings
+
+
+def test_the_glossary_says_each_word_once_and_in_order() -> None:
+    terms = re.findall(r"^\| \*\*(.+?)\*\* \|", (DOCS / "glossary.md").read_text(), re.MULTILINE)
+    assert len(terms) > 50
+    assert terms == sorted(set(terms))
 
 
 def test_every_verb_and_view_is_in_some_document(connection: psycopg.Connection) -> None:
