@@ -156,12 +156,11 @@ comment on column recrawl_internal.setting.budget is
     'pages.';
 comment on column recrawl_internal.setting.objective is 'name: what the next allocation maximises';
 comment on column recrawl_internal.setting.exploration is
-    'share: of the budget that keeps every page visited, however little a visit promises.';
+    'share: of the budget that keeps every page fetched now and then, however little that promises.';
 comment on column recrawl_internal.setting.longest_interval is
-    'interval: no page waits longer for a visit, where half of its host''s slots suffice for that; none = no '
-    'limit.';
+    'interval: no page waits longer to be fetched, where half of its host''s slots suffice; none = no limit.';
 comment on column recrawl_internal.setting.shortest_interval is
-    'interval: no page is visited more often; none = no limit.';
+    'interval: no page is fetched more often; none = no limit.';
 comment on column recrawl_internal.setting.keep_log is
     'interval: how long observations are kept in the fetch log, for recrawl audit; none = no log.';
 comment on column recrawl_internal.setting.authority_weight is

@@ -111,7 +111,7 @@ class Actor:
                 self.connection.execute(statement)
         except InsufficientPrivilege:
             return False
-        except psycopg.errors.InvalidParameterValue:
+        except psycopg.Error:
             return True
         return True
 

@@ -83,7 +83,7 @@ def test_what_ran_lately_is_not_run_again(crawl: Crawl, url: str) -> None:
 def test_a_stop_does_not_wait_for_a_job_and_the_job_says_so(crawl: Crawl, url: str) -> None:
     crawl.connection.execute("select recrawl.add_pages('{http://a.test/}', rate => '{1}')")
     with psycopg.connect(url) as holder, worker(url) as process:
-        # Somebody who keeps `rates`, the first of them, from writing.
+        # Somebody who keeps `rates` from writing.
         holder.execute("lock table recrawl_internal.host_terms")
         waits = (
             "select count(*) from pg_stat_activity where datname = current_database()"
@@ -93,7 +93,7 @@ def test_a_stop_does_not_wait_for_a_job_and_the_job_says_so(crawl: Crawl, url: s
         process.send_signal(signal.SIGTERM)
         assert process.wait(10) == 0
         holder.rollback()
-        wait_for(lambda: runs(crawl) == [("rates", False)], 20)
+        wait_for(lambda: runs(crawl)[-1] == ("rates", False), 20)
 
 
 def test_a_job_that_is_killed_is_one_failed_run_and_the_others_go_on(crawl: Crawl, url: str) -> None:

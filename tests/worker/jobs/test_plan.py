@@ -102,5 +102,5 @@ def test_what_cannot_be_answered_is_said_in_one_line(url: str, arguments: list[s
 def test_a_crawl_without_pages_is_told(template: str, new_database: object) -> None:
     done = recrawl(new_database(template))  # type: ignore[operator]
     assert (done.returncode, done.stderr) == (
-        1, "recrawl: no page takes part yet: a page does from its first report on\n",
+        1, "recrawl: no page takes part yet: a page does once it was fetched, or once its rate is pinned\n",
     )  # fmt: skip

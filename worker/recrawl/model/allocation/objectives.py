@@ -4,11 +4,12 @@
     new_content        value · changes seen per day                                       after the same
     poisson_freshness  as freshness, but memoryless visits                                Azar et al. 2018
     harmonic           value · ln(freshness), memoryless visits                           Kolobov et al. 2019
-    delay              −value · changes not yet seen                                      Kolobov et al. 2019
+    delay              −value · changes not yet seen                                      Upadhyay et al. 2020
     age                −value · time since the copy became stale, equally spaced          Cho & Garcia-Molina 2003
 
 (Cho & Garcia-Molina, Effective page refresh policies for Web crawlers, 2003. Azar et al., Tractable near-optimal
-policies for crawling, 2018. Kolobov et al., Staying up to date with online content changes, 2019.)
+policies for crawling, 2018. Kolobov et al., Staying up to date with online content changes, 2019. Upadhyay et al.,
+Learning to crawl, 2020.)
 
 All have one form: a page of weight W is fetched rate·G(price/W) times a day, and G falls. Under the first three a page
 whose weight is not above the price is dropped; under the others every page that changes and has a value is fetched.
