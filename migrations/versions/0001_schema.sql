@@ -416,7 +416,7 @@ end $$;
 
 -- ------------------------------------------------------------------------------------------------------ the queue
 
--- No primary key: it would cost a quarter of the pop. A row is found by (host, due, page).
+-- No primary key: a pop took a quarter longer with one (PostgreSQL 18). A row is found by (host, due, page).
 create table recrawl_internal.queue (
     host_id bigint      not null,
     due_at  timestamptz not null,

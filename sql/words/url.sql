@@ -180,7 +180,7 @@ comment on function recrawl_internal.parse_url(text) is
     'Takes a URL apart: what to fetch, its canonical spelling, its host; or what is wrong with it.';
 
 -- True for a URL that already is its own canonical spelling, found with one pass of a regular expression: most are, and
--- the full parse costs ten times as much. What it does not recognise is merely parsed.
+-- parse_url() takes 5 to 9 times as long (21 µs, PostgreSQL 18 and 15). What it does not recognise is merely parsed.
 create or replace function recrawl_internal.is_canonical(raw text) returns boolean
 language sql immutable parallel safe
 as $$

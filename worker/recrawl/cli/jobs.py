@@ -45,7 +45,9 @@ def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
     with database() as url:
         plan = Plan(url)
         if not plan.crawl.pages:
-            raise click.ClickException("no page takes part yet: a page does once it was fetched, or once its rate is pinned")
+            raise click.ClickException(
+                "no page takes part yet: a page does once it was fetched, or once its rate is pinned"
+            )
         try:
             wanted = [multiple_of(plan.crawl.budget, text) for text in (budgets or "0.5x,1x,2x,5x").split(",")]
             if freshness is not None:

@@ -1,6 +1,7 @@
 """Queries whose columns become numpy arrays.
 
-By ADBC: three times as fast as psycopg's COPY for ten million rows, and without a Python object a row.
+By ADBC: 3.3 times as fast as psycopg's binary COPY for ten million rows (ADBC 1, psycopg 3.2), and without a Python
+object a row.
 """
 
 from contextlib import closing
@@ -20,7 +21,7 @@ def read(url: str, query: str) -> "list[NDArray[Any]]":
 
 
 # Batches of this size find room where the last one was. Those of ADBC's default, 16 MB, are mapped anew every time,
-# which took up to half as long as reading.
+# which took up to half as long as reading (glibc 2.36).
 BATCH_BYTES = 1 << 20
 
 
