@@ -317,7 +317,11 @@ def test_a_file_is_unpacked_and_a_wrong_byte_does_not_stop_it(
 
 
 def test_a_dash_is_standard_input_in_utf8_whatever_the_locale() -> None:
-    program = "from recrawl.intake.importers import *\nwith open_text('-') as text: print(ascii([page.url for page in plain(text)]))"
+    program = """
+from recrawl.intake.importers import *
+with open_text("-") as text:
+    print(ascii([page.url for page in plain(text)]))
+"""
     done = subprocess.run(
         [sys.executable, "-X", "utf8=0", "-c", program],
         input="http://example.com/ü\n".encode(),
