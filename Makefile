@@ -13,7 +13,7 @@ $(BIN)/recrawl: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "recrawl needs Python 3.11 or newer; say: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable . --group dev
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[server]' --group dev
 	@touch $@
 
 install: $(BIN)/recrawl  ## Make .venv with recrawl and what its development needs
@@ -32,7 +32,7 @@ types: install  ## Check the types
 	$(BIN)/mypy
 
 wheel: install  ## Build the wheel into dist/
-	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
 
 bench: install  ## Measure the queue; prints one table of ratios to a bare UPDATE
 	PYTHONPATH=tests $(BIN)/python -m bench $(ARGS)

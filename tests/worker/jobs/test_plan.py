@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from helpers import Crawl, run_job
+from recrawl.__main__ import main
 from recrawl.jobs.plan import Plan
 
 
@@ -75,6 +76,20 @@ def test_the_command_prints_a_table_and_draws(url: str, tmp_path: Path) -> None:
     assert [row[:2] for row in rows] == [["25", "0.5 x"], ["50", "1 x"], ["200", "4 x"]]
     assert "slow.test" in done.stdout
     assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_without_matplotlib_it_says_what_to_install(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, name, None)  # as if it were not installed
+    monkeypatch.setenv("DATABASE_URL", url)
+    monkeypatch.setattr(sys, "argv", ["recrawl", "plan", "--png", str(tmp_path / "plan.png")])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr()
+    assert (ended.value.code, said.err) == (1, "recrawl: --png needs matplotlib: pip install 'recrawl[png]'\n")
+    assert "slow.test" in said.out, "the table comes all the same"
 
 
 def test_it_changes_nothing(url: str, connection: psycopg.Connection) -> None:

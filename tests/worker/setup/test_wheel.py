@@ -1,5 +1,6 @@
 """The wheel, installed where there is no checkout, is the whole of recrawl."""
 
+import importlib.metadata
 import importlib.util
 import os
 import subprocess
@@ -16,13 +17,20 @@ from recrawl.setup import project
 
 CHECKOUT = Path(__file__).parents[3]
 CARRIED = "recrawl/_project/"
+PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+# What `pip install recrawl` brings beside recrawl.
+LIGHT = ["psycopg", "psycopg-binary", "typing-extensions", "xxhash"]
 
 pytestmark = pytest.mark.slow
 
 
+def ended(*command: str | Path, cwd: Path, **variables: str) -> "subprocess.CompletedProcess[str]":
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return subprocess.run(command, env=kept | variables, cwd=cwd, capture_output=True, text=True, timeout=300)
+
+
 def run(*command: str | Path, cwd: Path, **variables: str) -> str:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    done = subprocess.run(command, env=environment | variables, cwd=cwd, capture_output=True, text=True, timeout=300)
+    done = ended(*command, cwd=cwd, **variables)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -32,33 +40,43 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     # Without network where the build backend is at hand; else pip fetches it.
     at_hand = ["--no-build-isolation", "--no-index"] if importlib.util.find_spec("hatchling") else []
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet"]
-    run(*pip, "--no-deps", *at_hand, "--wheel-dir", folder, CHECKOUT, cwd=folder)
+    run(*PIP, "wheel", "--quiet", "--no-deps", *at_hand, "--wheel-dir", folder, CHECKOUT, cwd=folder)
     (wheel,) = folder.glob("recrawl-*.whl")
     return wheel
+
+
+def environment(home: Path) -> tuple[Path, Path]:
+    """A new one without packages: where its programs are, and where its packages will be."""
+    run(sys.executable, "-m", "venv", "--without-pip", home, cwd=home.parent)
+    python = home / "bin" / "python"
+    site = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=home).strip()
+    return python.parent, Path(site)
+
+
+def install(bin_: Path, *what: str | Path) -> None:
+    run(*PIP, "--python", bin_ / "python", "install", "--quiet", "--no-index", *what, cwd=bin_)
 
 
 @pytest.fixture(scope="module")
 def bin_(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of an environment with the wheel in it; its dependencies are those of the running one."""
-    home = tmp_path_factory.mktemp("elsewhere") / "environment"
-    run(sys.executable, "-m", "venv", "--without-pip", home, cwd=home.parent)
-    bin_ = home / "bin"
-    pip = [
-        sys.executable,
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
-        "--python",
-        bin_ / "python",
-        "install",
-        "--quiet",
-    ]
-    run(*map(str, pip), "--no-deps", "--no-index", wheel, cwd=home.parent)
-    site = run(bin_ / "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=home).strip()
+    bin_, site = environment(tmp_path_factory.mktemp("elsewhere") / "environment")
+    install(bin_, "--no-deps", wheel)
     lent = {sysconfig.get_path(name) for name in ("purelib", "platlib")}
     # A path in a .pth file is not searched for further .pth files, such as the one of an editable recrawl.
-    (Path(site) / "lent.pth").write_text("\n".join(sorted(lent)))
+    (site / "lent.pth").write_text("\n".join(sorted(lent)))
+    return bin_
+
+
+@pytest.fixture(scope="module")
+def light_bin(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same without any extra. What that needs is there already, as links; pip finds no more than that."""
+    bin_, site = environment(tmp_path_factory.mktemp("light") / "environment")
+    for name in LIGHT:
+        package = importlib.metadata.distribution(name)
+        for top in {file.parts[0] for file in package.files or []} - {"..", "__pycache__"}:
+            (site / top).symlink_to(Path(str(package.locate_file(top))))
+    install(bin_, wheel)
     return bin_
 
 
@@ -123,3 +141,25 @@ def test_installed_elsewhere_alembic_does_it_too(bin_: Path, new_database: Calla
     inifile = run(bin_ / "python", "-c", show, cwd=tmp_path).strip()
     run(bin_ / "python", "-m", "alembic", "-c", inifile, "upgrade", "head", cwd=tmp_path, DATABASE_URL=database)
     assert run(bin_ / "recrawl", "next", cwd=tmp_path, DATABASE_URL=database) == "nothing may be fetched now\n"
+
+
+def test_without_an_extra_it_brings_what_a_crawler_needs_and_no_more(light_bin: Path, tmp_path: Path) -> None:
+    listed = "from importlib.metadata import distributions as d; print(*(one.name.replace('_', '-') for one in d()))"
+    assert sorted(run(light_bin / "python", "-c", listed, cwd=tmp_path).split()) == sorted(["recrawl", *LIGHT])
+    fingerprint = """
+import psycopg, recrawl.client
+from recrawl.client.fingerprint import distance, sketch, xxh3
+print(xxh3(b"a page"), distance(sketch("the words of a page"), sketch("The words of a page!")), recrawl.__file__)
+"""
+    digest, far, where = run(light_bin / "python", "-c", fingerprint, cwd=tmp_path).split()
+    assert (len(digest), far) == (32, "0.0")
+    assert Path(where).is_relative_to(light_bin.parent)
+
+
+@pytest.mark.parametrize("command", ["recrawl", "recrawl --help", "recrawl status", "recrawl up", "python -m recrawl"])
+def test_without_its_extra_the_command_says_what_to_install(command: str, light_bin: Path, tmp_path: Path) -> None:
+    program, *arguments = command.split()
+    done = ended(light_bin / program, *arguments, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.endswith("pip install 'recrawl[server]'")

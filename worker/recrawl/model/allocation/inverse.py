@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 # Eighty bits where the machine has them; where it has not, the tables lose about one bit more.
 Long = NDArray[np.floating[Any]]
 
-# As exact as degree 8 on 16 pieces an octave (this: 5 on 128), and a quarter faster: fetching coefficients is what takes time.
+# As exact as degree 8 on 16 pieces an octave (this: 5 on 128), and a quarter faster: fetching coefficients is what
+# takes time.
 _DEGREE = 5
 _BELOW = 52 - 7  # bits of a double below its exponent and the seven leading bits of its mantissa, which name the piece
 _LOW_BITS = (1 << _BELOW) - 1

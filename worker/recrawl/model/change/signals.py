@@ -1,9 +1,9 @@
 """What a hint that a page changed is worth, when hints (sitemap lastmod, pings) can be missing or false.
 
 Changes come λ times a day; each is announced at once with probability `recall`, and false announcements come
-`false_rate` times a day: noisy change-indicating signals, for pages that change by a Poisson process. Since the last visit,
-time without a signal speaks only of unannounced changes, (1 − recall)·λ a day, and each signal is false with the
-same probability.
+`false_rate` times a day: noisy change-indicating signals, for pages that change by a Poisson process. Since the last
+visit, time without a signal speaks only of unannounced changes, (1 − recall)·λ a day, and each signal is false with
+the same probability.
 """
 
 import numpy as np

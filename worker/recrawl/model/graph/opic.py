@@ -183,8 +183,8 @@ class _Side:
 
         self._received = received
         # What a page gives to each page it is linked with. A float32 fits the cache twice as well: a sweep of 10⁷ links
-        # is a tenth faster than with float64. A common factor makes up for what rounding adds or takes, so that no cash is lost, and none
-        # leaks to the virtual page, which may give back a million times as much.
+        # is a tenth faster than with float64. A common factor makes up for what rounding adds or takes, so that no cash
+        # is lost, and none leaks to the virtual page, which may give back a million times as much.
         self._given, self._factor = np.empty(pages, np.float32), 1.0
         self._flow, self._flows = np.zeros(pages), math.nan  # cash that went through each page, and its sum
         self.virtual = 0.0  # what the virtual page has for this side
@@ -249,7 +249,8 @@ def _weigh(
 
 
 # Receiving waits for memory, spending computes: they are faster apart than in one loop. Free to add in lanes, the
-# compiler takes a tenth off the time of a sweep; the order of its choice is the same for every run on a kind of processor.
+# compiler takes a tenth off the time of a sweep; the order of its choice is the same for every run on a kind of
+# processor.
 
 
 @njit(nogil=True, cache=True)

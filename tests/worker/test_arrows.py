@@ -1,0 +1,136 @@
+"""Who may import whom."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from importlib.util import resolve_name
+from pathlib import Path
+
+import pytest
+
+import recrawl
+
+PACKAGE = Path(recrawl.__file__).parent
+CHECKOUT = Path(__file__).parents[2]
+
+# What a part of recrawl may import beside itself and the standard library: other parts, and what is installed with it.
+# A module belongs to the most special line that names it or a package it is in.
+ALLOWED = {
+    "__init__": "",
+    "__main__": "cli",
+    "client": "psycopg xxhash",
+    "store": "adbc_driver_postgresql nanoarrow numpy psycopg",
+    "intake": "store ada_url psycopg",
+    "model": "numba numpy scipy",
+    "model.reference": "model numpy scipy",
+    "jobs": "jobs.crawl store model numpy psycopg",
+    "jobs.crawl": "store model numpy",
+    "jobs.plan": "jobs.crawl store model",  # what-if answers: of the jobs, nothing that writes
+    "jobs.audit": "store model numpy",
+    "schedule": "jobs store apscheduler psycopg",
+    "setup": "alembic platformdirs psycopg sqlalchemy",
+    "cli": "client intake jobs jobs.audit jobs.plan model schedule setup store"
+    " click matplotlib psycopg rich sqlalchemy",
+}
+
+STANDARD = sys.stdlib_module_names | {"_typeshed"}  # known to type checkers alone
+HEAVY = {"adbc_driver_postgresql", "alembic", "apscheduler", "matplotlib", "numba", "numpy", "scipy", "sqlalchemy"}
+
+
+def modules() -> dict[str, Path]:
+    """The modules by their names, and packages by theirs."""
+    found = {}
+    for path in PACKAGE.rglob("*.py"):
+        parts = ["recrawl", *path.relative_to(PACKAGE).with_suffix("").parts]
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+MODULES = modules()
+
+
+def imported(name: str, text: str) -> Iterator[str]:
+    """The modules that a module imports, wherever it does: also inside functions and for types alone."""
+    package = name if MODULES[name].name == "__init__.py" else name.rpartition(".")[0]
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            source = resolve_name("." * node.level + (node.module or ""), package)
+            for alias in node.names:
+                whole = f"{source}.{alias.name}"
+                yield whole if whole in MODULES else source
+
+
+ARROWS = {name: set(imported(name, path.read_text())) for name, path in MODULES.items()}
+
+
+def line_of(module: str) -> str:
+    """The line of the table that a module stands under; for one that is not ours, what is installed."""
+    if module.partition(".")[0] != "recrawl":
+        return module.partition(".")[0]
+    name = module.removeprefix("recrawl").removeprefix(".") or "__init__"
+    return max((line for line in ALLOWED if f"{name}.".startswith(f"{line}.")), key=len, default=name)
+
+
+def test_the_table_has_a_line_for_every_module_and_no_other() -> None:
+    assert {line_of(name) for name in MODULES} == set(ALLOWED)
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_a_module_imports_what_the_table_allows(name: str) -> None:
+    line = line_of(name)
+    assert {line_of(module) for module in ARROWS[name]} - STANDARD - {line} <= set(ALLOWED[line].split())
+
+
+def test_nothing_is_imported_in_a_circle() -> None:
+    TopologicalSorter(ARROWS).prepare()
+
+
+def test_only_the_registry_imports_by_a_name_it_puts_together() -> None:
+    """This file could not see it."""
+    dynamic = {name for name, path in MODULES.items() if re.search(r"import_module|__import__", path.read_text())}
+    assert dynamic == {"recrawl.jobs.registry"}
+
+
+def test_what_the_client_imports_is_installed_without_an_extra() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    names = {re.split(r"[^\w-]", requirement)[0] for requirement in project["dependencies"]}
+    assert names == set(ALLOWED["client"].split())
+
+
+def loaded(code: str) -> set[str]:
+    """The packages that a new process has loaded after this code."""
+    tell = "import sys; print('loaded', *{name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", f"{code}\n{tell}"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_the_client_loads_nothing_of_the_worker() -> None:
+    names = sorted(name for name in MODULES if name.startswith("recrawl.client"))
+    assert {"recrawl.client", "recrawl.client.fingerprint"} <= set(names)
+    found = loaded(f"import {', '.join(names)}")
+    assert "xxhash" in found
+    assert not found & (HEAVY | {"click", "rich"})
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["plan", "--help"], ["--version"]])
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    found = loaded(
+        f"""
+import sys
+from recrawl.__main__ import main
+sys.argv = {["recrawl", *arguments]}
+try:
+    main()
+except SystemExit as done:
+    assert not done.code, done
+"""
+    )
+    assert "click" in found
+    assert not found & HEAVY
