@@ -1,0 +1,1 @@
+"""URL lists: read, cleaned, streamed into the database."""

@@ -1,0 +1,1 @@
+"""How often pages change: what fetches teach, and what is believed before."""

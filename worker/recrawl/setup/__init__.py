@@ -1,0 +1,1 @@
+"""Where the crawl lives: the embedded PostgreSQL, migrations, where their files are."""
