@@ -73,9 +73,9 @@ create table recrawl_internal.setting (
     default_gap       interval not null default '1 second'
                       constraint "default_gap must lie between 1 millisecond and 30 days"
                       check (default_gap between '1 millisecond' and '30 days'),
-    start_within      interval not null default '2 seconds'
-                      constraint "start_within must lie between 0 and 10 minutes"
-                      check (start_within between '0' and '10 minutes'),
+    start_within      real     not null default 0.1
+                      constraint "start_within must lie between 0 and 1"
+                      check (start_within between 0 and 1),
     max_ahead         interval not null default '1 minute'
                       constraint "max_ahead must lie between 0 and 10 minutes"
                       check (max_ahead between '0' and '10 minutes'),
@@ -139,7 +139,7 @@ comment on column recrawl_internal.setting.default_gap is
     'interval: least time between two requests to a host that has no gap of its own; a shorter one counts as each '
     'host comes round.';
 comment on column recrawl_internal.setting.start_within is
-    'interval: how long after fetch_at a request may still start.';
+    'share: of a host''s gap, and at most 2 seconds, that a request may start late. Slots are the gap and this apart.';
 comment on column recrawl_internal.setting.max_ahead is 'interval: the longest look-ahead next_pages accepts.';
 comment on column recrawl_internal.setting.discovery is
     'share: of a host''s slots that go to new pages while revisits wait too.';
@@ -181,7 +181,7 @@ create sequence recrawl_internal.host_id;
 create table recrawl_internal.host (
     host_id         bigint      not null,
     ready_at        timestamptz not null default 'infinity',
-    last_slot_at    timestamptz not null default '-infinity',
+    last_start_by   timestamptz not null default '-infinity',
     head_due        timestamptz not null default 'infinity',
     head_new_id     bigint,
     fetches         bigint      not null default 0,
@@ -213,8 +213,9 @@ comment on column recrawl_internal.host.host_id is 'From the sequence host_id.';
 comment on column recrawl_internal.host.ready_at is
     'When next_pages should look at the host: greatest of its next slot, its first due page, its block and the '
     'time of writing.';
-comment on column recrawl_internal.host.last_slot_at is
-    'The last slot handed out, or the start of a request that began later; the next is a gap after it.';
+comment on column recrawl_internal.host.last_start_by is
+    'The last request to it starts no later: start_by of its last slot, or when it began if that was later. The next '
+    'slot is a gap after it.';
 comment on column recrawl_internal.host.head_due is
     'Lower bound of the due times in the host''s queue; index scans start here, past dead entries.';
 comment on column recrawl_internal.host.head_new_id is
@@ -479,6 +480,7 @@ create table recrawl_internal.lease (
     unreported  int           not null,
     page_ids    bigint[]      not null,
     slots       timestamptz[] not null,
+    start_bys   timestamptz[] not null,
     dues        timestamptz[] not null,
     held_dues   timestamptz[] not null,
     busy_hosts  bigint[],
@@ -498,6 +500,7 @@ comment on column recrawl_internal.lease.lease_until is 'When what is unreported
 comment on column recrawl_internal.lease.unreported is 'How many of its pages were not reported yet.';
 comment on column recrawl_internal.lease.page_ids is 'The pages, in order of id.';
 comment on column recrawl_internal.lease.slots is 'fetch_at of each page.';
+comment on column recrawl_internal.lease.start_bys is 'start_by of each page.';
 comment on column recrawl_internal.lease.dues is 'The due time, on the page''s own grid, that each slot serves.';
 comment on column recrawl_internal.lease.held_dues is 'The due time each page has in the queue meanwhile.';
 comment on column recrawl_internal.lease.busy_hosts is 'one_at_a_time hosts among them.';

@@ -23,7 +23,7 @@ begin
                k.is_taken and not coalesce(p.is_live, false) as dropped,
                greatest(next_due(coalesce(k.due_at, k.slot), k.slot, p.frequency), held_until) as held_due,
                p.url, p.attempts, p.value, p.etag, p.last_modified, p.content_hash, p.meta
-        from slots_of(hosts, most, wanted, t, slots_until, s.default_gap, s.discovery) k
+        from slots_of(hosts, most, wanted, t, slots_until, s.default_gap, s.start_within, s.discovery) k
         left join lateral (
             select p.url, p.attempts, p.value, p.etag, p.last_modified, p.content_hash, p.meta,
                    p.state = 'live' as is_live,
@@ -55,7 +55,7 @@ begin
                min(gap) as gap,
                count(*) filter (where given) as given,
                count(*) filter (where dropped) as dropped,
-               max(slot) filter (where given) as last_slot,
+               max(start_by) filter (where given) as last_start_by,
                min(case when given then held_due when not dropped then due_at end) as head_due,
                min(rank) filter (where not given and not dropped) as head_new_rank,
                min(page_id) filter (where not given and not dropped and rank is not null) as head_new_id,
@@ -70,7 +70,7 @@ begin
     ),
     host_moved as (
         update host h set
-            last_slot_at = coalesce(o.last_slot, h.last_slot_at),
+            last_start_by = coalesce(o.last_start_by, h.last_start_by),
             head_due = coalesce(o.head_due, 'infinity'),
             head_new_rank = o.head_new_rank,
             head_new_id = o.head_new_id,
@@ -80,21 +80,22 @@ begin
             busy_until = o.busy_until,
             busy_lease = case when o.busy_until is not null then this_lease end,
             ready_at = when_ready(coalesce(o.head_due, 'infinity'), o.head_new_id,
-                                  coalesce(o.last_slot, h.last_slot_at) + o.gap, null, o.busy_until, t)
+                                  coalesce(o.last_start_by, h.last_start_by) + o.gap, null, o.busy_until, t)
         from left_over o
         where h.ctid = o.host_tid
     ),
     -- In order of pages, as a report finds a page by binary search.
     leased as (
         insert into lease (lease_id, round, popped_at, lease_until, unreported,
-                           page_ids, slots, dues, held_dues, busy_hosts)
+                           page_ids, slots, start_bys, dues, held_dues, busy_hosts)
         select this_lease, round, t, lease_ends, count(*),
-               array_agg(page_id), array_agg(slot), array_agg(coalesce(due_at, slot)), array_agg(held_due),
+               array_agg(page_id), array_agg(slot), array_agg(start_by), array_agg(coalesce(due_at, slot)),
+               array_agg(held_due),
                array_agg(host_id) filter (where one_at_a_time)
         from (select * from picked where given order by page_id) p
         having count(*) > 0
     )
-    select page_id, url, name, slot, least(slot + s.start_within, lease_ends), greatest(slot - t, interval '0'),
+    select page_id, url, name, slot, least(start_by, lease_ends), greatest(slot - t, interval '0'),
            this_lease, lease_ends, attempts + 1, value, etag, last_modified, content_hash, meta
     from picked
     where given

@@ -43,10 +43,12 @@ begin
     shrunk as (
         update lease l set
             unreported = l.unreported - g.pages,
-            (page_ids, slots, dues, held_dues) = (
+            (page_ids, slots, start_bys, dues, held_dues) = (
                 select array_agg(k.page_id order by k.page_id), array_agg(k.slot order by k.page_id),
+                       array_agg(k.start_by order by k.page_id),
                        array_agg(k.due order by k.page_id), array_agg(k.held_due order by k.page_id)
-                from unnest(l.page_ids, l.slots, l.dues, l.held_dues) as k (page_id, slot, due, held_due)
+                from unnest(l.page_ids, l.slots, l.start_bys, l.dues, l.held_dues)
+                     as k (page_id, slot, start_by, due, held_due)
                 where (k.page_id in (select i.page_id from item i)) is not true)
         from gone g
         where l.lease_id = release_at.lease_id and l.round = g.round and l.unreported > g.pages

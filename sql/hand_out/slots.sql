@@ -4,10 +4,11 @@
 -- scan over each host's queue from its head up. Neither the size of the tables nor what is not due yet matters.
 
 create or replace function recrawl_internal.slots_of(
-    hosts tid[], most int, wanted int, t timestamptz, slots_until timestamptz, default_gap interval, discovery real
+    hosts tid[], most int, wanted int, t timestamptz, slots_until timestamptz,
+    default_gap interval, start_within real, discovery real
 ) returns table (
     host_tid tid, host_id bigint, name text, gap interval, one_at_a_time boolean,
-    slot timestamptz, is_taken boolean, tid tid, page_id bigint, due_at timestamptz, rank real
+    slot timestamptz, start_by timestamptz, is_taken boolean, tid tid, page_id bigint, due_at timestamptz, rank real
 )
 language sql stable
 as $$
@@ -18,7 +19,7 @@ as $$
         select h.ctid as host_tid, h.host_id, h.name, h.head_due, h.head_new_rank, h.head_new_id, h.balance,
                h.one_at_a_time,
                recrawl_internal.host_gap(h.gap, h.crawl_delay, default_gap) as gap,
-               greatest(h.last_slot_at + recrawl_internal.host_gap(h.gap, h.crawl_delay, default_gap), t) as free_at,
+               greatest(h.last_start_by + recrawl_internal.host_gap(h.gap, h.crawl_delay, default_gap), t) as free_at,
                case when h.one_at_a_time then 1
                     else least(most, wanted / cardinality(hosts) + (locked.place <= wanted % cardinality(hosts))::int)
                end as share
@@ -54,20 +55,20 @@ as $$
                    limit most + 1) n)
         ) w on true
     ),
-    -- Their slots. A slot is the later of the page's due time and a gap after the slot before: over all places at once,
-    -- slot(k) = k gaps + the greatest, over places j up to k, of (what j waits for − j gaps).
+    -- Their slots. A slot is the later of the page's due time and a step (a gap and a window) after the slot before:
+    -- over all places at once, slot(k) = k steps + the greatest, over j up to k, of (what place j waits for − j steps).
     slotted as (
         select w.*,
-               (w.place - 1) * w.gap
-                   + max(greatest(w.free_at, w.due_at - (w.place - 1) * w.gap))
+               (w.place - 1) * w.step
+                   + max(greatest(w.free_at, w.due_at - (w.place - 1) * w.step))
                          over (partition by w.host_id order by w.place) as slot
-        from waiting w
+        from (select *, gap + recrawl_internal.start_window(gap, start_within) as step from waiting) w
     )
-    select s.host_tid, s.host_id, s.name, s.gap, s.one_at_a_time, s.slot,
+    select s.host_tid, s.host_id, s.name, s.gap, s.one_at_a_time, s.slot, s.slot + s.step - s.gap,
            s.tid is not null and s.place <= s.share and s.slot <= slots_until,
            s.tid, s.page_id, s.due_at, s.rank
     from slotted s
 $$;
-comment on function recrawl_internal.slots_of(tid[], int, int, timestamptz, timestamptz, interval, real) is
+comment on function recrawl_internal.slots_of(tid[], int, int, timestamptz, timestamptz, interval, real, real) is
     'The next pages of hosts, at most most of each and wanted in all, with their slots; a row without a page where '
     'a host has none left.';

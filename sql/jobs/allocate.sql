@@ -34,12 +34,13 @@ comment on view recrawl_internal.page_to_allocate is
 create or replace view recrawl_internal.host_to_allocate as
 select h.host_id, h.name,
        case when h.blocked_until > clock_timestamp() + interval '1 day' then 0
-            else 86400 / date_part('epoch', recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap))
+            else 86400 / date_part('epoch', g.gap + recrawl_internal.start_window(g.gap, s.start_within))
        end::float8 as cap
 from recrawl_internal.host h
-cross join recrawl_internal.setting s;
+cross join recrawl_internal.setting s
+cross join lateral (select recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap) as gap) g;
 comment on view recrawl_internal.host_to_allocate is
-    'What allocation reads of every host: the most fetches per day that its gap permits.';
+    'What allocation reads of every host: as many fetches per day as it has slots.';
 
 -- All hosts in one transaction: until it is through, and when it fails, the last result is in force. NaN stands for
 -- what is as on all hosts (host 0). Most rows stay as they are: the frequency of a host, which is only shown, is

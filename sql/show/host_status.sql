@@ -1,12 +1,15 @@
 create or replace view recrawl.host_status as
 select h.name as host,
        recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap) as gap,
+       recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap)
+           + recrawl_internal.start_window(
+               recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap), s.start_within) as slot_every,
        coalesce(t.price, common.price) as price,
        t.is_capped as capped,
        t.frequency,
        case when t.is_capped is not null then coalesce(t.floor, common.floor) end as floor,
-       case when h.last_slot_at > '-infinity'
-            then h.last_slot_at + recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap) end as next_slot_at,
+       case when h.last_start_by > '-infinity'
+            then h.last_start_by + recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap) end as next_slot_at,
        case when h.blocked_until > clock_timestamp() then h.blocked_until end as blocked_until,
        case when h.blocked_until > clock_timestamp() then h.blocked_reason end as blocked_reason,
        case when h.ready_at < 'infinity' then h.ready_at end as ready_at,
@@ -31,6 +34,8 @@ comment on view recrawl.host_status is
 select recrawl_internal.copy_comments('recrawl.host_status');
 comment on column recrawl.host_status.host is 'Its name or address, without port.';
 comment on column recrawl.host_status.gap is 'Least time between two requests.';
+comment on column recrawl.host_status.slot_every is
+    'Time between two slots: the gap, and the window in which a request may start (the setting start_within).';
 comment on column recrawl.host_status.price is
     'What a fetch must earn per day; the host''s own where its gap decides, else that of the budget.';
 comment on column recrawl.host_status.capped is 'Whether its gap, not the budget, decides its price.';

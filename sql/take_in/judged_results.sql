@@ -43,7 +43,7 @@ as $$
                            and c.lease_id > greatest(c.last_lease, c.stale_lease, 0) and c.lease_id <= newest_lease
                            and (c.fetched_at is null or c.last_fetched_at is null or c.fetched_at > c.last_fetched_at)
                    ) as is_observed,
-               c.fetched_at > coalesce(c.slot + (s).start_within, '-infinity') as is_late,
+               c.fetched_at > coalesce(c.start_by, '-infinity') as is_late,
                date_part('epoch', c.seen_at - c.last_fetched_at) / 86400 as days,
                case when c.status <> 304 then c.changes end as counted,
                case when c.status = 304 then false

@@ -36,7 +36,8 @@ create or replace function recrawl_internal.matched_results(
     attempts smallint, last_fetched_at timestamptz, last_hash text, last_sketch int[], last_relevance real,
     value real, pinned_rate real, seen_changes real, seen_days real, frequency real,
     -- as the lease has it; null where that does not hold the page
-    round int, popped_at timestamptz, slot timestamptz, due timestamptz, held_due timestamptz, is_busy boolean
+    round int, popped_at timestamptz, slot timestamptz, start_by timestamptz, due timestamptz, held_due timestamptz,
+    is_busy boolean
 )
 language sql stable
 as $$
@@ -45,7 +46,7 @@ as $$
     -- page that is looked up in it.
     held as materialized (
         select l.lease_id, l.round, l.popped_at, l.busy_hosts,
-               l.page_ids || '{}' as page_ids, l.slots || '{}' as slots,
+               l.page_ids || '{}' as page_ids, l.slots || '{}' as slots, l.start_bys || '{}' as start_bys,
                l.dues || '{}' as dues, l.held_dues || '{}' as held_dues
         from (select distinct unnest(fenced) as lease_id) f
         cross join lateral (
@@ -60,7 +61,8 @@ as $$
            p.tid, p.version, p.host_id, p.state, p.due_at, p.last_lease, p.stale_lease,
            p.attempts, p.fetched_at, p.content_hash, p.sketch, p.relevance,
            p.value, p.pinned_rate, p.seen_changes, p.seen_days, p.frequency,
-           l.round, l.popped_at, l.slots[i.place], l.dues[i.place], l.held_dues[i.place], p.host_id = any (l.busy_hosts)
+           l.round, l.popped_at, l.slots[i.place], l.start_bys[i.place], l.dues[i.place], l.held_dues[i.place],
+           p.host_id = any (l.busy_hosts)
     from (select *, row_number() over page_s as nth, first_value(lease_id) over page_s as lease_in_turn
           from unnest(pending)
           window page_s as (partition by page_id, problem is null order by ord)) r

@@ -108,7 +108,7 @@ begin
                 -- A host that is ready stays where it is in the index: the update is then a cheap one (HOT).
                 ready_at = case when h.ready_at <= t then h.ready_at
                                 else when_ready(least(h.head_due, l.due), least(h.head_new_id, l.id),
-                                                h.last_slot_at + host_gap(h.gap, h.crawl_delay, default_gap),
+                                                h.last_start_by + host_gap(h.gap, h.crawl_delay, default_gap),
                                                 h.blocked_until, h.busy_until, t) end
             from learnt l
             where h.host_id = l.host_id

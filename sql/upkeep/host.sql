@@ -110,7 +110,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; writes host
 begin
-    update host h set last_slot_at = started_at where h.host_id = push_slot.host_id and h.last_slot_at < started_at;
+    update host h set last_start_by = started_at where h.host_id = push_slot.host_id and h.last_start_by < started_at;
     if found then
         perform wake_host(host_id, t);
     end if;

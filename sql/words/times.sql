@@ -47,11 +47,22 @@ comment on function recrawl_internal.host_gap(interval, interval, interval) is
     'default.';
 grant execute on function recrawl_internal.host_gap to recrawl_reader;
 
+-- The gap is a promise about requests. A slot reserves the time in which its request may start: slots are the gap and
+-- this apart, so two requests that start in theirs are never closer than the gap.
+create or replace function recrawl_internal.start_window(gap interval, start_within real) returns interval
+language sql immutable parallel safe
+as $$
+    select least(gap * start_within, interval '2 seconds')
+$$;
+comment on function recrawl_internal.start_window(interval, real) is
+    'How long after its slot a request to a host may start.';
+grant execute on function recrawl_internal.start_window to recrawl_reader;
+
 create or replace function recrawl_internal.next_slot(h recrawl_internal.host, s recrawl_internal.setting)
 returns timestamptz
 language sql stable parallel safe
 as $$
-    select h.last_slot_at + recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap)
+    select h.last_start_by + recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap)
 $$;
 comment on function recrawl_internal.next_slot(recrawl_internal.host, recrawl_internal.setting) is
     'The first moment a request to a host may start.';

@@ -28,6 +28,8 @@ def load_pages(
     """Adds pages first_page … pages, on hosts 1 … hosts that are new as far as no page of theirs was loaded yet."""
     arguments = {"hosts": hosts, "pages": pages, "first": first_page}
     connection.execute("set search_path = recrawl_internal, pg_temp")
+    # Slots are exactly a gap apart: ten of them within nine gaps, a hundred within ninety-nine.
+    connection.execute("select recrawl.set_setting('start_within', '0')")
     connection.execute(
         f"""
         insert into page (

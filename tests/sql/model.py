@@ -94,7 +94,7 @@ def doubled(first: timedelta, times: int, longest: timedelta) -> timedelta:
 class Host:
     gap: timedelta | None = None
     crawl_delay: timedelta | None = None
-    last_slot: datetime = NEVER
+    last_start: datetime = NEVER  # the last request starts no later
     patience: timedelta = timedelta(0)  # a shorter default_gap is noticed when the gap it replaces is over
     one_at_a_time: bool = False
     busy_lease: int | None = None
@@ -125,6 +125,7 @@ class Hold:
     page: Page
     popped_at: datetime
     slot: datetime
+    start_by: datetime
     due: datetime  # what the slot serves
     until: datetime
     held_due: datetime
@@ -133,7 +134,7 @@ class Hold:
 @dataclass
 class Model:
     default_gap: timedelta = timedelta(seconds=1)
-    start_within: timedelta = timedelta(seconds=2)
+    start_within: float = 0.1
     frequency: float = 1
     patterns: set[str] = field(default_factory=set)
     hosts: dict[str, Host] = field(default_factory=dict)
@@ -146,6 +147,10 @@ class Model:
     def gap(self, host: str) -> timedelta:
         h = self.hosts[host]
         return h.gap or max(h.crawl_delay or self.default_gap, self.default_gap)
+
+    def window(self, host: str) -> timedelta:
+        """How long after its slot a request may start."""
+        return min(self.gap(host) * single(self.start_within), timedelta(seconds=2))
 
     def hold(self, lease_id: int | None, page_id: int, t: datetime) -> Hold | None:
         hold = self.holds.get((lease_id or 0, page_id))
@@ -161,7 +166,7 @@ class Model:
 
     def is_ready(self, host: str, t: datetime) -> bool:
         h = self.hosts[host]
-        free = max(h.last_slot + max(self.gap(host), h.patience), h.busy_until, h.blocked_until)
+        free = max(h.last_start + max(self.gap(host), h.patience), h.busy_until, h.blocked_until)
         return free <= t and self.waiting(host, t) != []
 
     def is_excluded(self, url: str) -> bool:
@@ -184,13 +189,15 @@ class Model:
         assert page.state == "live", "a dead page is handed out"
         assert not any(h.page is page and h.until > t for h in self.holds.values()), "it is out"
         assert host.blocked_until <= t and host.busy_until <= t, "the host is blocked or busy"
-        assert slot >= host.last_slot + self.gap(row["host"]), "the gap is broken"
+        assert slot >= host.last_start + self.gap(row["host"]), "two requests may start closer than the gap"
+        start_by = slot + self.window(row["host"])
+        assert row["start_by"] == min(start_by, row["lease_until"])
         assert t <= slot <= t + ahead and served <= slot
         assert waits or served == (page.due or slot)
-        host.last_slot, host.patience = slot, timedelta(0)
+        host.last_start, host.patience = start_by, timedelta(0)
         until = row["lease_until"]
         held = max(next_due(served, slot, self.per_day(page)), until + SLOW_START)
-        self.holds[row["lease_id"], page.page_id] = Hold(row["lease_id"], page, t, slot, served, until, held)
+        self.holds[row["lease_id"], page.page_id] = Hold(row["lease_id"], page, t, slot, start_by, served, until, held)
 
     def released(self, lease_id: int, page_ids: list[int] | None, t: datetime) -> int:
         held = [hold for of, page_id in self.holds if of == lease_id and (hold := self.hold(of, page_id, t))]
@@ -247,8 +254,8 @@ class Model:
             assert (code == "ok") == (hold is not None), f"{code}, but it is {'' if hold else 'not '}held"
         if code == "duplicate":
             return
-        if said and (hold is None or said > hold.slot + self.start_within):
-            host.last_slot = max(host.last_slot, min(said, t))
+        if said and (hold is None or said > hold.start_by):
+            host.last_start = max(host.last_start, min(said, t))
         if "crawl_delay" in result:
             host.crawl_delay = timedelta(seconds=result["crawl_delay"])
         is_news = lease_id > max(page.last_lease, page.stale_lease) and not (

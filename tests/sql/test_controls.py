@@ -196,7 +196,7 @@ def test_settings_are_listed_with_unit_and_meaning(crawl: Crawl) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("default_gap", "00:00:15"), ("max_ahead", "00:02:00"), ("start_within", "00:00:01"), ("discovery", "0.3"),
+        ("default_gap", "00:00:15"), ("max_ahead", "00:02:00"), ("start_within", "0.25"), ("discovery", "0.3"),
         ("frequency", "2"), ("max_attempts", "3"), ("max_depth", "7"), ("max_pages", "100"),
     ],
 )  # fmt: skip
@@ -228,12 +228,12 @@ def test_settings_are_checked(crawl: Crawl, name: str, value: str, message: str)
 
 
 def test_each_setting_is_obeyed(crawl: Crawl) -> None:
-    for name, value in {"default_gap": "15 s", "start_within": "1 s", "max_ahead": "2 min", "frequency": "2"}.items():
+    for name, value in {"default_gap": "15 s", "start_within": "0.1", "max_ahead": "2 min", "frequency": "2"}.items():
         crawl.value("select set_setting(%s, %s)", name, value)
     crawl.add(*(f"http://a.test/{i}" for i in range(20)))
     pages = crawl.next(ahead=2 * MINUTE)
-    assert [p["fetch_at"] - crawl.now for p in pages] == [15 * i * SECOND for i in range(9)]
-    assert pages[0]["start_by"] - pages[0]["fetch_at"] == SECOND
+    assert [p["fetch_at"] - crawl.now for p in pages] == [16.5 * i * SECOND for i in range(8)]
+    assert pages[0]["start_by"] - pages[0]["fetch_at"] == 1.5 * SECOND, "a tenth of the gap"
     assert crawl.report_ok(pages[:1])[0]["next_fetch_at"] == crawl.now + DAY / 2
     crawl.value("select set_setting('max_attempts', '1')")
     (failed,) = crawl.report(result_of(pages[1], status=500))

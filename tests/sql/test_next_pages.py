@@ -1,6 +1,7 @@
 """What next_pages hands out, to whom and when."""
 
 from datetime import timedelta
+from itertools import pairwise
 
 import psycopg
 import pytest
@@ -13,7 +14,7 @@ def test_what_was_added_is_handed_out_at_once(crawl: Crawl) -> None:
     pages = crawl.next()
     assert sorted(urls(pages)) == ["http://a.test/", "http://b.test/"]
     assert {p["fetch_at"] for p in pages} == {crawl.now}
-    assert {p["start_by"] for p in pages} == {crawl.now + 2 * SECOND}
+    assert {p["start_by"] for p in pages} == {crawl.now}
     assert {p["wait"] for p in pages} == {timedelta(0)}
     assert {p["lease_until"] for p in pages} == {crawl.now + 10 * MINUTE}
     assert len({p["lease_id"] for p in pages}) == 1
@@ -232,3 +233,37 @@ def test_with_one_kind_first_value_and_due_time_still_decide(crawl: Crawl, share
         crawl.wait(MINUTE)
     assert [url for url in seen if "new" in url] == [f"http://a.test/new{i}" for i in range(12)]
     assert [url for url in seen if "old" in url] == [f"http://b.test/old{i}" for i in reversed(range(12))]
+
+
+# -- the gap is a promise about requests --
+
+
+@pytest.mark.parametrize("share", ["0", "0.1", "0.5", "1"])
+@pytest.mark.parametrize("gap", ["10 milliseconds", "1 second", "15 seconds", "1 minute"])
+def test_two_requests_that_start_in_their_windows_are_never_closer_than_the_gap(
+    crawl: Crawl, share: str, gap: str
+) -> None:
+    """The first as late as it may, the next at once; within a call and from one call to the next."""
+    for name, value in {"start_within": share, "default_gap": gap, "max_ahead": "10 minutes"}.items():
+        crawl.value("select set_setting(%s, %s)", name, value)
+    crawl.add(*(f"http://a.test/{i}" for i in range(60)))
+    least = crawl.value("select %s::interval", gap)
+    pages = []
+    for _ in range(24):
+        pages += crawl.next(5, ahead=2 * least)
+        crawl.wait(0.7 * least)
+    assert len(pages) > 6
+    for one, other in pairwise(pages):
+        assert other["fetch_at"] - one["start_by"] >= least
+    windows = {page["start_by"] - page["fetch_at"] for page in pages}
+    assert windows == {min(least * float(share), 2 * SECOND)}
+    every = crawl.host("a.test")["slot_every"]
+    assert every == least + max(windows) <= min(other["fetch_at"] - one["fetch_at"] for one, other in pairwise(pages))
+
+
+def test_allocation_counts_the_slots_that_there_are(crawl: Crawl) -> None:
+    crawl.value("select set_setting('start_within', '0.25')")
+    crawl.value("select set_host('a.test', gap => '4 s')")
+    crawl.value("select set_host('b.test', gap => '1 hour')")
+    caps = dict(crawl.connection.execute("select name, cap from host_to_allocate").fetchall())
+    assert caps == {"a.test": pytest.approx(86400 / 5), "b.test": pytest.approx(86400 / 3602)}

@@ -253,11 +253,23 @@ def test_a_late_request_moves_the_next_slot(crawl: Crawl) -> None:
 
 
 def test_a_request_within_start_by_moves_nothing(crawl: Crawl) -> None:
+    crawl.value("select set_setting('start_within', '0.5')")
     crawl.add(*(f"http://a.test/{i}" for i in range(5)))
     (page,) = crawl.next()
-    crawl.wait(2 * SECOND)
+    assert page["start_by"] == crawl.now + SECOND / 2
+    crawl.wait(1.5 * SECOND)
     crawl.report(result_of(page, fetched_at=page["start_by"].isoformat()))
     assert len(crawl.next()) == 1
+
+
+def test_a_request_past_start_by_moves_the_next_slot_a_gap_beyond_it(crawl: Crawl) -> None:
+    crawl.value("select set_setting('start_within', '0.1')")
+    crawl.add(*(f"http://a.test/{i}" for i in range(5)))
+    (page,) = crawl.next()
+    began = crawl.now + 0.9 * SECOND
+    crawl.wait(SECOND)
+    crawl.report(result_of(page, fetched_at=began.isoformat()))
+    assert crawl.host("a.test")["next_slot_at"] == began + SECOND
 
 
 def test_crawl_delay_lengthens_the_gap_unless_the_operator_said_otherwise(crawl: Crawl) -> None:

@@ -61,7 +61,7 @@ def test_it_names_the_hosts_whose_gap_costs_and_what_half_of_it_would_gain(
     url: str, connection: psycopg.Connection
 ) -> None:
     (slow,) = Plan(url).held_back()
-    assert (slow.host, slow.pages) == ("slow.test", 40) and slow.gap == pytest.approx(6 * 3600)
+    assert (slow.host, slow.pages) == ("slow.test", 40) and slow.slot_every == pytest.approx(6 * 3600 + 2)
     (before,) = Plan(url).curve([50])
     Crawl(connection).value("select set_host('slow.test', gap => '3 hours')")
     (after,) = Plan(url).curve([50])

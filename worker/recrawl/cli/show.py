@@ -58,7 +58,7 @@ def held_back(hosts: "Sequence[HeldBack]", objective: str) -> None:
         {
             "host": host.host,
             "pages": f"{host.pages:,}",
-            "gap, s": f"{host.gap:,.6g}",
+            "slot every, s": f"{host.slot_every:,.6g}",
             f"{objective} with half the gap": f"+{host.gain:.2g} at most",
         }
         for host in hosts

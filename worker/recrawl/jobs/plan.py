@@ -26,7 +26,7 @@ class HeldBack:
     """A host whose gap costs utility, and how much of it half the gap would bring back at most."""
 
     host: str
-    gap: float  # seconds
+    slot_every: float  # seconds: its gap, and the window in which a request may start
     pages: int
     gain: float
 
@@ -74,7 +74,7 @@ class Plan:
         return [
             HeldBack(
                 host=name,
-                gap=86400 / crawl.web.cap[host] if crawl.web.cap[host] else math.inf,
+                slot_every=86400 / crawl.web.cap[host] if crawl.web.cap[host] else math.inf,
                 pages=int(crawl.web.pages[host]),
                 gain=float(gain) / crawl.worth,
             )
