@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint types wheel bench clean
+.PHONY: help install demo test soak fast golden lint types wheel bench psql clean
 
 help:  ## Explain the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,7 +22,17 @@ demo: install  ## Show it working: an embedded Postgres, a few URLs, SELECT * FR
 	@$(BIN)/recrawl demo
 
 test: install  ## Run the tests, on an embedded Postgres or on DATABASE_URL's server
-	$(BIN)/pytest -n 4 -m "not bench" $(ARGS)
+	$(BIN)/pytest -n 4 -m "not bench and not soak" $(ARGS)
+
+soak: install  ## Run what is long by nature: crashes, random crawls, closed loops, large webs
+	RECRAWL_EXAMPLES=300 $(BIN)/pytest -n 4 -m "soak or properties" $(ARGS)
+
+fast: install  ## Run, within a minute, what tells most after an edit
+	$(BIN)/pytest -n 2 -q -m "not bench and not soak" $(addprefix tests/sql/test_,house.py catalogue.py reference.py \
+	    next_pages.py report.py leases.py objective.py) tests/worker/test_arrows.py $(ARGS)
+
+golden: install  ## Bring docs/reference.md and tests/golden up to date: look at the difference
+	UPDATE_GOLDEN=1 $(BIN)/pytest -q -k "golden or reference_is" tests/sql/test_reference.py tests/worker/setup/test_migrate.py
 
 lint: install  ## Check the style of the Python code
 	$(BIN)/ruff check .
@@ -36,6 +46,9 @@ wheel: install  ## Build the wheel into dist/
 
 bench: install  ## Measure the queue; prints one table of ratios to a bare UPDATE
 	PYTHONPATH=tests $(BIN)/python -m bench $(ARGS)
+
+psql: install  ## Open psql on the crawl: DATABASE_URL's, else the embedded one
+	@$(BIN)/recrawl psql
 
 clean:  ## Remove what was built
 	rm -rf $(VENV) dist build

@@ -35,6 +35,11 @@ def server(open_folder: Path) -> Iterator[str]:
         yield url
     else:
         with embedded.server(open_folder / "postgres") as url:
+            # A database for every test is made and dropped in 40 ms instead of 580 (PostgreSQL 18, a virtual disk). What
+            # a killed server wrote is there all the same; only a machine that stops would lose it.
+            for setting in ("fsync", "full_page_writes"):
+                on_server(url, "alter system set {} = off", setting)
+            on_server(url, "select pg_reload_conf()")
             yield url
 
 
@@ -54,7 +59,7 @@ def new_database(server: str) -> Iterator[Callable[..., str]]:
 
     def make(template: str = "template0") -> str:
         name = f"recrawl_test_{uuid.uuid4().hex[:12]}"
-        on_server(server, "create database {} template {} encoding 'UTF8'", name, template)
+        on_server(server, "create database {} template {} encoding 'UTF8' strategy file_copy", name, template)
         made.append(name)
         return database_on(server, name)
 

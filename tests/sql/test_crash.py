@@ -27,7 +27,7 @@ from helpers import DAY, HOUR, SECOND, Crawl, Row
 from recrawl.setup import migrate
 from sql.model import BROKEN
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.soak
 
 SETTINGS = "-c search_path=recrawl,recrawl_internal"
 GAP = timedelta(milliseconds=30)

@@ -536,7 +536,6 @@ def test_the_workers_role_is_enough_for_the_worker(url: str) -> None:
         assert running.stop(signal.SIGTERM)[1] == ""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_up_without_database_url_runs_a_server_of_its_own_and_takes_it_along(
     open_folder: Path, number: signal.Signals

@@ -57,7 +57,7 @@ class Web:
         return sum(day >= LATE for days in self.fetched for day in days) / (DAYS - LATE)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_crawl_that_learns_is_nearly_as_fresh_as_one_that_knows(connection: psycopg.Connection, url: str) -> None:
     crawl = Crawl(connection)
     # In the past: jobs ask the wall clock, and nothing must seem overdue or to come.

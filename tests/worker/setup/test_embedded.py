@@ -479,7 +479,7 @@ def test_a_pid_given_to_somebody_else_does_not_stop_the_next_start(home: Path) -
         stranger.wait()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_recovery_may_take_longer_than_ten_seconds(home: Path) -> None:
     holder = Holder(home)
     url = holder.url()

@@ -21,8 +21,6 @@ PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 # What `pip install recrawl` brings beside recrawl.
 LIGHT = ["psycopg", "psycopg-binary", "typing-extensions", "xxhash"]
 
-pytestmark = pytest.mark.slow
-
 
 def ended(*command: str | Path, cwd: Path, **variables: str) -> "subprocess.CompletedProcess[str]":
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}

@@ -192,8 +192,11 @@ def reference_web(name: str) -> tuple[Array, Labels, Array]:
     return rate, np.repeat(np.arange(200), pages), np.random.default_rng(seed + 100).random(rate.size)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "share"), EXPERIMENT)
+@pytest.mark.parametrize(
+    ("name", "share"),
+    # The smallest is enough for every day.
+    [pytest.param(*web, marks=[] if web == ("B", 0.01) else pytest.mark.soak) for web in EXPERIMENT],
+)
 def test_delayed_with_opt_polite_comes_close_to_the_polite_bound_and_cho_does_not(name: str, share: float) -> None:
     days, unpolite, polite, with_opt_polite, with_cho, usable = EXPERIMENT[name, share]
     rate, host, phase = reference_web(name)
