@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+# A file's tests in one process: what it compiles and sets up is then made once.
+XDIST  := -n auto --maxprocesses 4 --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test soak fast golden lint types wheel bench psql clean
@@ -22,13 +24,13 @@ demo: install  ## Show it working: an embedded Postgres, a few URLs, SELECT * FR
 	@$(BIN)/recrawl demo
 
 test: install  ## Run the tests, on an embedded Postgres or on DATABASE_URL's server
-	$(BIN)/pytest -n 4 -m "not bench and not soak" $(ARGS)
+	$(BIN)/pytest $(XDIST) -m "not bench and not soak" $(ARGS)
 
 soak: install  ## Run what is long by nature: crashes, random crawls, closed loops, large webs
-	RECRAWL_EXAMPLES=300 $(BIN)/pytest -n 4 -m "soak or properties" $(ARGS)
+	RECRAWL_EXAMPLES=300 $(BIN)/pytest $(XDIST) -m "soak or properties" $(ARGS)
 
 fast: install  ## Run, within a minute, what tells most after an edit
-	$(BIN)/pytest -n 2 -q -m "not bench and not soak" $(addprefix tests/sql/test_,house.py catalogue.py reference.py \
+	$(BIN)/pytest $(XDIST) -q -m "not bench and not soak" $(addprefix tests/sql/test_,house.py catalogue.py reference.py \
 	    next_pages.py report.py leases.py objective.py) tests/worker/test_arrows.py $(ARGS)
 
 golden: install  ## Bring docs/reference.md and tests/golden up to date: look at the difference

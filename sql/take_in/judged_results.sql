@@ -74,7 +74,7 @@ as $$
     priced as (
         select n.*,
                case when f.frequency is null then n.frequency
-                    else recrawl_internal.page_frequency(f.frequency::real, null, null) end as new_frequency
+                    else recrawl_internal.page_frequency(f.frequency, null, null) end as new_frequency
         from taught n
         cross join lateral recrawl_internal.belief(
             n.pinned_rate, coalesce(n.new_changes, n.seen_changes), coalesce(n.new_days, n.seen_days), n.terms, common

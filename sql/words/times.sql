@@ -5,13 +5,15 @@
 
 -- Before the first allocation a page is fetched as often as it is said to change, else as the setting says. No page is
 -- put off for longer than 10,000 days, which times can hold.
-create or replace function recrawl_internal.page_frequency(frequency real, pinned_rate real, default_frequency real)
-returns real
+-- Clamped before it is made a real, which raises where it cannot hold a number.
+create or replace function recrawl_internal.page_frequency(
+    frequency float8, pinned_rate float8, default_frequency float8
+) returns real
 language sql immutable parallel safe
 as $$
     select greatest(least(coalesce(frequency, pinned_rate, default_frequency), 86400), 1e-4)::real
 $$;
-comment on function recrawl_internal.page_frequency(real, real, real) is
+comment on function recrawl_internal.page_frequency(float8, float8, float8) is
     'Fetches per day that a page''s due times follow.';
 grant execute on function recrawl_internal.page_frequency to recrawl_reader;
 

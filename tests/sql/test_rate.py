@@ -302,3 +302,24 @@ def test_a_log_that_somebody_reads_is_emptied_later(crawl: Crawl, page: Row, url
         assert len(logged(crawl)) == 1
     crawl.value("select rotate_log_at(%s)", crawl.now)
     assert logged(crawl) == []
+
+
+@pytest.mark.parametrize(("objective", "price"), [("harmonic", 5e29), ("delay", 1e-20)])
+def test_a_frequency_beyond_what_a_real_holds_is_clamped_and_spoils_no_report(
+    crawl: Crawl, objective: str, price: float
+) -> None:
+    crawl.add("http://a.test/", "http://b.test/", value=[1e30, 1e-16], rate=[1.0])
+    crawl.value("select set_setting('shortest_interval', 'none')")
+    crawl.connection.execute("update host_terms set objective = %s, price = %s where host_id = 0", [objective, price])
+    pages = crawl.next()
+    assert {row["code"] for row in crawl.report_ok(pages)} == {"ok"}
+    crawl.value("select set_rate_at(%s, %s, 1e30)", crawl.now, pages[0]["page_id"])
+    stored = crawl.rows("select frequency from page")
+    assert all(row["frequency"] * (1 + 1e-6) >= 1e-4 and row["frequency"] <= 86400 for row in stored)
+
+
+def test_a_rate_given_to_a_page_that_takes_no_part_moves_nothing(crawl: Crawl) -> None:
+    crawl.add("http://a.test/")
+    crawl.connection.execute("update host_terms set objective = 'freshness', price = 0.5 where host_id = 0")
+    crawl.value("select set_rate_at(%s, 1, null)", crawl.now)
+    assert crawl.value("select frequency from page") is None
