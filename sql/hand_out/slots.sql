@@ -17,19 +17,22 @@ as $$
     -- wanted.
     ready as materialized (
         select h.ctid as host_tid, h.host_id, h.name, h.head_due, h.head_new_rank, h.head_new_id, h.balance,
-               h.one_at_a_time,
-               recrawl_internal.host_gap(h.gap, h.crawl_delay, default_gap) as gap,
-               greatest(h.last_start_by + recrawl_internal.host_gap(h.gap, h.crawl_delay, default_gap), t) as free_at,
+               h.one_at_a_time, g.gap,
+               g.gap + recrawl_internal.start_window(g.gap, start_within) as step,
+               greatest(h.last_start_by + g.gap, t) as free_at,
                case when h.one_at_a_time then 1
                     else least(most, wanted / cardinality(hosts) + (locked.place <= wanted % cardinality(hosts))::int)
                end as share
         from unnest(hosts) with ordinality as locked (tid, place)
         join recrawl_internal.host h on h.ctid = locked.tid
+        cross join lateral (
+            select recrawl_internal.host_gap(h.gap, h.crawl_delay, default_gap) as gap offset 0
+        ) g
     ),
     -- Their pages in order: new ones and revisits take turns. One more than can be taken: the first that stays is the
     -- new head.
     waiting as (
-        select r.host_tid, r.host_id, r.name, r.gap, r.free_at, r.share, r.one_at_a_time,
+        select r.host_tid, r.host_id, r.name, r.gap, r.step, r.free_at, r.share, r.one_at_a_time,
                w.tid, w.page_id, w.due_at, w.rank,
                row_number() over (
                    partition by r.host_id
@@ -62,7 +65,7 @@ as $$
                (w.place - 1) * w.step
                    + max(greatest(w.free_at, w.due_at - (w.place - 1) * w.step))
                          over (partition by w.host_id order by w.place) as slot
-        from (select *, gap + recrawl_internal.start_window(gap, start_within) as step from waiting) w
+        from waiting w
     )
     select s.host_tid, s.host_id, s.name, s.gap, s.one_at_a_time, s.slot, s.slot + s.step - s.gap,
            s.tid is not null and s.place <= s.share and s.slot <= slots_until,
