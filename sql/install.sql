@@ -22,6 +22,7 @@
 \ir words/refusals.sql
 \ir words/url.sql
 \ir words/times.sql
+\ir words/lines.sql
 \ir words/objective.sql
 \ir words/rate.sql
 \ir words/graph.sql
@@ -36,6 +37,7 @@
 \ir upkeep/tick.sql
 
 -- Handing out
+\ir hand_out/hosts_to_visit.sql
 \ir hand_out/slots.sql
 \ir hand_out/hand_out.sql
 \ir hand_out/next_pages.sql

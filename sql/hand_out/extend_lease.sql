@@ -54,7 +54,8 @@ begin
     busy as (
         update host h set
             busy_until = lease_ends,
-            ready_at = when_ready(h.head_due, h.head_new_id, next_slot(h, s), h.blocked_until, lease_ends, t)
+            ready_at = when_ready(h.head_due, next_slot(h, s), h.blocked_until, lease_ends, t),
+            new_ready_at = when_ready(null, next_slot(h, s), h.blocked_until, lease_ends, t)
         from (select distinct host_id from item) i, setting s
         where h.host_id = i.host_id and h.busy_lease = extend_lease_at.lease_id
     )

@@ -1,8 +1,8 @@
 -- The half of the pop that writes: what is handed out moves to a due time that its lease cannot reach.
 
 create or replace function recrawl_internal.hand_out(
-    t timestamptz, hosts tid[], most int, wanted int, slots_until timestamptz, lease_ends timestamptz,
-    this_lease bigint, round int, s recrawl_internal.setting
+    t timestamptz, v recrawl_internal.visits, split numeric, slots_until timestamptz, per_host int,
+    lease_ends timestamptz, this_lease bigint, round int, s recrawl_internal.setting
 ) returns setof recrawl.page_to_fetch
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -23,7 +23,7 @@ begin
                k.is_taken and not coalesce(p.is_live, false) as dropped,
                greatest(next_due(coalesce(k.due_at, k.slot), k.slot, p.frequency), held_until) as held_due,
                p.url, p.attempts, p.value, p.etag, p.last_modified, p.content_hash, p.meta
-        from slots_of(hosts, most, wanted, t, slots_until, s.default_gap, s.start_within, s.discovery) k
+        from slots_of(v, split, t, slots_until, per_host, s) k
         left join lateral (
             select p.url, p.attempts, p.value, p.etag, p.last_modified, p.content_hash, p.meta,
                    p.state = 'live' as is_live,
@@ -52,6 +52,7 @@ begin
     -- What each host is left with. Heads: whatever stays or was moved; null when the queue was seen to its end.
     left_over as (
         select host_tid,
+               bool_or(is_new) as is_new,
                min(gap) as gap,
                count(*) filter (where given) as given,
                count(*) filter (where dropped) as dropped,
@@ -59,36 +60,50 @@ begin
                min(case when given then held_due when not dropped then due_at end) as head_due,
                min(rank) filter (where not given and not dropped) as head_new_rank,
                min(page_id) filter (where not given and not dropped and rank is not null) as head_new_id,
-               case when bool_or(one_at_a_time) and bool_or(given) then lease_ends end as busy_until,
-               case when bool_or(rank is not null) and bool_or(due_at <= t) then
-                   count(*) filter (where given and rank is not null) / nullif(s.discovery, 0)
-                   - count(*) filter (where given and due_at <= t) / nullif(1 - s.discovery, 0)
-               end as turns,
-               greatest(1 / nullif(s.discovery, 0), 1 / nullif(1 - s.discovery, 0)) as most_turns
+               case when bool_or(one_at_a_time) and bool_or(given) then lease_ends end as busy_until
         from picked
         group by host_tid
     ),
     host_moved as (
         update host h set
             last_start_by = coalesce(o.last_start_by, h.last_start_by),
-            head_due = coalesce(o.head_due, 'infinity'),
-            head_new_rank = o.head_new_rank,
-            head_new_id = o.head_new_id,
-            balance = greatest(-o.most_turns, least(o.most_turns, h.balance + coalesce(o.turns, 0))),
             fetches = h.fetches + o.given,
             pages = h.pages - o.dropped,
             busy_until = o.busy_until,
             busy_lease = case when o.busy_until is not null then this_lease end,
-            ready_at = when_ready(coalesce(o.head_due, 'infinity'), o.head_new_id,
-                                  coalesce(o.last_start_by, h.last_start_by) + o.gap, null, o.busy_until, t)
+            -- The line that the host was visited for begins elsewhere now. In the other it keeps a place that has come,
+            -- though it is in its gap, but not where it waits for a report.
+            (head_due, head_new_rank, head_new_id, new_credit, new_class, ready_at, new_ready_at) = (
+                select a.head_due, a.head_new_rank, a.head_new_id, a.new_credit, c.new_class,
+                       case when o.is_new and h.ready_at <= t and o.busy_until is null then h.ready_at
+                            else when_ready(a.head_due, a.next_slot, null, o.busy_until, t) end,
+                       case when not o.is_new and h.new_ready_at <= t and o.busy_until is null
+                                 and h.new_class = c.new_class then h.new_ready_at
+                            else when_ready(null, a.next_slot, null, o.busy_until, t) end
+                from (select coalesce(o.last_start_by, h.last_start_by) + o.gap as next_slot,
+                             case when o.is_new then least(h.head_due, o.head_due)
+                                  else coalesce(o.head_due, 'infinity') end as head_due,
+                             case when o.is_new then o.head_new_rank else h.head_new_rank end as head_new_rank,
+                             case when o.is_new then o.head_new_id else h.head_new_id end as head_new_id,
+                             -- It grows to what would suffice for a visit like this one and the next.
+                             case when o.is_new and h.head_due <= t then h.new_credit - o.given
+                                  when o.is_new then 1 + m.more
+                                  else least(h.new_credit + o.given * m.more,
+                                             greatest(o.given, 1) * (1 + m.more)) end as new_credit
+                      from (select new_pages_a_revisit(s.discovery) as more) m
+                     ) a
+                cross join lateral (
+                    select open_class(a.head_new_rank, a.head_due, a.new_credit, t) as new_class
+                ) c)
         from left_over o
         where h.ctid = o.host_tid
+        returning h.new_class
     ),
     -- In order of pages, as a report finds a page by binary search.
     leased as (
-        insert into lease (lease_id, round, popped_at, lease_until, unreported,
+        insert into lease (lease_id, round, popped_at, lease_until, unreported, new_pages,
                            page_ids, slots, start_bys, dues, held_dues, busy_hosts)
-        select this_lease, round, t, lease_ends, count(*),
+        select this_lease, round, t, lease_ends, count(*), count(rank),
                array_agg(page_id), array_agg(slot), array_agg(start_by), array_agg(coalesce(due_at, slot)),
                array_agg(held_due),
                array_agg(host_id) filter (where one_at_a_time)
@@ -98,10 +113,10 @@ begin
     select page_id, url, name, slot, least(start_by, lease_ends), greatest(slot - t, interval '0'),
            this_lease, lease_ends, attempts + 1, value, etag, last_modified, content_hash, meta
     from picked
-    where given
+    where given and (select note_classes(bit_or(1::bigint << new_class)) from host_moved)    -- once
     order by slot;
 end $$;
 comment on function recrawl_internal.hand_out(
-    timestamptz, tid[], int, int, timestamptz, timestamptz, bigint, int, recrawl_internal.setting
+    timestamptz, recrawl_internal.visits, numeric, timestamptz, int, timestamptz, bigint, int, recrawl_internal.setting
 ) is
     'One round of next_pages: gives the pages of locked hosts their slots, leases them, and says which they are.';

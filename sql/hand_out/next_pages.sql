@@ -1,5 +1,6 @@
--- The queue's one pop. Hosts that are ready are locked first, skipping those that others hold; then each host gives its
--- next pages a slot (slots.sql), and they are handed out (hand_out.sql).
+-- The queue's one pop. Hosts stand in two lines, for due revisits and for new pages (words/lines.sql). Those whose turn
+-- it is are locked first, skipping those that others hold (hosts_to_visit.sql); then each gives its next pages of that
+-- kind a slot (slots.sql), and they are handed out (hand_out.sql).
 --
 -- Lock order: host (never waits), queue. Pages are only read.
 
@@ -39,10 +40,17 @@ declare
     lease_from  timestamptz;
     inbox_from  timestamptz;
     tick_due    boolean;
-    hosts       tid[];
+    draw        numeric;               -- spread evenly from 0 to 1 over calls
+    other_draw  numeric;
+    new_first   boolean;               -- which line is asked first
+    first_class int;                   -- of new pages, that is asked first
     per_visit   numeric;               -- pages that a host is expected to give
-    most        int;                   -- pages that a host may give in this round
+    split       numeric;               -- the draw, in the first round
+    again       bigint[];              -- the last rounds are among these hosts
+    visit       visits;
+    visits      int;
     wanted      int := n;
+    wanted_new  int;                   -- of them new pages
     got         int;
     idle        boolean := false;      -- the last round found nothing, and there was nothing to drain
     -- Upkeep updates pages. Whoever does that must hold no host: a report may hold the pages and wait for the host.
@@ -56,9 +64,10 @@ begin
     if s.paused then
         return;
     end if;
-    select from_micros(h.last_value), from_micros(l.last_value), from_micros(i.last_value), tick_is_due(k.last_value, t)
-    into host_from, lease_from, inbox_from, tick_due
-    from host_horizon h, lease_horizon l, inbox_horizon i, next_tick k;
+    select from_micros(h.last_value), from_micros(l.last_value), from_micros(i.last_value),
+           tick_is_due(k.last_value, t), d.last_value * 0.6180339887498949 % 1, d.last_value * 0.7548776662466927 % 1
+    into host_from, lease_from, inbox_from, tick_due, draw, other_draw
+    from host_horizon h, lease_horizon l, inbox_horizon i, next_tick k, lease_id d;
     if holds_none and tick_due then
         perform tick_at(t, 10, 200);
     end if;
@@ -81,32 +90,42 @@ begin
     per_visit := case when ahead = interval '0' then 1
                       else least(coalesce(per_host, wanted), wanted,
                                  1 + floor(date_part('epoch', ahead) / date_part('epoch', s.default_gap))) end;
-    for round in 1 .. 30 loop
-        hosts := array(
-            select h.ctid from host h
-            where h.ready_at between host_from and t and h.host_id <> all (stuck)
-            order by h.ready_at
-            limit ceil(wanted / per_visit)
-            for update skip locked);
-        if cardinality(hosts) = 0 then
-            exit when idle
-                   or not exists (select from lease where lease_until between lease_from and t
-                                  union all
-                                  select from inbox where at >= inbox_from);
-            perform reap_at(t, 100) where holds_none and this_lease is null;
-            idle := drain_at(t, 10 * least(n, 1000) + 200) = 0;
+    -- New pages have their share over all calls, however few pages one wants.
+    wanted_new := floor(n * s.discovery::numeric + draw);
+    new_first := draw >= 1 - s.discovery::numeric;
+    first_class := case when other_draw < s.breadth::numeric then floor(32 * other_draw / s.breadth::numeric)
+                        else 0 end;
+    split := draw;
+    for nth in 1 .. 30 loop
+        visit := hosts_to_visit(
+            t, wanted, wanted_new, new_first, first_class, per_visit, t + ahead, per_host, host_from, stuck, again, s);
+        visits := cardinality(visit.due_hosts) + cardinality(visit.new_hosts);
+        if visits = 0 then
+            exit when again is not null;
+            if not idle and exists (select from lease where lease_until between lease_from and t
+                                    union all
+                                    select from inbox where at >= inbox_from) then
+                perform reap_at(t, 100) where holds_none and this_lease is null;
+                idle := drain_at(t, 10 * least(n, 1000) + 200) = 0;
+            else
+                -- No more hosts: those of this call may give more.
+                exit when ahead = interval '0' or this_lease is null;
+                again := hosts_of_lease(this_lease);
+                per_visit := wanted;
+            end if;
             continue;
         end if;
-        most := case when ahead = interval '0' then 1
-                     else least(coalesce(per_host, wanted), ceil(wanted::numeric / cardinality(hosts))) end;
         this_lease := coalesce(this_lease, nextval('lease_id'));
         return query
-        select * from hand_out(t, hosts, most, wanted, t + ahead, t + ahead + lease, this_lease, round, s);
+        select * from hand_out(t, visit, split, t + ahead, per_host, t + ahead + lease, this_lease, nth, s);
+        split := null;
         get diagnostics got = row_count;
         wanted := wanted - got;
         exit when wanted <= 0;
+        wanted_new := least(wanted, greatest(0, wanted_new - coalesce((
+            select l.new_pages from lease l where l.lease_id = this_lease and l.round = nth), 0)));
         -- Hosts that gave less than expected have no more for now: visit as many more as it takes.
-        per_visit := greatest(1, got::numeric / cardinality(hosts));
+        per_visit := greatest(1, got::numeric / visits);
     end loop;
 end $$;
 comment on function recrawl_internal.next_pages_at(timestamptz, int, interval, interval, int) is

@@ -18,6 +18,15 @@ begin
                   where ready_at >= from_micros((select last_value from host_horizon))
                     and host_id <> all ((select waiting_hosts(t - longest_ahead()))::bigint[])
                   order by ready_at limit 1),
+                 (select min(n.ready_at)
+                  from occupied_classes(0) as c
+                  cross join lateral (
+                      select h.new_ready_at as ready_at
+                      from host h
+                      where h.new_class = c.class and h.new_ready_at >= c.since
+                        and h.host_id <> all ((select waiting_hosts(t - longest_ahead()))::bigint[])
+                      order by h.new_ready_at limit 1
+                  ) n),
                  -- One that ran out long ago is locked by somebody.
                  (select case when lease_until < t - interval '1 minute' then t + interval '1 second'
                               else lease_until end

@@ -1,61 +1,89 @@
 -- What hosts have to hand out, and when: the half of the pop that only reads.
 --
 -- Inlined into the pop's plan, so it is neither pinned nor volatile and names everything in full. Its cost: an index
--- scan over each host's queue from its head up. Neither the size of the tables nor what is not due yet matters.
+-- scan over each host's queue, or over its new pages, from the head up. Neither the size of the tables nor what is not
+-- due yet matters.
+
+create or replace function recrawl_internal.share_of_a_kind(
+    is_new boolean, wanted int, lasting interval, step interval, discovery numeric, split numeric
+) returns int
+language plpgsql immutable
+set search_path = recrawl_internal, pg_temp
+as $$
+declare
+    slots     constant int := least(wanted, 1 + floor(date_part('epoch', lasting) / date_part('epoch', step)));
+    new_slots constant int := floor(slots * discovery + split);
+begin
+    return case when is_new then new_slots else slots - new_slots end;
+end $$;
+comment on function recrawl_internal.share_of_a_kind(boolean, int, interval, interval, numeric, numeric) is
+    'How many of the pages that a host gives are new ones, or revisits, where both wait; the split is spread evenly '
+    'over calls.';
 
 create or replace function recrawl_internal.slots_of(
-    hosts tid[], most int, wanted int, t timestamptz, slots_until timestamptz,
-    default_gap interval, start_within real, discovery real
+    v recrawl_internal.visits, split numeric, t timestamptz, slots_until timestamptz, per_host int,
+    s recrawl_internal.setting
 ) returns table (
-    host_tid tid, host_id bigint, name text, gap interval, one_at_a_time boolean,
+    host_tid tid, is_new boolean, host_id bigint, name text, gap interval, one_at_a_time boolean,
     slot timestamptz, start_by timestamptz, is_taken boolean, tid tid, page_id bigint, due_at timestamptz, rank real
 )
 language sql stable
 as $$
     with
-    -- The hosts, locked by the caller: when each is free, and how many pages it should give. The shares add up to
-    -- wanted.
-    ready as materialized (
-        select h.ctid as host_tid, h.host_id, h.name, h.head_due, h.head_new_rank, h.head_new_id, h.balance,
-               h.one_at_a_time, g.gap,
-               g.gap + recrawl_internal.start_window(g.gap, start_within) as step,
-               greatest(h.last_start_by + g.gap, t) as free_at,
-               case when h.one_at_a_time then 1
-                    else least(most, wanted / cardinality(hosts) + (locked.place <= wanted % cardinality(hosts))::int)
-               end as share
-        from unnest(hosts) with ordinality as locked (tid, place)
-        join recrawl_internal.host h on h.ctid = locked.tid
-        cross join lateral (
-            select recrawl_internal.host_gap(h.gap, h.crawl_delay, default_gap) as gap offset 0
-        ) g
+    -- The hosts, locked by the caller, and how many pages each should give: those of a line add up to what is wanted.
+    visit as (
+        select l.*, l.pages / l.hosts + (l.place % l.hosts < l.pages % l.hosts)::int as share
+        from (select h.tid, h.place,
+                     h.place > cardinality(v.due_hosts) as is_new,
+                     case when h.place > cardinality(v.due_hosts) then v.new_short else v.due_short end as is_short,
+                     case when h.place > cardinality(v.due_hosts) then v.new_pages else v.due_pages end as pages,
+                     cardinality(case when h.place > cardinality(v.due_hosts) then v.new_hosts
+                                      else v.due_hosts end) as hosts
+              from unnest(v.due_hosts || v.new_hosts) with ordinality as h (tid, place)
+              offset 0) l
     ),
-    -- Their pages in order: new ones and revisits take turns. One more than can be taken: the first that stays is the
-    -- new head.
+    -- When each is free. Where its line has no more hosts, one that has both kinds leaves the other its share of slots.
+    ready as materialized (
+        select h.ctid as host_tid, i.is_new, h.host_id, h.name, h.head_due, h.head_new_rank, h.head_new_id,
+               h.one_at_a_time, g.gap, e.step, f.free_at, f.slots_end,
+               case when h.one_at_a_time then 1
+                    when split is not null and i.is_short and h.head_due <= t and h.new_class is not null then
+                        recrawl_internal.share_of_a_kind(
+                            i.is_new, i.share, f.slots_end - f.free_at, e.step, s.discovery::numeric, split)
+                    else i.share end as share
+        from visit i
+        join recrawl_internal.host h on h.ctid = i.tid
+        cross join lateral (
+            select recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap) as gap offset 0
+        ) g
+        cross join lateral (
+            select g.gap + recrawl_internal.start_window(g.gap, s.start_within) as step offset 0
+        ) e
+        cross join lateral (
+            select greatest(h.last_start_by + g.gap, t) as free_at,
+                   recrawl_internal.slots_end(t, slots_until, per_host, e.step) as slots_end
+            offset 0
+        ) f
+    ),
+    -- Their pages in order, of the kind that the host is visited for. One more than can be taken: the first that stays
+    -- is the new head.
     waiting as (
-        select r.host_tid, r.host_id, r.name, r.gap, r.step, r.free_at, r.share, r.one_at_a_time,
-               w.tid, w.page_id, w.due_at, w.rank,
-               row_number() over (
-                   partition by r.host_id
-                   order by coalesce(w.due_at > t, false), w.turn, w.due_at, w.rank, w.page_id
-               ) as place
+        select r.*, w.tid, w.page_id, w.due_at, w.rank,
+               row_number() over (partition by r.host_id order by w.due_at, w.rank, w.page_id) as place
         from ready r
         left join lateral (
-            (select q.tid, q.page_id, q.due_at, null::real as rank,
-                    row_number() over (order by q.due_at) / nullif(1 - discovery, 0) as turn
-             from (select queue.ctid as tid, queue.page_id, queue.due_at
-                   from recrawl_internal.queue
-                   where queue.host_id = r.host_id and queue.due_at >= r.head_due
-                   order by queue.due_at
-                   limit most + 1) q)
+            (select queue.ctid as tid, queue.page_id, queue.due_at, null::real as rank
+             from recrawl_internal.queue
+             where not r.is_new and queue.host_id = r.host_id and queue.due_at >= r.head_due
+             order by queue.due_at
+             limit r.share + 1)
             union all
-            (select n.tid, n.page_id, null, n.rank,
-                    r.balance + row_number() over (order by n.rank, n.page_id) / nullif(discovery, 0)
-             from (select new_page.ctid as tid, new_page.page_id, new_page.rank
-                   from recrawl_internal.new_page
-                   where new_page.host_id = r.host_id
-                     and (new_page.rank, new_page.page_id) >= (r.head_new_rank, r.head_new_id)
-                   order by new_page.rank, new_page.page_id
-                   limit most + 1) n)
+            (select new_page.ctid, new_page.page_id, null, new_page.rank
+             from recrawl_internal.new_page
+             where r.is_new and new_page.host_id = r.host_id
+               and (new_page.rank, new_page.page_id) >= (r.head_new_rank, r.head_new_id)
+             order by new_page.rank, new_page.page_id
+             limit r.share + 1)
         ) w on true
     ),
     -- Their slots. A slot is the later of the page's due time and a step (a gap and a window) after the slot before:
@@ -67,11 +95,13 @@ as $$
                          over (partition by w.host_id order by w.place) as slot
         from waiting w
     )
-    select s.host_tid, s.host_id, s.name, s.gap, s.one_at_a_time, s.slot, s.slot + s.step - s.gap,
-           s.tid is not null and s.place <= s.share and s.slot <= slots_until,
+    select s.host_tid, s.is_new, s.host_id, s.name, s.gap, s.one_at_a_time, s.slot, s.slot + s.step - s.gap,
+           s.tid is not null and s.place <= s.share and s.slot <= s.slots_end and (s.rank <= v.worst_rank) is not false,
            s.tid, s.page_id, s.due_at, s.rank
     from slotted s
 $$;
-comment on function recrawl_internal.slots_of(tid[], int, int, timestamptz, timestamptz, interval, real, real) is
-    'The next pages of hosts, at most most of each and wanted in all, with their slots; a row without a page where '
-    'a host has none left.';
+comment on function recrawl_internal.slots_of(
+    recrawl_internal.visits, numeric, timestamptz, timestamptz, int, recrawl_internal.setting
+) is
+    'The next pages of hosts, due ones of the first and new ones of the others, with their slots; a row without a page '
+    'where a host has none left.';

@@ -22,6 +22,80 @@ as $$
 $$;
 comment on function recrawl_internal.from_micros(bigint) is 'The time that a sequence holds.';
 
+create or replace function recrawl_internal.new_horizon(class int) returns regclass
+language sql stable parallel safe
+as $$
+    select ('recrawl_internal.new_horizon_' || class)::regclass
+$$;
+comment on function recrawl_internal.new_horizon(int) is
+    'The sequence that holds where scans of a class of new pages begin.';
+
+create or replace function recrawl_internal.new_since(class int) returns timestamptz
+language sql volatile parallel safe
+as $$
+    select recrawl_internal.from_micros(coalesce(pg_sequence_last_value(recrawl_internal.new_horizon(class)), 1))
+$$;
+comment on function recrawl_internal.new_since(int) is
+    'Where scans of a class of new pages begin. Volatile: in a scan''s condition it would be no bound, but a filter.';
+
+create or replace function recrawl_internal.occupied_classes(best_first_from int)
+returns table (class int, since timestamptz)
+language sql stable
+as $$
+    select c.class, z.since
+    from recrawl_internal.new_classes b
+    cross join generate_series(best_first_from, best_first_from + 31) as g (nth)
+    cross join lateral (select g.nth % 32 as class) c
+    cross join lateral (select recrawl_internal.new_since(c.class) as since offset 0) z
+    where b.last_value >> c.class & 1 = 1
+$$;
+comment on function recrawl_internal.occupied_classes(int) is
+    'The classes of new pages in which hosts stand, from one of them to the last and round to the best, and where '
+    'their scans begin.';
+
+-- Of two that write at once one may be lost; the next tick finds it again.
+create or replace function recrawl_internal.note_classes(classes bigint) returns boolean
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: inherited
+declare
+    known constant bigint := (select last_value from new_classes);
+begin
+    if known & classes <> classes then
+        perform setval('new_classes', known | classes);
+    end if;
+    return true;
+end $$;
+comment on function recrawl_internal.note_classes(bigint) is
+    'Keeps in mind which classes of new pages hosts have come into, a bit each; null = none. Always true.';
+
+create or replace function recrawl_internal.advance_new_horizons(t timestamptz, recheck boolean) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+begin
+    -- A class without hosts keeps its horizon once it was brought up: nothing dies in it either.
+    perform setval('new_classes', coalesce(bit_or(1::bigint << f.class) filter (where f.first is not null), 0)),
+            count(setval(new_horizon(f.class), micros(least(f.first, t) - interval '500 milliseconds')))
+                filter (where f.first is not null or f.was_occupied)
+    from (
+        select c.class, b.last_value >> c.class & 1 = 1 as was_occupied,
+               (select h.new_ready_at from host h
+                where h.new_class = c.class and h.new_ready_at >= z.since
+                order by h.new_ready_at limit 1) as first
+        from new_classes b
+        cross join generate_series(0, 31) as c (class)
+        cross join lateral (
+            select case when recheck then '-infinity' else new_since(c.class) end as since offset 0
+        ) z
+        offset 0
+    ) f;
+end $$;
+comment on function recrawl_internal.advance_new_horizons(timestamptz, boolean) is
+    'The same for the line of new pages, class by class, and which classes are occupied.';
+
 create or replace function recrawl_internal.advance_horizons(t timestamptz) returns void
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -48,6 +122,7 @@ begin
     perform setval('host_horizon', micros(hosts)),
             setval('inbox_horizon', micros(entries)),
             setval('lease_horizon', micros(leases));
+    perform advance_new_horizons(t, recheck);
     if recheck then
         perform setval('horizon_recheck',
                        micros(t + greatest(interval '2 seconds', 100 * (clock_timestamp() - since))));

@@ -12,7 +12,8 @@ as $$
         blocked_until = until,
         blocked_reason = reason,
         strikes = block_until.strikes,
-        ready_at = when_ready(h.head_due, h.head_new_id, next_slot(h, s), until, h.busy_until, t)
+        ready_at = when_ready(h.head_due, next_slot(h, s), until, h.busy_until, t),
+        new_ready_at = when_ready(null, next_slot(h, s), until, h.busy_until, t)
     from setting s
     where h.host_id = block_until.host_id
 $$;
@@ -25,7 +26,8 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; writes host
     update host h set
-        ready_at = when_ready(h.head_due, h.head_new_id, next_slot(h, s), h.blocked_until, h.busy_until, t)
+        ready_at = when_ready(h.head_due, next_slot(h, s), h.blocked_until, h.busy_until, t),
+        new_ready_at = when_ready(null, next_slot(h, s), h.blocked_until, h.busy_until, t)
     from setting s
     where h.host_id = wake_host.host_id
 $$;
@@ -95,7 +97,8 @@ as $$
     update host h set
         busy_until = null,
         busy_lease = null,
-        ready_at = when_ready(h.head_due, h.head_new_id, next_slot(h, s), h.blocked_until, null, t)
+        ready_at = when_ready(h.head_due, next_slot(h, s), h.blocked_until, null, t),
+        new_ready_at = when_ready(null, next_slot(h, s), h.blocked_until, null, t)
     from setting s
     where h.host_id = free_host.host_id and h.busy_lease = free_host.lease_id
 $$;

@@ -60,6 +60,17 @@ comment on function recrawl_internal.start_window(interval, real) is
     'How long after its slot a request to a host may start.';
 grant execute on function recrawl_internal.start_window to recrawl_reader;
 
+create or replace function recrawl_internal.slot_every(h recrawl_internal.host, s recrawl_internal.setting)
+returns interval
+language sql stable parallel safe
+as $$
+    select recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap)
+           + recrawl_internal.start_window(
+                 recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap), s.start_within)
+$$;
+comment on function recrawl_internal.slot_every(recrawl_internal.host, recrawl_internal.setting) is
+    'Time between two slots of a host: its gap, and the window in which a request may start.';
+
 create or replace function recrawl_internal.next_slot(h recrawl_internal.host, s recrawl_internal.setting)
 returns timestamptz
 language sql stable parallel safe
@@ -71,17 +82,15 @@ comment on function recrawl_internal.next_slot(recrawl_internal.host, recrawl_in
 
 -- Never below the time of writing: pops look for ready hosts from a horizon upwards (horizon.sql).
 create or replace function recrawl_internal.when_ready(
-    head_due timestamptz, head_new_id bigint, next_slot_at timestamptz,
-    blocked_until timestamptz, busy_until timestamptz, t timestamptz
+    head_due timestamptz, next_slot_at timestamptz, blocked_until timestamptz, busy_until timestamptz, t timestamptz
 ) returns timestamptz
 language sql immutable parallel safe
 as $$
-    select greatest(case when head_new_id is null then head_due end, next_slot_at, blocked_until, busy_until, t)
+    select greatest(head_due, next_slot_at, blocked_until, busy_until, t)
 $$;
-comment on function recrawl_internal.when_ready(
-    timestamptz, bigint, timestamptz, timestamptz, timestamptz, timestamptz
-) is
-    'When a host should be looked at next: it has a page due, a slot free, no block and no page out that it waits for.';
+comment on function recrawl_internal.when_ready(timestamptz, timestamptz, timestamptz, timestamptz, timestamptz) is
+    'When a host should be looked at next: it has a page due (null: a new one), a slot free, no block and no page out '
+    'that it waits for.';
 
 create or replace function recrawl_internal.backoff(first interval, longest interval, times int) returns interval
 language sql volatile parallel safe

@@ -43,6 +43,12 @@ BROKEN: LiteralString = """
     from host h join new_page n using (host_id)
     where ((h.head_new_rank, h.head_new_id) <= (n.rank, n.page_id)) is not true
     union all
+    select 'a host is not in the line of its new pages', host_id,
+           format('%%s, %%s, %%s due %%s', new_class, head_new_rank, new_credit, head_due)
+    from host
+    where new_class is distinct from value_class(head_new_rank)
+      and (new_class is null and head_due <= %(t)s and new_credit < 1) is not true
+    union all
     select 'a page has more than one place', page_id, count(*)::text from place group by page_id having count(*) > 1
     union all
     select 'a page has a place and is about to get another', page_id, null

@@ -49,7 +49,8 @@ RESET: LiteralString = """
     insert into setting default values;
     select setval(s::regclass, 1, false)
     from unnest(array['host_horizon', 'inbox_horizon', 'lease_horizon', 'horizon_recheck', 'next_tick',
-                      'page_id', 'lease_id', 'host_id']) as s;
+                      'page_id', 'lease_id', 'host_id', 'new_classes']) as s;
+    select setval(new_horizon(class), 1, false) from generate_series(0, 31) as class;
     select setseed(0.5);
 """
 any_number = st.integers(0, 10**6)
@@ -73,7 +74,7 @@ class Crawling(RuleBasedStateMachine):
         self.crawl.now = datetime.fromisoformat("2030-01-01T00:00:00Z")
         self.model = Model()
         self.out: list[Row] = []  # whatever was handed out lately
-        self.ready: dict[str, datetime] = {}
+        self.ready: dict[str, tuple[datetime, int | None, datetime]] = {}
         self.max_ahead = MINUTE
         self.add(urls, None, None, None)
 
@@ -405,12 +406,15 @@ class Crawling(RuleBasedStateMachine):
         self.ready = {}
         for row in crawl.rows(
             "select name, least(ready_at, '9000-01-01') as ready_at, greatest(last_start_by, 'epoch') as last_start, "
+            "new_class, least(new_ready_at, '9000-01-01') as new_ready_at, "
             "busy_until, blocked_until, host_gap(gap, crawl_delay, default_gap) as gap_now from host, setting"
         ):
             name, host = row["name"], model.hosts[row["name"]]
-            self.ready[name] = row["ready_at"]
-            if name in ready and ready[name] != row["ready_at"]:
+            self.ready[name] = row["ready_at"], row["new_class"], row["new_ready_at"]
+            if name in ready and ready[name][0] != row["ready_at"]:
                 assert row["ready_at"] >= crawl.now, "ready_at is written below now"
+            if name in ready and row["new_class"] is not None and ready[name][1:] != self.ready[name][1:]:
+                assert row["new_ready_at"] >= crawl.now, "new_ready_at is written below now"
             assert row["last_start"] == host.last_start
             assert row["gap_now"] == model.gap(name)
             until = row["blocked_until"] or NEVER
@@ -428,9 +432,11 @@ class Crawling(RuleBasedStateMachine):
         for name in list(model.hosts):
             self.block_or_unblock(name, None)
             self.set_host(name, SECOND, False)
+        self.nothing_is_broken()
         for _ in range(2):  # what is given back after failures waits once more
             crawl.wait(10_001 * DAY)  # a page that never changes is visited all the same
             self.upkeep()
+            self.nothing_is_broken()
         waiting = {page.page_id for page in model.pages.values() if page.state == "live"}
         for _ in range(5 * len(waiting) + 20):
             rows = self.hand_out(100, timedelta(0), SECOND, None)

@@ -1,0 +1,280 @@
+"""Which pages a call gives, over all hosts: revisits and new pages share the crawl as `discovery` says, of the new
+pages the better come first, of the revisits the longest due, and no host's revisits stop for its new pages."""
+
+import math
+import random
+from collections import Counter
+from datetime import timedelta
+from statistics import fmean
+
+import psycopg
+import pytest
+
+from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, Row, urls
+
+LONG_AGO = 20 * DAY
+
+
+def is_new(page: Row) -> bool:
+    return "new" in page["url"]
+
+
+def add_due(crawl: Crawl, hosts: range, pages: int) -> None:
+    """Revisits, overdue by days, the pages of the first host longest."""
+    found = [f"http://h{host}.test/old{page}" for host in hosts for page in range(pages)]
+    due = [crawl.now - LONG_AGO + i * SECOND for i in range(len(found))]
+    crawl.add(*found, due=due, rate=[0.001] * len(found))
+
+
+def add_new(crawl: Crawl, hosts: range, pages: int, value: list[float] | None = None) -> None:
+    crawl.add(*(f"http://h{host}.test/new{page}" for host in hosts for page in range(pages)), value=value or [1.0])
+
+
+def popped(crawl: Crawl, calls: int, n: int, every: timedelta = SECOND, ahead: timedelta = 0 * SECOND) -> list[Row]:
+    pages = []
+    for _ in range(calls):
+        pages += crawl.next(n, ahead=ahead)
+        crawl.wait(every)
+    return pages
+
+
+def share_of_new(pages: list[Row]) -> float:
+    return fmean(map(is_new, pages))
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+@pytest.mark.parametrize(("n", "calls"), [(1, 300), (10, 60), (50, 20)])
+def test_the_whole_crawl_is_shared_whatever_number_of_hosts_a_kind_waits_on(
+    crawl: Crawl, n: int, calls: int, share: float
+) -> None:
+    crawl.value("select set_setting('discovery', %s)", str(share))
+    add_due(crawl, range(60), 20)
+    add_new(crawl, range(100, 1100), 2)
+    crawl.tick()
+    pages = popped(crawl, calls, n)
+    assert len(pages) == calls * n
+    assert abs(share_of_new(pages) - share) <= 0.02
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+def test_hosts_with_both_share_too(crawl: Crawl, share: float) -> None:
+    crawl.value("select set_setting('discovery', %s)", str(share))
+    add_due(crawl, range(300), 8)
+    add_new(crawl, range(300), 8)
+    crawl.tick()
+    pages = popped(crawl, 20, 50)
+    assert len(pages) == 1000
+    assert abs(share_of_new(pages) - share) <= 0.02
+
+
+@pytest.mark.parametrize("ahead", [0 * SECOND, 10 * SECOND, MINUTE])
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+def test_so_do_the_slots_of_one_overloaded_host(crawl: Crawl, share: float, ahead: timedelta) -> None:
+    crawl.value("select set_setting('discovery', %s)", str(share))
+    add_due(crawl, range(1), 900)
+    add_new(crawl, range(1), 900)
+    crawl.tick()
+    for n in (1, 10, 100):
+        pages = popped(crawl, 250 if n == 1 or not ahead else 12, n, every=ahead + SECOND, ahead=ahead)
+        assert abs(share_of_new(pages) - share) <= 0.02, n
+        if ahead:
+            assert len(pages) >= 12 * min(n, 10)
+
+
+def test_what_one_kind_leaves_the_other_gets(crawl: Crawl) -> None:
+    add_due(crawl, range(3), 5)
+    add_new(crawl, range(10, 100), 1)
+    crawl.tick()
+    assert Counter(map(is_new, crawl.next(40))) == {True: 37, False: 3}
+    add_due(crawl, range(200, 300), 1)
+    crawl.wait(2 * SECOND)
+    crawl.tick()
+    counts = [Counter(map(is_new, crawl.next(100))) for _ in range(2)]
+    assert counts[0].total() == 100
+    assert counts[0] + counts[1] == {True: 53, False: 103}
+
+
+def test_few_hosts_ready_for_both_fill_a_call_that_looks_ahead(crawl: Crawl) -> None:
+    """Whatever kind runs out first, no slot stays empty."""
+    for share in ("0", "0.3", "0.5", "1"):
+        crawl.value("select set_setting('discovery', %s)", share)
+        add_due(crawl, range(5), 12)
+        add_new(crawl, range(5), 3)
+        crawl.tick()
+        assert len(crawl.next(50, ahead=9 * SECOND)) == 50
+        crawl.value("select forget(array(select page_id from page))")
+        crawl.wait(DAY)
+        crawl.tick()
+        crawl.connection.execute("delete from page; update host set pages = 0")
+
+
+# ------------------------------------------------------------------------------------------------------- value
+
+
+@pytest.mark.parametrize("sigma", [1, 2])
+def test_the_better_new_pages_come_first_over_all_hosts(crawl: Crawl, sigma: float) -> None:
+    chance = random.Random(sigma)
+    values = [math.exp(sigma * chance.gauss(0, 1)) for _ in range(2000)]
+    crawl.value("select set_setting('breadth', '0')")
+    add_new(crawl, range(400), 5, values)
+    crawl.tick()
+    waiting = sorted(values, reverse=True)
+    worth_half = best = got = 0.0
+    for _ in range(10):
+        pages = crawl.next(50)
+        assert len(pages) == 50
+        worth_half += sum(page["value"] >= waiting[49] / 2 for page in pages)
+        got += sum(page["value"] for page in pages)
+        best += sum(waiting[:50])
+        for page in pages:
+            waiting.remove(min(waiting, key=lambda value, of=page: abs(value - of["value"])))  # type: ignore[misc]
+        crawl.wait(2 * SECOND)
+    assert worth_half / 500 >= 0.9
+    assert got / best >= 0.78
+
+
+def test_in_a_class_the_first_ready_goes_first(crawl: Crawl) -> None:
+    values = [1.0, 1.9, 1.1, 2.1, 1.5]
+    for host, value in enumerate(values):
+        add_new(crawl, range(host, host + 1), 1, [value])
+        crawl.tick()
+        crawl.wait(SECOND)
+    found = [urls(crawl.next(1))[0] for _ in values]
+    assert found == [f"http://h{host}.test/new0" for host in (3, 0, 1, 2, 4)]
+
+
+def test_a_value_that_changes_counts_at_once(crawl: Crawl) -> None:
+    add_new(crawl, range(20), 3, [4.0])
+    crawl.tick()
+    for value, host in ((100.0, 7), (1000.0, 12)):
+        page_id = crawl.page(f"http://h{host}.test/new2")["page_id"]
+        crawl.value("select set_value(%s, %s)", page_id, value)
+        crawl.tick()
+        assert urls(crawl.next(1)) == [f"http://h{host}.test/new2"]
+    worse = [crawl.page(f"http://h{host}.test/new{page}")["page_id"] for host in range(10) for page in range(3)]
+    for page_id in worse:
+        crawl.value("select set_value(%s, 0.01)", page_id)
+    crawl.wait(MINUTE)
+    crawl.tick()
+    first = crawl.next(20) + crawl.next(20)
+    assert {int(page["host"][1:-5]) for page in first[:18]} >= set(range(10, 20)) - {12}
+
+
+def test_low_classes_do_not_wait_for_ever(crawl: Crawl) -> None:
+    crawl.value("select set_setting('breadth', '0.1')")
+    add_new(crawl, range(1), 3, [0.001])
+    add_new(crawl, range(1, 40), 30, [10.0])
+    crawl.tick()
+    found = [page["value"] for page in popped(crawl, 100, 1)]
+    assert 1 <= sum(value < 1 for value in found) <= 20
+
+
+@pytest.mark.parametrize("values", [[10.0**i for i in range(-6, 7)], [0.0], [1e-30], [1e30]])
+def test_any_value_has_a_class(crawl: Crawl, values: list[float]) -> None:
+    crawl.value("select set_setting('breadth', '0')")
+    for host, value in enumerate(values):
+        add_new(crawl, range(host, host + 1), 2, [value])
+    crawl.tick()
+    found = [page["value"] for page in popped(crawl, 3 * len(values), 1, every=0 * SECOND)]
+    assert found[:9] == sorted(values, reverse=True)[:9]
+    assert len(found) == len(values)
+
+
+def test_of_a_visited_host_no_much_worse_pages_are_taken_while_others_have_better(crawl: Crawl) -> None:
+    add_new(crawl, range(20), 4, [16.0, 8.0, 1.0, 1.0] * 20)
+    crawl.tick()
+    assert {page["value"] for page in crawl.next(20, ahead=9 * SECOND)} == {16.0, 8.0}
+    # Nothing better waits any more.
+    crawl.wait(MINUTE)
+    assert Counter(page["value"] for page in crawl.next(100, ahead=9 * SECOND)) == {16.0: 10, 8.0: 10, 1.0: 40}
+
+
+# ------------------------------------------------------------------------------------------- a host with both kinds
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+@pytest.mark.parametrize("value", [1.0, 100.0])
+def test_neither_kind_of_a_host_takes_the_others_slots_while_both_lines_are_full(
+    crawl: Crawl, share: float, value: float
+) -> None:
+    crawl.value("select set_setting('discovery', %s)", str(share))
+    crawl.value("select set_setting('breadth', '0')")
+    others = 30
+    add_due(crawl, range(others), 60)
+    add_new(crawl, range(100, 100 + others), 60)
+    add_due(crawl, range(50, 51), 60)
+    add_new(crawl, range(50, 51), 60, [value])
+    crawl.tick()
+    kinds: list[bool] = []
+    while len(kinds) < 40:
+        pages = crawl.next(6)
+        assert len(pages) == 6
+        kinds += [is_new(page) for page in pages if page["host"] == "h50.test"]
+        crawl.wait(1.1 * SECOND)
+    new = fmean(kinds[:40])
+    assert share / 2 <= new <= 2 * share
+    assert (1 - share) / 2 <= 1 - new <= 2 * (1 - share)
+
+
+def test_a_host_keeps_its_place_among_revisits_while_its_new_pages_are_fetched(crawl: Crawl) -> None:
+    """Ten hosts wait with revisits, one with better new pages too: its turn comes as it would without them."""
+    for host in range(10):
+        add_due(crawl, range(host, host + 1), 9)
+        crawl.tick()
+        crawl.wait(SECOND)
+    add_new(crawl, range(4, 5), 9, [100.0])
+    add_new(crawl, range(100, 150), 9)
+    crawl.tick()
+    order = [page["host"] for page in popped(crawl, 20, 2, every=1.1 * SECOND) if not is_new(page)]
+    turns = [i for i, host in enumerate(order) if host == "h4.test"]
+    assert turns == [4, 14]
+
+
+def test_revisits_stay_first_due_first_served(crawl: Crawl) -> None:
+    for host in reversed(range(30)):
+        crawl.add(f"http://h{host}.test/old", due=[crawl.now + host * SECOND])
+    crawl.tick()
+    crawl.wait(MINUTE)
+    add_new(crawl, range(100, 200), 2)
+    crawl.tick()
+    order = [page["host"] for page in popped(crawl, 70, 1) if not is_new(page)]
+    assert order == [f"h{host}.test" for host in range(30)]
+
+
+def test_one_at_a_time_holds_for_both_lines(crawl: Crawl) -> None:
+    crawl.value("select set_host('h0.test', one_at_a_time => true)")
+    add_due(crawl, range(1), 5)
+    add_new(crawl, range(1), 5)
+    crawl.tick()
+    for _ in range(10):
+        (page,) = crawl.next(10, ahead=MINUTE)
+        crawl.wait(MINUTE)
+        assert crawl.next(10, ahead=MINUTE) == []
+        crawl.report_ok([page])
+
+
+def test_per_host_counts_both_kinds(crawl: Crawl) -> None:
+    add_due(crawl, range(4), 9)
+    add_new(crawl, range(4), 9)
+    crawl.tick()
+    for most in (1, 2, 3, 7):
+        counts = Counter(page["host"] for page in crawl.next(100, ahead=MINUTE, per_host=most))
+        assert set(counts.values()) == {most}
+        crawl.wait(2 * MINUTE)
+
+
+def test_a_block_holds_both_lines_and_ends_for_both(crawl: Crawl) -> None:
+    add_due(crawl, range(1), 3)
+    add_new(crawl, range(1), 3)
+    crawl.tick()
+    crawl.value("select block_host_at(%s, 'h0.test', %s, 'test')", crawl.now, crawl.now + HOUR)
+    assert crawl.next(10, ahead=MINUTE) == []
+    assert crawl.value("select next_ready_at_at(%s)", crawl.now) == crawl.now + HOUR
+    crawl.wait(HOUR)
+    assert {is_new(page) for page in crawl.next(10, ahead=MINUTE)} == {True, False}
+
+
+@pytest.mark.parametrize("value", ["-0.1", "1.1", "NaN", "lots"])
+def test_breadth_is_a_share(crawl: Crawl, value: str) -> None:
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match=r"^set_setting: breadth must"):
+        crawl.value("select set_setting('breadth', %s)", value)
