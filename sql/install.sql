@@ -37,6 +37,7 @@
 \ir upkeep/tick.sql
 
 -- Handing out
+\ir hand_out/pace.sql
 \ir hand_out/hosts_to_visit.sql
 \ir hand_out/slots.sql
 \ir hand_out/hand_out.sql

@@ -43,6 +43,13 @@ def upgrade() -> None:
         alter table recrawl_internal.lease add column new_pages int not null default 0;
         comment on column recrawl_internal.lease.new_pages is 'How many of its pages were new.';
 
+        -- Beside what the budget would have come to since 1970, see sql/hand_out/pace.sql.
+        create sequence recrawl_internal.fetch_count minvalue 0 start 0;
+        create sequence recrawl_internal.new_count minvalue 0 start 0;
+        comment on column recrawl_internal.setting.budget is
+            'fetches per day: of new pages and revisits together; none = no limit to new pages, and as many revisits '
+            'as frequency times the pages that were fetched before.';
+
         create type recrawl_internal.visits as (
             due_hosts  tid[],
             new_hosts  tid[],
@@ -87,6 +94,10 @@ def downgrade() -> None:
 
         alter table recrawl_internal.lease drop column new_pages;
         drop type recrawl_internal.visits cascade;
+        comment on column recrawl_internal.setting.budget is
+            'fetches per day: over all pages that were fetched before; none = as many times frequency as there are '
+            'such pages.';
+        drop sequence recrawl_internal.fetch_count, recrawl_internal.new_count;
         drop sequence recrawl_internal.new_classes;
         do $$
         begin

@@ -44,7 +44,7 @@ end $$;
 comment on function recrawl_internal.hosts_of_lease(bigint) is 'The hosts whose pages a lease holds.';
 
 create or replace function recrawl_internal.hosts_to_visit(
-    t timestamptz, wanted int, wanted_new int, new_first boolean, first_class int, per_visit numeric,
+    t timestamptz, wanted int, wanted_new int, most_new int, new_first boolean, first_class int, per_visit numeric,
     slots_until timestamptz, per_host int, host_from timestamptz, stuck bigint[], again bigint[],
     s recrawl_internal.setting
 ) returns recrawl_internal.visits
@@ -66,6 +66,9 @@ begin
                       when new_first then wanted_new
                       else wanted - wanted_new end;
         asks_new := (ask = 2) <> new_first;
+        if asks_new then
+            asked := least(asked, most_new - v.new_pages);
+        end if;
         continue when asked = 0 or case when asks_new then v.new_short else v.due_short end;
         hosts := ceil(asked / per_visit);
         picked := v.due_hosts || v.new_hosts;
@@ -110,9 +113,10 @@ begin
     -- What is left when both lines are short, their hosts may have beyond what is expected of them.
     asked := wanted - v.due_pages - v.new_pages;
     if asked > 0 then
-        v.new_pages := v.new_pages + case when v.due_hosts = '{}' then asked
-                                          when v.new_hosts <> '{}' then floor(asked * s.discovery) else 0 end;
-        v.due_pages := wanted - v.new_pages;
+        v.new_pages := least(most_new, v.new_pages + case when v.due_hosts = '{}' then asked
+                                                          when v.new_hosts = '{}' then 0
+                                                          else floor(asked * s.discovery) end);
+        v.due_pages := case when v.due_hosts = '{}' then 0 else wanted - v.new_pages end;
     end if;
     -- Where others have better ones, a host keeps its pages that are more than four times worse than those that hosts
     -- were chosen for.
@@ -122,7 +126,7 @@ begin
     return v;
 end $$;
 comment on function recrawl_internal.hosts_to_visit(
-    timestamptz, int, int, boolean, int, numeric, timestamptz, int, timestamptz, bigint[], bigint[],
+    timestamptz, int, int, int, boolean, int, numeric, timestamptz, int, timestamptz, bigint[], bigint[],
     recrawl_internal.setting
 ) is
     'Hosts from both lines, locked, that are expected to give so many pages in all, so many of them new.';

@@ -52,6 +52,8 @@ declare
     wanted      int := n;
     wanted_new  int;                   -- of them new pages
     got         int;
+    got_new     int;
+    most_new    int;                   -- new pages that the budget has room for
     idle        boolean := false;      -- the last round found nothing, and there was nothing to drain
     -- Upkeep updates pages. Whoever does that must hold no host: a report may hold the pages and wait for the host.
     holds_none  constant boolean := pg_current_xact_id_if_assigned() is null;
@@ -96,9 +98,11 @@ begin
     first_class := case when other_draw < s.breadth::numeric then floor(32 * other_draw / s.breadth::numeric)
                         else 0 end;
     split := draw;
+    most_new := new_pages_left(t, ahead, s);
     for nth in 1 .. 30 loop
         visit := hosts_to_visit(
-            t, wanted, wanted_new, new_first, first_class, per_visit, t + ahead, per_host, host_from, stuck, again, s);
+            t, wanted, least(wanted_new, most_new), most_new, new_first, first_class, per_visit, t + ahead, per_host,
+            host_from, stuck, again, s);
         visits := cardinality(visit.due_hosts) + cardinality(visit.new_hosts);
         if visits = 0 then
             exit when again is not null;
@@ -121,9 +125,14 @@ begin
         split := null;
         get diagnostics got = row_count;
         wanted := wanted - got;
+        exit when wanted <= 0 and s.budget is null;
+        got_new := coalesce((select l.new_pages from lease l where l.lease_id = this_lease and l.round = nth), 0);
+        if s.budget is not null then
+            perform count_fetches(got, got_new);
+        end if;
         exit when wanted <= 0;
-        wanted_new := least(wanted, greatest(0, wanted_new - coalesce((
-            select l.new_pages from lease l where l.lease_id = this_lease and l.round = nth), 0)));
+        wanted_new := least(wanted, greatest(0, wanted_new - got_new));
+        most_new := most_new - got_new;
         -- Hosts that gave less than expected have no more for now: visit as many more as it takes.
         per_visit := greatest(1, got::numeric / visits);
     end loop;

@@ -5,36 +5,50 @@ language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups
+declare
+    s          setting;
+    since      constant timestamptz := from_micros((select last_value from host_horizon));
+    stuck      constant bigint[] := waiting_hosts(t - longest_ahead());
+    revisit_at timestamptz;
+    new_at     timestamptz;
+    lease_ends timestamptz;
 begin
-    return (
-        select case
-            when exists (select from inbox where at >= from_micros((select last_value from inbox_horizon))) then t
-            when first.wanted < 'infinity' then greatest(first.wanted, t)
-        end
-        from setting,
-             (select least(
-                 (select ready_at
-                  from host
-                  where ready_at >= from_micros((select last_value from host_horizon))
-                    and host_id <> all ((select waiting_hosts(t - longest_ahead()))::bigint[])
-                  order by ready_at limit 1),
-                 (select min(n.ready_at)
-                  from occupied_classes(0) as c
-                  cross join lateral (
-                      select h.new_ready_at as ready_at
-                      from host h
-                      where h.new_class = c.class and h.new_ready_at >= c.since
-                        and h.host_id <> all ((select waiting_hosts(t - longest_ahead()))::bigint[])
-                      order by h.new_ready_at limit 1
-                  ) n),
-                 -- One that ran out long ago is locked by somebody.
-                 (select case when lease_until < t - interval '1 minute' then t + interval '1 second'
-                              else lease_until end
-                  from lease
-                  where lease_until >= from_micros((select last_value from lease_horizon))
-                  order by lease_until limit 1)
-             ) as wanted) first
-        where not paused);
+    select * into s from setting;
+    if s.paused then
+        return null;
+    elsif exists (select from inbox where at >= from_micros((select last_value from inbox_horizon))) then
+        return t;
+    end if;
+    -- Hosts whose place has come may be in their gap all the same.
+    revisit_at := coalesce(
+        (select t from host h
+         where h.ready_at between since and t and h.host_id <> all (stuck) and next_slot(h, s) <= t limit 1),
+        least((select min(next_slot(h, s)) from host h
+               where h.ready_at between since and t and h.host_id <> all (stuck)),
+              (select h.ready_at from host h
+               where h.ready_at > t and h.host_id <> all (stuck) order by h.ready_at limit 1)));
+    new_at := (
+        select min(coalesce(
+            (select t from host h
+             where h.new_class = c.class and h.new_ready_at between c.since and t and h.host_id <> all (stuck)
+               and next_slot(h, s) <= t limit 1),
+            least((select min(next_slot(h, s)) from host h
+                   where h.new_class = c.class and h.new_ready_at between c.since and t and h.host_id <> all (stuck)),
+                  (select h.new_ready_at from host h
+                   where h.new_class = c.class and h.new_ready_at > t and h.host_id <> all (stuck)
+                   order by h.new_ready_at limit 1))))
+        from occupied_classes(0) c);
+    if new_at is not null then
+        new_at := greatest(new_at, room_in_budget_from(t, s));
+    end if;
+    -- One that ran out long ago is locked by somebody.
+    lease_ends := (
+        select case when l.lease_until < t - interval '1 minute' then t + interval '1 second' else l.lease_until end
+        from lease l
+        where l.lease_until >= from_micros((select last_value from lease_horizon))
+        order by l.lease_until limit 1);
+    return case when least(revisit_at, new_at, lease_ends) < 'infinity'
+                then greatest(t, least(revisit_at, new_at, lease_ends)) end;
 end $$;
 comment on function recrawl_internal.next_ready_at_at(timestamptz) is 'next_ready_at at a given time.';
 

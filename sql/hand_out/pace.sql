@@ -1,0 +1,86 @@
+-- The budget is all fetches. Revisits come when they are due; new pages get what those leave of it, and at least the
+-- share `discovery`. Two sequences count the pages that were handed out, all and new ones: exact with any number of
+-- callers, without a row that they would wait for. Beside each stands what the budget would have come to since 1970: a
+-- count that is far from it, after a pause, another budget or a step of the clock, is brought near.
+
+create or replace function recrawl_internal.fetches_by(t timestamptz, per_day float8) returns bigint
+language sql immutable parallel safe
+as $$
+    select floor(extract(epoch from t)::float8 * (per_day / 86400))::bigint
+$$;
+comment on function recrawl_internal.fetches_by(timestamptz, float8) is
+    'How many fetches so many per day come to from 1970 to a time.';
+
+create or replace function recrawl_internal.near(count bigint, wanted bigint, most_behind float8, most_ahead float8)
+returns bigint
+language sql immutable parallel safe
+as $$
+    select case when count > wanted + greatest(most_ahead, 1) then wanted
+                else greatest(count, wanted - greatest(most_behind, 1)::bigint) end
+$$;
+comment on function recrawl_internal.near(bigint, bigint, float8, float8) is
+    'A count, brought up to what is wanted but for the most it may be behind; what is further ahead than it may starts '
+    'anew.';
+
+-- What was not fetched in a second is not made up for later. Revisits that came too many are, for an hour: meanwhile
+-- new pages have their least share. New pages can be ahead by as much as callers look ahead.
+create or replace function recrawl_internal.new_pages_left(
+    t timestamptz, ahead interval, s recrawl_internal.setting
+) returns int
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: inherited
+declare
+    per_second  constant float8 := s.budget / 86400;
+    looked_at   constant float8 := 1 + date_part('epoch', s.max_ahead);
+    fetched     bigint;
+    fetched_new bigint;
+    kept        bigint;
+    kept_new    bigint;
+begin
+    if s.budget is null then
+        return 2147483647;
+    end if;
+    select f.last_value, n.last_value into fetched, fetched_new from fetch_count f, new_count n;
+    kept := near(fetched, fetches_by(t, s.budget), per_second, per_second * 3600);
+    kept_new := near(fetched_new, fetches_by(t, s.budget * s.discovery), per_second * s.discovery,
+                     per_second * s.discovery * looked_at);
+    if kept <> fetched then
+        perform setval('fetch_count', kept);
+    end if;
+    if kept_new <> fetched_new then
+        perform setval('new_count', kept_new);
+    end if;
+    return least(2147483647, greatest(0, fetches_by(t + ahead, s.budget) - kept,
+                                      fetches_by(t + ahead, s.budget * s.discovery) - kept_new));
+end $$;
+comment on function recrawl_internal.new_pages_left(timestamptz, interval, recrawl_internal.setting) is
+    'How many new pages the budget leaves room for now, or until a caller''s look-ahead ends.';
+
+create or replace function recrawl_internal.count_fetches(pages int, new_pages int) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: inherited
+begin
+    perform nextval('fetch_count') from generate_series(1, pages);
+    perform nextval('new_count') from generate_series(1, new_pages);
+end $$;
+comment on function recrawl_internal.count_fetches(int, int) is 'Counts pages that were handed out.';
+
+create or replace function recrawl_internal.room_in_budget_from(t timestamptz, s recrawl_internal.setting)
+returns timestamptz
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: inherited
+begin
+    return case when new_pages_left(t, '0', s) > 0 then t else (
+        select timestamptz 'epoch' + interval '1 second' * least(
+                   (f.last_value + 1) / (s.budget / 86400),
+                   (n.last_value + 1) / nullif(s.budget * s.discovery / 86400, 0))
+        from fetch_count f, new_count n) end;
+end $$;
+comment on function recrawl_internal.room_in_budget_from(timestamptz, recrawl_internal.setting) is
+    'When a new page may be handed out, as far as the budget decides.';
