@@ -50,6 +50,19 @@ def upgrade() -> None:
             'fetches per day: of new pages and revisits together; none = no limit to new pages, and as many revisits '
             'as frequency times the pages that were fetched before.';
 
+        alter table recrawl_internal.allocation
+            add column new_pages float8 not null default 0,
+            add column newest_page bigint;
+        comment on column recrawl_internal.allocation.budget is
+            'Fetches per day that could be spent, those of new pages included.';
+        comment on column recrawl_internal.allocation.spent is
+            'Fetches per day given to pages; less than the budget and new pages leave where the hosts'' gaps, or the '
+            'shortest interval, leave no use for it.';
+        comment on column recrawl_internal.allocation.new_pages is
+            'Fetches per day that new pages were reckoned to take.';
+        comment on column recrawl_internal.allocation.newest_page is
+            'The newest page when the pages were read: how many are found is seen by the runs to come.';
+
         create type recrawl_internal.visits as (
             due_hosts  tid[],
             new_hosts  tid[],
@@ -79,7 +92,13 @@ def downgrade() -> None:
         comment on column recrawl_internal.setting.discovery is
             'share: of a host''s slots that go to new pages while revisits wait too.';
 
-        drop view recrawl.host_status;
+        drop view recrawl.host_status, recrawl.allocation_run;
+        drop view if exists recrawl_internal.pages_coming, recrawl_internal.host_to_allocate;
+        alter table recrawl_internal.allocation drop column new_pages, drop column newest_page;
+        comment on column recrawl_internal.allocation.budget is 'Fetches per day that could be spent.';
+        comment on column recrawl_internal.allocation.spent is
+            'Fetches per day given to pages; less than the budget where the hosts'' gaps, or the shortest interval, '
+            'leave no use for it.';
         update recrawl_internal.host set ready_at = greatest(new_ready_at, now()) where head_new_id is not null;
         drop index recrawl_internal.host_new;
         alter table recrawl_internal.host

@@ -4,7 +4,7 @@ select started_at,
        objective,
        budget,
        spent,
-       budget - spent as unspent,
+       greatest(budget - spent - new_pages, 0) as unspent,
        price,
        pages,
        hosts,
@@ -17,15 +17,17 @@ select started_at,
        duality_gap,
        polite_bound - utility as limits_cost,
        floor_days,
-       seconds
+       seconds,
+       new_pages
 from recrawl_internal.allocation
 order by started_at;
 comment on view recrawl.allocation_run is
-    'Every allocation that came into force. budget, spent and unspent in fetches per day; utility and its bounds '
-    'per unit of value; residual, spread and duality_gap prove that it is the optimum; floor_days: the longest '
-    'interval that floors leave a page.';
+    'Every allocation that came into force. budget, spent, new_pages and unspent in fetches per day; utility and its '
+    'bounds per unit of value; residual, spread and duality_gap prove that it is the optimum; floor_days: the '
+    'longest interval that floors leave a page.';
 select recrawl_internal.copy_comments('recrawl.allocation_run');
-comment on column recrawl.allocation_run.spent is 'Fetches per day given to pages.';
+comment on column recrawl.allocation_run.spent is 'Fetches per day given to pages that were fetched before.';
+comment on column recrawl.allocation_run.new_pages is 'Fetches per day that new pages were reckoned to take.';
 comment on column recrawl.allocation_run.unspent is
     'Fetches per day for which the hosts'' gaps and the shortest interval left no use.';
 comment on column recrawl.allocation_run.price is 'What the last fetch of the budget earns per day.';

@@ -42,7 +42,8 @@ def curve(points: "Sequence[Point]", present: float, objective: str) -> None:
         {
             "budget, fetches/day": f"{point.budget:,.6g}",
             "of the present": f"{point.budget / present:.3g} x",
-            "spent": f"{point.spent:,.6g}",
+            "revisits": f"{point.spent:,.6g}",
+            "new pages": f"{point.new_pages:,.6g}",
             objective: f"{point.utility:.4f}",
             "polite bound": f"{point.polite_bound:.4f}",
             "unpolite bound": f"{point.unpolite_bound:.4f}",

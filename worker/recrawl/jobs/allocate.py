@@ -12,7 +12,8 @@ from recrawl import store
 from recrawl.jobs.crawl import Crawl, read
 from recrawl.jobs.job import Job, Tell
 from recrawl.model.allocation import what_if
-from recrawl.model.allocation.solve import Allocation, allocate
+from recrawl.model.allocation.new_pages import Left
+from recrawl.model.allocation.solve import Allocation, Web, allocate
 from recrawl.model.allocation.terms import host_terms
 from recrawl.model.limits import LEAST_FREQUENCY, MOST_FREQUENCY
 
@@ -26,13 +27,14 @@ class Allocate(Job):
             started_at, started = datetime.now(UTC), time.monotonic()
             tell("reading the pages")
             crawl = read(self.url, run.connection)
-            tell(f"allocating {crawl.budget:,.6g} fetches a day to {crawl.pages:,} pages on {len(crawl.hosts):,} hosts")
-            result = allocate(crawl.web, crawl.budget, crawl.objective, crawl.limits)
-            proof = _proof(crawl, result)
+            web, left = crawl.left_by_new_pages(crawl.budget)
+            tell(f"allocating {left.budget:,.6g} fetches a day to {crawl.pages:,} pages on {len(crawl.hosts):,} hosts")
+            result = allocate(web, left.budget, crawl.objective, crawl.limits)
+            proof = _proof(crawl, web, left, result)
 
             tell("publishing the prices")
             times = {"started_at": started_at.isoformat(), "seconds": time.monotonic() - started}
-            terms = host_terms(crawl.hosts, crawl.closed_hosts, crawl.web, result, crawl.objective)
+            terms = host_terms(crawl.hosts, crawl.closed_hosts, web, result, crawl.objective)
             run.put("put_prices", asdict(proof) | times, *astuple(terms))
             page_ids, frequencies = _moved(crawl, result)
             run.put_in_chunks(
@@ -43,7 +45,8 @@ class Allocate(Job):
             )
             run.message = (
                 f"{crawl.objective} {proof.utility:.4g} (at most {proof.polite_bound:.4g}) with {result.spent:,.6g} of "
-                f"{crawl.budget:,.6g} fetches a day; {proof.capped_hosts:,} of {proof.hosts:,} hosts are at their cap; "
+                f"{crawl.budget:,.6g} fetches a day, beside {left.new_pages:,.6g} of new pages; "
+                f"{proof.capped_hosts:,} of {proof.hosts:,} hosts are at their cap; "
                 f"{len(page_ids):,} of {crawl.pages:,} frequencies moved"
             )
         return run.message
@@ -57,6 +60,8 @@ class Proof:
     objective: str
     budget: float
     spent: float
+    new_pages: float
+    newest_page: int
     price: float
     pages: int
     hosts: int
@@ -70,13 +75,15 @@ class Proof:
     floor_days: float | None
 
 
-def _proof(crawl: Crawl, result: Allocation) -> Proof:
-    bounds = what_if.bounds(crawl.web, crawl.budget, crawl.objective)
+def _proof(crawl: Crawl, web: Web, left: Left, result: Allocation) -> Proof:
+    bounds = what_if.bounds(web, left.budget, crawl.objective)
     return Proof(
         policy="OPT_POLITE",
         objective=crawl.objective,
         budget=crawl.budget,
         spent=result.spent,
+        new_pages=left.new_pages,
+        newest_page=crawl.newest_page,
         price=result.price,
         pages=crawl.pages,
         hosts=len(crawl.hosts),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from recrawl import store
 from recrawl.jobs.crawl import read
 from recrawl.model.allocation import what_if
+from recrawl.model.allocation.new_pages import with_new_pages
 
 
 @dataclass(frozen=True)
@@ -14,7 +15,8 @@ class Point:
     """What a budget would bring. Fetches per day; utility per unit of value: for freshness, the share that is fresh."""
 
     budget: float
-    spent: float
+    spent: float  # on revisits
+    new_pages: float
     utility: float
     polite_bound: float
     unpolite_bound: float
@@ -41,14 +43,16 @@ class Plan:
 
     def curve(self, budgets: Sequence[float]) -> list[Point]:
         crawl = self.crawl
-        found = what_if.curve(crawl.web, budgets, crawl.objective, crawl.limits)
+        left = [crawl.left_by_new_pages(budget) for budget in budgets]
+        found = what_if.curve([(web, of.budget) for web, of in left], crawl.objective, crawl.limits)
         points = []
-        for budget, allocation in zip(budgets, found, strict=True):
-            bounds = what_if.bounds(crawl.web, budget, crawl.objective)
+        for budget, (web, of), allocation in zip(budgets, left, found, strict=True):
+            bounds = what_if.bounds(web, of.budget, crawl.objective)
             points.append(
                 Point(
                     budget=budget,
                     spent=allocation.spent,
+                    new_pages=of.new_pages,
                     utility=allocation.utility / crawl.worth,
                     polite_bound=bounds.polite / crawl.worth,
                     unpolite_bound=bounds.unpolite / crawl.worth,
@@ -59,16 +63,17 @@ class Plan:
 
     def budget_for(self, freshness: float) -> float:
         """The smallest budget, in fetches per day, that reaches this share of the most that can be reached."""
-        budget, _ = what_if.budget_for(
-            self.crawl.web, freshness, self.crawl.objective, self.crawl.limits, accuracy=1e-4
-        )
-        return budget
+        crawl = self.crawl
+        web, left = crawl.left_by_new_pages(crawl.budget)
+        revisits, _ = what_if.budget_for(web, freshness, crawl.objective, crawl.limits, accuracy=1e-4)
+        return with_new_pages(revisits, left.wanted_new, crawl.new_pages.discovery)
 
     def held_back(self, most: int = 10) -> list[HeldBack]:
         """The hosts whose gaps cost most at the present budget."""
         crawl = self.crawl
-        (allocation,) = what_if.curve(crawl.web, [crawl.budget], crawl.objective, crawl.limits)
-        found = what_if.held_back_by_politeness(crawl.web, allocation)
+        web, left = crawl.left_by_new_pages(crawl.budget)
+        (allocation,) = what_if.curve([(web, left.budget)], crawl.objective, crawl.limits)
+        found = what_if.held_back_by_politeness(web, allocation)
         with store.connect(self.url, "recrawl plan") as connection:
             names = store.host_names(connection, crawl.hosts[found.host[:most]].tolist())
         return [

@@ -41,7 +41,8 @@ class PagesToAllocate:
 @dataclass(frozen=True)
 class HostsToAllocate:
     host_id: "NDArray[np.int64]"  # ascending
-    cap: "NDArray[np.float64]"  # fetches per day
+    cap: "NDArray[np.float64]"  # slots per day
+    new_pages: "NDArray[np.int64]"  # that wait
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,14 @@ def pages_to_allocate(url: str) -> PagesToAllocate:
 
 
 def hosts_to_allocate(url: str) -> HostsToAllocate:
-    return HostsToAllocate(*read(url, "select host_id, cap from recrawl_internal.host_to_allocate order by host_id"))
+    query: LiteralString = "select host_id, cap, new_pages from recrawl_internal.host_to_allocate order by host_id"
+    return HostsToAllocate(*read(url, query))
+
+
+def pages_coming(connection: Connection) -> tuple[int, float]:
+    """The newest page, and how many were found per day of late."""
+    ((newest, coming),) = connection.execute("select newest_page, coming from recrawl_internal.pages_coming").fetchall()
+    return int(newest), float(coming)
 
 
 def evidence(url: str) -> Evidence:

@@ -59,7 +59,7 @@ def test_an_objective_that_is_a_loss_has_no_share() -> None:
 def test_a_curve_is_what_each_budget_gives_by_itself() -> None:
     web = random_web()
     budgets = [0, 10, 1000, 30, math.inf]
-    for budget, allocation in zip(budgets, curve(web, budgets, limits=LIMITS), strict=True):
+    for budget, allocation in zip(budgets, curve([(web, budget) for budget in budgets], limits=LIMITS), strict=True):
         assert allocation.utility == pytest.approx(allocate(web, budget, limits=LIMITS).utility, rel=1e-9)
 
 

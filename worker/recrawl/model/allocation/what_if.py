@@ -26,14 +26,13 @@ def bounds(web: Web, budget: float, objective: str = "freshness") -> Bounds:
 
 
 def curve(
-    web: Web,
-    budgets: Iterable[float],
+    problems: Iterable[tuple[Web, float]],
     objective: str = "freshness",
     limits: Limits = NO_LIMITS,
 ) -> Iterator[Allocation]:
-    """The allocation at each budget, one at a time; each search starts from the price before."""
+    """The allocation of each web at its budget, one at a time; each search starts from the price before."""
     price = None
-    for budget in budgets:
+    for web, budget in problems:
         allocation = allocate(web, budget, objective, limits, price)
         price = allocation.price if 0 < allocation.price < math.inf else None
         yield allocation

@@ -1,0 +1,112 @@
+"""What allocation plans for revisits beside new pages is what a crawl then does."""
+
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, result_of, run_job
+
+
+@pytest.fixture
+def crawl(connection: psycopg.Connection) -> Crawl:
+    """At the wall clock's time: jobs ask no other."""
+    crawl = Crawl(connection)
+    crawl.now = crawl.value("select clock_timestamp()")
+    return crawl
+
+
+def known(crawl: Crawl, host: str, pages: int, rate: float) -> None:
+    """Pages that were fetched before, and whose rate is known."""
+    rows = crawl.add(*(f"http://{host}/old{i}" for i in range(pages)), due=[crawl.now + 400 * DAY], rate=[rate])
+    crawl.tick()
+    crawl.connection.execute(
+        "update page set fetched_at = now() where page_id = any (%s)", [[r["page_id"] for r in rows]]
+    )
+    crawl.value("select fetch_now_at(%s, %s::bigint[])", crawl.now, [r["page_id"] for r in rows])
+    crawl.tick()
+
+
+def day(crawl: Crawl, every: object, n: int, find: object = lambda _: None) -> tuple[int, int]:
+    """Revisits and new pages of a day's crawl."""
+    revisits = new = 0
+    until = crawl.now + DAY
+    while crawl.now < until:
+        pages = crawl.next(n)
+        crawl.report_ok(pages)
+        new += sum("new" in page["url"] for page in pages)
+        revisits += sum("old" in page["url"] for page in pages)
+        crawl.wait(every)  # type: ignore[arg-type]
+    return revisits, new
+
+
+def age(crawl: Crawl, by: timedelta) -> None:
+    """Everything happened that much earlier: jobs ask the wall clock, so that must not be the one that moves."""
+    for table, columns in {
+        "queue": ["due_at"], "page": ["due_at", "fetched_at", "reported_at"], "allocation": ["started_at"],
+        "host": ["ready_at", "new_ready_at", "last_start_by", "head_due"], "inbox": ["old_due", "new_due"],
+        "lease": ["popped_at", "lease_until"],
+    }.items():  # fmt: skip
+        moved = ", ".join(f"{column} = {column} - %(by)s::interval" for column in columns)
+        crawl.connection.execute(f"update {table} set {moved}", {"by": by})  # type: ignore[arg-type]
+    crawl.connection.execute(
+        """
+        select setval('fetch_count', (last_value - fetches_by('epoch'::timestamptz + %(by)s, budget))::bigint),
+               setval('new_count', (select last_value - fetches_by('epoch'::timestamptz + %(by)s, budget * discovery)
+                                    from new_count))
+        from fetch_count, setting;
+        """,
+        {"by": by},
+    )
+    crawl.connection.execute(
+        "select setval(s::regclass, 1) from unnest(array['host_horizon', 'lease_horizon', 'horizon_recheck']) s "
+        "union all select setval(new_horizon(class), 1) from generate_series(0, 31) class"
+    )
+    crawl.now -= by
+
+
+@pytest.mark.parametrize("discovery", ["0.3", "0.5"])
+def test_a_host_at_its_cap_promises_only_the_slots_that_new_pages_leave(crawl: Crawl, url: str, discovery: str) -> None:
+    settings = {"start_within": "0", "budget": "5000", "discovery": discovery, "exploration": "0", "breadth": "0"}
+    for name, value in settings.items():
+        crawl.value("select set_setting(%s, %s)", name, value)
+    crawl.value("select set_host('a.test', gap => '150 s')")  # 576 slots a day
+    known(crawl, "a.test", 400, 5.0)
+    crawl.add(*(f"http://a.test/new{i}" for i in range(2000)))
+    crawl.tick()
+    run_job("allocate", url)
+    planned = crawl.row("select spent, new_pages, budget, utility, polite_bound from allocation_run")
+    assert planned["spent"] == pytest.approx(576 * (1 - float(discovery)), rel=1e-6)
+    assert planned["new_pages"] == pytest.approx(576 * float(discovery), rel=1e-6)
+    assert planned["utility"] <= planned["polite_bound"] * (1 + 1e-9)
+    crawl.wait(HOUR)
+    revisits, new = day(crawl, 150 * SECOND, 1)
+    assert revisits + new == 576
+    assert revisits == pytest.approx(planned["spent"], rel=0.02)
+
+
+@pytest.mark.soak
+def test_the_budget_is_kept_while_a_crawl_grows(crawl: Crawl, url: str) -> None:
+    """Sevenfold in three days, found by day and not by night; allocated every hour."""
+    settings = {"budget": "4000", "shortest_interval": "1 hour", "breadth": "0", "frequency": "0.5"}
+    for name, value in settings.items():
+        crawl.value("select set_setting(%s, %s)", name, value)
+    for host in range(50):
+        known(crawl, f"a{host}.test", 6, 2.0)
+    found = 0
+    fetches = []
+    for hour in range(72):
+        run_job("allocate", url)
+        made = 0
+        for minute in range(60):
+            if hour % 24 < 18 and minute % 2:
+                crawl.add(f"http://a{found % 50}.test/new{found}")
+                found += 1
+            pages = crawl.next(200, ahead=MINUTE)
+            crawl.report(*({"changed": page["page_id"] % 2 == 0} | result_of(page) for page in pages))
+            made += len(pages)
+            crawl.wait(MINUTE)
+        fetches.append(made)
+        age(crawl, HOUR)
+    by_day = [sum(fetches[i : i + 24]) for i in range(0, 72, 24)]
+    assert by_day == pytest.approx([4000] * 3, rel=0.05)
