@@ -48,7 +48,7 @@ def age(crawl: Crawl, by: timedelta) -> None:
         "lease": ["popped_at", "lease_until"],
     }.items():  # fmt: skip
         moved = ", ".join(f"{column} = {column} - %(by)s::interval" for column in columns)
-        crawl.connection.execute(f"update {table} set {moved}", {"by": by})  # type: ignore[arg-type]
+        crawl.connection.execute(f"update {table} set {moved}", {"by": by})
     crawl.connection.execute(
         """
         select setval('fetch_count', (last_value - fetches_by('epoch'::timestamptz + %(by)s, budget))::bigint),
