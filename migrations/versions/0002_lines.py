@@ -30,9 +30,9 @@ def upgrade() -> None:
         comment on column recrawl_internal.host.new_ready_at is
             'Its place in the line of new pages, among those of its class: the same, without a due page.';
         comment on column recrawl_internal.host.new_class is
-            'The class of its best new page, see value_class(); null = it does not stand in the line of new pages.';
+            'Its class in the line of new pages, see class_in_line(); null = it has none.';
         comment on column recrawl_internal.host.new_credit is
-            'While revisits are due: how many new pages it may give before the next of them, if it is 1 or more.';
+            'While revisits are due: how many new pages it may give before the next of them.';
         create index host_new on recrawl_internal.host (new_class, new_ready_at) where new_class is not null;
         update recrawl_internal.host set
             new_class = greatest(0, least(31, 19 - floor(ln(greatest(-head_new_rank::float8, 1e-30)) / ln(2::float8)))),
@@ -79,7 +79,7 @@ def upgrade() -> None:
         create sequence recrawl_internal.new_classes minvalue 0 start 0;
         do $$
         begin
-            for class in 0 .. 31 loop
+            for class in 0 .. 32 loop
                 execute 'create sequence recrawl_internal.new_horizon_' || class;
             end loop;
         end $$;
@@ -120,7 +120,7 @@ def downgrade() -> None:
         drop sequence recrawl_internal.new_classes;
         do $$
         begin
-            for class in 0 .. 31 loop
+            for class in 0 .. 32 loop
                 execute 'drop sequence recrawl_internal.new_horizon_' || class;
             end loop;
         end $$;

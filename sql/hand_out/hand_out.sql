@@ -72,12 +72,12 @@ begin
             busy_until = o.busy_until,
             busy_lease = case when o.busy_until is not null then this_lease end,
             -- The line that the host was visited for begins elsewhere now. In the other it keeps a place that has come,
-            -- though it is in its gap, but not where it waits for a report.
+            -- though it is in its gap; but not for long, as scans begin at the first place, nor until a report.
             (head_due, head_new_rank, head_new_id, new_credit, new_class, ready_at, new_ready_at) = (
                 select a.head_due, a.head_new_rank, a.head_new_id, a.new_credit, c.new_class,
-                       case when o.is_new and h.ready_at <= t and o.busy_until is null then h.ready_at
+                       case when o.is_new and h.ready_at <= t and a.is_back_soon then h.ready_at
                             else when_ready(a.head_due, a.next_slot, null, o.busy_until, t) end,
-                       case when not o.is_new and h.new_ready_at <= t and o.busy_until is null
+                       case when not o.is_new and h.new_ready_at <= t and a.is_back_soon
                                  and h.new_class = c.new_class then h.new_ready_at
                             else when_ready(null, a.next_slot, null, o.busy_until, t) end
                 from (select coalesce(o.last_start_by, h.last_start_by) + o.gap as next_slot,
@@ -85,15 +85,12 @@ begin
                                   else coalesce(o.head_due, 'infinity') end as head_due,
                              case when o.is_new then o.head_new_rank else h.head_new_rank end as head_new_rank,
                              case when o.is_new then o.head_new_id else h.head_new_id end as head_new_id,
-                             -- It grows to what would suffice for a visit like this one and the next.
-                             case when o.is_new and h.head_due <= t then h.new_credit - o.given
-                                  when o.is_new then 1 + m.more
-                                  else least(h.new_credit + o.given * m.more,
-                                             greatest(o.given, 1) * (1 + m.more)) end as new_credit
-                      from (select new_pages_a_revisit(s.discovery) as more) m
+                             o.busy_until is null and coalesce(o.last_start_by, h.last_start_by) + o.gap
+                                 <= slots_until + interval '10 seconds' as is_back_soon,
+                             credit_after(h.new_credit, o.is_new, o.given, h.head_due <= t, s.discovery) as new_credit
                      ) a
                 cross join lateral (
-                    select open_class(a.head_new_rank, a.head_due, a.new_credit, t) as new_class
+                    select class_in_line(a.head_new_rank, a.head_due, a.new_credit, t) as new_class
                 ) c)
         from left_over o
         where h.ctid = o.host_tid

@@ -120,7 +120,7 @@ begin
     end if;
     -- Where others have better ones, a host keeps its pages that are more than four times worse than those that hosts
     -- were chosen for.
-    if per_visit > 1 and not v.new_short then
+    if v.new_hosts <> '{}' and not v.new_short then
         v.worst_rank := (select worst_rank_of(max(h.new_class) + 2) from host h where h.ctid = any (v.new_hosts));
     end if;
     return v;

@@ -95,11 +95,11 @@ begin
     -- New pages have their share over all calls, however few pages one wants.
     wanted_new := floor(n * s.discovery::numeric + draw);
     new_first := draw >= 1 - s.discovery::numeric;
-    first_class := case when other_draw < s.breadth::numeric then floor(32 * other_draw / s.breadth::numeric)
+    first_class := case when other_draw < s.breadth::numeric then floor(33 * other_draw / s.breadth::numeric)
                         else 0 end;
     split := draw;
     most_new := new_pages_left(t, ahead, s);
-    for nth in 1 .. 30 loop
+    for nth in 1 .. 100 loop
         visit := hosts_to_visit(
             t, wanted, least(wanted_new, most_new), most_new, new_first, first_class, per_visit, t + ahead, per_host,
             host_from, stuck, again, s);

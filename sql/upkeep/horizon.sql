@@ -44,8 +44,8 @@ language sql stable
 as $$
     select c.class, z.since
     from recrawl_internal.new_classes b
-    cross join generate_series(best_first_from, best_first_from + 31) as g (nth)
-    cross join lateral (select g.nth % 32 as class) c
+    cross join generate_series(best_first_from, best_first_from + 32) as g (nth)
+    cross join lateral (select g.nth % 33 as class) c
     cross join lateral (select recrawl_internal.new_since(c.class) as since offset 0) z
     where b.last_value >> c.class & 1 = 1
 $$;
@@ -86,7 +86,7 @@ begin
                 where h.new_class = c.class and h.new_ready_at >= z.since
                 order by h.new_ready_at limit 1) as first
         from new_classes b
-        cross join generate_series(0, 31) as c (class)
+        cross join generate_series(0, 32) as c (class)
         cross join lateral (
             select case when recheck then '-infinity' else new_since(c.class) end as since offset 0
         ) z

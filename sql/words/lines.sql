@@ -21,7 +21,8 @@ $$;
 comment on function recrawl_internal.worst_rank_of(int) is
     'The rank of the least valuable page in a class of new pages.';
 
--- Line 2 may not take all slots of a host whose new pages are better than all others'.
+-- A host whose new pages are better than all others' would give nothing else. So while its revisits wait, its new pages
+-- may have twice their share; beyond that they come after all others': class 32.
 create or replace function recrawl_internal.new_pages_a_revisit(discovery real) returns real
 language sql immutable parallel safe
 as $$
@@ -30,15 +31,31 @@ $$;
 comment on function recrawl_internal.new_pages_a_revisit(real) is
     'How many new pages a host with due revisits may give for each of them: at most twice the share of new pages.';
 
-create or replace function recrawl_internal.open_class(
+-- Revisits let it grow to what would suffice for such a visit and the next.
+create or replace function recrawl_internal.credit_after(
+    credit real, of_new boolean, given bigint, revisits_wait boolean, discovery real
+) returns real
+language sql immutable parallel safe
+as $$
+    select case when of_new and revisits_wait and discovery < 1 then greatest(credit, 0) - given
+                when of_new then 1 + recrawl_internal.new_pages_a_revisit(discovery)
+                else least(credit + given * recrawl_internal.new_pages_a_revisit(discovery),
+                           greatest(given, 1) * (1 + recrawl_internal.new_pages_a_revisit(discovery))) end::real
+$$;
+comment on function recrawl_internal.credit_after(real, boolean, bigint, boolean, real) is
+    'The new pages that a host may give before the next revisit, after a visit for either.';
+
+create or replace function recrawl_internal.class_in_line(
     head_new_rank real, head_due timestamptz, new_credit float8, t timestamptz
 ) returns smallint
 language sql immutable parallel safe
 as $$
-    select case when head_due > t or new_credit >= 1 then recrawl_internal.value_class(head_new_rank) end
+    select case when head_due > t or new_credit >= 1 then recrawl_internal.value_class(head_new_rank)
+                when head_new_rank is not null then 32::smallint end
 $$;
-comment on function recrawl_internal.open_class(real, timestamptz, float8, timestamptz) is
-    'The class in which a host stands in the line of new pages; null = it has none, or it is the revisits'' turn.';
+comment on function recrawl_internal.class_in_line(real, timestamptz, float8, timestamptz) is
+    'The class in which a host stands in the line of new pages: that of its best one; 32, the last, if it is the '
+    'revisits'' turn; null = it has none.';
 
 create or replace function recrawl_internal.slots_end(
     t timestamptz, slots_until timestamptz, per_host int, step interval

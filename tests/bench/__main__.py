@@ -5,13 +5,26 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
-from bench import allocation_rows, cpu_rows, graph_rows, job_rows, lasting_rows, opic_rows, rate_rows, server
+from bench import (
+    allocation_rows,
+    cpu_rows,
+    graph_rows,
+    job_rows,
+    lasting_rows,
+    line_rows,
+    opic_rows,
+    rate_rows,
+    server,
+)
 from bench.measure import must_see_the_server, progress
 from bench.stage import STANDARD_PAGES, Stage
 from bench.table import Line, formatted
 
 ROWS: dict[str, tuple[Callable[[Stage], Iterator[Line]], str]] = {
     "cycle": (cpu_rows.cycle, "CPU of a pop and its report"),
+    "lines": (line_rows.lines, "the same where new pages wait, or both kinds"),
+    "shares": (line_rows.shares, "who gets what of the crawl"),
+    "pace": (line_rows.pace, "new pages within a budget"),
     "idle": (cpu_rows.idle, "nothing ready; 99 % not due"),
     "add": (rate_rows.add, "URLs taken in"),
     "links": (rate_rows.links, "reports that bring links"),

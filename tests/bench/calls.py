@@ -34,11 +34,11 @@ def arithmetic(backend: Backend) -> None:
     backend.run("select sum(sqrt(i)) from generate_series(1, 20000) i")
 
 
-def pop(backend: Backend, ahead: str) -> list[Row]:
+def pop(backend: Backend, ahead: str, n: int = BATCH) -> list[Row]:
     return backend.rows(
         "select page_id, lease_id, url, host, fetch_at, start_by, etag, last_modified, content_hash "
         "from recrawl.next_pages(%s, ahead => %s::interval)",
-        [BATCH, ahead],
+        [n, ahead],
     )
 
 

@@ -47,7 +47,7 @@ BROKEN: LiteralString = """
            format('%%s, %%s, %%s due %%s', new_class, head_new_rank, new_credit, head_due)
     from host
     where new_class is distinct from value_class(head_new_rank)
-      and (new_class is null and head_due <= %(t)s and new_credit < 1) is not true
+      and (new_class = 32 and head_due <= %(t)s and new_credit < 1) is not true
     union all
     select 'a page has more than one place', page_id, count(*)::text from place group by page_id having count(*) > 1
     union all

@@ -216,6 +216,66 @@ def test_neither_kind_of_a_host_takes_the_others_slots_while_both_lines_are_full
     assert (1 - share) / 2 <= 1 - new <= 2 * (1 - share)
 
 
+@pytest.mark.parametrize(("n", "calls"), [(1, 300), (10, 40), (50, 12)])
+def test_new_pages_on_few_hosts_whose_revisits_stand_far_back_have_their_share(
+    crawl: Crawl, n: int, calls: int
+) -> None:
+    """Nobody else has new pages: that it is their revisits' turn must not keep theirs."""
+    add_due(crawl, range(600), 3)
+    add_due(crawl, range(2000, 2060), 20)
+    add_new(crawl, range(2000, 2060), 40)
+    crawl.tick()
+    pages = popped(crawl, calls, n, every=2 * SECOND)
+    assert len(pages) == n * calls
+    assert abs(share_of_new(pages) - 0.5) <= 0.02
+
+
+def test_with_discovery_1_no_revisit_keeps_better_new_pages_back(crawl: Crawl) -> None:
+    crawl.value("select set_setting('discovery', '1')")
+    crawl.value("select set_setting('breadth', '0')")
+    add_due(crawl, range(1), 3)
+    add_new(crawl, range(1), 60, [1000.0])
+    add_new(crawl, range(100, 150), 5, [0.01])
+    crawl.tick()
+    assert {page["value"] for page in popped(crawl, 50, 1)} == {1000.0}
+
+
+def test_pages_whose_values_fell_are_not_taken_for_what_they_were(crawl: Crawl) -> None:
+    crawl.value("select set_setting('breadth', '0')")
+    add_new(crawl, range(100), 2, [1000.0])
+    add_new(crawl, range(200, 300), 3, [10.0])
+    crawl.tick()
+    for row in crawl.rows("select page_id from page where value = 1000"):
+        crawl.value("select set_value(%s, 0.001)", row["page_id"])
+    crawl.tick()
+    assert {page["value"] for page in popped(crawl, 20, 5, every=2 * SECOND)} == {10.0}
+
+
+def test_a_host_in_a_long_gap_keeps_no_place_that_all_scans_would_begin_at(crawl: Crawl) -> None:
+    crawl.value("select set_host('h0.test', gap => '1 day')")
+    add_due(crawl, range(1), 5)
+    add_new(crawl, range(1), 5, [100.0])
+    crawl.tick()
+    crawl.next(1)
+    crawl.wait(MINUTE)
+    row = crawl.row("select ready_at, new_ready_at from host")
+    assert min(row.values()) > crawl.now
+
+
+def test_next_ready_at_is_not_now_while_a_host_with_both_is_in_its_gap(crawl: Crawl) -> None:
+    crawl.value("select set_host('h0.test', gap => '8 seconds')")
+    add_due(crawl, range(1), 5)
+    add_new(crawl, range(1), 5)
+    crawl.tick()
+    start = crawl.now
+    for turn in range(8):
+        assert len(crawl.next(1)) == 1
+        assert crawl.next(1) == []
+        assert crawl.host("h0.test")["ready_at"] == start + (turn + 1) * 8 * SECOND
+        crawl.now = crawl.value("select next_ready_at_at(%s)", crawl.now)
+        assert crawl.now == start + (turn + 1) * 8 * SECOND
+
+
 def test_a_host_keeps_its_place_among_revisits_while_its_new_pages_are_fetched(crawl: Crawl) -> None:
     """Ten hosts wait with revisits, one with better new pages too: its turn comes as it would without them."""
     for host in range(10):

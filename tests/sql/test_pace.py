@@ -113,7 +113,7 @@ def test_a_clock_that_steps_does_not_stop_new_pages(crawl: Crawl, step: timedelt
     crawl.wait(step)
     # What else waits for such a clock is not the matter here.
     crawl.connection.execute("update host set new_ready_at = %s - interval '1 day'", [crawl.now])
-    crawl.connection.execute("select setval(new_horizon(class), 1) from generate_series(0, 31) class")
+    crawl.connection.execute("select setval(new_horizon(class), 1) from generate_series(0, 32) class")
     fetched(crawl, MINUTE + 2 * SECOND, SECOND, 100)
     crawl.wait(SECOND)
     assert abs(len(fetched(crawl, 20 * SECOND, SECOND, 100)) - 200) <= 20

@@ -50,7 +50,7 @@ RESET: LiteralString = """
     select setval(s::regclass, 1, false)
     from unnest(array['host_horizon', 'inbox_horizon', 'lease_horizon', 'horizon_recheck', 'next_tick',
                       'page_id', 'lease_id', 'host_id', 'new_classes']) as s;
-    select setval(new_horizon(class), 1, false) from generate_series(0, 31) as class;
+    select setval(new_horizon(class), 1, false) from generate_series(0, 32) as class;
     select setseed(0.5);
 """
 any_number = st.integers(0, 10**6)

@@ -60,7 +60,7 @@ def age(crawl: Crawl, by: timedelta) -> None:
     )
     crawl.connection.execute(
         "select setval(s::regclass, 1) from unnest(array['host_horizon', 'lease_horizon', 'horizon_recheck']) s "
-        "union all select setval(new_horizon(class), 1) from generate_series(0, 31) class"
+        "union all select setval(new_horizon(class), 1) from generate_series(0, 32) class"
     )
     crawl.now -= by
 
