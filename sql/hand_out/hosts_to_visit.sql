@@ -17,7 +17,7 @@ as $$
 begin
     return array(
         select h.ctid
-        from unnest(hosts) as v (host_id)
+        from (select distinct unnest(hosts) as host_id) v
         join host h on h.host_id = v.host_id
         where not h.one_at_a_time
           and case when asks_new then h.head_new_id is not null else h.head_due <= slots_until end
@@ -29,19 +29,6 @@ comment on function recrawl_internal.hosts_again(
     timestamptz, bigint[], boolean, timestamptz, int, int, tid[], recrawl_internal.setting
 ) is
     'Which of the hosts that a call has visited have more, of either kind, within its look-ahead.';
-
-create or replace function recrawl_internal.hosts_of_lease(lease_id bigint) returns bigint[]
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
--- plans: inherited
-begin
-    return array(
-        select distinct p.host_id
-        from (select unnest(l.page_ids) as page_id from lease l where l.lease_id = hosts_of_lease.lease_id offset 0) i
-        join page p on p.page_id = i.page_id);
-end $$;
-comment on function recrawl_internal.hosts_of_lease(bigint) is 'The hosts whose pages a lease holds.';
 
 create or replace function recrawl_internal.hosts_to_visit(
     t timestamptz, wanted int, wanted_new int, most_new int, new_first boolean, first_class int, per_visit numeric,
@@ -60,6 +47,10 @@ declare
     picked   tid[];
     more     tid[];
 begin
+    if (select last_value from new_classes) = 0 then
+        most_new := 0;
+    end if;
+    wanted_new := least(wanted_new, most_new);
     -- A line is asked for its share, the other for all the rest, the first again for what that leaves.
     for ask in 1 .. 3 loop
         asked := case when ask > 1 then wanted - v.due_pages - v.new_pages

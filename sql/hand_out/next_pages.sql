@@ -46,7 +46,8 @@ declare
     first_class int;                   -- of new pages, that is asked first
     per_visit   numeric;               -- pages that a host is expected to give
     split       numeric;               -- the draw, in the first round
-    again       bigint[];              -- the last rounds are among these hosts
+    visited     bigint[] := '{}';      -- hosts
+    again       bigint[];              -- the last rounds are among these
     visit       visits;
     visits      int;
     wanted      int := n;
@@ -98,11 +99,11 @@ begin
     first_class := case when other_draw < s.breadth::numeric then floor(33 * other_draw / s.breadth::numeric)
                         else 0 end;
     split := draw;
-    most_new := new_pages_left(t, ahead, s);
+    most_new := case when s.budget is null then 2147483647 else new_pages_left(t, ahead, s) end;
     for nth in 1 .. 100 loop
         visit := hosts_to_visit(
-            t, wanted, least(wanted_new, most_new), most_new, new_first, first_class, per_visit, t + ahead, per_host,
-            host_from, stuck, again, s);
+            t, wanted, wanted_new, most_new, new_first, first_class, per_visit, t + ahead, per_host, host_from, stuck,
+            again, s);
         visits := cardinality(visit.due_hosts) + cardinality(visit.new_hosts);
         if visits = 0 then
             exit when again is not null;
@@ -114,10 +115,14 @@ begin
             else
                 -- No more hosts: those of this call may give more.
                 exit when ahead = interval '0' or this_lease is null;
-                again := hosts_of_lease(this_lease);
+                again := visited;
                 per_visit := wanted;
             end if;
             continue;
+        end if;
+        if ahead > interval '0' then
+            visited := visited || array(
+                select h.host_id from host h where h.ctid = any (visit.due_hosts || visit.new_hosts));
         end if;
         this_lease := coalesce(this_lease, nextval('lease_id'));
         return query

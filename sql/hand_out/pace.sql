@@ -39,9 +39,6 @@ declare
     kept        bigint;
     kept_new    bigint;
 begin
-    if s.budget is null then
-        return 2147483647;
-    end if;
     select f.last_value, n.last_value into fetched, fetched_new from fetch_count f, new_count n;
     kept := near(fetched, fetches_by(t, s.budget), per_second, per_second * 3600);
     kept_new := near(fetched_new, fetches_by(t, s.budget * s.discovery), per_second * s.discovery,
@@ -76,7 +73,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: inherited
 begin
-    return case when new_pages_left(t, '0', s) > 0 then t else (
+    return case when s.budget is null or new_pages_left(t, '0', s) > 0 then t else (
         select timestamptz 'epoch' + interval '1 second' * least(
                    (f.last_value + 1) / (s.budget / 86400),
                    (n.last_value + 1) / nullif(s.budget * s.discovery / 86400, 0))

@@ -85,7 +85,7 @@ def shares(stage: Stage) -> Iterator[Line]:
     ):
         for share in (0.2, 0.5, 0.8):
             worst = 0.0
-            for n, rounds in ((1, 500), (10, 100), (100, 40), (1000, 20)):
+            for n, rounds in ((1, 500), (10, 100), (100, 40), (1000, 10)):
                 with stage.empty() as url, Backend(url) as backend:
                     now = _filled(backend, due_hosts, new_hosts, share)
                     new = popped = 0
