@@ -59,6 +59,26 @@ def load(connection: Connection, pages: int = 50_000, hosts: int = 1_000, due: L
     connection.execute("select setval('page_id', %(pages)s + 1), setval('host_id', %(hosts)s + 1)", arguments)
 
 
+def load_new(connection: Connection, rank: LiteralString = "-1") -> None:
+    """The same pages, but none was fetched before."""
+    load(connection)
+    for statement in (
+        f"insert into new_page (host_id, page_id, rank) select host_id, page_id, {rank} from page order by page_id",
+        "truncate queue",
+        "update page p set due_at = null, fetched_at = null, value = -n.rank "
+        "from new_page n where n.page_id = p.page_id",
+        """
+        update host h set head_new_rank = n.rank, head_new_id = n.id, new_class = value_class(n.rank),
+                          new_ready_at = h.ready_at, ready_at = 'infinity', head_due = 'infinity'
+        from (select host_id, min(rank) as rank, min(page_id) as id from new_page group by host_id) n
+        where n.host_id = h.host_id
+        """,
+        "select setval('new_classes', (select bit_or(1::bigint << new_class) from host))",
+        "vacuum full page, host",
+    ):
+        connection.execute(statement)
+
+
 def cost(connection: Connection, query: LiteralString, *arguments: object) -> tuple[int, int]:
     """Buffers that a call touches, in whatever it calls itself, and the rows it returns."""
     cursor = connection.execute(f"explain (analyze, buffers, timing off, format json) {query}", arguments)
@@ -117,6 +137,15 @@ def test_a_page_costs_a_pop_few_buffers(connection: Connection, ahead: str, anal
     if analysed:
         connection.execute("analyze")
     assert pop_cost(connection, ahead) <= POP_BUFFERS[ahead]
+
+
+@pytest.mark.parametrize("rank", ["-1", "-(page_id % 1000)::real / 1000"])
+@pytest.mark.parametrize("analysed", [False, True])
+def test_so_does_a_new_page(connection: Connection, analysed: bool, rank: LiteralString) -> None:
+    load_new(connection, rank)
+    if analysed:
+        connection.execute("analyze")
+    assert pop_cost(connection, ONE_A_HOST) <= POP_BUFFERS[ONE_A_HOST]
 
 
 @pytest.mark.parametrize("analysed", [False, True])
@@ -188,10 +217,11 @@ def test_nothing_ready_costs_next_to_nothing(connection: Connection, pages: int)
     assert median(buffers for buffers, _ in calls[2:]) <= IDLE_BUFFERS
 
 
+@pytest.mark.parametrize("kind", ["revisits", "new pages"])
 @SHAPES
-def test_a_pop_does_not_feel_a_snapshot_held_elsewhere(connection: Connection, url: str, ahead: str) -> None:
+def test_a_pop_does_not_feel_a_snapshot_held_elsewhere(connection: Connection, url: str, ahead: str, kind: str) -> None:
     """At times of its own: the horizons keep two seconds behind."""
-    load(connection)
+    load_new(connection, "-(page_id % 1000)::real / 1000") if kind == "new pages" else load(connection)
     now = connection.execute("select clock_timestamp()").fetchall()[0][0]
     query: LiteralString = "select * from next_pages_at(%s, 100, %s, '10 minutes', null)"
 
