@@ -14,11 +14,11 @@ declare
     slots     constant int := least(wanted, 1 + floor(date_part('epoch', lasting) / date_part('epoch', step)));
     new_slots constant int := floor(slots * discovery + split);
 begin
-    return case when is_new then new_slots else slots - new_slots end;
+    return greatest(1, case when is_new then new_slots else slots - new_slots end);
 end $$;
 comment on function recrawl_internal.share_of_a_kind(boolean, int, interval, interval, numeric, numeric) is
-    'How many of the pages that a host gives are new ones, or revisits, where both wait; the split is spread evenly '
-    'over calls.';
+    'How many of the pages that a host gives are new ones, or revisits, where both wait: at least one of the kind that '
+    'it is visited for; the split is spread evenly over calls.';
 
 create or replace function recrawl_internal.slots_of(
     v recrawl_internal.visits, split numeric, t timestamptz, slots_until timestamptz, per_host int,

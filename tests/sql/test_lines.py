@@ -94,6 +94,17 @@ def test_what_one_kind_leaves_the_other_gets(crawl: Crawl) -> None:
     assert counts[0] + counts[1] == {True: 53, False: 103}
 
 
+def test_a_host_visited_for_revisits_gives_one_though_new_pages_go_first(crawl: Crawl) -> None:
+    add_due(crawl, range(3), 9)
+    add_new(crawl, range(3), 9, [0.1])
+    add_new(crawl, range(10, 100), 5)
+    crawl.tick()
+    for _ in range(8):
+        assert Counter(map(is_new, crawl.next(20))) == {True: 17, False: 3}
+        assert crawl.value("select count(*) from lease where lease_id = (select last_value from lease_id)") == 1
+        crawl.wait(SECOND)
+
+
 def test_few_hosts_ready_for_both_fill_a_call_that_looks_ahead(crawl: Crawl) -> None:
     """Whatever kind runs out first, no slot stays empty."""
     for share in ("0", "0.3", "0.5", "1"):
