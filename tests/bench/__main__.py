@@ -24,6 +24,7 @@ ROWS: dict[str, tuple[Callable[[Stage], Iterator[Line]], str]] = {
     "cycle": (cpu_rows.cycle, "CPU of a pop and its report"),
     "lines": (line_rows.lines, "the same where new pages wait, or both kinds"),
     "shares": (line_rows.shares, "who gets what of the crawl"),
+    "values": (line_rows.values, "how good the new pages are that go first"),
     "pace": (line_rows.pace, "new pages within a budget"),
     "idle": (cpu_rows.idle, "nothing ready; 99 % not due"),
     "add": (rate_rows.add, "URLs taken in"),

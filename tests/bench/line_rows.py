@@ -1,5 +1,8 @@
 """The rows about choosing across hosts: lines (what it costs), shares (who gets what), pace (new pages in a budget)."""
 
+import bisect
+import math
+import random
 import threading
 import time
 from collections.abc import Iterator
@@ -9,7 +12,7 @@ from typing import LiteralString
 from bench import calls, data
 from bench.measure import Backend, Samples, progress
 from bench.stage import Stage
-from bench.table import Line, at_most, note
+from bench.table import Line, at_least, at_most, note
 
 # What waits: revisits alone, new pages of one value or log-normal ones (σ 2) alone, half and half.
 RANKS: dict[str, LiteralString | None] = {
@@ -101,6 +104,44 @@ def shares(stage: Stage) -> Iterator[Line]:
                     worst = max(worst, abs(new / popped - share))
                     progress(f"{name}, {share}, n = {n}: {new / popped:.3f} of {popped:,}")
             yield at_most(f"share of new pages, off by at most, {name}, discovery {share}", worst, 0.02, "")
+
+
+def values(stage: Stage) -> Iterator[Line]:
+    """At times of its own: new pages of log-normal values on two thousand hosts, one or ten of a host at a time."""
+    for sigma in (1.0, 2.0):
+        for shape, ahead in (("one a host", "0"), ("ten a host", "10 s")):
+            chance = random.Random(1)
+            with stage.empty() as url, Backend(url) as backend:
+                backend.run("select recrawl.set_setting('start_within', '0')")
+                now: datetime = backend.rows("select clock_timestamp()")[0][0]
+                waiting = [math.exp(sigma * chance.gauss(0, 1)) for _ in range(40_000)]
+                backend.run(
+                    "select count(*) from recrawl.add_pages(array(select format('http://h%%s.test/%%s', i %% 2000, i) "
+                    "from generate_series(1, 40000) i), value => %s)",
+                    [waiting],
+                )
+                while backend.rows("select recrawl_internal.tick_at(%s, 100, 20000)", [now])[0][0]:
+                    pass
+                waiting.sort()
+                worth_half = given = best = got = 0.0
+                for _ in range(20):
+                    rows = backend.rows(
+                        "select value::float8 from recrawl_internal.next_pages_at(%s, 100, %s, '1 day', null)",
+                        [now, ahead],
+                    )
+                    best += sum(waiting[-100:])
+                    worth_half += sum(value >= waiting[-100] / 2 for (value,) in rows)
+                    for (value,) in rows:
+                        got, given = got + value, given + 1
+                        waiting.pop(min(bisect.bisect_left(waiting, value * (1 - 1e-6)), len(waiting) - 1))
+                    now += timedelta(seconds=11)
+            what = f"σ {sigma:g}, {shape}"
+            half, whole = worth_half / given, got / best
+            if ahead == "0":
+                yield at_least(f"new pages worth half of the best hundred that waited, {what}", half, 0.9, "")
+                yield at_least(f"their value ÷ that of the best that waited, {what}", whole, 0.78, "")
+            else:
+                yield note(f"the same two, {what}", f"{half:.2g}, {whole:.2g}")
 
 
 def _filled(backend: Backend, due_hosts: range, new_hosts: range, share: float) -> datetime:
