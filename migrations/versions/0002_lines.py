@@ -77,6 +77,8 @@ def upgrade() -> None:
             'whether a line has no more hosts; new pages worse than worst_rank stay.';
 
         create sequence recrawl_internal.new_classes minvalue 0 start 0;
+        select setval('recrawl_internal.new_classes', coalesce(bit_or(1::bigint << new_class), 0))
+        from recrawl_internal.host;
         do $$
         begin
             for class in 0 .. 32 loop
@@ -93,7 +95,7 @@ def downgrade() -> None:
             'share: of a host''s slots that go to new pages while revisits wait too.';
 
         drop view recrawl.host_status, recrawl.allocation_run;
-        drop view if exists recrawl_internal.pages_coming, recrawl_internal.host_to_allocate;
+        drop view if exists recrawl_internal.host_to_allocate, recrawl_internal.host_with_pages_coming;
         alter table recrawl_internal.allocation drop column new_pages, drop column newest_page;
         comment on column recrawl_internal.allocation.budget is 'Fetches per day that could be spent.';
         comment on column recrawl_internal.allocation.spent is

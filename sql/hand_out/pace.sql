@@ -11,19 +11,24 @@ $$;
 comment on function recrawl_internal.fetches_by(timestamptz, float8) is
     'How many fetches so many per day come to from 1970 to a time.';
 
-create or replace function recrawl_internal.near(count bigint, wanted bigint, most_behind float8, most_ahead float8)
-returns bigint
-language sql immutable parallel safe
+-- What was not fetched in a second is not made up for later. What came too much is, be it revisits or new pages, for an
+-- hour's fetches, or a hundred: else new pages would fill what revisits leave now, and have their share beside it then.
+-- What is ahead by far more comes from another clock.
+create or replace function recrawl_internal.near(count bigint, t timestamptz, per_day float8) returns bigint
+language plpgsql immutable
+set search_path = recrawl_internal, pg_temp
 as $$
-    select case when count > wanted + greatest(most_ahead, 1) then wanted
-                else greatest(count, wanted - greatest(most_behind, 1)::bigint) end
-$$;
-comment on function recrawl_internal.near(bigint, bigint, float8, float8) is
-    'A count, brought up to what is wanted but for the most it may be behind; what is further ahead than it may starts '
-    'anew.';
+declare
+    wanted      constant bigint := fetches_by(t, per_day);
+    most_behind constant bigint := greatest(per_day / 86400, 1);
+    most_ahead  constant bigint := greatest(per_day / 24, 100);
+begin
+    return case when count > wanted + 1.5 * most_ahead + 10000 then wanted
+                else greatest(least(count, wanted + most_ahead), wanted - most_behind) end;
+end $$;
+comment on function recrawl_internal.near(bigint, timestamptz, float8) is
+    'A count of fetches, brought near what so many per day come to.';
 
--- What was not fetched in a second is not made up for later. Revisits that came too many are, for an hour: meanwhile
--- new pages have their least share. New pages can be ahead by as much as callers look ahead.
 create or replace function recrawl_internal.new_pages_left(
     t timestamptz, ahead interval, s recrawl_internal.setting
 ) returns int
@@ -32,17 +37,14 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: inherited
 declare
-    per_second  constant float8 := s.budget / 86400;
-    looked_at   constant float8 := 1 + date_part('epoch', s.max_ahead);
     fetched     bigint;
     fetched_new bigint;
     kept        bigint;
     kept_new    bigint;
 begin
     select f.last_value, n.last_value into fetched, fetched_new from fetch_count f, new_count n;
-    kept := near(fetched, fetches_by(t, s.budget), per_second, per_second * 3600);
-    kept_new := near(fetched_new, fetches_by(t, s.budget * s.discovery), per_second * s.discovery,
-                     per_second * s.discovery * looked_at);
+    kept := near(fetched, t, s.budget);
+    kept_new := near(fetched_new, t, s.budget * s.discovery);
     if kept <> fetched then
         perform setval('fetch_count', kept);
     end if;
@@ -73,11 +75,11 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: inherited
 begin
-    return case when s.budget is null or new_pages_left(t, '0', s) > 0 then t else (
-        select timestamptz 'epoch' + interval '1 second' * least(
-                   (f.last_value + 1) / (s.budget / 86400),
-                   (n.last_value + 1) / nullif(s.budget * s.discovery / 86400, 0))
-        from fetch_count f, new_count n) end;
+    return (
+        select case when s.budget is null then t else greatest(t, timestamptz 'epoch' + interval '1 second' * least(
+                   (near(f.last_value, t, s.budget) + 1) / (s.budget / 86400),
+                   (near(n.last_value, t, s.budget * s.discovery) + 1) / nullif(s.budget * s.discovery / 86400, 0))) end
+        from fetch_count f, new_count n);
 end $$;
 comment on function recrawl_internal.room_in_budget_from(timestamptz, recrawl_internal.setting) is
     'When a new page may be handed out, as far as the budget decides.';

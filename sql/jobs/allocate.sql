@@ -39,39 +39,41 @@ where p.pinned_rate is null
 group by n.host_id;
 comment on view recrawl_internal.host_with_new_pages is 'How many pages that were never fetched wait on each host.';
 
+-- Since a run that is a day old, or an hour at least: ids of pages are drawn for new ones alone.
+create or replace view recrawl_internal.host_with_pages_coming as
+select p.host_id, count(*) / min(before.days) as coming
+from (
+    (select a.newest_page, date_part('epoch', clock_timestamp() - a.started_at) / 86400 as days
+     from recrawl_internal.allocation a
+     where a.newest_page is not null and a.started_at <= clock_timestamp() - interval '1 day'
+     order by a.started_at desc limit 1)
+    union all
+    (select a.newest_page, date_part('epoch', clock_timestamp() - a.started_at) / 86400
+     from recrawl_internal.allocation a
+     where a.newest_page is not null and a.started_at <= clock_timestamp() - interval '1 hour'
+     order by a.started_at limit 1)
+    limit 1
+) before
+join recrawl_internal.page p on p.page_id > before.newest_page
+where p.pinned_rate is null
+group by p.host_id;
+comment on view recrawl_internal.host_with_pages_coming is 'How many pages a day were found on each host of late.';
+
 -- A host that is blocked for longer than a day takes no part of the budget.
 create or replace view recrawl_internal.host_to_allocate as
 select h.host_id, h.name,
        case when h.blocked_until > clock_timestamp() + interval '1 day' then 0
             else 86400 / date_part('epoch', g.gap + recrawl_internal.start_window(g.gap, s.start_within))
        end::float8 as cap,
-       coalesce(n.new_pages, 0) as new_pages
+       (coalesce(n.new_pages, 0) + coalesce(f.coming, 0))::float8 as new_pages
 from recrawl_internal.host h
 cross join recrawl_internal.setting s
 left join recrawl_internal.host_with_new_pages n using (host_id)
+left join recrawl_internal.host_with_pages_coming f using (host_id)
 cross join lateral (select recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap) as gap) g;
 comment on view recrawl_internal.host_to_allocate is
-    'What allocation reads of every host: as many fetches per day as it has slots, and how many new pages wait.';
-
--- Between this moment and a run that is an hour old, or the first: ids of pages are drawn for new ones alone.
-create or replace view recrawl_internal.pages_coming as
-select n.last_value as newest_page,
-       coalesce(greatest(n.last_value - before.newest_page, 0)
-                / nullif(date_part('epoch', clock_timestamp() - before.started_at) / 86400, 0), 0)::float8 as coming
-from recrawl_internal.page_id n
-left join lateral (
-    (select a.newest_page, a.started_at
-     from recrawl_internal.allocation a
-     where a.newest_page is not null and a.started_at <= clock_timestamp() - interval '1 hour'
-     order by a.started_at desc limit 1)
-    union all
-    (select a.newest_page, a.started_at
-     from recrawl_internal.allocation a
-     where a.newest_page is not null
-     order by a.started_at limit 1)
-    limit 1
-) before on true;
-comment on view recrawl_internal.pages_coming is 'The newest page, and how many new ones were found per day of late.';
+    'What allocation reads of every host: as many fetches per day as it has slots, and how many new pages wait or come '
+    'within a day.';
 
 -- All hosts in one transaction: until it is through, and when it fails, the last result is in force. NaN stands for
 -- what is as on all hosts (host 0). Most rows stay as they are: the frequency of a host, which is only shown, is

@@ -43,6 +43,10 @@ begin
         when data_exception then
             perform refuse(format('set_setting: %s must be of type %s, got %s', name, type_, value));
     end;
+    if name in ('budget', 'discovery') then
+        -- The counts stand beside what the setting comes to since 1970: near() brings them up.
+        perform setval('fetch_count', 0), setval('new_count', 0);
+    end if;
 end $$;
 comment on function recrawl.set_setting(text, text) is
     'Changes a setting; none empties one that may be empty. The view settings lists them.';

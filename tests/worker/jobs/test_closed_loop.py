@@ -11,6 +11,7 @@ import pytest
 
 from helpers import DAY, MINUTE, Crawl, run_job
 from recrawl.jobs.crawl import read
+from recrawl.model.allocation.solve import Web as AllocationWeb
 from recrawl.model.allocation.solve import allocate
 
 HOSTS, PAGES_A_HOST = 12, 40
@@ -83,10 +84,57 @@ def test_a_crawl_that_learns_is_nearly_as_fresh_as_one_that_knows(connection: ps
             run_job("allocate", url)
             next_jobs += 5 * DAY
 
-    truth = read(url, connection).web
+    assert_nearly_as_fresh_as_it_could_be(web, read(url, connection).web, BUDGET)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("share", [0.3, 0.5])
+def test_so_is_one_that_discovers_with_the_fetches_that_are_left(
+    connection: psycopg.Connection, url: str, share: float
+) -> None:
+    """New pages always wait. They are forgotten once they were fetched: what they cost is their first fetch."""
+    crawl = Crawl(connection)
+    crawl.now = crawl.value("select clock_timestamp()") - DAYS * DAY
+    web = Web(np.random.default_rng(12), crawl.now)
+    end = crawl.now + DAYS * DAY
+    settings = {"budget": BUDGET, "discovery": share, "frequency": 0.5, "max_ahead": "10 minutes"}
+    for name, value in settings.items():
+        crawl.value("select set_setting(%s, %s)", name, str(value))
+    crawl.add(*web.urls, value=[10.0])
+    crawl.tick()
+    found = fetched = late_fetches = 0
+    next_jobs = crawl.now + 3 * DAY
+    while crawl.now < end:
+        if found - fetched < 300:
+            crawl.add(*(f"http://h{i % HOSTS}.test/new{i}" for i in range(found, found + 1000)))
+            found += 1000
+        pages = crawl.next(200, ahead=10 * MINUTE)
+        results = []
+        for page in pages:
+            changed = web.fetch(page["url"], page["fetch_at"]) if page["url"] in web.index else None
+            results.append(
+                {"page_id": page["page_id"], "lease_id": page["lease_id"], "status": 200, "changed": changed}
+            )
+        crawl.report(*results)
+        new = [page["page_id"] for page in pages if page["url"] not in web.index]
+        fetched += len(new)
+        late_fetches += len(new) * (web.day(crawl.now) >= LATE)
+        if new:
+            crawl.value("select forget(%s::bigint[])", new)
+        crawl.wait(timedelta(minutes=float(web.rng.uniform(5, 15))))
+        if crawl.now >= next_jobs:
+            run_job("rates", url)
+            run_job("allocate", url)
+            next_jobs += 5 * DAY
+
+    assert late_fetches / (DAYS - LATE) == pytest.approx(share * BUDGET, rel=0.05)
+    assert_nearly_as_fresh_as_it_could_be(web, read(url, connection).web, (1 - share) * BUDGET)
+
+
+def assert_nearly_as_fresh_as_it_could_be(web: Web, truth: AllocationWeb, budget: float) -> None:
     first = np.arange(0, len(web.urls) + 1, PAGES_A_HOST)
     by_host = np.argsort(np.arange(len(web.urls)) % HOSTS, kind="stable")
-    oracle = allocate(type(truth)(np.ones(len(web.urls)), web.rate[by_host], first, truth.cap), BUDGET)
+    oracle = allocate(AllocationWeb(np.ones(len(web.urls)), web.rate[by_host], first, truth.cap), budget)
     known = oracle.utility / len(web.urls)
-    assert web.spent() == pytest.approx(BUDGET, rel=0.05)
+    assert web.spent() == pytest.approx(budget, rel=0.05)
     assert web.late_freshness() >= known - 0.015 * known, f"{web.late_freshness():.4f} against {known:.4f}"

@@ -45,7 +45,7 @@ class Allocate(Job):
             )
             run.message = (
                 f"{crawl.objective} {proof.utility:.4g} (at most {proof.polite_bound:.4g}) with {result.spent:,.6g} of "
-                f"{crawl.budget:,.6g} fetches a day, beside {left.new_pages:,.6g} of new pages; "
+                f"{crawl.budget:,.6g} fetches a day, beside {proof.new_pages:,.6g} of new pages; "
                 f"{proof.capped_hosts:,} of {proof.hosts:,} hosts are at their cap; "
                 f"{len(page_ids):,} of {crawl.pages:,} frequencies moved"
             )
@@ -82,7 +82,7 @@ def _proof(crawl: Crawl, web: Web, left: Left, result: Allocation) -> Proof:
         objective=crawl.objective,
         budget=crawl.budget,
         spent=result.spent,
-        new_pages=left.new_pages,
+        new_pages=min(left.wanted_new, max(left.new_pages, crawl.budget - result.spent)),
         newest_page=crawl.newest_page,
         price=result.price,
         pages=crawl.pages,

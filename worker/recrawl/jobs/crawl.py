@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from recrawl import store
 from recrawl.model.allocation.floors import Limits
-from recrawl.model.allocation.new_pages import Left, NewPages, left, with_new_pages
+from recrawl.model.allocation.new_pages import Left, NewPages, left
 from recrawl.model.allocation.solve import Web
 
 
@@ -59,19 +59,18 @@ class Crawl:
 
 def read(url: str, connection: store.Connection) -> Crawl:
     wanted = store.settings(connection, Wanted)
-    newest_page, coming = store.pages_coming(connection)
+    newest_page = store.newest_page(connection)
     pages, all_hosts = store.pages_to_allocate(url), store.hosts_to_allocate(url)
     is_open = np.isin(pages.host_id, all_hosts.host_id[all_hosts.cap == 0], invert=True)
     hosts, order, first = by_host(pages.host_id[is_open])
     order = np.flatnonzero(is_open)[order]
     is_planned = np.isin(all_hosts.host_id, hosts)
-    new_pages = NewPages(all_hosts.new_pages.astype(np.float64), coming, wanted.discovery)
-    revisits = wanted.frequency * len(order)
-    if wanted.budget is None:
-        wanted_new = left(all_hosts.cap, is_planned, 0.0, new_pages).wanted_new
-        budget = min(with_new_pages(revisits, wanted_new, wanted.discovery), revisits + wanted_new)
-    else:
-        budget = wanted.budget
+    new_pages = NewPages(all_hosts.new_pages, wanted.discovery)
+    budget = wanted.budget
+    if budget is None:  # new pages are not paced
+        revisits = wanted.frequency * len(order)
+        new_pages = replace(new_pages, revisits=revisits)
+        budget = revisits + left(all_hosts.cap, is_planned, 0.0, new_pages).wanted_new
     return Crawl(
         hosts=hosts,
         closed_hosts=np.intersect1d(pages.host_id[~is_open], all_hosts.host_id),

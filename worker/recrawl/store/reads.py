@@ -42,7 +42,7 @@ class PagesToAllocate:
 class HostsToAllocate:
     host_id: "NDArray[np.int64]"  # ascending
     cap: "NDArray[np.float64]"  # slots per day
-    new_pages: "NDArray[np.int64]"  # that wait
+    new_pages: "NDArray[np.float64]"  # that wait, or come within a day
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,9 @@ def hosts_to_allocate(url: str) -> HostsToAllocate:
     return HostsToAllocate(*read(url, query))
 
 
-def pages_coming(connection: Connection) -> tuple[int, float]:
-    """The newest page, and how many were found per day of late."""
-    ((newest, coming),) = connection.execute("select newest_page, coming from recrawl_internal.pages_coming").fetchall()
-    return int(newest), float(coming)
+def newest_page(connection: Connection) -> int:
+    ((newest,),) = connection.execute("select last_value from recrawl_internal.page_id").fetchall()
+    return int(newest)
 
 
 def evidence(url: str) -> Evidence:

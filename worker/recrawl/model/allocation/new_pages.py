@@ -4,6 +4,7 @@ While revisits want the rest, new pages have the share `discovery` of both: of t
 to it, and of a host's slots. Where less waits than that, they have what waits, and what is found, within a day.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,9 +15,11 @@ from recrawl.model.allocation.objectives import Floats
 
 @dataclass(frozen=True, eq=False)
 class NewPages:
-    waiting: Floats  # on each host
-    coming: float  # found in a day
+    waiting: Floats  # on each host, those included that will be found within the day
     discovery: float  # their share
+    revisits: float = (
+        math.inf
+    )  # fetches per day that are left to revisits whatever waits; infinite where a budget paces
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +35,8 @@ class Left:
 def left(cap: Floats, has_revisits: NDArray[np.bool_], budget: float, new: NewPages) -> Left:
     share = np.where(has_revisits, new.discovery, 1.0)
     on_host = np.minimum(new.waiting, np.where(share > 0, cap, 0.0) * share)
-    wanted = float(on_host.sum()) + new.coming
-    fetched = min(wanted, new.discovery * budget)
+    wanted = float(on_host.sum())
+    fetched = min(wanted, max(new.discovery * budget, budget - new.revisits))
     return Left(budget - fetched, cap - on_host * (fetched / wanted if wanted else 0.0), fetched, wanted)
 
 
