@@ -22,7 +22,7 @@ begin
         where not h.one_at_a_time
           and case when asks_new then h.head_new_id is not null else h.head_due <= slots_until end
           and (h.ctid in (select unnest(picked))) is not true
-          and next_slot(h, s) <= slots_end(t, slots_until, per_host, slot_every(h, s))
+          and has_slot(h, s, t, slots_until, per_host)
         limit most);
 end $$;
 comment on function recrawl_internal.hosts_again(
@@ -74,7 +74,7 @@ begin
                     where h.new_class = c.class and h.new_ready_at between c.since and t
                       and h.host_id <> all (stuck)
                       and (cardinality(picked) = 0 or (h.ctid in (select unnest(picked))) is not true)
-                      and next_slot(h, s) <= slots_end(t, slots_until, per_host, slot_every(h, s))
+                      and has_slot(h, s, t, slots_until, per_host)
                     order by h.new_ready_at
                     limit hosts
                     for update skip locked
@@ -86,7 +86,7 @@ begin
                 where h.ready_at between host_from and t
                   and h.host_id <> all (stuck)
                   and (cardinality(picked) = 0 or (h.ctid in (select unnest(picked))) is not true)
-                  and next_slot(h, s) <= slots_end(t, slots_until, per_host, slot_every(h, s))
+                  and has_slot(h, s, t, slots_until, per_host)
                 order by h.ready_at
                 limit hosts
                 for update skip locked);

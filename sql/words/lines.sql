@@ -66,3 +66,16 @@ as $$
 $$;
 comment on function recrawl_internal.slots_end(timestamptz, timestamptz, int, interval) is
     'No slot of a host is later: the caller looks no further ahead, or would get more than per_host pages of it.';
+
+create or replace function recrawl_internal.has_slot(
+    h recrawl_internal.host, s recrawl_internal.setting, t timestamptz, slots_until timestamptz, per_host int
+) returns boolean
+language sql stable parallel safe
+as $$
+    select recrawl_internal.next_slot(h, s)
+           <= recrawl_internal.slots_end(t, slots_until, per_host, recrawl_internal.slot_every(h, s))
+$$;
+comment on function recrawl_internal.has_slot(
+    recrawl_internal.host, recrawl_internal.setting, timestamptz, timestamptz, int
+) is
+    'Whether a host can be asked within a caller''s look-ahead.';

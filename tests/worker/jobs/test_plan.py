@@ -64,7 +64,7 @@ def test_more_budget_brings_more_and_never_more_than_the_bounds(url: str) -> Non
 def test_at_the_present_budget_the_plan_is_what_allocation_brings(url: str, connection: psycopg.Connection) -> None:
     (point,) = Plan(url).curve([50])
     run_job("allocate", url)
-    row = Crawl(connection).row("select utility, polite_bound, unpolite_bound, spent from allocation_run")
+    row = Crawl(connection).row("select utility, polite_bound, unpolite_bound, spent, new_pages from allocation_run")
     for name, value in row.items():
         assert getattr(point, name) == pytest.approx(value, rel=1e-9)
 

@@ -82,7 +82,7 @@ def _proof(crawl: Crawl, web: Web, left: Left, result: Allocation) -> Proof:
         objective=crawl.objective,
         budget=crawl.budget,
         spent=result.spent,
-        new_pages=min(left.wanted_new, max(left.new_pages, crawl.budget - result.spent)),
+        new_pages=left.new_pages_beside(result.spent),
         newest_page=crawl.newest_page,
         price=result.price,
         pages=crawl.pages,

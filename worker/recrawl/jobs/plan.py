@@ -52,7 +52,7 @@ class Plan:
                 Point(
                     budget=budget,
                     spent=allocation.spent,
-                    new_pages=of.new_pages,
+                    new_pages=of.new_pages_beside(allocation.spent),
                     utility=allocation.utility / crawl.worth,
                     polite_bound=bounds.polite / crawl.worth,
                     unpolite_bound=bounds.unpolite / crawl.worth,

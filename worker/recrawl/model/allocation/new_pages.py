@@ -31,6 +31,10 @@ class Left:
     new_pages: float
     wanted_new: float  # what new pages would have if the budget were no limit
 
+    def new_pages_beside(self, spent: float) -> float:
+        """They have what revisits cannot spend, too."""
+        return min(self.wanted_new, self.new_pages + max(0.0, self.budget - spent))
+
 
 def left(cap: Floats, has_revisits: NDArray[np.bool_], budget: float, new: NewPages) -> Left:
     share = np.where(has_revisits, new.discovery, 1.0)
