@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 XDIST  := -n auto --maxprocesses 4 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test soak fast golden lint types wheel bench psql clean
+.PHONY: help install demo test soak fast golden picture lint types wheel bench psql clean
 
 help:  ## Explain the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,8 +33,12 @@ fast: install  ## Run, within a minute, what tells most after an edit
 	$(BIN)/pytest $(XDIST) -q -m "not bench and not soak" $(addprefix tests/sql/test_,house.py catalogue.py reference.py \
 	    next_pages.py report.py leases.py objective.py) tests/worker/test_arrows.py $(ARGS)
 
+picture: install  ## Draw docs/report.png anew (needs chromium and chromium-driver)
+	PYTHONPATH=tests $(BIN)/python -m worker.view.picture docs/report.png
+
 golden: install  ## Bring docs/reference.md and tests/golden up to date: look at the difference
 	UPDATE_GOLDEN=1 $(BIN)/pytest -q -k "golden or reference_is" tests/sql/test_reference.py tests/worker/setup/test_migrate.py
+	UPDATE_GOLDEN=1 $(BIN)/pytest -q tests/worker/view/test_verdict.py
 
 lint: install  ## Check the style of the Python code
 	$(BIN)/ruff check .

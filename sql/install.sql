@@ -15,6 +15,9 @@
 -- `recrawl migrate` and `alembic upgrade head` replay it whenever a file changed; by hand, on a migrated database:
 -- psql -f sql/install.sql
 
+-- What is made below is bound to PostgreSQL's own operators, whatever the path of whoever says this.
+set search_path = pg_catalog, pg_temp;
+
 \ir roles.sql
 
 -- What everything below speaks in
@@ -26,14 +29,20 @@
 \ir words/objective.sql
 \ir words/rate.sql
 \ir words/graph.sql
+\ir words/spoken.sql
 \ir words/comments.sql
+
+-- What is written down for people
+\ir vitals/events.sql
 
 -- The queue's upkeep, by the worker and, a little at a time, by next_pages itself
 \ir upkeep/horizon.sql
 \ir upkeep/host.sql
 \ir upkeep/reap.sql
 \ir upkeep/drain.sql
-\ir upkeep/fetch_log.sql
+\ir upkeep/logs.sql
+\ir upkeep/clock.sql
+\ir upkeep/measure.sql
 \ir upkeep/tick.sql
 
 -- Handing out
@@ -43,6 +52,7 @@
 \ir hand_out/hand_out.sql
 \ir hand_out/next_pages.sql
 \ir hand_out/next_ready_at.sql
+\ir hand_out/held_pages.sql
 \ir hand_out/release.sql
 \ir hand_out/extend_lease.sql
 
@@ -53,6 +63,7 @@
 \ir take_in/found_links.sql
 \ir take_in/checked_results.sql
 \ir take_in/matched_results.sql
+\ir take_in/comparison.sql
 \ir take_in/judged_results.sql
 \ir take_in/record_results.sql
 \ir take_in/report.sql
@@ -60,6 +71,7 @@
 \ir take_in/hint_change.sql
 
 -- A person steers
+\ir steer/steer.sql
 \ir steer/fetch_now.sql
 \ir steer/set_host.sql
 \ir steer/block_host.sql
@@ -75,13 +87,30 @@
 \ir jobs/settings.sql
 \ir jobs/rates.sql
 \ir jobs/allocate.sql
+\ir jobs/held_back.sql
 \ir jobs/graph.sql
 \ir jobs/opic.sql
+\ir jobs/due.sql
+
+-- What happened, minute by minute
+\ir vitals/ready.sql
+\ir vitals/tail.sql
+\ir vitals/samples.sql
+\ir vitals/late_hosts.sql
+\ir vitals/fold.sql
+\ir vitals/take_vitals.sql
+\ir vitals/retention.sql
 
 -- Reporting
 \ir show/page_status.sql
+\ir show/page_of.sql
 \ir show/host_status.sql
+\ir show/coming.sql
 \ir show/queue_status.sql
+\ir show/crawl_status.sql
+\ir show/vitals.sql
+\ir show/hosts.sql
+\ir show/events.sql
 \ir show/lease_status.sql
 \ir show/job_run.sql
 \ir show/allocation_run.sql
@@ -89,7 +118,17 @@
 \ir show/graph.sql
 \ir show/sketch_distance.sql
 \ir show/settings.sql
+\ir show/checkup.sql
+\ir show/explain/unknown.sql
+\ir show/explain/lease.sql
+\ir show/explain/dead.sql
+\ir show/explain/now.sql
+\ir show/explain/turn.sql
+\ir show/explain/worth.sql
+\ir show/explain_page.sql
 
 -- How the functions above are planned; and that nobody else may call them
 \ir plans.sql
 \ir closed.sql
+
+reset search_path;

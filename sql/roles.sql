@@ -36,6 +36,8 @@ revoke all on all functions in schema recrawl, recrawl_internal
     from public, recrawl_crawler, recrawl_reader, recrawl_operator, recrawl_worker;
 revoke all on all tables in schema recrawl, recrawl_internal
     from public, recrawl_crawler, recrawl_reader, recrawl_operator, recrawl_worker;
+revoke all on all sequences in schema recrawl, recrawl_internal
+    from public, recrawl_crawler, recrawl_reader, recrawl_operator, recrawl_worker;
 
 grant usage on schema recrawl to recrawl_crawler, recrawl_reader, recrawl_operator, recrawl_worker;
 grant usage on schema recrawl_internal to recrawl_worker;

@@ -1,14 +1,18 @@
 """The verbs with a clock in the test's hand, through the explicit-time twins."""
 
+import socket
+import subprocess
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
+from psycopg import sql
 from psycopg.rows import dict_row, scalar_row
 from psycopg.types.json import Jsonb
 
 from recrawl.jobs.registry import JOBS
+from recrawl.setup import embedded
 
 Row = dict[str, Any]
 SECOND = timedelta(seconds=1)
@@ -79,6 +83,32 @@ class Crawl:
             total += moved
         return total
 
+    def age(self, by: timedelta) -> None:
+        """Everything happened that much earlier: jobs ask the wall clock, so that must not be the one that moves. No
+        lease may be open."""
+        for table, columns in {
+            "queue": ["due_at"], "page": ["due_at", "fetched_at", "reported_at"], "allocation": ["started_at"],
+            "budget_step": ["at"],
+            "host": ["ready_at", "new_ready_at", "last_start_by", "head_due", "blocked_until"],
+            "inbox": ["old_due", "new_due"],
+        }.items():  # fmt: skip
+            moved = ", ".join(f"{column} = {column} - %(by)s::interval" for column in columns)
+            self.connection.execute(f"update {table} set {moved}", {"by": by})
+        self.connection.execute(
+            """
+            select setval('fetch_count', f.last_value - fetches_by('epoch'::timestamptz + %(by)s, budget)),
+                   setval('new_count', n.last_value - fetches_by('epoch'::timestamptz + %(by)s, budget * discovery))
+            from fetch_count f, new_count n, setting
+            """,
+            {"by": by},
+        )
+        self.connection.execute(
+            "select setval(s::regclass, 1) "
+            "from unnest(array['host_horizon', 'lease_horizon', 'horizon_recheck', 'latest_tick']) s "
+            "union all select setval(new_horizon(class), 1) from generate_series(0, 32) class"
+        )
+        self.now -= by
+
     def page(self, url: str) -> Row:
         return self.row("select * from page_status where url = %s", url)
 
@@ -88,6 +118,50 @@ class Crawl:
 
 def run_job(name: str, url: str) -> str:
     return JOBS[name].load()(url).run()
+
+
+def minute(crawl: Crawl, ago: timedelta = 2 * MINUTE, **figures: float) -> None:
+    """A row of vitals as the worker writes it; once more for a minute of which more is known."""
+    names = [sql.Identifier(name) for name in ("at", *figures)]
+    at = sql.SQL("date_trunc('minute', now() - {})").format(ago)
+    crawl.connection.execute(
+        sql.SQL(
+            """
+            insert into recrawl_internal.vital ({}) select {}
+            on conflict (at) do update set {}
+            """
+        ).format(
+            sql.SQL(", ").join(names),
+            sql.SQL(", ").join([at, *map(sql.Literal, figures.values())]),
+            sql.SQL(", ").join(sql.SQL("{0} = excluded.{0}").format(name) for name in names),
+        )
+    )
+
+
+def ended_run(crawl: Crawl, job: str, ok: bool, ago: timedelta = HOUR) -> None:
+    """A run of a job that took three seconds."""
+    crawl.connection.execute(
+        """
+        insert into recrawl_internal.job (token, job, started_at, alive_until, ended_at, ok, message)
+        select nextval('recrawl_internal.job_token'), %(job)s, at, at, at + interval '3 s', %(ok)s, ''
+        from (select now() - %(ago)s as at) a
+        """,
+        {"job": job, "ok": ok, "ago": ago},
+    )
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def run_program(name: str, *arguments: str, text: str | None = None) -> str:
+    """What one of PostgreSQL's programs has to say for itself: its errors, which pg_restore merely tells."""
+    done = subprocess.run([embedded.program(name), *arguments], input=text, capture_output=True, text=True)
+    assert name == "pg_restore" or done.returncode == 0, done.stderr
+    return done.stderr
 
 
 def result_of(page: Row, **more: object) -> Row:

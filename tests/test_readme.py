@@ -199,7 +199,8 @@ def known_words(connection: psycopg.Connection, functions: set[str]) -> set[str]
     bodies = "\n".join(
         body
         for (body,) in connection.execute(
-            "select prosrc from pg_proc where pronamespace::regnamespace::text ~ '^recrawl'"
+            "select coalesce(pg_get_function_sqlbody(oid), prosrc) from pg_proc"
+            " where pronamespace::regnamespace::text ~ '^recrawl'"
         ).fetchall()
     )
     return {name for (name,) in named} | functions | set(re.findall(r"'(\w+)'", bodies))

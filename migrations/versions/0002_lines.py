@@ -94,7 +94,7 @@ def downgrade() -> None:
         comment on column recrawl_internal.setting.discovery is
             'share: of a host''s slots that go to new pages while revisits wait too.';
 
-        drop view recrawl.host_status, recrawl.allocation_run;
+        drop view if exists recrawl.host_status, recrawl.allocation_run;
         drop view if exists recrawl_internal.host_to_allocate, recrawl_internal.host_with_pages_coming;
         alter table recrawl_internal.allocation drop column new_pages, drop column newest_page;
         comment on column recrawl_internal.allocation.budget is 'Fetches per day that could be spent.';

@@ -12,13 +12,13 @@ declare
     held_until timestamptz;
 begin
     perform check_isolation('extend_lease');
-    if by is null or by not between interval '1 second' and interval '7 days' then
+    if by is null or in_seconds(by) not between interval '1 second' and interval '7 days' then
         perform refuse(format('extend_lease: by must lie between 1 second and 7 days, got %s',
                               coalesce(by::text, 'null')));
     end if;
 
     -- A reaper that came first has deleted the lease; one that comes now waits for nothing and passes it over.
-    select max(l.lease_until) + by into lease_ends
+    select max(l.lease_until) + in_seconds(by) into lease_ends
     from (select * from lease l where l.lease_id = extend_lease_at.lease_id order by l.round for update) l
     where l.lease_until > t;
     if lease_ends is null then

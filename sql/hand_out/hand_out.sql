@@ -21,11 +21,15 @@ begin
         select k.*,
                coalesce(p.is_live and p.is_next, false) as given,
                k.is_taken and not coalesce(p.is_live, false) as dropped,
-               greatest(next_due(coalesce(k.due_at, k.slot), k.slot, p.frequency), held_until) as held_due,
+               greatest(next_due(coalesce(k.due_at, k.slot), k.slot, p.frequency, s.shortest_interval),
+                        held_until) as held_due,
                p.url, p.attempts, p.value, p.etag, p.last_modified, p.content_hash, p.meta
         from slots_of(v, split, t, slots_until, per_host, s) k
         left join lateral (
-            select p.url, p.attempts, p.value, p.etag, p.last_modified, p.content_hash, p.meta,
+            select p.url, p.attempts, p.value, p.meta,
+                   case when p.base_at is null then p.etag end as etag,
+                   case when p.base_at is null then p.last_modified end as last_modified,
+                   case when p.base_at is null then p.content_hash end as content_hash,
                    p.state = 'live' as is_live,
                    coalesce(p.last_lease, 0) < this_lease as is_next,
                    page_frequency(p.frequency, p.pinned_rate, s.frequency) as frequency

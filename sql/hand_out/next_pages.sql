@@ -13,10 +13,10 @@ as $$
 begin
     if n is null or n <= 0 then
         perform refuse(format('next_pages: n must be positive, got %s', coalesce(n::text, 'null')));
-    elsif ahead is null or ahead not between interval '0' and max_ahead then
+    elsif ahead is null or in_seconds(ahead) not between interval '0' and max_ahead then
         perform refuse(format('next_pages: ahead must lie between 0 and the setting max_ahead (%s), got %s',
                               max_ahead, coalesce(ahead::text, 'null')));
-    elsif lease is null or lease not between interval '1 second' and interval '7 days' then
+    elsif lease is null or in_seconds(lease) not between interval '1 second' and interval '7 days' then
         perform refuse(format('next_pages: lease must lie between 1 second and 7 days, got %s',
                               coalesce(lease::text, 'null')));
     elsif per_host <= 0 then
@@ -63,7 +63,9 @@ declare
 begin
     perform check_isolation('next_pages');
     select * into s from setting;
-    perform check_pop(n, ahead, lease, per_host, s.max_ahead);
+    perform check_pop(n, ahead, lease, per_host, s.max_ahead), case when not s.paused then nextval('ask_count') end;
+    -- A million times 30 days is still a time.
+    select in_seconds(ahead), in_seconds(lease), least(per_host, 1000000) into ahead, lease, per_host;
     if s.paused then
         return;
     end if;
@@ -71,13 +73,11 @@ begin
            tick_is_due(k.last_value, t), d.last_value * 0.6180339887498949 % 1, d.last_value * 0.7548776662466927 % 1
     into host_from, lease_from, inbox_from, tick_due, draw, other_draw
     from host_horizon h, lease_horizon l, inbox_horizon i, next_tick k, lease_id d;
-    if holds_none and tick_due then
-        perform tick_at(t, 10, 200);
-    end if;
+    perform tick_at(t, 10, 200) where tick_due and holds_none;
+    perform clock_was_ahead(t) where tick_due and not holds_none;      -- keeps the time in mind
 
-    -- After an outage, the due times that hold the pages of expired leases may have come. They go back before anything
-    -- is handed out: a few at a time, while callers get nothing. Where somebody's open transaction locks a lease, the
-    -- hosts of its pages wait.
+    -- After an outage, the due times that hold the pages of expired leases may have come. They go back first, a few at
+    -- a time, while callers get nothing. Where somebody's open transaction locks a lease, the hosts of its pages wait.
     if exists (select from lease where lease_until between lease_from and t + ahead - longest_ahead()) then
         perform reap_at(t, 100) where holds_none;
         perform from lease
@@ -130,6 +130,7 @@ begin
         split := null;
         get diagnostics got = row_count;
         wanted := wanted - got;
+        perform nextval('handed_out_count') from generate_series(1, got);
         exit when wanted <= 0 and s.budget is null;
         got_new := coalesce((select l.new_pages from lease l where l.lease_id = this_lease and l.round = nth), 0);
         if s.budget is not null then
@@ -141,6 +142,7 @@ begin
         -- Hosts that gave less than expected have no more for now: visit as many more as it takes.
         per_visit := greatest(1, got::numeric / visits);
     end loop;
+    perform nextval('short_ask_count') where s.budget_is_measured and wanted > 0;
 end $$;
 comment on function recrawl_internal.next_pages_at(timestamptz, int, interval, interval, int) is
     'next_pages at a given time.';

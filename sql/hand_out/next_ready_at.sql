@@ -7,17 +7,20 @@ as $$
 -- plans: lookups
 declare
     s          setting;
+    -- Whoever asks got nothing: what is ready all the same is in somebody's open transaction, or came just now.
+    soon       constant timestamptz := t + interval '20 milliseconds';
     since      constant timestamptz := from_micros((select last_value from host_horizon));
     stuck      constant bigint[] := waiting_hosts(t - longest_ahead());
     revisit_at timestamptz;
     new_at     timestamptz;
     lease_ends timestamptz;
+    ready_at   timestamptz;
 begin
     select * into s from setting;
     if s.paused then
         return null;
     elsif exists (select from inbox where at >= from_micros((select last_value from inbox_horizon))) then
-        return t;
+        return soon;
     end if;
     -- Hosts whose place has come may be in their gap all the same.
     revisit_at := coalesce(
@@ -47,8 +50,8 @@ begin
         from lease l
         where l.lease_until >= from_micros((select last_value from lease_horizon))
         order by l.lease_until limit 1);
-    return case when least(revisit_at, new_at, lease_ends) < 'infinity'
-                then greatest(t, least(revisit_at, new_at, lease_ends)) end;
+    ready_at := least(revisit_at, new_at, lease_ends);
+    return case when ready_at <= t then soon when ready_at < 'infinity' then ready_at end;
 end $$;
 comment on function recrawl_internal.next_ready_at_at(timestamptz) is 'next_ready_at at a given time.';
 
@@ -60,5 +63,5 @@ begin
     return next_ready_at_at(clock_timestamp());
 end $$;
 comment on function recrawl.next_ready_at() is
-    'When to ask next_pages again; null when nothing waits or the crawl is paused.';
+    'When to ask next_pages again, never in the past; null when nothing waits or the crawl is paused.';
 grant execute on function recrawl.next_ready_at to recrawl_crawler;

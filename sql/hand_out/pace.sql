@@ -5,9 +5,9 @@
 
 create or replace function recrawl_internal.fetches_by(t timestamptz, per_day float8) returns bigint
 language sql immutable parallel safe
-as $$
-    select floor(extract(epoch from t)::float8 * (per_day / 86400))::bigint
-$$;
+begin atomic
+    select floor(extract(epoch from t)::float8 * (per_day / 86400))::bigint;
+end;
 comment on function recrawl_internal.fetches_by(timestamptz, float8) is
     'How many fetches so many per day come to from 1970 to a time.';
 

@@ -1,4 +1,36 @@
--- Giving back, unfetched, what one next_pages call handed out. The slots are spent; the pages are due as before.
+-- Giving back, unfetched, what one next_pages call handed out. The pages are due as before. A slot is free again where
+-- its host has given none later.
+
+-- From the last slot back: where it was its host's last one, the host is as it was before. Slots that follow one
+-- another are the gap and the window apart, so the one before is then the last. Not where default_gap grew since.
+create or replace function recrawl_internal.give_back(
+    t timestamptz, lease_id bigint, hosts bigint[], slots recrawl_internal.slot_of_host[], popped_at timestamptz
+) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes host; locks host by id (passing over locked ones)
+declare
+    given slot_of_host;
+    -- Whoever holds a host is about to give a later slot. Waiting would keep what is told to the inbox from view.
+    free  constant bigint[] := array(
+        select h.host_id from host h where h.host_id = any (hosts) order by h.host_id for update skip locked);
+begin
+    if popped_at <= from_micros((select last_value from default_gap_since)) then
+        slots := '{}';
+    end if;
+    foreach given in array coalesce(slots, '{}') loop
+        update host h set last_start_by = given.slot - host_gap(h.gap, h.crawl_delay, s.default_gap)
+        from setting s
+        where h.host_id = given.host_id and h.host_id = any (free) and h.last_start_by = given.start_by;
+    end loop;
+    perform wake_host(id, t) from unnest(free) as id;
+    perform free_host(id, lease_id, t) from unnest(hosts) as id;
+end $$;
+comment on function recrawl_internal.give_back(
+    timestamptz, bigint, bigint[], recrawl_internal.slot_of_host[], timestamptz
+) is
+    'Tells hosts that pages come back from a lease unfetched.';
 
 create or replace function recrawl_internal.release_at(t timestamptz, lease_id bigint, page_ids bigint[]) returns int
 language plpgsql volatile
@@ -6,8 +38,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; writes inbox, page, lease; locks lease, page by id, host by id
 declare
-    released int;
-    hosts    bigint[];
+    back record;
 begin
     perform check_isolation('release');
     perform from lease l where l.lease_id = release_at.lease_id order by l.round for update;
@@ -17,9 +48,10 @@ begin
     -- What is given back.
     item as materialized (
         select i.*, p.host_id, p.state
-        from (select l.round, u.*
+        from (select l.round, l.popped_at, u.*
               from (select * from lease l where l.lease_id = release_at.lease_id offset 0) l   -- not by lease_until
-              cross join lateral unnest(l.page_ids, l.dues, l.held_dues) as u (page_id, due, held_due)
+              cross join lateral unnest(l.page_ids, l.slots, l.start_bys, l.dues, l.held_dues)
+                   as u (page_id, slot, start_by, due, held_due)
               where l.lease_until > t
                 and (release_at.page_ids is null
                      or (u.page_id in (select unnest(release_at.page_ids))) is true)
@@ -31,7 +63,6 @@ begin
     told as (
         insert into inbox (host_id, page_id, old_due, new_due)
         select host_id, page_id, held_due, case when state = 'live' then due end from item
-        returning host_id
     ),
     due_again as (
         update page p set due_at = i.due from item i where p.page_id = i.page_id
@@ -57,12 +88,12 @@ begin
         delete from lease l using gone g
         where l.lease_id = release_at.lease_id and l.round = g.round and l.unreported <= g.pages
     )
-    select count(*), array_agg(distinct host_id) into released, hosts from told;
-    -- In order of id, as array_agg(distinct) gives them.
-    for i in 1 .. coalesce(cardinality(hosts), 0) loop
-        perform free_host(hosts[i], lease_id, t);
-    end loop;
-    return released;
+    select count(*) as pages, array_agg(distinct host_id) as hosts, min(popped_at) as popped_at,
+           array_agg((host_id, slot, start_by)::slot_of_host order by slot desc) as slots
+    into back
+    from item;
+    perform give_back(t, lease_id, back.hosts, back.slots, back.popped_at);
+    return back.pages;
 end $$;
 comment on function recrawl_internal.release_at(timestamptz, bigint, bigint[]) is 'release at a given time.';
 
@@ -74,5 +105,6 @@ begin
     return release_at(clock_timestamp(), lease_id, page_ids);
 end $$;
 comment on function recrawl.release(bigint, bigint[]) is
-    'Gives back, unfetched, all or some pages of a lease; returns how many. They are due as before.';
+    'Gives back, unfetched, all or some pages of a lease; returns how many. They are due as before, and their slots '
+    'are free again where their hosts have given none later.';
 grant execute on function recrawl.release to recrawl_crawler;

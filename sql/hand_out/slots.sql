@@ -1,8 +1,7 @@
 -- What hosts have to hand out, and when: the half of the pop that only reads.
 --
--- Inlined into the pop's plan, so it is neither pinned nor volatile and names everything in full. Its cost: an index
--- scan over each host's queue, or over its new pages, from the head up. Neither the size of the tables nor what is not
--- due yet matters.
+-- Inlined into the pop's plan, so it is neither pinned nor volatile. Its cost: an index scan over each host's queue, or
+-- over its new pages, from the head up. Neither the size of the tables nor what is not due yet matters.
 
 create or replace function recrawl_internal.share_of_a_kind(
     is_new boolean, wanted int, lasting interval, step interval, discovery numeric, split numeric
@@ -28,7 +27,7 @@ create or replace function recrawl_internal.slots_of(
     slot timestamptz, start_by timestamptz, is_taken boolean, tid tid, page_id bigint, due_at timestamptz, rank real
 )
 language sql stable
-as $$
+begin atomic
     with
     -- The hosts, locked by the caller, and how many pages each should give: those of a line add up to what is wanted.
     visit as (
@@ -46,11 +45,12 @@ as $$
     ready as materialized (
         select h.ctid as host_tid, i.is_new, h.host_id, h.name, h.head_due, h.head_new_rank, h.head_new_id,
                h.one_at_a_time, g.gap, e.step, f.free_at, f.slots_end,
-               case when h.one_at_a_time then 1
+               least(n.slots, case
+                    when h.one_at_a_time then 1
                     when split is not null and i.is_short and h.head_due <= t and h.new_class is not null then
                         recrawl_internal.share_of_a_kind(
                             i.is_new, i.share, f.slots_end - f.free_at, e.step, s.discovery::numeric, split)
-                    else i.share end as share
+                    else i.share end) as share
         from visit i
         join recrawl_internal.host h on h.ctid = i.tid
         cross join lateral (
@@ -64,6 +64,11 @@ as $$
                    recrawl_internal.slots_end(t, slots_until, per_host, e.step) as slots_end
             offset 0
         ) f
+        cross join lateral (
+            select greatest(0, 1 + floor(date_part('epoch', f.slots_end - f.free_at) / date_part('epoch', e.step)))::int
+                as slots
+            offset 0
+        ) n
     ),
     -- Their pages in order, of the kind that the host is visited for. One more than can be taken: the first that stays
     -- is the new head.
@@ -98,8 +103,8 @@ as $$
     select s.host_tid, s.is_new, s.host_id, s.name, s.gap, s.one_at_a_time, s.slot, s.slot + s.step - s.gap,
            s.tid is not null and s.place <= s.share and s.slot <= s.slots_end and (s.rank <= v.worst_rank) is not false,
            s.tid, s.page_id, s.due_at, s.rank
-    from slotted s
-$$;
+    from slotted s;
+end;
 comment on function recrawl_internal.slots_of(
     recrawl_internal.visits, numeric, timestamptz, timestamptz, int, recrawl_internal.setting
 ) is

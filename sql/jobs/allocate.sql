@@ -7,19 +7,33 @@ create or replace function recrawl_internal.takes_part(
     state text, attempts smallint, max_attempts int, fetched_at timestamptz, pinned_rate real
 ) returns boolean
 language sql immutable parallel safe
-as $$
-    select state = 'live' and attempts < max_attempts and (fetched_at is not null or pinned_rate is not null)
-$$;
+begin atomic
+    select state = 'live' and attempts < max_attempts and (fetched_at is not null or pinned_rate is not null);
+end;
 comment on function recrawl_internal.takes_part(text, smallint, int, timestamptz, real) is
     'Whether a page takes part in allocation.';
 grant execute on function recrawl_internal.takes_part to recrawl_reader;
+
+-- Else somebody wants it sooner, or it is a matter of failures, or of robots.txt.
+create or replace function recrawl_internal.is_promised(p recrawl_internal.page) returns boolean
+language sql immutable parallel safe
+begin atomic
+    select p.state = 'live' and p.fetched_at is not null and p.due_at is not null and p.planned_due is null
+           and p.attempts = 0 and p.is_denied is null;
+end;
+comment on function recrawl_internal.is_promised(recrawl_internal.page) is
+    'Whether a page is due because of its frequency alone.';
+grant execute on function recrawl_internal.is_promised to recrawl_reader;
 
 create or replace view recrawl_internal.page_to_allocate as
 select p.page_id,
        p.host_id,
        p.value,
        b.rate,
-       coalesce(p.frequency, 'NaN') as frequency
+       coalesce(p.frequency, 'NaN') as frequency,
+       coalesce(date_part('epoch', p.due_at - clock_timestamp()) / 86400, 'NaN')::real as due_in,
+       case when recrawl_internal.is_promised(p) then date_part('epoch', p.due_at - p.fetched_at) / 86400
+            else 'NaN' end::real as promised
 from recrawl_internal.page p
 cross join recrawl_internal.setting s
 join recrawl_internal.host_terms common on common.host_id = 0
@@ -28,24 +42,33 @@ cross join lateral recrawl_internal.belief(p.pinned_rate, p.seen_changes, p.seen
 where recrawl_internal.takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate);
 comment on view recrawl_internal.page_to_allocate is
     'What allocation reads of every page that takes part: ids, value, rate in changes per day, the frequency in '
-    'force (NaN = none yet).';
+    'force (NaN = none yet), in how many days it is due, and how many days after its last fetch (NaN = nobody but who '
+    'said so may move that).';
 
--- Those whose rate is pinned take part in allocation already.
-create or replace view recrawl_internal.host_with_new_pages as
-select n.host_id, count(*) as new_pages
-from recrawl_internal.new_page n
-join recrawl_internal.page p on p.page_id = n.page_id
-where p.pinned_rate is null
-group by n.host_id;
-comment on view recrawl_internal.host_with_new_pages is 'How many pages that were never fetched wait on each host.';
+-- Of the last six hours, run by run.
+create or replace view recrawl_internal.spent_of_late as
+select coalesce(sum(r.days), 0)::float8 as days,
+       coalesce(sum(r.days * r.budget), 0)::float8 as budgeted,
+       coalesce((select last_value from recrawl_internal.handed_out_count) - min(r.handed_out), 0)::float8
+           as handed_out,
+       coalesce((array_agg(r.days order by r.started_at desc))[1], 1 / 24.0)::float8 as since_last
+from (select a.started_at, a.budget, a.handed_out,
+             date_part('epoch', coalesce(lead(a.started_at) over (order by a.started_at), clock_timestamp())
+                                - a.started_at) / 86400 as days
+      from recrawl_internal.allocation a
+      where a.started_at between clock_timestamp() - interval '6.5 hours' and clock_timestamp()
+        and a.handed_out is not null) r;
+comment on view recrawl_internal.spent_of_late is
+    'Since the first allocation of the last six hours: for how many days, what the budget came to, how many pages were '
+    'handed out; and how many days ago the last one was.';
 
--- Since a run that is a day old, or an hour at least: ids of pages are drawn for new ones alone.
-create or replace view recrawl_internal.host_with_pages_coming as
-select p.host_id, count(*) / min(before.days) as coming
+-- Since a run that is six hours old, or an hour at least: ids of pages are drawn for new ones alone.
+create or replace view recrawl_internal.page_found_of_late as
+select p.host_id, recrawl_internal.value_class(-p.value) as value_class, p.pinned_rate, 1 / before.days as a_day
 from (
     (select a.newest_page, date_part('epoch', clock_timestamp() - a.started_at) / 86400 as days
      from recrawl_internal.allocation a
-     where a.newest_page is not null and a.started_at <= clock_timestamp() - interval '1 day'
+     where a.newest_page is not null and a.started_at <= clock_timestamp() - interval '6 hours'
      order by a.started_at desc limit 1)
     union all
     (select a.newest_page, date_part('epoch', clock_timestamp() - a.started_at) / 86400
@@ -54,26 +77,51 @@ from (
      order by a.started_at limit 1)
     limit 1
 ) before
-join recrawl_internal.page p on p.page_id > before.newest_page
-where p.pinned_rate is null
-group by p.host_id;
-comment on view recrawl_internal.host_with_pages_coming is 'How many pages a day were found on each host of late.';
+join recrawl_internal.page p on p.page_id > before.newest_page;
+comment on view recrawl_internal.page_found_of_late is
+    'The pages that were found of late, and for how many a day each of them stands.';
+
+-- Those whose rate is pinned take part in allocation already.
+create or replace view recrawl_internal.new_pages_to_allocate as
+select n.host_id, n.value_class::int as value_class, sum(n.pages)::float8 as pages
+from (
+    select w.host_id, recrawl_internal.value_class(w.rank) as value_class, count(*)::float8 as pages
+    from recrawl_internal.new_page w
+    join recrawl_internal.page p on p.page_id = w.page_id
+    where p.pinned_rate is null
+    group by w.host_id, recrawl_internal.value_class(w.rank)
+    union all
+    select f.host_id, f.value_class, sum(f.a_day)
+    from recrawl_internal.page_found_of_late f
+    where f.pinned_rate is null
+    group by f.host_id, f.value_class
+) n
+group by n.host_id, n.value_class;
+comment on view recrawl_internal.new_pages_to_allocate is
+    'What allocation reads of new pages: how many of each host and class of value wait, or come within a day.';
+
+create or replace function recrawl_internal.slots_per_day(gap interval, start_within real) returns float8
+language sql immutable parallel safe
+begin atomic
+    select 86400 / date_part('epoch', gap + recrawl_internal.start_window(gap, start_within));
+end;
+comment on function recrawl_internal.slots_per_day(interval, real) is
+    'How many slots a day has for a host with some gap.';
 
 -- A host that is blocked for longer than a day takes no part of the budget.
 create or replace view recrawl_internal.host_to_allocate as
 select h.host_id, h.name,
-       case when h.blocked_until > clock_timestamp() + interval '1 day' then 0
-            else 86400 / date_part('epoch', g.gap + recrawl_internal.start_window(g.gap, s.start_within))
-       end::float8 as cap,
-       (coalesce(n.new_pages, 0) + coalesce(f.coming, 0))::float8 as new_pages
+       case when is_closed then 0 else recrawl_internal.slots_per_day(g.gap, s.start_within) end::float8 as cap,
+       case when is_closed then 0
+            else recrawl_internal.slots_per_day(g.gap / 2, s.start_within) end::float8 as cap_with_half_the_gap
 from recrawl_internal.host h
 cross join recrawl_internal.setting s
-left join recrawl_internal.host_with_new_pages n using (host_id)
-left join recrawl_internal.host_with_pages_coming f using (host_id)
-cross join lateral (select recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap) as gap) g;
+cross join lateral (
+    select recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap) as gap,
+           coalesce(h.blocked_until > clock_timestamp() + interval '1 day', false) as is_closed
+) g;
 comment on view recrawl_internal.host_to_allocate is
-    'What allocation reads of every host: as many fetches per day as it has slots, and how many new pages wait or come '
-    'within a day.';
+    'What allocation reads of every host: as many fetches per day as it has slots, and would have with half its gap.';
 
 -- All hosts in one transaction: until it is through, and when it fails, the last result is in force. NaN stands for
 -- what is as on all hosts (host 0). Most rows stay as they are: the frequency of a host, which is only shown, is
@@ -118,7 +166,8 @@ begin
     update host_terms set objective = run ->> 'objective'
     where host_id = 0 and objective is distinct from run ->> 'objective';
     insert into allocation
-    select (jsonb_populate_record(null::allocation, run || jsonb_build_object('token', put_prices.token))).*;
+    select (jsonb_populate_record(null::allocation, run || jsonb_build_object(
+        'token', put_prices.token, 'handed_out', (select last_value from handed_out_count)))).*;
 end $$;
 comment on function recrawl_internal.put_prices(
     bigint, interval, jsonb, bigint[], float8[], float8[], float8[], boolean[], float8[]
@@ -136,11 +185,14 @@ as $$
     with wanted as materialized (
         select p.page_id, p.host_id, p.due_at, n.frequency,
                case when p.state = 'live' and p.due_at > t + 1.5 * n.every
-                    then p.due_at - floor(date_part('epoch', p.due_at - t) / date_part('epoch', n.every)) * n.every
+                    then least(p.due_at, greatest(
+                        p.due_at - floor(date_part('epoch', p.due_at - t) / date_part('epoch', n.every)) * n.every,
+                        p.fetched_at + s.shortest_interval))
                end as sooner
-        from (select u.page_id, u.frequency, interval '1 day' / u.frequency::float8 as every
+        from (select u.page_id, u.frequency, interval '24 hours' / u.frequency::float8 as every
               from unnest(page_ids, frequencies) as u (page_id, frequency) offset 0) n
         join page p on p.page_id = n.page_id
+        join setting s on s.only_row                            -- by its index: a scan would hide what else costs
         order by p.page_id
         for update of p
     ),
@@ -171,5 +223,56 @@ $$;
 comment on function recrawl_internal.put_frequencies(bigint, interval, bigint[], real[]) is
     'put_frequencies_at for a run that still holds its job.';
 
-grant execute on function recrawl_internal.put_prices, recrawl_internal.put_frequencies to recrawl_worker;
-grant select on recrawl_internal.page_to_allocate, recrawl_internal.host_to_allocate to recrawl_worker;
+-- Those that would be due by now come in the time that is to be filled, at any moment of it. A page that was fetched,
+-- or handed out, since it was read, stays.
+create or replace function recrawl_internal.put_dues_at(
+    t timestamptz, page_ids bigint[], frequencies real[], days float8
+) returns int
+language sql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes page, inbox; locks page by id
+    with wanted as materialized (
+        select p.page_id, p.host_id, p.due_at,
+               greatest(
+                   case when d.due_at > t then d.due_at else t + random() * days * interval '24 hours' end,
+                   p.fetched_at + s.shortest_interval) as new_due
+        from (select * from unnest(page_ids, frequencies) as u (page_id, frequency) offset 0) n
+        join page p on p.page_id = n.page_id
+        join setting s on s.only_row                            -- by its index: a scan would hide what else costs
+        cross join lateral (
+            select p.fetched_at + interval '24 hours' / n.frequency::float8 as due_at offset 0
+        ) d
+        where is_promised(p) and p.due_at > t
+        order by p.page_id
+        for update of p
+    ),
+    written as (
+        update page p set due_at = w.new_due from wanted w where p.page_id = w.page_id returning p.page_id
+    ),
+    told as (
+        insert into inbox (host_id, page_id, old_due, new_due) select host_id, page_id, due_at, new_due from wanted
+    )
+    select count(*)::int from written
+$$;
+comment on function recrawl_internal.put_dues_at(timestamptz, bigint[], real[], float8) is
+    'Moves pages to when they are due by their frequencies, counted from the last fetch: those that were promised '
+    'another one.';
+
+create or replace function recrawl_internal.put_dues(
+    token bigint, alive_for interval, page_ids bigint[], frequencies real[], days float8[]
+) returns int
+language sql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+    select keep_job(token, alive_for);
+    select put_dues_at(clock_timestamp(), page_ids, frequencies, days[1])
+$$;
+comment on function recrawl_internal.put_dues(bigint, interval, bigint[], real[], float8[]) is
+    'put_dues_at for a run that still holds its job.';
+
+grant execute on function
+    recrawl_internal.put_prices, recrawl_internal.put_frequencies, recrawl_internal.put_dues
+to recrawl_worker;
+grant select on recrawl_internal.spent_of_late, recrawl_internal.page_to_allocate, recrawl_internal.host_to_allocate,
+    recrawl_internal.new_pages_to_allocate to recrawl_worker;

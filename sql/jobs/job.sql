@@ -1,6 +1,36 @@
 -- One worker does a job at a time, and what a run writes is taken only while it holds its job: its token is the fence.
 -- Between two writes a run has no transaction open, so a lock could not do it.
 
+create or replace function recrawl_internal.run_is_dead(run recrawl_internal.job) returns boolean
+language sql stable
+begin atomic
+    -- A sign of life from far ahead was given under another clock.
+    select run.alive_until not between clock_timestamp() and clock_timestamp() + interval '2 hours'
+           or run.pid is not null and not exists (select from pg_stat_activity a where a.pid = run.pid);
+end;
+comment on function recrawl_internal.run_is_dead(recrawl_internal.job) is
+    'Whether the worker has gone that began a run, or lost the connection that it writes by.';
+grant execute on function recrawl_internal.run_is_dead to recrawl_reader;
+
+-- A worker that ran a job and died left its run behind; so did one whose connection broke, which can write no more.
+create or replace function recrawl_internal.end_dead_runs() returns void
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes job
+declare
+    dead text;
+begin
+    for dead in
+        update job j set ended_at = clock_timestamp(), ok = false, message = 'its worker died'
+        where j.ended_at is null and run_is_dead(j)
+        returning j.job
+    loop
+        perform note_now('job', dead, 'failed: its worker died');
+    end loop;
+end $$;
+comment on function recrawl_internal.end_dead_runs() is 'Ends the runs whose workers died.';
+
 create or replace function recrawl_internal.start_job(job text, alive_for interval) returns bigint
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
@@ -11,11 +41,10 @@ declare
     since timestamptz;
     token bigint;
 begin
-    update job j set ended_at = clock_timestamp(), ok = false, message = 'its worker died'
-    where j.job = start_job.job and j.ended_at is null and j.alive_until < clock_timestamp();
+    perform end_dead_runs();
     -- Without asking first, it would wait for as long as the other run's write takes.
-    insert into job (token, job, started_at, alive_until)
-    select nextval('job_token'), start_job.job, clock_timestamp(), clock_timestamp() + alive_for
+    insert into job (token, job, started_at, alive_until, pid)
+    select nextval('job_token'), start_job.job, clock_timestamp(), clock_timestamp() + alive_for, pg_backend_pid()
     where not exists (select from job j where j.job = start_job.job and j.ended_at is null)
     on conflict (job) where ended_at is null do nothing
     returning job.token into token;
@@ -48,14 +77,21 @@ comment on function recrawl_internal.keep_job(bigint, interval) is
     'A sign of life of a run; raises when another run has taken over.';
 
 create or replace function recrawl_internal.end_job(token bigint, is_ok boolean, message text) returns void
-language sql volatile security definer
+language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; writes job
+declare
+    job text;
+begin
     update job j set ended_at = clock_timestamp(), ok = is_ok, message = end_job.message
     where j.token = end_job.token and j.ended_at is null
-$$;
+    returning j.job into job;
+    if found then
+        perform note_now('job', job, case when is_ok then '' else 'failed: ' end || coalesce(end_job.message, ''));
+    end if;
+end $$;
 comment on function recrawl_internal.end_job(bigint, boolean, text) is 'The end of a run.';
 grant execute on function
-    recrawl_internal.start_job, recrawl_internal.keep_job, recrawl_internal.end_job
+    recrawl_internal.end_dead_runs, recrawl_internal.start_job, recrawl_internal.keep_job, recrawl_internal.end_job
 to recrawl_worker;

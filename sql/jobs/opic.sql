@@ -2,9 +2,9 @@
 
 create or replace function recrawl_internal.sum_of_weights(s recrawl_internal.setting) returns real
 language sql immutable parallel safe
-as $$
-    select s.authority_weight + s.hub_weight + s.importance_weight + s.relevance_weight
-$$;
+begin atomic
+    select s.authority_weight + s.hub_weight + s.importance_weight + s.relevance_weight;
+end;
 comment on function recrawl_internal.sum_of_weights(recrawl_internal.setting) is
     'Of a page''s scores in its value; with 0 values stay as they are.';
 
@@ -13,7 +13,7 @@ create or replace function recrawl_internal.combined_value(
     s recrawl_internal.setting, mean_relevance float8, hub real, authority real, importance real, relevance real
 ) returns real
 language sql immutable parallel safe
-as $$
+begin atomic
     select ((case when s.authority_weight > 0 then s.authority_weight * authority else 0 end
              + case when s.hub_weight > 0 then s.hub_weight * hub else 0 end
              + case when s.importance_weight > 0 then s.importance_weight * importance else 0 end
@@ -21,8 +21,8 @@ as $$
                     when mean_relevance > 1e-6 then
                         s.relevance_weight * coalesce(relevance, recrawl_internal.unknown_relevance()) / mean_relevance
                     else s.relevance_weight end)
-            / nullif(recrawl_internal.sum_of_weights(s), 0))::real
-$$;
+            / nullif(recrawl_internal.sum_of_weights(s), 0))::real;
+end;
 comment on function recrawl_internal.combined_value(recrawl_internal.setting, float8, real, real, real, real) is
     'What a page''s freshness is worth, of its scores and the settings'' weights; 1 on average.';
 

@@ -30,9 +30,12 @@ comment on column recrawl.allocation_run.spent is 'Fetches per day given to page
 comment on column recrawl.allocation_run.new_pages is 'Fetches per day that new pages were reckoned to take.';
 comment on column recrawl.allocation_run.unspent is
     'Fetches per day for which the hosts'' gaps and the shortest interval left no use.';
-comment on column recrawl.allocation_run.price is 'What the last fetch of the budget earns per day.';
+comment on column recrawl.allocation_run.price is
+    'What the last fetch of the budget earns per day; null = more than any number, as nothing is left for pages that '
+    'change.';
 comment on column recrawl.allocation_run.utility is
-    'The objective reached, per unit of value; for freshness, the share of the value that is fresh.';
+    'The objective reached, per unit of value; for freshness, the share of the value that is fresh. Null, as its '
+    'bounds = a loss without limit: nothing is left for pages that change.';
 comment on column recrawl.allocation_run.polite_bound is
     'What it could at most be within budget and gaps, without floors and ceilings.';
 comment on column recrawl.allocation_run.limits_cost is

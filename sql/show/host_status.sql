@@ -10,7 +10,8 @@ select h.name as host,
        case when t.is_capped is not null then coalesce(t.floor, common.floor) end as floor,
        case when h.last_start_by > '-infinity'
             then h.last_start_by + recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap) end as next_slot_at,
-       case when h.blocked_until > clock_timestamp() then h.blocked_until end as blocked_until,
+       case when h.blocked_until > clock_timestamp()
+            then recrawl_internal.readable(h.blocked_until) end as blocked_until,
        case when h.blocked_until > clock_timestamp() then h.blocked_reason end as blocked_reason,
        nullif(greatest(least(h.ready_at, case when h.new_class is not null then h.new_ready_at end),
                        h.last_start_by + recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap)),
@@ -55,4 +56,6 @@ comment on column recrawl.host_status.prior_changes is
     'With prior_days: its pages'' rates are Gamma distributed as if so many changes had been seen; null = as on all '
     'hosts.';
 comment on column recrawl.host_status.prior_days is 'See prior_changes: in so many days.';
+comment on column recrawl.host_status.blocked_until is
+    'Nothing is handed out before; the year 9999 = for good, null = it is not blocked.';
 grant select on recrawl.host_status to recrawl_reader;

@@ -2,11 +2,11 @@ create or replace view recrawl.job_run as
 select job,
        started_at,
        extract(epoch from coalesce(ended_at, least(clock_timestamp(), alive_until)) - started_at)::float8 as seconds,
-       case when ended_at is null and alive_until < clock_timestamp() then false else ok end as ok,
+       case when ended_at is null and recrawl_internal.run_is_dead(j) then false else ok end as ok,
        case when ended_at is not null then message
-            when alive_until < clock_timestamp() then 'its worker died'
+            when recrawl_internal.run_is_dead(j) then 'its worker died'
             else 'is running' end as message
-from recrawl_internal.job
+from recrawl_internal.job j
 order by started_at;
 comment on view recrawl.job_run is 'Every run of a batch job; ok is null while it runs.';
 select recrawl_internal.copy_comments('recrawl.job_run');

@@ -1,7 +1,7 @@
 -- Runs of the job opic.
 
 create or replace view recrawl.opic_run as
-select started_at, pages, links, sweeps, residual, converged, cash, moved, is_full, seconds
+select started_at, pages, links, sweeps, residual, error, converged, cash, moved, is_full, seconds
 from recrawl_internal.opic
 order by started_at;
 comment on view recrawl.opic_run is 'Every run of opic whose scores are in force.';

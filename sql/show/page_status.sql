@@ -21,6 +21,7 @@ select p.page_id,
        p.fetches,
        p.changes,
        case when p.state <> 'live' then p.state
+            when p.is_denied then 'denied'
             when p.attempts >= s.max_attempts then 'failing'
             when p.fetched_at is null then 'new'
             else 'live' end as state,
@@ -29,10 +30,10 @@ select p.page_id,
        p.reported_at,
        p.depth,
        p.moved_to,
-       p.etag,
-       p.last_modified,
-       p.content_hash,
-       p.sketch,
+       case when p.base_at is null then p.etag end as etag,
+       case when p.base_at is null then p.last_modified end as last_modified,
+       case when p.base_at is null then p.content_hash end as content_hash,
+       case when p.base_at is null then p.sketch end as sketch,
        p.meta
 from recrawl_internal.page p
 join recrawl_internal.host h using (host_id)
@@ -70,8 +71,11 @@ comment on column recrawl.page_status.frequency is
 comment on column recrawl.page_status.due_at is
     'When it is wanted next, as of its last report; null = waits among the new pages.';
 comment on column recrawl.page_status.state is
-    'new, live, failing (given up but for rare attempts), gone (410), moved (301, 308), excluded or forgotten.';
+    'new, live, denied (by robots.txt, as of the last report; rechecked every 7 days), failing (given up but for rare '
+    'attempts), gone (410), moved (301, 308), excluded or forgotten.';
 comment on column recrawl.page_status.last_status is 'HTTP status of the last report; 0 or less = no answer.';
+comment on column recrawl.page_status.etag is 'Validator of the last successful fetch.';
+comment on column recrawl.page_status.last_modified is 'Validator of the last successful fetch.';
 comment on column recrawl.page_status.content_hash is 'Of the last successful fetch.';
 comment on column recrawl.page_status.sketch is 'Of the last successful fetch; sketch_distance compares two.';
 comment on column recrawl.page_status.meta is 'The user''s own.';

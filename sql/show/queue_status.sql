@@ -2,48 +2,118 @@
 -- their pages.
 
 create or replace function recrawl_internal.sample_queue(
-    t timestamptz, out due bigint, out waiting_new bigint, out oldest_due timestamptz, out next_ready_at timestamptz
+    t timestamptz, blocks int, out due bigint, out waiting_new bigint, out is_estimate boolean
+)
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: whole
+declare
+    -- Of each table so many blocks are read; a smaller one is read whole.
+    of_queue real := least(100, 100.0 * blocks / greatest(pg_relation_size('queue') / 8192, 1));
+    of_new   real := least(100, 100.0 * blocks / greatest(pg_relation_size('new_page') / 8192, 1));
+    of_inbox real := least(100, 100.0 * blocks / greatest(pg_relation_size('inbox') / 8192, 1));
+    found    bigint;
+begin
+    select count(*) into found from queue tablesample system (of_queue) where due_at <= t;
+    due := round(found * 100 / of_queue);
+    select count(*) into found from new_page tablesample system (of_new);
+    waiting_new := round(found * 100 / of_new);
+    select count(*) into found from inbox tablesample system (of_inbox) where new_rank is not null;
+    waiting_new := waiting_new + round(found * 100 / of_inbox);
+    is_estimate := least(of_queue, of_new, of_inbox) < 100;
+end $$;
+comment on function recrawl_internal.sample_queue(timestamptz, int) is
+    'Counts, or for large tables estimates, the revisits that are due and the new pages.';
+
+-- A host's head_due lies at or below the due times of its queue: of the hosts that it puts first, the queue says how
+-- old the oldest revisit really is. Where there are too many hosts to look at all of them, those are looked at that a
+-- worker found last; blocked hosts are among them.
+create or replace function recrawl_internal.oldest_due(t timestamptz, out oldest timestamptz, out is_exact boolean)
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: whole
+declare
+    at_first constant int := 20;       -- hosts that are looked at
+    first    record;
+begin
+    is_exact := pg_relation_size('host') / 8192 <= 2000;
+    for first in
+        select h.host_id, h.head_due
+        from host h
+        where h.head_due <= t and (is_exact or h.host_id in (select l.host_id from late_host l))
+        order by h.head_due
+        limit at_first
+    loop
+        exit when oldest <= first.head_due;
+        oldest := least(oldest, oldest_due_of(first.host_id, first.head_due, t));
+    end loop;
+end $$;
+comment on function recrawl_internal.oldest_due(timestamptz) is
+    'The oldest due time of a revisit; whether all hosts were looked at, or those that were longest due lately.';
+
+create or replace function recrawl_internal.oldest_due_of(host_id bigint, head_due timestamptz, t timestamptz)
+returns timestamptz
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+begin
+    return (select q.due_at from queue q
+            where q.host_id = oldest_due_of.host_id and q.due_at between oldest_due_of.head_due and t
+            order by q.due_at limit 1);
+end $$;
+comment on function recrawl_internal.oldest_due_of(bigint, timestamptz, timestamptz) is
+    'The oldest due time of a host''s revisits, from where its queue begins; null = none is due.';
+
+create or replace function recrawl_internal.queue_now(
+    t timestamptz, out due bigint, out waiting_new bigint, out is_estimate boolean,
+    out oldest_due timestamptz, out oldest_is_exact boolean, out next_ready_at timestamptz, out leased bigint
 )
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: whole
-declare
-    blocks   constant int := 1000;     -- read of each table; a smaller one is read whole
-    of_queue real := least(100, 100.0 * blocks / greatest(pg_relation_size('queue') / 8192, 1));
-    of_new   real := least(100, 100.0 * blocks / greatest(pg_relation_size('new_page') / 8192, 1));
-    found    bigint;
 begin
-    select count(*), min(due_at) into found, oldest_due from queue tablesample system (of_queue) where due_at <= t;
-    due := round(found * 100 / of_queue);
-    select count(*) into found from new_page tablesample system (of_new);
-    waiting_new := round(found * 100 / of_new)
-                   + (select count(*) from (select from inbox where new_rank is not null limit 100000) i);
+    select q.due, q.waiting_new, q.is_estimate into due, waiting_new, is_estimate from sample_queue(t, 200) q;
+    select o.oldest, o.is_exact into oldest_due, oldest_is_exact from oldest_due(t) o;
+    select coalesce(sum(unreported), 0) into leased from lease where lease_until > t;
     next_ready_at := next_ready_at_at(t);
 end $$;
-comment on function recrawl_internal.sample_queue(timestamptz) is
-    'Counts, or for large tables estimates, what is due and what is new; when a host is ready next.';
+comment on function recrawl_internal.queue_now(timestamptz) is 'What queue_status shows.';
 
 create or replace view recrawl.queue_status as
 select q.due + q.waiting_new as due,
-       (select coalesce(sum(unreported), 0)::bigint from recrawl_internal.lease where lease_until > c.as_of) as leased,
+       q.leased,
        q.oldest_due,
        q.next_ready_at,
        q.waiting_new as new,
        s.paused,
-       c.as_of
+       c.as_of,
+       q.is_estimate,
+       q.due as revisits_due,
+       q.oldest_is_exact
 from (select clock_timestamp() as as_of offset 0) c
-cross join lateral recrawl_internal.sample_queue(c.as_of) q
+cross join lateral recrawl_internal.queue_now(c.as_of) q
 cross join recrawl_internal.setting s;
 comment on view recrawl.queue_status is
-    'One row: pages due (of which new: never handed out), leased, the oldest due time of a revisit, when a host is '
-    'ready next. due, new and oldest_due are estimates from a sample once the queue is larger than 8 MB.';
-comment on column recrawl.queue_status.due is 'Pages that are due, new ones included.';
+    'One row: pages that are due, apart revisits (revisits_due) and new ones (new); pages that are out; the oldest '
+    'due time of a revisit; when a host is ready next. Counts are estimates from a sample, and say so, once the queue '
+    'is larger than 1.6 MB.';
+comment on column recrawl.queue_status.due is 'Pages that are due, new ones included: revisits_due and new together.';
 comment on column recrawl.queue_status.leased is 'Pages that are out.';
-comment on column recrawl.queue_status.oldest_due is 'The oldest due time of a revisit.';
+comment on column recrawl.queue_status.oldest_due is
+    'The oldest due time of a revisit, of blocked hosts too; null = none is due.';
 comment on column recrawl.queue_status.next_ready_at is 'When a host is ready next; null = nothing waits.';
 comment on column recrawl.queue_status.new is 'Pages that were never handed out.';
 comment on column recrawl.queue_status.paused is 'Whether the crawl is paused.';
 comment on column recrawl.queue_status.as_of is 'When this was found out.';
+comment on column recrawl.queue_status.is_estimate is
+    'Whether due, revisits_due and new are estimates from a sample.';
+comment on column recrawl.queue_status.revisits_due is 'Pages that were handed out before and are due again.';
+comment on column recrawl.queue_status.oldest_is_exact is
+    'Whether oldest_due is of all hosts; else, where there are very many, of the 200 that a worker found longest due '
+    'in the last five minutes.';
 grant select on recrawl.queue_status to recrawl_reader;
-grant execute on function recrawl_internal.sample_queue to recrawl_reader;
+grant execute on function recrawl_internal.queue_now to recrawl_reader;

@@ -13,6 +13,7 @@ as $$
 declare
     newest bigint;
     doomed bigint[];
+    gone   int;
 begin
     perform check_isolation('exclude');
     if pattern is null or pattern = '' then
@@ -32,7 +33,9 @@ begin
         select page_id from page where state = 'live' and page_id > newest and canonical_of(url) ~ pattern);
     set local lock_timeout = 0;
     insert into exclusion (pattern, excluded_at) values (pattern, clock_timestamp()) on conflict do nothing;
-    return take_out(doomed, 'excluded');
+    gone := take_out(doomed, 'excluded');
+    perform note_now('pages', pattern, format('excluded: %s pages were taken out', gone));
+    return gone;
 exception when lock_not_available then
     raise exception using
         message = 'exclude: a transaction that adds pages has been open for 2 seconds; try again when it has ended',
@@ -81,6 +84,7 @@ begin
     select count(*) into back from revived;
     -- Whoever remembers the graph has forgotten who links to them: more than can be told.
     perform tell_graph('{null}') where back > 0;
+    perform note_event(t, 'pages', pattern, format('no longer excluded: %s pages came back', back), session_user);
     return back;
 end $$;
 comment on function recrawl_internal.unexclude_at(timestamptz, text) is 'unexclude at a given time.';

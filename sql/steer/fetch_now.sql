@@ -16,7 +16,9 @@ as $$
         for update of p
     ),
     due as (
-        update page p set due_at = w.new_due from wanted w where p.page_id = w.page_id
+        update page p set due_at = w.new_due, planned_due = coalesce(p.planned_due, w.due_at)
+        from wanted w
+        where p.page_id = w.page_id
     ),
     told as (
         insert into inbox (host_id, page_id, old_due, old_rank, new_due)

@@ -47,6 +47,9 @@ begin
     delete from link where page_id = any (page_ids);
     perform from page_score where page_id = any (page_ids) order by page_id for update;
     delete from page_score where page_id = any (page_ids);
+    if gone > 0 then
+        perform note_now('pages', format('%s pages', gone), 'forgotten');
+    end if;
     return gone;
 end $$;
 comment on function recrawl.forget(bigint[]) is

@@ -1,18 +1,26 @@
 -- The whole crawl, off and on. Reports are taken in all the same.
 
 create or replace function recrawl.pause() returns void
-language sql volatile security definer
+language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
-    update setting set paused = true
-$$;
+begin
+    update setting set paused = true where not paused;
+    if found then
+        perform note_now('crawl', 'paused', 'the crawl was paused');
+    end if;
+end $$;
 comment on function recrawl.pause() is 'Hands out nothing until resume().';
 
 create or replace function recrawl.resume() returns void
-language sql volatile security definer
+language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
-    update setting set paused = false
-$$;
+begin
+    update setting set paused = false where paused;
+    if found then
+        perform note_now('crawl', 'paused', 'the crawl was resumed');
+    end if;
+end $$;
 comment on function recrawl.resume() is 'Hands out pages again after pause().';
 grant execute on function recrawl.pause, recrawl.resume to recrawl_operator;

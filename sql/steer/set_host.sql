@@ -32,6 +32,20 @@ begin
 end $$;
 comment on function recrawl_internal.host_named(text, text) is 'The id of a host, made when missing.';
 
+create or replace function recrawl_internal.said_of_host(host_id bigint) returns jsonb
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+begin
+    return (
+        select jsonb_build_object('gap', justify_hours(h.gap), 'max_pages', n.max_pages,
+                                  'one_at_a_time', h.one_at_a_time)
+        from host h join host_name n on n.name = h.name
+        where h.host_id = said_of_host.host_id);
+end $$;
+comment on function recrawl_internal.said_of_host(bigint) is 'What set_host has said of a host.';
+
 create or replace function recrawl_internal.set_host_at(
     t timestamptz, host text, gap interval, max_pages int, one_at_a_time boolean, reset text[]
 ) returns void
@@ -40,10 +54,11 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; writes host, host_name; locks host
 declare
-    id  bigint;
-    bad text;
+    id     bigint;
+    bad    text;
+    before jsonb;
 begin
-    if gap not between interval '1 millisecond' and interval '30 days' then
+    if in_seconds(gap) not between interval '1 millisecond' and interval '30 days' then
         perform refuse(format('set_host: gap must lie between 1 millisecond and 30 days, got %s', gap));
     end if;
     if max_pages < 0 then
@@ -58,16 +73,26 @@ begin
     reset := coalesce(reset, '{}');
     id := host_named('set_host', set_host_at.host);
     perform from recrawl_internal.host h where h.host_id = id for update;
+    before := said_of_host(id);
     update recrawl_internal.host h set
-        gap = coalesce(set_host_at.gap, case when 'gap' = any (reset) then null else h.gap end),
+        gap = g.gap,
+        last_start_by = spent(h.last_start_by, host_gap(h.gap, h.crawl_delay, s.default_gap),
+                              host_gap(g.gap, h.crawl_delay, s.default_gap)),
         one_at_a_time = coalesce(set_host_at.one_at_a_time, 'one_at_a_time' <> all (reset) and h.one_at_a_time)
+    from (select coalesce(in_seconds(set_host_at.gap), case when 'gap' = any (reset) then null else o.gap end) as gap
+          from recrawl_internal.host o where o.host_id = id) g, setting s
     where h.host_id = id;
     update recrawl_internal.host h set busy_until = null, busy_lease = null
     where h.host_id = id and not h.one_at_a_time and h.busy_until is not null;
     update host_name n set
         max_pages = coalesce(set_host_at.max_pages, case when 'max_pages' = any (reset) then null else n.max_pages end)
     where n.host_id = id;
-    perform wake_host(id, t);
+    perform wake_host(id, t), steer(t);
+    perform note_event(t, 'host', host_name_of('set_host', set_host_at.host), c.changes, session_user)
+    from (select string_agg(format('%s: %s → %s', key, coalesce(before ->> key, 'none'), coalesce(value, 'none')), ', '
+                            order by key) as changes
+          from jsonb_each_text(said_of_host(id)) where value is distinct from before ->> key) c
+    where c.changes is not null;
 end $$;
 comment on function recrawl_internal.set_host_at(timestamptz, text, interval, int, boolean, text[]) is
     'set_host at a given time.';

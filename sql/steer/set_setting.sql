@@ -12,25 +12,86 @@ comment on function recrawl_internal.names_allowed(text) is
     'The names that a constraint of the table setting lists, for those that end with «must be one of».';
 grant execute on function recrawl_internal.names_allowed to recrawl_reader;
 
-create or replace function recrawl.set_setting(name text, value text) returns void
-language plpgsql volatile security definer
+-- Whoever says «every hour» wants it of the pages there are, not from their next visit on. What is overdue by that
+-- comes now, a microsecond apart, as the queue finds a page by its due time.
+create or replace function recrawl_internal.follow_frequency(t timestamptz, before real, after real) returns void
+language sql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
+-- plans: whole; writes page, inbox; locks page by id
+    with
+    wanted as materialized (
+        select p.page_id, p.host_id, p.due_at,
+               greatest(p.due_at + (1 / page_frequency(after, null, null) - 1 / page_frequency(before, null, null))
+                                   * interval '24 hours',
+                        p.fetched_at + s.shortest_interval,
+                        t + row_number() over (order by p.page_id) * interval '1 microsecond') as new_due
+        from (select * from page
+              where state = 'live' and due_at > t and fetched_at is not null and attempts = 0
+                and frequency is null and pinned_rate is null
+              order by page_id
+              for update) p
+        cross join setting s
+    ),
+    due as (
+        update page p set due_at = w.new_due from wanted w where p.page_id = w.page_id
+    )
+    insert into inbox (host_id, page_id, old_due, new_due)
+    select host_id, page_id, due_at, new_due from wanted
+$$;
+comment on function recrawl_internal.follow_frequency(timestamptz, real, real) is
+    'Moves the due times of pages that follow the setting frequency, which was another one before.';
+
+create or replace function recrawl_internal.note_setting(
+    t timestamptz, name text, old text, new text, type_ text
+) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+begin
+    if type_ = 'interval' then
+        old := justify_hours(old::interval);
+        new := justify_hours(new::interval);
+    end if;
+    if old is distinct from new then
+        perform note_event(t, 'setting', name, format('%s → %s', coalesce(old, 'none'), coalesce(new, 'none')),
+                           session_user);
+    end if;
+end $$;
+comment on function recrawl_internal.note_setting(timestamptz, text, text, text, text) is
+    'Writes down what a setting was and is, if that is not the same.';
+
+create or replace function recrawl_internal.set_setting_at(t timestamptz, name text, value text) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes setting, budget_step; locks setting, page by id
 declare
     type_ text;
     rule  text;
+    old   setting;
 begin
+    select * into old from setting for update;
     select format_type(a.atttypid, a.atttypmod) into type_
     from pg_attribute a
     where a.attrelid = 'setting'::regclass and a.attnum > 0 and not a.attisdropped
-      and a.attname = set_setting.name and a.attname <> 'only_row';
+      and a.attname = set_setting_at.name and a.attname not in ('only_row', 'budget_is_measured');
     if not found then
         perform refuse(format('set_setting: there is no setting %s; the view settings lists them',
                               coalesce(quote_literal(name), 'null')));
     end if;
 
+    if name = 'budget' then
+        update setting set budget_is_measured = set_setting_at.value is not distinct from 'measured';
+        delete from budget_step;
+        if set_setting_at.value = 'measured' then
+            value := first_measure(t, old.budget);
+        end if;
+    end if;
     begin
-        execute format('update setting set %I = $1::%s', name, type_) using nullif(value, 'none');
+        execute format(case type_ when 'interval' then 'update setting set %I = in_seconds($1::interval)'
+                                  else 'update setting set %I = $1::%s' end, name, type_)
+        using nullif(value, 'none');
     exception
         when check_violation then
             get stacked diagnostics rule = constraint_name;
@@ -43,11 +104,27 @@ begin
         when data_exception then
             perform refuse(format('set_setting: %s must be of type %s, got %s', name, type_, value));
     end;
+    perform note_setting(t, name, to_jsonb(old) ->> name, (select to_jsonb(s) ->> name from setting s), type_);
+    if name = 'frequency' and not exists (select from host_terms where host_id = 0 and objective is not null) then
+        perform follow_frequency(t, old.frequency, set_setting_at.value::real);
+    end if;
+    if name = 'default_gap' and set_setting_at.value::interval > old.default_gap then
+        perform setval('default_gap_since', micros(t));
+    end if;
     if name in ('budget', 'discovery') then
         -- The counts stand beside what the setting comes to since 1970: near() brings them up.
         perform setval('fetch_count', 0), setval('new_count', 0);
     end if;
+    perform steer(t);
 end $$;
+comment on function recrawl_internal.set_setting_at(timestamptz, text, text) is 'set_setting at a given time.';
+
+create or replace function recrawl.set_setting(name text, value text) returns void
+language sql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+    select set_setting_at(clock_timestamp(), name, value)
+$$;
 comment on function recrawl.set_setting(text, text) is
     'Changes a setting; none empties one that may be empty. The view settings lists them.';
 grant execute on function recrawl.set_setting to recrawl_operator;

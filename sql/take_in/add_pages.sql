@@ -24,10 +24,14 @@ begin
                               bad.name, cardinality(urls), bad.length));
     end loop;
 
+    value := plain_array(value);
+    rate := plain_array(rate);
+    due := plain_array(due);
+    meta := plain_array(meta);
     if cardinality(urls) > 1 and due is not null then
         -- A microsecond apart, as by fetch_now().
         due := array(
-            select case when g.due > 'epoch' then
+            select case when within_reach(g.due) then
                        g.due - interval '1 microsecond'
                                * (row_number() over (partition by g.due order by u.place desc) - 1)
                    else g.due end

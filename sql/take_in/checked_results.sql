@@ -6,30 +6,114 @@ create or replace function recrawl_internal.problem_with(
     status int, robots_denied boolean, fetched_at timestamptz, content_hash text
 ) returns text
 language sql stable parallel safe      -- as format() is: else it would not be inlined
-as $$
+begin atomic
     select case
         when status is null and robots_denied is not true then 'status is missing'
         when status > 999 or status between 1 and 99 or status < -32768 then
             format('status must be an HTTP status, or 0 or less when there was no answer, got %s', status)
         when not (isfinite(fetched_at) and fetched_at > 'epoch') then 'fetched_at must be a finite time after 1970'
         when length(content_hash) > 1000 then 'content_hash is longer than 1000 characters'
-    end
-$$;
+    end;
+end;
 comment on function recrawl_internal.problem_with(int, boolean, timestamptz, text) is
     'What is wrong with a result; null = nothing.';
 
 create or replace function recrawl_internal.usable_etag(etag text) returns text
 language sql immutable parallel safe
-as $$
-    select case when length(etag) <= 1000 then etag end
-$$;
+begin atomic
+    select case when length(etag) between 1 and 1000 then etag end;
+end;
 comment on function recrawl_internal.usable_etag(text) is 'An etag that a server may have meant; of others nothing.';
 
--- Raises when a value is not of its type.
+create or replace function recrawl_internal.opaque_tag(etag text) returns text
+language sql immutable parallel safe
+begin atomic
+    select case when etag like 'W/%' then substr(etag, 3) else etag end;
+end;
+comment on function recrawl_internal.opaque_tag(text) is
+    'What of an etag is compared (RFC 9110, 8.8.3.2): weak or strong, it names the same version.';
+
+create or replace function recrawl_internal.problem_with_sketch(sketch int[]) returns text
+language sql stable parallel safe      -- as || with a number is: else it would not be inlined
+begin atomic
+    select case when array_ndims(sketch) > 1 or cardinality(sketch) <> recrawl_internal.sketch_values()
+                     or array_position(sketch, null) is not null
+                then 'sketch must have ' || recrawl_internal.sketch_values() || ' numbers' end;
+end;
+comment on function recrawl_internal.problem_with_sketch(int[]) is 'What is wrong with a sketch; null = nothing.';
+
+-- A header has seconds or a date, in one of three forms. The oldest is GMT without saying so.
+create or replace function recrawl_internal.wait_asked_for(retry_after text, t timestamptz) returns interval
+language plpgsql stable
+set search_path = recrawl_internal, pg_temp
+set timezone = 'UTC'
+set datestyle = 'ISO, MDY'
+as $$
+begin
+    if retry_after ~ '^ *[0-9]{1,99}([.][0-9]+)? *$' then
+        return least(retry_after::float8, 1e6) * interval '1 second';
+    end if;
+    -- PostgreSQL reads 06-Nov-94, but not after a name of a day.
+    return in_seconds(regexp_replace(retry_after, '^ *[A-Za-z]+, *', '')::timestamptz - t);
+exception when data_exception then
+    return null;
+end $$;
+comment on function recrawl_internal.wait_asked_for(text, timestamptz) is
+    'How long from now a Retry-After asks to be left alone; null where nobody can read it.';
+
+-- A redirect for good is where the page has gone; any other is a link.
+--
+-- Inlined, so everything is named in full.
+create or replace function recrawl_internal.checked(
+    e recrawl_internal.result_element, ord int, page_id bigint, problem text, t timestamptz
+) returns recrawl_internal.result
+language sql stable parallel safe
+begin atomic
+    select row(
+        ord,
+        coalesce(
+            problem,
+            recrawl_internal.problem_with(e.status, e.robots_denied, e.fetched_at, e.content_hash),
+            case when e.changes < 0 then 'changes must not be negative, got ' || e.changes end,
+            case when not e.relevance between 0 and 1 then
+                'relevance must lie between 0 and 1, got ' || e.relevance end,
+            recrawl_internal.problem_with_sketch(e.sketch),
+            case when array_ndims(e.links) > 1 then 'links must be one list of URLs, without lists in it' end),
+        page_id,
+        e.url,
+        e.lease_id,
+        e.status,
+        e.fetched_at,
+        e.changed,
+        e.content_hash,
+        e.changes,
+        case when isfinite(e.last_modified) then e.last_modified end,
+        recrawl_internal.usable_etag(e.etag),
+        case when e.redirect_to is not null and e.status in (302, 303, 307)
+             then coalesce(e.links[:], '{}') || e.redirect_to
+             else e.links[:] end,      -- subscripts from 1
+        case when e.retry_after is not null then recrawl_internal.wait_asked_for(e.retry_after, t) end,
+        case when e.crawl_delay between 0 and 1e9 then e.crawl_delay * interval '1 second' end,
+        case when e.status in (301, 308) then e.redirect_to end,
+        e.robots_denied,
+        e.meta,
+        case when e.relevance between recrawl_internal.least_amount() and 1 then e.relevance::real
+             when e.relevance is not null then 0 end,
+        e.sketch[:]
+    )::recrawl_internal.result;
+end;
+comment on function recrawl_internal.checked(
+    recrawl_internal.result_element, int, bigint, text, timestamptz
+) is
+    'An element as a checked result.';
+
+-- Raises when a value is not of its type. A time without a zone is UTC.
 create or replace function recrawl_internal.checked_results(elements jsonb, t timestamptz)
 returns recrawl_internal.result[]
 language plpgsql stable
 set search_path = recrawl_internal, pg_temp
+set timezone = 'UTC'
+set datestyle = 'ISO, MDY'
 as $$
 -- plans: lookups
 declare
@@ -37,57 +121,22 @@ declare
         select jsonb_object_keys(to_jsonb(jsonb_populate_record(null::result_element, '{}'))));
 begin
     return (
-        select array_agg(r::result order by r.ord)
-        from (
-            select
-                ord::int as ord,
-                case
-                    when unknown <> '{}' then
-                        format('unknown key "%s"', (select left(min(k), 100) from jsonb_object_keys(unknown) k))
-                    when e.page_id is null and e.url is null then 'page_id or url is missing'
-                    when p.problem is not null then p.problem
-                    when e.changes < 0 then format('changes must not be negative, got %s', e.changes)
-                    when not e.relevance between 0 and 1 then
-                        format('relevance must lie between 0 and 1, got %s', e.relevance)
-                    when e.sketch is not null
-                         and ((select count(v) from unnest(e.sketch) v) <> sketch_values()
-                              or array_ndims(e.sketch) <> 1) then
-                        format('sketch must have %s numbers', sketch_values())
-                end as problem,
-                case
-                    when e.page_id is not null then e.page_id
-                    when e.url is not null then
-                        (select p.page_id from page p where p.key = url_key((parse_url(e.url)).canonical))
-                end as page_id,
-                e.url as url,
-                e.lease_id as lease_id,
-                e.status as status,
-                e.fetched_at as fetched_at,
-                e.changed as changed,
-                e.content_hash as content_hash,
-                e.changes as changes,
-                case when isfinite(e.last_modified) then e.last_modified end as last_modified,
-                usable_etag(e.etag) as etag,
-                e.links as links,
-                case               -- the header's own two forms: seconds or a date
-                    when e.retry_after ~ '^ *[0-9]{1,99}([.][0-9]+)? *$' then
-                        least(e.retry_after::float8, 1e6) * interval '1 second'
-                    when e.retry_after is not null then e.retry_after::timestamptz - t
-                end as retry_after,
-                case when e.crawl_delay between 0 and 1e9 then e.crawl_delay * interval '1 second' end as crawl_delay,
-                e.redirect_to as redirect_to,
-                e.robots_denied as robots_denied,
-                e.meta as meta,
-                case when e.relevance between least_amount() and 1 then e.relevance::real
-                     when e.relevance is not null then 0 end as relevance,
-                case when e.sketch is not null then array(select unnest(e.sketch)) end as sketch   -- subscripts from 1
-            from jsonb_array_elements(elements) with ordinality as a (element, ord)
-            cross join lateral jsonb_populate_record(null::result_element, element) as e
-            cross join lateral (select element - known_keys) as u (unknown)
-            cross join lateral (
-                select problem_with(e.status, e.robots_denied, e.fetched_at, e.content_hash) as problem
-            ) p
-        ) r);
+        select array_agg(checked(
+            e, a.ord::int,
+            case
+                when e.page_id is not null then e.page_id
+                when e.url is not null then
+                    (select p.page_id from page p where p.key = url_key((parse_url(e.url)).canonical))
+            end,
+            case
+                when unknown <> '{}' then
+                    format('unknown key "%s"', (select left(min(k), 100) from jsonb_object_keys(unknown) k))
+                when e.page_id is null and e.url is null then 'page_id or url is missing'
+            end,
+            t) order by a.ord)
+        from jsonb_array_elements(elements) with ordinality as a (element, ord)
+        cross join lateral jsonb_populate_record(null::result_element, element) as e
+        cross join lateral (select element - known_keys) as u (unknown));
 end $$;
 comment on function recrawl_internal.checked_results(jsonb, timestamptz) is
     'The elements of report''s array as checked results.';
@@ -99,7 +148,7 @@ as $$
 declare
     hint text;
 begin
-    foreach hint in array '{last_modified,retry_after,crawl_delay}'::text[] loop
+    foreach hint in array '{last_modified,crawl_delay}'::text[] loop
         begin
             perform checked_results(jsonb_build_array(jsonb_build_object(hint, element -> hint)), t);
         exception when data_exception then

@@ -4,20 +4,25 @@ create or replace function recrawl_internal.intern_links(t timestamptz, results 
 returns recrawl_internal.found_links[]
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
+set lock_timeout = '300ms'             -- see intern_where_free()
 as $$
--- plans: hashes
+-- plans: hashes; writes link_later
 #variable_conflict use_column
 declare
-    urls    text[];
-    ords    int[];                     -- whose link; negative: whose redirect
-    sources bigint[];
-    depths  int[];
-    worths  float8[];                  -- what a new page starts with
-    pages   bigint[];
-    led_to  found_links[];
+    any_held constant boolean := exists (select from link_later where tries > 0);
+    urls     text[];
+    are_held boolean[];                -- whether somebody else has been taking it in for a while
+    ords     int[];                    -- whose link; negative: whose redirect
+    sources  bigint[];
+    depths   int[];
+    worths   float8[];                 -- what a new page starts with
+    pages    bigint[];
+    led_to   found_links[];
 begin
-    select array_agg(l.url), array_agg(l.ord), array_agg(r.page_id), array_agg(l.depth), array_agg(l.worth)
-    into urls, ords, sources, depths, worths
+    select array_agg(l.url), array_agg(l.ord), array_agg(r.page_id), array_agg(l.depth), array_agg(l.worth),
+           array_agg(any_held and exists (
+               select from link_later k where k.tries > 0 and k.key = url_key(canonical_of(l.url))))
+    into urls, ords, sources, depths, worths, are_held
     from unnest(results) r
     cross join graph_state g
     left join lateral (
@@ -33,10 +38,22 @@ begin
     ) l
     where r.problem is null;
 
-    pages := array(
-        select i.page_id
-        from intern_pages(t, coalesce(urls, '{}'), worths, null, null, null, depths, true) i
-        order by i.ord);
+    with
+    interned as materialized (
+        select i.ord, i.page_id, i.code
+        from intern_pages(t, array(select case when not h.is_held then h.url end
+                                   from unnest(urls, are_held) with ordinality as h (url, is_held, place)
+                                   order by h.place),
+                          worths, null, null, null, depths, true) i
+    ),
+    set_aside as (
+        insert into link_later (page_id, key, url, worth, depth)
+        select case when l.ord > 0 then l.source end, url_key(canonical_of(l.url)), l.url, l.worth, l.depth
+        from unnest(urls, ords, sources, worths, depths, are_held) with ordinality
+             as l (url, ord, source, worth, depth, is_held, place)
+        where l.is_held or (l.place in (select i.ord from interned i where i.code = 'waiting')) is true
+    )
+    select array_agg(i.page_id order by i.ord) into pages from interned i;
     select array_agg(l::found_links) into led_to
     from (
         select abs(o.ord) as ord,
@@ -52,7 +69,96 @@ begin
     return led_to;
 end $$;
 comment on function recrawl_internal.intern_links(timestamptz, recrawl_internal.result[]) is
-    'Finds or makes the pages that results link and redirect to.';
+    'Finds or makes the pages that results link and redirect to; what somebody else is taking in is set aside.';
+
+-- What was set aside. All at once; where somebody still holds one of them, some one by one, to find out which those
+-- are. Nobody is waited for: a link row that a report holds comes another time.
+create or replace function recrawl_internal.take_links_in(t timestamptz, most int) returns int
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+set lock_timeout = '5ms'
+as $$
+-- plans: hashes; writes link_later, link; locks link_later, link by page id (passing over locked ones)
+#variable_conflict use_column
+declare
+    tids    tid[];
+    urls    text[];
+    sources bigint[];
+    worths  float8[];
+    depths  int[];
+    pages   bigint[];
+    codes   text[];
+    one     record;
+    answer  recrawl.added_page;
+    held    text[] := '{}';            -- urls
+    changed bigint[];
+    done    int;
+begin
+    select array_agg(l.ctid), array_agg(l.url), array_agg(l.page_id), array_agg(l.worth), array_agg(l.depth)
+    into tids, urls, sources, worths, depths
+    from (select l.ctid, l.* from link_later l
+          where l.tries = (select min(tries) from link_later)
+          order by l.at limit most
+          for update skip locked) l;
+    if tids is null then
+        return 0;
+    end if;
+    select array_agg(i.page_id order by i.ord), array_agg(i.code order by i.ord) into pages, codes
+    from intern_pages(t, urls, worths, null, null, null, depths, true) i;
+    for one in
+        select distinct on (w.url) w.*
+        from unnest(urls, worths, depths, codes) with ordinality as w (url, worth, depth, code, place)
+        where w.code = 'waiting'
+        limit 50
+    loop
+        select * into answer
+        from intern_pages(t, array[one.url], array[one.worth], null, null, null, array[one.depth], true);
+        pages[one.place] := answer.page_id;
+        codes[one.place] := answer.code;
+        if answer.code = 'waiting' then
+            held := held || one.url;
+        end if;
+    end loop;
+
+    with
+    late as materialized (
+        select l.*, (l.url in (select unnest(held))) is true as is_held
+        from unnest(tids, urls, sources, pages, codes) as l (tid, url, source, page_id, code)
+    ),
+    -- The pages that link, as far as they still do.
+    linking as materialized (
+        select k.page_id, k.targets from link k
+        where k.page_id in (select l.source from late l where l.page_id is not null)
+        order by k.page_id
+        for update skip locked
+    ),
+    linked as (
+        update link k set
+            targets = (select coalesce(string_agg(distinct int8send(n.target), ''::bytea), '')
+                       from (select unpacked(g.targets) as target
+                             union all
+                             select l.page_id from late l where l.source = g.page_id and l.page_id <> g.page_id) n)
+        from linking g
+        where k.page_id = g.page_id
+        returning k.page_id
+    ),
+    settled as (
+        delete from link_later k using late l
+        where k.ctid = l.tid and l.code <> 'waiting'
+          and (l.page_id is null or l.source is null
+               or (l.source in (select g.page_id from linking g)) is true
+               or not exists (select from link o where o.page_id = l.source))
+        returning 1
+    ),
+    tried as (
+        update link_later k set tries = k.tries + 1 from late l where k.ctid = l.tid and l.is_held
+    )
+    select (select count(*) from settled), (select array_agg(page_id) from linked) into done, changed;
+    perform tell_graph(changed) where changed is not null;
+    return done;
+end $$;
+comment on function recrawl_internal.take_links_in(timestamptz, int) is
+    'Takes in links that were set aside; returns how many.';
 
 -- A page whose target has moved itself hands over to where that leads; in a circle every page would be lost, so it is
 -- not closed. Sources and targets are locked so that what is found here still holds when it is written; and with them,

@@ -21,9 +21,12 @@ begin
     with
     -- What is due later than the hint makes it.
     wanted as materialized (
-        select p.page_id, p.host_id, p.due_at, greatest(t, p.due_at - least(a.days, 36500) * interval '1 day') as sooner
+        select p.page_id, p.host_id, p.due_at,
+               least(p.due_at, greatest(t, p.due_at - least(a.days, 36500) * interval '24 hours',
+                                        p.fetched_at + s.shortest_interval)) as sooner
         from (select distinct id from unnest(page_ids) as id) w
         join page p on p.page_id = w.id and p.state = 'live' and p.due_at > t
+        cross join setting s
         cross join lateral (
             select s.rate::float8 from recrawl.page_status s where s.page_id = p.page_id offset 0
         ) r (rate)
@@ -39,7 +42,9 @@ begin
         for update of p
     ),
     moved as (
-        update page p set due_at = w.sooner from wanted w where p.page_id = w.page_id
+        update page p set due_at = w.sooner, planned_due = coalesce(p.planned_due, w.due_at)
+        from wanted w
+        where p.page_id = w.page_id
     ),
     told as (
         insert into inbox (host_id, page_id, old_due, new_due)

@@ -68,7 +68,7 @@ begin
                 p.problem,
                 problem_with_amount('value', g.value),
                 problem_with_amount('rate', g.rate),
-                case when not isfinite(g.due) then format('due must be a finite time, got %s', g.due) end
+                case when not within_reach(g.due) then format('due must lie between 1970 and 2200, got %s', g.due) end
             ) as problem
         ) w
         where r.ord <= cardinality(urls)
@@ -98,7 +98,7 @@ begin
           from (select * from found order by place) p) f;
 
     if unknown is not null then
-        for outcome in select * from intern_unknown(t, unknown, are_links) loop
+        for outcome in select * from intern_where_free(t, unknown, are_links) loop
             if outcome.page_id is not null then
                 page_ids[outcome.place] := outcome.page_id;
                 is_new[outcome.place] := true;
@@ -125,6 +125,7 @@ begin
     select r.ord::int, r.url,
            case when r.problem is null then nullif(page_ids[r.place], 0) end,
            case when r.problem is not null then 'invalid'
+                when page_ids[r.place] = 0 and reasons[r.place] is null then 'waiting'
                 when page_ids[r.place] = 0 then 'excluded'
                 when is_new[r.place] and firsts[r.place] = r.ord then 'new'
                 else 'known' end,

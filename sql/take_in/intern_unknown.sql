@@ -112,3 +112,26 @@ end $$;
 comment on function recrawl_internal.intern_unknown(timestamptz, recrawl_internal.intern_item[], boolean) is
     'Takes in pages unless something keeps them out; one row per item: its page, or the reason why there is none, '
     'or neither when another crawler was first.';
+
+-- Who takes in the same URL, or the first one of the same host, waits until the other's transaction has ended. A report
+-- does so only as long as its caller's lock_timeout; in a subtransaction, as it is there to go on.
+create or replace function recrawl_internal.intern_where_free(
+    t timestamptz, items recrawl_internal.intern_item[], are_links boolean,
+    out place int, out page_id bigint, out reason text
+) returns setof record
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+begin
+    if are_links then
+        begin
+            return query select * from intern_unknown(t, items, true);
+        exception when lock_not_available then
+            null;
+        end;
+    else
+        return query select * from intern_unknown(t, items, false);
+    end if;
+end $$;
+comment on function recrawl_internal.intern_where_free(timestamptz, recrawl_internal.intern_item[], boolean) is
+    'The same; of links no row at all where somebody else holds one of them for too long.';

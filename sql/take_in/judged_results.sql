@@ -1,18 +1,38 @@
 -- What each result is worth: whether it counts, what it teaches, when its page is due next.
 
+create or replace function recrawl_internal.letter_of(
+    code text, outcome text, is_first boolean, has_changed boolean, has_taught boolean
+) returns text
+language sql immutable parallel safe
+begin atomic
+    select case when code = 'ok' then case outcome
+                    when 'fetched' then
+                        case when is_first then 'f' when has_changed then 'c' when has_taught then 'u' else 'n' end
+                    when 'failed' then 'e'
+                    when 'throttled' then 't'
+                    when 'denied' then 'd'
+                    else 'm' end
+                when code = 'duplicate' then 'r'
+                when code = 'stale_lease' then 's'
+                else 'x' end;
+end;
+comment on function recrawl_internal.letter_of(text, text, boolean, boolean, boolean) is
+    'What a result is counted as, see pulse.letters.';
+
 create or replace function recrawl_internal.judged_results(
     t timestamptz, pending recrawl_internal.result[], fenced bigint[], redirects bigint[], any_lease boolean,
     newest_lease bigint, s recrawl_internal.setting, common recrawl_internal.host_terms
 ) returns table (
-    ord int, problem text, page_id bigint, url text, lease_id bigint, status int, last_modified timestamptz, etag text,
-    content_hash text, sketch int[], relevance real, meta jsonb, link_count int,
+    ord int, problem text, page_id bigint, url text, lease_id bigint, status int, relevance real, meta jsonb,
+    link_count int, base_at timestamptz, etag text, last_modified timestamptz, content_hash text, sketch int[],
     tid tid, version xid, state text, due_at timestamptz, round int, held_due timestamptz,
     code text, outcome text, is_held boolean, is_observed boolean, counts boolean, has_new_relevance boolean,
     seen_at timestamptz, days float8, more_changes int, seen_changes real, seen_days real,
-    new_frequency real, new_due timestamptz, news recrawl_internal.host_news
+    new_frequency real, new_due timestamptz, news recrawl_internal.host_news,
+    letter text, late real, periods_lost float8
 )
 language sql stable
-as $$
+begin atomic
     with
     -- The code of the answer; and when the page was seen: when nothing is said, a leased page was fetched in its slot,
     -- in any case not before it was handed out, or before what is known already.
@@ -27,15 +47,15 @@ as $$
                    when m.lease_id is not null and m.slot is null then 'stale_lease'
                    else 'ok'
                end as code,
-               greatest(least(coalesce(m.fetched_at, m.slot, t), t), m.popped_at,
-                        case when m.slot is not null then m.last_fetched_at end) as seen_at
+               case when m.problem is null then
+                   greatest(least(coalesce(m.fetched_at, m.slot, t), t), m.popped_at,
+                            case when m.slot is not null then m.last_fetched_at end) end as seen_at
         from recrawl_internal.matched_results(t, pending, fenced, redirects, any_lease) m
     ),
     -- Whether it moves the schedule, whether it is an observation, and of what. A stale report is one all the same,
-    -- unless a newer one came first or nobody ever got that lease. The first fetch sets the base: there is nothing yet
-    -- that it could have changed from. A Last-Modified of just now is what servers say that make each answer anew.
+    -- unless a newer one came first or nobody ever got that lease.
     seen as (
-        select c.*,
+        select c.*, v.*,
                c.code = 'ok' and c.slot is not null as is_held,
                c.outcome = 'fetched'
                    and (c.code = 'ok'
@@ -44,28 +64,27 @@ as $$
                            and (c.fetched_at is null or c.last_fetched_at is null or c.fetched_at > c.last_fetched_at)
                    ) as is_observed,
                c.fetched_at > coalesce(c.start_by, '-infinity') as is_late,
-               date_part('epoch', c.seen_at - c.last_fetched_at) / 86400 as days,
-               case when c.status <> 304 then c.changes end as counted,
-               case when c.status = 304 then false
-                    else coalesce(c.changed, c.sketch <> c.last_sketch, c.content_hash <> c.last_hash,
-                                  case when c.is_dated then c.last_modified > c.last_fetched_at end)
-               end as has_changed,
-               case when c.is_dated and c.last_modified > c.last_fetched_at
-                    then date_part('epoch', c.seen_at - c.last_modified) / 86400 end as age_days
-        from (select *, last_modified < seen_at - interval '2 seconds' as is_dated from coded) c
+               case when c.code = 'ok' and (c.last_fetched_at is not null or c.attempts > 0)
+                    then greatest(date_part('epoch', c.slot - c.due), 0)::real end as late,
+               case when c.status <> 304 then c.changes end as counted
+        from coded c
+        cross join lateral recrawl_internal.comparison(
+            c.status, c.changes, c.changed, c.sketch, c.content_hash, c.etag, c.last_modified, c.seen_at,
+            c.last_sketch, c.last_hash, c.last_etag, c.last_modification, c.last_fetched_at, c.base_at, c.planned_due
+        ) v
         offset 0                       -- worked out once, not wherever it is used
     ),
     -- The evidence on its rate.
     taught as (
-        select n.*, own.terms, l.seen_changes::real as new_changes, l.seen_days::real as new_days
+        select n.*, own.terms, l.seen_changes::real as new_changes, l.seen_days::real as new_days, l.worth as days
         from seen n
         left join lateral (
             select h as terms from recrawl_internal.host_terms h where h.host_id = n.host_id and n.is_observed offset 0
         ) own on true
         cross join lateral recrawl_internal.belief(null, 0, 0, own.terms, common) prior
         left join lateral recrawl_internal.learnt(
-            n.seen_changes, n.seen_days, prior.changes, prior.days,
-            case when n.is_observed then n.days end, n.counted, n.has_changed, n.age_days
+            n.seen_changes, n.seen_days, prior.changes, prior.days, case when n.is_observed then n.days_since end,
+            n.planned_days, n.counted, n.has_changed, n.age_days
         ) l on true
         offset 0
     ),
@@ -84,32 +103,44 @@ as $$
         ) f on n.is_observed
         offset 0
     )
-    -- When it is due next, and what its host must learn.
-    select p.ord, p.problem, p.page_id, p.url, p.lease_id, p.status, p.last_modified, p.etag,
-           p.content_hash, p.sketch, p.relevance, p.meta, p.link_count,
+    -- When it is due next, what its host must learn, and what it is counted as.
+    select p.ord, p.problem, p.page_id, p.url, p.lease_id, p.status, p.relevance, p.meta,
+           p.link_count,
+           case when p.is_open then p.compared_since end,
+           coalesce(p.etag, case when p.is_same then p.last_etag end),
+           coalesce(case when not (p.is_open or p.last_modified is null) then least(p.last_modified, t) end,
+                    case when p.is_same then p.last_modification end),
+           coalesce(p.content_hash, case when p.is_same then p.last_hash end),
+           coalesce(p.sketch, case when p.is_same then p.last_sketch end),
            p.tid, p.version, p.state, p.due_at, p.round, p.held_due,
            p.code, p.outcome, p.is_held, p.is_observed, p.code = 'ok' or p.is_observed,
            p.relevance <> coalesce(p.last_relevance, -1),
            p.seen_at, p.days,
-           case when p.days is not null then coalesce(p.counted, p.has_changed::int, 0) else 0 end,
+           case when p.last_fetched_at is not null then coalesce(p.counted, p.has_changed::int, 0) else 0 end,
            p.new_changes, p.new_days, p.new_frequency,
            case p.outcome
                when 'fetched' then recrawl_internal.next_due(
-                   p.due, p.slot, recrawl_internal.page_frequency(p.new_frequency, p.pinned_rate, (s).frequency))
-               when 'denied' then t + interval '7 days'
+                   p.due, p.slot, recrawl_internal.page_frequency(p.new_frequency, p.pinned_rate, (s).frequency),
+                   (s).shortest_interval)
+               when 'denied' then t + interval '168 hours'
                when 'throttled' then p.due                -- at once, when its host is
-               when 'missing' then t + recrawl_internal.backoff('1 day', '90 days', p.attempts)
+               when 'missing' then t + recrawl_internal.backoff('24 hours', '2160 hours', p.attempts)
                when 'failed' then t + case
-                   when p.attempts + 1 < (s).max_attempts then recrawl_internal.backoff('1 minute', '1 day', p.attempts)
-                   else recrawl_internal.backoff('30 days', '30 days', 0) end
+                   when p.attempts + 1 < (s).max_attempts then
+                       recrawl_internal.backoff('1 minute', '24 hours', p.attempts)
+                   else recrawl_internal.backoff('720 hours', '720 hours', 0) end
            end,
            case when p.outcome = 'throttled' or p.is_busy or p.is_late or p.crawl_delay is not null then
                (p.host_id, p.outcome = 'throttled', case when p.outcome = 'throttled' then p.retry_after end, p.status,
                 case when p.is_late then least(p.fetched_at, t) end,
                 case when p.is_held and p.is_busy then p.lease_id end, p.crawl_delay)::recrawl_internal.host_news
-           end
-    from priced p
-$$;
+           end,
+           recrawl_internal.letter_of(p.code, p.outcome, p.last_fetched_at is null,
+                                      coalesce(p.counted, p.has_changed::int) > 0, p.new_days is not null),
+           p.late,
+           ceil(p.late * recrawl_internal.page_frequency(p.new_frequency, p.pinned_rate, (s).frequency) / 86400) - 1
+    from priced p;
+end;
 comment on function recrawl_internal.judged_results(
     timestamptz, recrawl_internal.result[], bigint[], bigint[], boolean,
     bigint, recrawl_internal.setting, recrawl_internal.host_terms

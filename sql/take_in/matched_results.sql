@@ -1,14 +1,13 @@
 -- What was reported, beside what is known: each result with its page, and with its place in the lease that it names.
 --
--- Inlined into the plan of record_pass(), as judged_results() is: neither pinned nor volatile, everything named in
--- full.
+-- Inlined into the plan of record_pass(), as judged_results() is: neither pinned nor volatile.
 
 -- What one status means for the schedule.
 create or replace function recrawl_internal.outcome_of(
     status int, robots_denied boolean, target bigint, page_id bigint
 ) returns text
 language sql immutable parallel safe
-as $$
+begin atomic
     select case
         when robots_denied then 'denied'
         when status in (301, 308) then case when target <> page_id then 'moved' else 'missing' end
@@ -18,8 +17,8 @@ as $$
         when status in (408, 425) then 'failed'
         when status between 400 and 499 then 'missing'
         else 'failed'
-    end
-$$;
+    end;
+end;
 comment on function recrawl_internal.outcome_of(int, boolean, bigint, bigint) is
     'fetched, moved (for good), missing, gone, throttled (the host wants less), failed (5xx, no answer) or denied '
     '(robots.txt).';
@@ -33,14 +32,15 @@ create or replace function recrawl_internal.matched_results(
     retry_after interval, crawl_delay interval, meta jsonb, relevance real, sketch int[], outcome text, nth bigint,
     -- as the page's row has it
     tid tid, version xid, host_id bigint, state text, due_at timestamptz, last_lease bigint, stale_lease bigint,
-    attempts smallint, last_fetched_at timestamptz, last_hash text, last_sketch int[], last_relevance real,
+    attempts smallint, last_fetched_at timestamptz, base_at timestamptz, planned_due timestamptz,
+    last_etag text, last_modification timestamptz, last_hash text, last_sketch int[], last_relevance real,
     value real, pinned_rate real, seen_changes real, seen_days real, frequency real,
     -- as the lease has it; null where that does not hold the page
     round int, popped_at timestamptz, slot timestamptz, start_by timestamptz, due timestamptz, held_due timestamptz,
     is_busy boolean
 )
 language sql stable
-as $$
+begin atomic
     with
     -- The leases that still run. Unpacked here: a large one is stored compressed, and would be unpacked again for every
     -- page that is looked up in it.
@@ -59,7 +59,8 @@ as $$
            r.retry_after, r.crawl_delay, r.meta, r.relevance, r.sketch,
            recrawl_internal.outcome_of(r.status, r.robots_denied, redirects[r.ord], r.page_id), r.nth,
            p.tid, p.version, p.host_id, p.state, p.due_at, p.last_lease, p.stale_lease,
-           p.attempts, p.fetched_at, p.content_hash, p.sketch, p.relevance,
+           p.attempts, p.fetched_at, p.base_at, p.planned_due,
+           p.etag, p.last_modified, p.content_hash, p.sketch, p.relevance,
            p.value, p.pinned_rate, p.seen_changes, p.seen_days, p.frequency,
            l.round, l.popped_at, l.slots[i.place], l.start_bys[i.place], l.dues[i.place], l.held_dues[i.place],
            p.host_id = any (l.busy_hosts)
@@ -68,7 +69,8 @@ as $$
           window page_s as (partition by page_id, problem is null order by ord)) r
     left join lateral (
         select page.ctid as tid, page.xmin as version, page.host_id, page.state, page.due_at, page.last_lease,
-               page.stale_lease, page.attempts, page.fetched_at, page.content_hash, page.sketch, page.relevance,
+               page.stale_lease, page.attempts, page.fetched_at, page.base_at, page.planned_due,
+               page.etag, page.last_modified, page.content_hash, page.sketch, page.relevance,
                page.value, page.pinned_rate, page.seen_changes, page.seen_days, page.frequency
         from recrawl_internal.page where page.page_id = r.page_id
         offset 0
@@ -76,8 +78,8 @@ as $$
     left join held l on l.lease_id = r.lease_id and l.page_ids[width_bucket(r.page_id, l.page_ids)] = r.page_id
     left join lateral (select width_bucket(r.page_id, l.page_ids) offset 0) as i (place) on true
     -- A page's results on several leases are judged one after the other.
-    where r.problem is not null or r.page_id is null or r.lease_id is not distinct from r.lease_in_turn or any_lease
-$$;
+    where r.problem is not null or r.page_id is null or r.lease_id is not distinct from r.lease_in_turn or any_lease;
+end;
 comment on function recrawl_internal.matched_results(
     timestamptz, recrawl_internal.result[], bigint[], bigint[], boolean
 ) is

@@ -11,13 +11,17 @@ create or replace function recrawl_internal.record_pass(
     out answers recrawl.report_result[],
     out with_links int[],              -- ord of what counted as a fetch and brought links
     out graph_news bigint[],           -- pages that are news for the graph
+    out hosts bigint[],                -- whose pages these are
     out news recrawl_internal.host_news[],
-    out reports bigint[]               -- lease, round and how many of its pages were reported
+    out reports bigint[],              -- lease, round and how many of its pages were reported
+    out letters text,                  -- for pulse
+    out late real[],
+    out lost float8
 )
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: inherited; writes page, inbox, fetch_log; locks page by id
+-- plans: inherited; writes page, inbox, fetch_log, pulse; locks page by id
 #variable_conflict use_column
 begin
     with
@@ -31,6 +35,7 @@ begin
         update page p set
             reported_at = t,
             last_status = j.status,
+            is_denied = nullif(j.outcome = 'denied', false),
             last_lease = case when j.is_held then j.lease_id else p.last_lease end,
             stale_lease = case when j.code = 'stale_lease' then j.lease_id else p.stale_lease end,
             due_at = case when j.is_held then j.new_due else p.due_at end,
@@ -46,20 +51,19 @@ begin
             seen_changes = coalesce(j.seen_changes, p.seen_changes),
             seen_days = coalesce(j.seen_days, p.seen_days),
             frequency = case when j.is_observed then j.new_frequency else p.frequency end,
-            etag = case when j.is_observed and j.status <> 304 then j.etag else coalesce(j.etag, p.etag) end,
-            last_modified = case when j.last_modified > t then t
-                                 when j.is_observed and j.status <> 304 then j.last_modified
-                                 else p.last_modified end,
-            content_hash = case when j.is_observed then coalesce(j.content_hash, p.content_hash)
-                                else p.content_hash end,
-            sketch = case when j.is_observed then coalesce(j.sketch, p.sketch) else p.sketch end,
+            base_at = case when j.is_observed then j.base_at else p.base_at end,
+            planned_due = case when not j.is_observed then p.planned_due end,
+            etag = case when j.is_observed then j.etag else p.etag end,
+            last_modified = case when j.is_observed then j.last_modified else p.last_modified end,
+            content_hash = case when j.is_observed then j.content_hash else p.content_hash end,
+            sketch = case when j.is_observed then j.sketch else p.sketch end,
             relevance = coalesce(j.relevance, p.relevance),
             meta = coalesce(j.meta, p.meta)
         from judged j
         where p.ctid = j.tid and p.xmin = j.version and j.counts
         returning j.ord, p.page_id, p.host_id, j.code, j.outcome, j.is_held, j.is_observed, j.lease_id, j.round,
                   j.held_due, j.seen_at, j.days, j.more_changes, j.link_count, j.news,
-                  j.seen_days is not null as has_taught,
+                  j.letter, j.late, j.periods_lost, j.seen_days is not null as has_taught,
                   case when p.state = 'live' then p.due_at end as next_due,
                   p.state <> 'forgotten' as is_known,
                   p.state <> j.state or j.has_new_relevance as is_graph_news
@@ -83,8 +87,9 @@ begin
                case when code = 'stale_lease' then 'the lease does not hold the page; it counts as an observation'
                     when link_count > most_links()
                         then format('the first %s of its %s links were taken', most_links(), link_count) end as detail,
-               next_due as next_fetch_at, is_observed and is_known and link_count is not null as brought_links,
-               is_graph_news, news
+               case when next_due is not null then greatest(next_due, t) end as next_fetch_at,
+               is_observed and is_known and link_count is not null as brought_links,
+               is_graph_news, host_id, news, letter, late, periods_lost
         from written
         union all
         select ord, page_id, code,
@@ -94,19 +99,27 @@ begin
                    when 'duplicate' then 'it was reported before'
                    when 'stale_lease' then format('lease %s does not hold the page', lease_id)
                end,
-               case when state = 'live' then due_at end, false, false,
-               case when code = 'stale_lease' then news end
+               case when state = 'live' then greatest(due_at, t) end, false, false, null,
+               case when code = 'stale_lease' then news end, letter, late, periods_lost
         from judged
         where not counts
     )
-    select array_agg((ord, page_id, code, detail, next_fetch_at)::recrawl.report_result),
+    select array_agg((ord, page_id, code, detail, next_fetch_at, null)::recrawl.report_result),
            array_agg(ord) filter (where brought_links),
            array_agg(page_id) filter (where is_graph_news),
+           array_agg(distinct host_id) filter (where host_id is not null),
            array_agg(a.news) filter (where not (a.news is null)),
            (select array_agg(array[lease_id, round, pages])
-            from (select lease_id, round, count(*) as pages from written where is_held group by lease_id, round) w)
-    into answers, with_links, graph_news, news, reports
+            from (select lease_id, round, count(*) as pages from written where is_held group by lease_id, round) w),
+           string_agg(letter, ''), array_agg(late) filter (where late is not null),
+           sum(periods_lost) filter (where periods_lost > 0)
+    into answers, with_links, graph_news, hosts, news, reports, letters, late, lost
     from answered a;
+    -- Without a worker nobody would ever add it up.
+    insert into pulse (part, at, letters, late, lost)
+    select log_part(t, pulse_kept()), t, letters, late, lost
+    from worker_ticked w
+    where letters is not null and from_micros(w.last_value) > clock_timestamp() - interval '1 day';
 end $$;
 comment on function recrawl_internal.record_pass(
     timestamptz, recrawl_internal.result[], bigint[], bigint[], boolean,
@@ -133,6 +146,7 @@ declare
     reports      bigint[];             -- lease, round and how many of its pages were reported
     answers      recrawl.report_result[] := '{}';
     with_links   int[] := '{}';
+    hosts        bigint[] := '{}';
     news         host_news[] := '{}';
 begin
     select * into s from setting;
@@ -175,6 +189,7 @@ begin
         perform tell_graph(this.graph_news) where this.graph_news is not null;
         answers := answers || this.answers;
         with_links := with_links || this.with_links;
+        hosts := hosts || this.hosts;
         news := news || this.news;
         exit when cardinality(this.answers) = cardinality(pending);
         pending := array(
@@ -188,10 +203,34 @@ begin
     if cardinality(news) > 0 then
         perform tell_hosts(t, news);
     end if;
+    if exists (select from host h where h.host_id = any (hosts) and h.blocked_until > t) then
+        answers := answers_with_holds(t, answers);
+    end if;
     return query select a.* from unnest(answers) a order by a.ord;
 end $$;
 comment on function recrawl_internal.record_results(timestamptz, recrawl_internal.result[]) is
     'Judges checked results and records them; what report and report_pages share.';
+
+-- Nothing of a held host is fetched before it is let go, whenever that is wanted.
+create or replace function recrawl_internal.answers_with_holds(t timestamptz, answers recrawl.report_result[])
+returns recrawl.report_result[]
+language sql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+    select array_agg((
+        a.ord, a.page_id, a.code, a.detail,
+        case when a.next_fetch_at is not null then greatest(a.next_fetch_at, h.until) end, h.until
+    )::recrawl.report_result)
+    from unnest(answers) a
+    left join lateral (
+        select readable(h.blocked_until) as until from page p join host h on h.host_id = p.host_id
+        where p.page_id = a.page_id and h.blocked_until > t
+        offset 0
+    ) h on true
+$$;
+comment on function recrawl_internal.answers_with_holds(timestamptz, recrawl.report_result[]) is
+    'Answers that say until when their pages'' hosts are held.';
 
 -- One host at a time, in order of id.
 create or replace function recrawl_internal.tell_hosts(t timestamptz, news recrawl_internal.host_news[]) returns void

@@ -1,73 +1,92 @@
--- report() without JSON, for crawlers that report many pages at once and nothing but their outcomes.
+-- report() without JSON, for crawlers that report many pages at once.
 
 create or replace function recrawl_internal.report_pages_at(
     t timestamptz, page_ids bigint[], lease_ids bigint[], statuses int[], changed boolean[], fetched_at timestamptz[],
-    content_hash text[], etag text[], last_modified timestamptz[]
+    content_hash text[], etag text[], last_modified timestamptz[], changes int[] default null,
+    sketch int[] default null, links jsonb[] default null, relevance float8[] default null,
+    retry_after text[] default null, crawl_delay float8[] default null, redirect_to text[] default null,
+    robots_denied boolean[] default null, meta jsonb[] default null
 ) returns setof recrawl.report_result
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups
 declare
-    bad record;
+    sketches constant int[] := array(select unnest(sketch));
+    bad      record;
 begin
     perform check_isolation('report_pages');
     for bad in
-        select a.name, a.length
+        select a.name, a.expected, a.length
         from (values
-            ('lease_ids', cardinality(lease_ids)),
-            ('statuses', cardinality(statuses)),
-            ('changed', cardinality(changed)),
-            ('fetched_at', cardinality(fetched_at)),
-            ('content_hash', cardinality(content_hash)),
-            ('etag', cardinality(etag)),
-            ('last_modified', cardinality(last_modified))
-        ) as a (name, length)
-        where a.length <> cardinality(page_ids)
+            ('lease_ids', 1, cardinality(lease_ids)),
+            ('statuses', 1, cardinality(statuses)),
+            ('changed', 1, cardinality(changed)),
+            ('fetched_at', 1, cardinality(fetched_at)),
+            ('content_hash', 1, cardinality(content_hash)),
+            ('etag', 1, cardinality(etag)),
+            ('last_modified', 1, cardinality(last_modified)),
+            ('changes', 1, cardinality(changes)),
+            ('sketch', sketch_values(), cardinality(sketch)),
+            ('links', 1, cardinality(links)),
+            ('relevance', 1, cardinality(relevance)),
+            ('retry_after', 1, cardinality(retry_after)),
+            ('crawl_delay', 1, cardinality(crawl_delay)),
+            ('redirect_to', 1, cardinality(redirect_to)),
+            ('robots_denied', 1, cardinality(robots_denied)),
+            ('meta', 1, cardinality(meta))
+        ) as a (name, expected, length)
+        where a.length <> a.expected * cardinality(page_ids)
     loop
-        perform refuse(format('report_pages: %s must have one element for each of the %s page_ids, got %s',
-                              bad.name, cardinality(page_ids), bad.length));
+        perform refuse(format('report_pages: %s must have %s for each of the %s page_ids, got %s',
+                              bad.name,
+                              case bad.expected when 1 then 'one element' else bad.expected || ' elements' end,
+                              cardinality(page_ids), bad.length));
     end loop;
 
     return query select * from record_results(t, array(
-        select r::result
-        from (
-            select
-                g.ord::int as ord,
-                case when g.page_id is null then 'page_id is missing'
-                     else problem_with(g.status, false, g.fetched_at, g.content_hash) end as problem,
-                g.page_id as page_id,
-                null::text as url,
-                g.lease_id as lease_id,
-                g.status as status,
-                g.fetched_at as fetched_at,
-                g.changed as changed,
-                g.content_hash as content_hash,
-                null::int as changes,
-                case when isfinite(g.last_modified) then g.last_modified end as last_modified,
-                usable_etag(g.etag) as etag,
-                null::text[] as links,
-                null::interval as retry_after,
-                null::interval as crawl_delay,
-                null::text as redirect_to,
-                null::boolean as robots_denied,
-                null::jsonb as meta,
-                null::real as relevance,
-                null::int[] as sketch
-            from unnest(page_ids, lease_ids, statuses, changed, fetched_at, content_hash, etag, last_modified)
-                 with ordinality
-                 as g (page_id, lease_id, status, changed, fetched_at, content_hash, etag, last_modified, ord)
-        ) r));
+        select checked(
+            row(g.page_id, null, g.lease_id, g.status, g.fetched_at, g.changed, g.content_hash, g.changes,
+                g.last_modified, g.etag,
+                l.links, g.retry_after, g.crawl_delay, g.redirect_to, g.robots_denied, g.meta, g.relevance, l.sketch
+            )::result_element,
+            g.ord::int, g.page_id,
+            case when g.page_id is null then 'page_id is missing'
+                 when jsonb_typeof(g.links) not in ('array', 'null') then 'links must be a JSON array of URLs'
+            end,
+            t)
+        from unnest(page_ids, lease_ids, statuses, changed, fetched_at, content_hash, etag, last_modified, changes,
+                    links, relevance, retry_after, crawl_delay, redirect_to, robots_denied, meta)
+             with ordinality
+             as g (page_id, lease_id, status, changed, fetched_at, content_hash, etag, last_modified, changes,
+                   links, relevance, retry_after, crawl_delay, redirect_to, robots_denied, meta, ord)
+        -- Lists. Apart, as checked() is inlined only where its arguments are cheap.
+        cross join lateral (
+            select case when jsonb_typeof(g.links) = 'array'
+                        then array(select jsonb_array_elements_text(g.links)) end as links,
+                   case when cardinality(sketches) > 0
+                             and sketches[(g.ord - 1) * sketch_values() + 1 : g.ord * sketch_values()]
+                                 <> array_fill(null::int, array[sketch_values()])
+                        then sketches[(g.ord - 1) * sketch_values() + 1 : g.ord * sketch_values()] end as sketch
+            offset 0
+        ) l
+        order by g.ord));
 end $$;
 comment on function recrawl_internal.report_pages_at(
-    timestamptz, bigint[], bigint[], int[], boolean[], timestamptz[], text[], text[], timestamptz[]
+    timestamptz, bigint[], bigint[], int[], boolean[], timestamptz[],
+    text[], text[], timestamptz[], int[], int[], jsonb[],
+    float8[], text[], float8[], text[], boolean[],
+    jsonb[]
 ) is
     'report_pages at a given time.';
 
 create or replace function recrawl.report_pages(
     page_ids bigint[], lease_ids bigint[], statuses int[], changed boolean[] default null,
     fetched_at timestamptz[] default null, content_hash text[] default null, etag text[] default null,
-    last_modified timestamptz[] default null
+    last_modified timestamptz[] default null, changes int[] default null, sketch int[] default null,
+    links jsonb[] default null, relevance float8[] default null, retry_after text[] default null,
+    crawl_delay float8[] default null, redirect_to text[] default null, robots_denied boolean[] default null,
+    meta jsonb[] default null
 ) returns setof recrawl.report_result
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
@@ -75,10 +94,14 @@ as $$
 begin
     return query
     select * from report_pages_at(
-        clock_timestamp(), page_ids, lease_ids, statuses, changed, fetched_at, content_hash, etag, last_modified);
+        clock_timestamp(), page_ids, lease_ids, statuses, changed, fetched_at, content_hash, etag, last_modified,
+        changes, sketch, links, relevance, retry_after, crawl_delay, redirect_to, robots_denied, meta);
 end $$;
 comment on function recrawl.report_pages(
-    bigint[], bigint[], int[], boolean[], timestamptz[], text[], text[], timestamptz[]
+    bigint[], bigint[], int[], boolean[], timestamptz[], text[], text[], timestamptz[],
+    int[], int[], jsonb[], float8[], text[], float8[], text[], boolean[], jsonb[]
 ) is
-    'report() with arrays instead of JSON: element n of each is about page n. Says what report says.';
+    'report() with arrays instead of JSON: element n of each is about page n, null where nothing is known. links '
+    'holds a JSON array of URLs for each page, sketch its eight numbers one after the other (or eight nulls). Says '
+    'what report says.';
 grant execute on function recrawl.report_pages to recrawl_crawler;

@@ -108,7 +108,7 @@ begin
                 else when_ready(least(h.head_due, l.due), next_slot(h, s), h.blocked_until, h.busy_until, t) end,
             new_ready_at = case when l.rank is null or h.new_class <= value_class(l.rank) then h.new_ready_at
                 else when_ready(null, next_slot(h, s), h.blocked_until, h.busy_until, t) end,
-            new_class = case when l.rank is null then h.new_class
+            new_class = case when l.rank is null or h.new_class <= value_class(l.rank) then h.new_class
                 else class_in_line(least(h.head_new_rank, l.rank), least(h.head_due, l.due), h.new_credit, t) end
         from learnt l
         where h.host_id = l.host_id

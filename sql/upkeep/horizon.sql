@@ -3,52 +3,52 @@
 -- Entries that were consumed stay in an index while any snapshot that could see them is open (pg_dump, analytics), and
 -- a scan from the beginning reads every one of them. So scans begin at a horizon below which nothing live was seen. It
 -- is a hint: a transaction that writes a time and commits more than SLACK later can leave a row below it. A recheck
--- from the very beginning heals that within seconds; it may use a hundredth of the time at most, however long the
--- snapshot is held.
+-- from the very beginning heals that within seconds; it may use a hundredth of the time, or comes every four minutes,
+-- however long the snapshot is held.
 --
 -- The values live in sequences (see migrations/versions/0001_schema.sql).
 
 create or replace function recrawl_internal.micros(t timestamptz) returns bigint
 language sql immutable parallel safe
-as $$
-    select greatest(1, least((extract(epoch from t) * 1000000)::numeric, 9e18)::bigint)
-$$;
+begin atomic
+    select greatest(1, least((extract(epoch from t) * 1000000)::numeric, 9e18)::bigint);
+end;
 comment on function recrawl_internal.micros(timestamptz) is 'A time as a sequence can hold it.';
 
 create or replace function recrawl_internal.from_micros(micros bigint) returns timestamptz
 language sql stable parallel safe
-as $$
-    select timestamptz 'epoch' + micros * interval '1 microsecond'
-$$;
+begin atomic
+    select timestamptz 'epoch' + micros * interval '1 microsecond';
+end;
 comment on function recrawl_internal.from_micros(bigint) is 'The time that a sequence holds.';
 
 create or replace function recrawl_internal.new_horizon(class int) returns regclass
 language sql stable parallel safe
-as $$
-    select ('recrawl_internal.new_horizon_' || class)::regclass
-$$;
+begin atomic
+    select ('recrawl_internal.new_horizon_' || class)::regclass;
+end;
 comment on function recrawl_internal.new_horizon(int) is
     'The sequence that holds where scans of a class of new pages begin.';
 
 create or replace function recrawl_internal.new_since(class int) returns timestamptz
 language sql volatile parallel safe
-as $$
-    select recrawl_internal.from_micros(coalesce(pg_sequence_last_value(recrawl_internal.new_horizon(class)), 1))
-$$;
+begin atomic
+    select recrawl_internal.from_micros(coalesce(pg_sequence_last_value(recrawl_internal.new_horizon(class)), 1));
+end;
 comment on function recrawl_internal.new_since(int) is
     'Where scans of a class of new pages begin. Volatile: in a scan''s condition it would be no bound, but a filter.';
 
 create or replace function recrawl_internal.occupied_classes(best_first_from int)
 returns table (class int, since timestamptz)
 language sql stable
-as $$
+begin atomic
     select c.class, z.since
     from recrawl_internal.new_classes b
     cross join generate_series(best_first_from, best_first_from + 32) as g (nth)
     cross join lateral (select g.nth % 33 as class) c
     cross join lateral (select recrawl_internal.new_since(c.class) as since offset 0) z
-    where b.last_value >> c.class & 1 = 1
-$$;
+    where b.last_value >> c.class & 1 = 1;
+end;
 comment on function recrawl_internal.occupied_classes(int) is
     'The classes of new pages in which hosts stand, from one of them to the last and round to the best, and where '
     'their scans begin.';
@@ -103,8 +103,12 @@ as $$
 -- plans: lookups
 declare
     slack   constant interval := '500 milliseconds';
-    recheck boolean := from_micros((select last_value from horizon_recheck)) not between t and t + '1 day';
     since   constant timestamptz := clock_timestamp();
+    -- At once where a horizon lies in the future: the clock was set back, and what is written now lies below it.
+    recheck constant boolean := (
+        select from_micros(r.last_value) not between t and t + '5 minutes'
+               or from_micros(greatest(h.last_value, l.last_value)) > t or from_micros(i.last_value) > since
+        from horizon_recheck r, host_horizon h, lease_horizon l, inbox_horizon i);
     hosts   timestamptz := '-infinity';
     entries timestamptz := '-infinity';
     leases  timestamptz := '-infinity';
@@ -125,7 +129,8 @@ begin
     perform advance_new_horizons(t, recheck);
     if recheck then
         perform setval('horizon_recheck',
-                       micros(t + greatest(interval '2 seconds', 100 * (clock_timestamp() - since))));
+                       micros(t + least(greatest(interval '2 seconds', 100 * (clock_timestamp() - since)),
+                                        interval '4 minutes')));
     end if;
 end $$;
 comment on function recrawl_internal.advance_horizons(timestamptz) is

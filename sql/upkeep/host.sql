@@ -1,13 +1,17 @@
 -- What happens to a host as a whole: it is blocked and forgiven, its next slot moves, its one page comes back.
 -- Everything here locks the host rows it changes, several in order of id.
 
+-- Whoever has pages of the host ahead of them can listen.
 create or replace function recrawl_internal.block_until(
     host_id bigint, until timestamptz, reason text, strikes smallint, t timestamptz
 ) returns void
-language sql volatile
+language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; writes host
+declare
+    host text;
+begin
     update host h set
         blocked_until = until,
         blocked_reason = reason,
@@ -16,9 +20,13 @@ as $$
         new_ready_at = when_ready(null, next_slot(h, s), until, h.busy_until, t)
     from setting s
     where h.host_id = block_until.host_id
-$$;
+    returning h.name into host;
+    if until > t then
+        perform pg_notify('recrawl_held', jsonb_build_object('host', host, 'until', readable(until))::text);
+    end if;
+end $$;
 comment on function recrawl_internal.block_until(bigint, timestamptz, text, smallint, timestamptz) is
-    'Hands out nothing of a host before a time; null lifts the block.';
+    'Hands out nothing of a host before a time, and tells who listens to recrawl_held; null lifts the block.';
 
 create or replace function recrawl_internal.wake_host(host_id bigint, t timestamptz) returns void
 language sql volatile
@@ -47,16 +55,18 @@ as $$
 declare
     h        host;
     earlier  smallint;
+    until    timestamptz;
     asked    constant timestamptz :=
-        case when retry_after is not null then t + least(greatest(retry_after, '1 second'), '1 day') end;
+        case when retry_after is not null then t + least(greatest(retry_after, '1 second'), '24 hours') end;
 begin
     select * into h from host where host.host_id = strike_host.host_id for update;
     earlier := case when h.blocked_until < t - interval '30 minutes' then 0 else h.strikes end;
     if h.blocked_until > t then
-        perform block_until(host_id, greatest(h.blocked_until, asked), h.blocked_reason, earlier, t);
+        perform block_until(host_id, asked, h.blocked_reason, earlier, t) where asked > h.blocked_until;
     else
-        perform block_until(host_id, coalesce(asked, t + backoff('60 seconds', '1 day', earlier)), reason,
-                            (least(earlier, 30) + 1)::smallint, t);
+        until := coalesce(asked, t + backoff('60 seconds', '24 hours', earlier));
+        earlier := least(earlier, 30) + 1;
+        perform block_until(host_id, until, reason, earlier, t), note_strike(t, h.name, until, reason, earlier);
     end if;
 end $$;
 comment on function recrawl_internal.strike_host(bigint, interval, text, timestamptz) is
@@ -130,7 +140,11 @@ as $$
 declare
     clamped constant interval := least(greatest(delay, '0'), '1 minute');
 begin
-    update host h set crawl_delay = clamped
+    update host h set
+        crawl_delay = clamped,
+        last_start_by = spent(h.last_start_by, host_gap(h.gap, h.crawl_delay, s.default_gap),
+                              host_gap(h.gap, clamped, s.default_gap))
+    from setting s
     where h.host_id = set_crawl_delay.host_id and h.crawl_delay is distinct from clamped;
     if found then
         perform wake_host(host_id, t);

@@ -10,6 +10,7 @@ as $$
 declare
     horizon constant timestamptz := from_micros((select last_value from lease_horizon));
     given_back int;
+    expired    int;
 begin
     -- The common case, at the price of one index probe.
     perform from lease where lease_until between horizon and t limit 1;
@@ -30,13 +31,17 @@ begin
     ),
     -- Their pages that were not reported: due as before, or later each time it happens again.
     unreported as materialized (
-        select p.page_id, p.host_id, p.state, i.held_due, coalesce(p.fetched_at >= e.popped_at, false) as was_fetched,
-               case when p.fetched_at >= e.popped_at then i.held_due
+        select p.page_id, p.host_id, p.state, i.held_due, f.was_fetched,
+               case when f.was_fetched then i.held_due
                     when p.attempts = 0 then i.due
-                    else t + backoff('1 minute', '1 day', p.attempts - 1) end as due
+                    else t + backoff('1 minute', '24 hours', p.attempts - 1) end as due
         from expired e
         cross join lateral unnest(e.page_ids, e.dues, e.held_dues) as i (page_id, due, held_due)
         join page p on p.page_id = i.page_id
+        -- Not if the lease has no duration: pull_in_leases() ended it, whose due times are no good.
+        cross join lateral (
+            select coalesce(p.fetched_at >= e.popped_at and e.lease_until > e.popped_at, false) as was_fetched
+        ) f
         where coalesce(p.last_lease, 0) < e.lease_id
         order by p.page_id
         for update of p                -- so that the inbox has the entries of a page in the order of its changes
@@ -54,7 +59,9 @@ begin
         where u.state <> 'live' or u.due <> u.held_due
         returning 1
     )
-    select count(*) into given_back from told;
+    select (select count(*) from told),
+           (select count(nextval('expired_count')) from unreported where not was_fetched)
+    into given_back, expired;
     return given_back;
 end $$;
 comment on function recrawl_internal.reap_at(timestamptz, int) is

@@ -6,10 +6,16 @@ create or replace function recrawl_internal.tick_at(t timestamptz, max_leases in
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
+declare
+    pulled_in int := 0;
 begin
     -- Horizons first: what this transaction changes below may still be rolled back.
     perform setval('next_tick', micros(t + '500 milliseconds')), advance_horizons(t);
-    return reap_at(t, max_leases) + drain_at(t, max_entries);
+    if clock_was_ahead(t) then
+        pulled_in := pull_in(t, max_entries);
+    end if;
+    perform measure_budget(t);
+    return pulled_in + reap_at(t, max_leases) + drain_at(t, max_entries) + take_links_in(t, max_entries);
 end $$;
 comment on function recrawl_internal.tick_at(timestamptz, int, int) is
     'One small step of upkeep; returns how many pages it moved.';
@@ -17,16 +23,16 @@ comment on function recrawl_internal.tick_at(timestamptz, int, int) is
 -- A clock that jumped back must not stop the ticking.
 create or replace function recrawl_internal.tick_is_due(next_tick bigint, t timestamptz) returns boolean
 language sql stable parallel safe
-as $$
-    select recrawl_internal.from_micros(next_tick) not between t and t + interval '1 minute'
-$$;
+begin atomic
+    select recrawl_internal.from_micros(next_tick) not between t and t + interval '1 minute';
+end;
 comment on function recrawl_internal.tick_is_due(bigint, timestamptz) is 'Whether nobody has ticked for half a second.';
 
 create or replace function recrawl_internal.tick(max_leases int, max_entries int) returns int
 language sql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
-    select rotate_log_at(clock_timestamp());
+    select setval('worker_ticked', micros(clock_timestamp())), rotate_log_at(clock_timestamp());
     select tick_at(clock_timestamp(), max_leases, max_entries)
 $$;
 comment on function recrawl_internal.tick(int, int) is 'What the worker calls.';

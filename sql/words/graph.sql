@@ -2,20 +2,20 @@
 
 create or replace function recrawl_internal.unpacked(targets bytea) returns setof bigint
 language sql immutable parallel safe rows 30
-as $$
+begin atomic
     select ('x' || encode(substr(t.whole, 8 * n + 1, 8), 'hex'))::bit(64)::bigint
     from (select targets || '' as whole offset 0) t              -- out of its compressed form once, not for every link
-    cross join lateral generate_series(0, length(t.whole) / 8 - 1) n
-$$;
+    cross join lateral generate_series(0, length(t.whole) / 8 - 1) n;
+end;
 comment on function recrawl_internal.unpacked(bytea) is 'The pages in a packed row of links, ascending.';
 
 -- Who writes news holds the table's lock from before this is asked until it commits, even if it writes nothing: a
 -- worker that empties the full table, which waits for that lock, has not missed what it reads afterwards.
 create or replace function recrawl_internal.is_news_full() returns boolean
 language sql volatile
-as $$
-    select pg_relation_size('recrawl_internal.graph_news') >= 64 * 1024 * 1024
-$$;
+begin atomic
+    select pg_relation_size('recrawl_internal.graph_news') >= 64 * 1024 * 1024;
+end;
 comment on function recrawl_internal.is_news_full() is
     'Whether so much changed since the graph was last read that all of it must be read again.';
 

@@ -3,34 +3,42 @@
 
 create or replace function recrawl_internal.longest_ahead() returns interval
 language sql immutable parallel safe
-as $$ select interval '10 minutes' $$;
+begin atomic select interval '10 minutes'; end;
 comment on function recrawl_internal.longest_ahead() is
     'The most that the setting max_ahead can be: a lease keeps its pages this much longer from whoever looks ahead.';
 
 create or replace function recrawl_internal.most_links() returns int
 language sql immutable parallel safe
-as $$ select 10000 $$;
+begin atomic select 10000; end;
 comment on function recrawl_internal.most_links() is 'A page with more links is a trap: the rest is not looked at.';
 
 create or replace function recrawl_internal.sketch_values() returns int
 language sql immutable parallel safe
-as $$ select 8 $$;
+begin atomic select 8; end;
 comment on function recrawl_internal.sketch_values() is 'How many numbers a min-hash sketch has.';
 
 create or replace function recrawl_internal.unknown_relevance() returns float8
 language sql immutable parallel safe
-as $$ select 0.5::float8 $$;
+begin atomic select 0.5::float8; end;
 comment on function recrawl_internal.unknown_relevance() is
     'What counts as the relevance of a page of which none is known.';
 
 create or replace function recrawl_internal.has_moved(now float8, before float8) returns boolean
 language sql immutable parallel safe
-as $$ select abs(now - before) > 0.01 * before $$;
+begin atomic select abs(now - before) > 0.01 * before; end;
 comment on function recrawl_internal.has_moved(float8, float8) is
     'Whether a score or value is another one: by a hundredth.';
+
+-- Beyond, sums with gaps and intervals leave what a timestamptz holds, and what most languages can read. A day wider on
+-- either side, for all time zones.
+create or replace function recrawl_internal.within_reach(t timestamptz) returns boolean
+language sql immutable parallel safe
+begin atomic select t between timestamptz '1969-12-31 00:00+00' and timestamptz '2200-01-02 00:00+00'; end;
+comment on function recrawl_internal.within_reach(timestamptz) is
+    'Whether a time lies between 1970 and 2200: others are refused, or clamped.';
 
 -- See problem_with_amount().
 create or replace function recrawl_internal.least_amount() returns float8
 language sql immutable parallel safe
-as $$ select 1e-30::float8 $$;
+begin atomic select 1e-30::float8; end;
 comment on function recrawl_internal.least_amount() is 'The least that is not 0.';

@@ -11,7 +11,7 @@ create or replace function recrawl_internal.frequency_in_force(
     own recrawl_internal.host_terms, common recrawl_internal.host_terms, highest float8, page_value float8, rate float8
 ) returns table (frequency float8)
 language sql immutable parallel safe rows 1
-as $$
+begin atomic
     select least(highest, greatest(floor, case
         when weight between price * (1 - 3e-10) and price * (1 + 3e-10) and ties is not null then rate * ties
         when weight is null or weight <= price and objective in ('freshness', 'new_content', 'poisson_freshness') then 0
@@ -70,8 +70,8 @@ as $$
                           offset 0) s3
                     offset 0) s4
               offset 0) s5
-        offset 0) young on true
-$$;
+        offset 0) young on true;
+end;
 comment on function recrawl_internal.frequency_in_force(
     recrawl_internal.host_terms, recrawl_internal.host_terms, float8, float8, float8
 ) is

@@ -9,14 +9,25 @@ begin
 end $$;
 comment on function recrawl_internal.refuse(text) is 'Raises; a problem of null is none.';
 
+-- Elements are found by their place: whoever numbers an array otherwise, or nests it, means the same elements.
+create or replace function recrawl_internal.plain_array(a anyarray) returns anyarray
+language plpgsql immutable
+set search_path = recrawl_internal, pg_temp
+as $$
+begin
+    return case when array_ndims(a) > 1 or array_lower(a, 1) <> 1 then array(select unnest(a)) else a end;
+end $$;
+comment on function recrawl_internal.plain_array(anyarray) is
+    'The elements of an array, in one dimension and numbered from 1.';
+
 -- Values and rates: a real holds them, and a float8 their products.
 create or replace function recrawl_internal.problem_with_amount(argument text, amount float8) returns text
 language sql stable parallel safe      -- as format() is: else it would not be inlined
-as $$
+begin atomic
     select case when not (amount = 0 or amount between 1e-30 and 1e30) then
         format('%s must be 0 or between 1e-30 and 1e30%s, got %s',
-               argument, case argument when 'rate' then ' changes per day' else '' end, amount) end
-$$;
+               argument, case argument when 'rate' then ' changes per day' else '' end, amount) end;
+end;
 comment on function recrawl_internal.problem_with_amount(text, float8) is
     'What is wrong with a value or rate; null = nothing.';
 

@@ -183,26 +183,26 @@ comment on function recrawl_internal.parse_url(text) is
 -- parse_url() takes 5 to 9 times as long (21 µs, PostgreSQL 18 and 15). What it does not recognise is merely parsed.
 create or replace function recrawl_internal.is_canonical(raw text) returns boolean
 language sql immutable parallel safe
-as $$
+begin atomic
     select raw ~ ('^https?://([a-z0-9][a-z0-9-]*[.])+[a-z][a-z0-9-]*'
                   '/[A-Za-z0-9_.~!$&''()*+,;=:@/-]*([?][A-Za-z0-9_.~!$&''()*+,;=:@/?-]*)?$')
            and strpos(raw, '/.') = 0 and strpos(raw, '-.') = 0 and strpos(raw, '-/') = 0
-           and length(split_part(raw, '/', 3)) <= 63 and length(raw) <= 2048
-$$;
+           and length(split_part(raw, '/', 3)) <= 63 and length(raw) <= 2048;
+end;
 comment on function recrawl_internal.is_canonical(text) is
     'Whether a URL surely is its own canonical spelling already.';
 
 create or replace function recrawl_internal.canonical_of(url text) returns text
 language sql immutable parallel safe
-as $$
-    select case when recrawl_internal.is_canonical(url) then url else (recrawl_internal.parse_url(url)).canonical end
-$$;
+begin atomic
+    select case when recrawl_internal.is_canonical(url) then url else (recrawl_internal.parse_url(url)).canonical end;
+end;
 comment on function recrawl_internal.canonical_of(text) is 'The one spelling of a URL; null for an invalid one.';
 
 create or replace function recrawl_internal.url_key(canonical text) returns uuid
 language sql immutable parallel safe
-as $$
-    select encode(substring(sha256(canonical::bytea) for 16), 'hex')::uuid
-$$;
+begin atomic
+    select encode(substring(sha256(canonical::bytea) for 16), 'hex')::uuid;
+end;
 comment on function recrawl_internal.url_key(text) is
     'The identity of a page: 128 bits of the sha256 of its canonical URL (which is ASCII without backslashes).';

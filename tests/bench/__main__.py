@@ -45,6 +45,7 @@ MODEL_ROWS: dict[str, tuple[Callable[[], Iterator[Line]], str]] = {
     "polite": (allocation_rows.polite, "a price for every host"),
     "memory": (allocation_rows.memory, "memory that takes"),
     "convergence": (opic_rows.convergence, "sweeps of OPIC-HITS"),
+    "joined_weakly": (opic_rows.joined_weakly, "sweeps of OPIC-HITS where communities hardly link to each other"),
     "sweep": (opic_rows.sweep, "the speed of one, beside scipy"),
     "change": (opic_rows.change, "a graph of which 1 % changed"),
     "ancestor": (opic_rows.ancestor, "page updates beside the ancestor's"),

@@ -68,7 +68,7 @@ def _batches(url: str, backend: Backend, stage: Stage) -> Iterator[Line]:
         warm.append(_seconds(lambda: job.run()))
     runs = backend.rows("select sweeps, moved::float8 from recrawl.opic_run order by started_at")
     sweeps, moved = [list(column) for column in zip(*runs, strict=True)]
-    yield note("a cold batch: full read, uniform start, full write", f"{cold:.3g} s, {sweeps[0]} sweeps")
+    yield note("a cold batch: full read, full write", f"{cold:.3g} s, {sweeps[0]} sweeps")
     detail = f" ({median(warm):.3g} s, {sweeps[-1]} sweeps, {moved[-1]:,.0f} scores moved)"
     yield at_most("a batch after 1 % of the pages changed ÷ cold", median(warm) / cold, 0.4, "×", detail)
 

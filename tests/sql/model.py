@@ -3,6 +3,11 @@
 Each host has one queue in order of due times. A request goes out at max(due, last slot + gap); the page is due again
 k / f later, on its own grid, with k = max(1, ceil((slot − due) · f)). The model is told what was handed out and checks
 that it was allowed; what came of it, it works out for itself.
+
+Which hosts a call chooses is judged too. Of those that are free, new pages come from hosts with the best class of
+value, revisits from hosts that have been ready for longest. What is left to the database: a host whose revisits wait
+may come last among those with new pages; one that lost pages otherwise than to a crawler is known for what it had until
+it is visited, and then gives pages up to four times worse; one that was ready for revisits stays so in its gap.
 """
 
 import math
@@ -13,6 +18,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, LiteralString
 
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+SHORTEST_INTERVAL = timedelta(minutes=5)  # the setting's default
 SLOW_START = timedelta(minutes=10)  # how much further than its lease a page that is out is kept away
 TINY = timedelta(microseconds=2)
 
@@ -84,12 +90,20 @@ BROKEN: LiteralString = """
 
 def next_due(due: datetime, slot: datetime, per_day: float) -> datetime:
     period = 86400 / per_day
-    return due + timedelta(seconds=max(1, math.ceil((slot - due).total_seconds() / period)) * period)
+    return max(
+        due + timedelta(seconds=max(1, math.ceil((slot - due).total_seconds() / period)) * period),
+        slot + SHORTEST_INTERVAL,
+    )
 
 
 def single(number: float) -> float:
     """As a column of type real holds it."""
     return float(struct.unpack("f", struct.pack("f", number))[0])
+
+
+def value_class(value: float) -> int:
+    """Values in a class are less than a factor of two apart. The best is class 0, the least and 0 itself class 31."""
+    return max(0, min(31, 19 - math.floor(math.log2(max(value, 1e-30)))))
 
 
 def doubled(first: timedelta, times: int, longest: timedelta) -> timedelta:
@@ -100,12 +114,18 @@ def doubled(first: timedelta, times: int, longest: timedelta) -> timedelta:
 class Host:
     gap: timedelta | None = None
     crawl_delay: timedelta | None = None
-    last_start: datetime = NEVER  # the last request starts no later
+    last_start: datetime = NEVER  # the next slot is a gap later
+    starts: list[datetime] = field(default_factory=list)  # of all slots but those that came back
+    free_from: datetime | None = None  # the first slot that came back after all of these
     patience: timedelta = timedelta(0)  # a shorter default_gap is noticed when the gap it replaces is over
     one_at_a_time: bool = False
     busy_lease: int | None = None
     busy_until: datetime = NEVER
     blocked_until: datetime = NEVER
+    last_revisit: datetime = NEVER
+    put: datetime = NEVER  # when somebody last changed when it is ready
+    known_class: int | None = None  # the best that it had since it was last visited for new pages
+    known_due: datetime | None = None  # the first since it was last visited for revisits
 
 
 @dataclass
@@ -140,6 +160,7 @@ class Hold:
 @dataclass
 class Model:
     default_gap: timedelta = timedelta(seconds=1)
+    default_gap_since: datetime = NEVER
     start_within: float = 0.1
     frequency: float = 1
     patterns: set[str] = field(default_factory=set)
@@ -149,6 +170,25 @@ class Model:
 
     def per_day(self, page: Page) -> float:
         return max(min(self.frequency if page.rate is None else single(page.rate), 86400), single(1e-4))
+
+    def follows(self, per_day: float, t: datetime) -> dict[int, datetime]:
+        """Another frequency for all pages: when those are due that were fetched and have no rate of their own."""
+        moved = {}
+        for page in self.pages.values():
+            follows = page.state == "live" and page.attempts == 0 and page.rate is None
+            if follows and page.fetched_at and page.due and page.due > t:
+                sooner = page.due + timedelta(days=1 / per_day - 1 / self.frequency)
+                moved[page.page_id] = max(sooner, page.fetched_at + SHORTEST_INTERVAL, t)
+        self.frequency = per_day
+        return moved
+
+    def gap_changes(self, name: str, **gap: timedelta | None) -> None:
+        """No slot that was given by a shorter gap comes back."""
+        host, before = self.hosts[name], self.gap(name)
+        for attribute, value in gap.items():
+            setattr(host, attribute, value)
+        if self.gap(name) > before and host.last_start != NEVER:
+            host.last_start += timedelta(microseconds=1)
 
     def gap(self, host: str) -> timedelta:
         h = self.hosts[host]
@@ -171,9 +211,36 @@ class Model:
         return [page for page in pages if page.due is None or page.due <= t]
 
     def is_ready(self, host: str, t: datetime) -> bool:
+        return self.free_from(host) <= t and self.waiting(host, t) != []
+
+    def free_from(self, host: str) -> datetime:
         h = self.hosts[host]
-        free = max(h.last_start + max(self.gap(host), h.patience), h.busy_until, h.blocked_until)
-        return free <= t and self.waiting(host, t) != []
+        return max(h.last_start + max(self.gap(host), h.patience), h.busy_until, h.blocked_until)
+
+    def best_class(self, host: str, t: datetime) -> int | None:
+        return min((value_class(page.value) for page in self.waiting(host, t) if page.due is None), default=None)
+
+    def first_due(self, host: str, t: datetime) -> datetime | None:
+        return min((page.due for page in self.waiting(host, t) if page.due is not None), default=None)
+
+    def note(self, t: datetime, told: dict[str, datetime | None]) -> None:
+        """What hosts are known for, and what the queue is being told about some: the first due time, if any."""
+        for name, host in self.hosts.items():
+            classes = (host.known_class, self.best_class(name, t))
+            host.known_class = min((known for known in classes if known is not None), default=None)
+            dues = [p.due for p in self.pages.values() if p.host == name and p.due and p.state == "live"]
+            held = [hold.held_due for hold in self.holds.values() if hold.page.host == name]
+            coming = told.get(name)  # also of a page that is due otherwise when the queue hears of it
+            host.known_due = min((due for due in (host.known_due, coming, *dues, *held) if due), default=None)
+            if name in told:
+                host.put = t
+
+    def is_sure(self, host: str, t: datetime) -> bool:
+        """Whether it is known for what it has."""
+        h, first = self.hosts[host], self.first_due(host, t)
+        if h.known_due and h.known_due <= t and (first is None or abs(first - h.known_due) > TINY):
+            return False
+        return h.known_class == self.best_class(host, t)
 
     def is_excluded(self, url: str) -> bool:
         return any(re.search(pattern, url) for pattern in self.patterns)
@@ -188,6 +255,35 @@ class Model:
         self.pages[page.page_id] = page
         self.hosts.setdefault(page.host, Host())
 
+    def chosen(self, new: dict[str, int], revisited: set[str], t: datetime, last: set[str], unsure: set[str]) -> bool:
+        """Judges which hosts gave new pages (with their worst class) and revisits, before it is told of them. `last`
+        says of which it is the revisits' turn, according to the database. False = a better class of new pages was
+        passed over, as in a call that goes round all classes."""
+        passed = self.hosts.keys() - new.keys() - revisited - unsure
+        passed = {name for name in passed if self.is_ready(name, t) and self.is_sure(name, t)}
+        best = {name: of for name in passed if (of := self.best_class(name, t)) is not None}
+        for name in passed:
+            if due := self.first_due(name, t):
+                ready = max(due, self.free_from(name), self.hosts[name].put)
+                for visited in revisited - unsure:
+                    known = max(self.hosts[visited].known_due or NEVER, self.hosts[visited].last_revisit)
+                    assert ready >= known - TINY, f"{name} has been ready for longer than {visited}"
+            else:
+                assert name not in last or name not in best, f"no revisits of {name} wait"
+        waited = [of for name, of in best.items() if name not in last]
+        for visited in new.keys() - unsure:
+            known_class = 32 if visited in last else self.hosts[visited].known_class
+            assert known_class is not None
+            if any(known_class > of or new[visited] > of + 2 for of in waited):
+                return False
+        return True
+
+    def could_give(self, host: str, t: datetime, until: datetime) -> bool:
+        """Whether a host that was visited has one more page within the look-ahead."""
+        free = self.free_from(host)
+        pages = [p for p in self.pages.values() if p.host == host and p.state == "live" and not self.is_out(p)]
+        return any(max(free, page.due or t) <= until for page in pages)
+
     def handed_out(self, row: dict[str, Any], served: datetime, t: datetime, ahead: timedelta, waits: bool) -> None:
         """A row of next_pages; `served` is the due time that it serves according to the database, `waits` whether the
         page's due time is still on its way through the inbox."""
@@ -195,12 +291,21 @@ class Model:
         assert page.state == "live", "a dead page is handed out"
         assert not any(h.page is page and h.until > t for h in self.holds.values()), "it is out"
         assert host.blocked_until <= t and host.busy_until <= t, "the host is blocked or busy"
-        assert slot >= host.last_start + self.gap(row["host"]), "two requests may start closer than the gap"
+        gap = self.gap(row["host"])
+        assert slot >= host.last_start + gap, "a slot is given twice"
+        assert slot >= min(max(host.starts, default=NEVER) + gap, host.free_from or slot + TINY), (
+            "two requests may start closer than the gap"
+        )
         start_by = slot + self.window(row["host"])
         assert row["start_by"] == min(start_by, row["lease_until"])
         assert t <= slot <= t + ahead and served <= slot
         assert waits or served == (page.due or slot)
-        host.last_start, host.patience = start_by, timedelta(0)
+        host.last_start, host.free_from, host.patience = start_by, None, timedelta(0)
+        host.starts.append(start_by)
+        if page.due is None:
+            host.known_class = None
+        else:
+            host.last_revisit, host.known_due = start_by, None
         until = row["lease_until"]
         held = max(next_due(served, slot, self.per_day(page)), until + SLOW_START)
         self.holds[row["lease_id"], page.page_id] = Hold(row["lease_id"], page, t, slot, start_by, served, until, held)
@@ -212,6 +317,14 @@ class Model:
             hold.page.due = hold.due
             del self.holds[lease_id, hold.page.page_id]
             self.freed(hold)
+        for hold in sorted(going, key=lambda hold: hold.slot, reverse=True):
+            host = self.hosts[hold.page.host]
+            host.starts.remove(hold.start_by)
+            if host.last_start == hold.start_by and hold.popped_at > self.default_gap_since:
+                host.last_start = hold.slot - self.gap(hold.page.host)
+                host.last_revisit = min(host.last_revisit, hold.slot)
+            if hold.start_by > max(host.starts, default=NEVER):
+                host.free_from = hold.slot
         return len(going)
 
     def freed(self, hold: Hold) -> None:
@@ -262,8 +375,10 @@ class Model:
             return
         if said and (hold is None or said > hold.start_by):
             host.last_start = max(host.last_start, min(said, t))
+            host.starts.append(min(said, t))
+            host.free_from = None
         if "crawl_delay" in result:
-            host.crawl_delay = timedelta(seconds=result["crawl_delay"])
+            self.gap_changes(page.host, crawl_delay=timedelta(seconds=result["crawl_delay"]))
         is_news = lease_id > max(page.last_lease, page.stale_lease) and not (
             said and page.fetched_at and said <= page.fetched_at
         )

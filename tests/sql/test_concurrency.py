@@ -272,3 +272,113 @@ def test_an_exclusion_gives_up_on_a_transaction_that_stays_open(crawl: Crawl, be
     with pytest.raises(psycopg.errors.LockNotAvailable, match="exclude: a transaction that adds pages has been open"):
         exclude(crawl)
     assert crawl.value("select count(*) from exclusion") == 0
+
+
+# ------------------------------------------------------------------------------------------------ who asks again, when
+
+
+def test_while_all_that_is_ready_is_in_an_open_transaction_nobody_is_asked_back_at_once(
+    crawl: Crawl, beside: Beside
+) -> None:
+    crawl.add("http://new.test/")
+    crawl.add("http://due.test/", due=[crawl.now])
+    crawl.tick()
+    beside().next()
+    assert crawl.next() == []
+    assert crawl.now < crawl.value("select next_ready_at_at(%s)", crawl.now) < crawl.now + SECOND
+    crawl.add("http://held.test/")
+    assert crawl.value("select next_ready_at_at(%s)", crawl.now) > crawl.now, "what is new comes in by the next pop"
+
+
+# -- a transaction that found it first hangs --
+
+
+def hang(beside: Beside, crawl: Crawl, how: str) -> Crawl:
+    """A transaction that has just taken in the first URL of a host, and stays open."""
+    hung = beside()
+    if how == "add_pages":
+        hung.add("http://popular.test/")
+    elif how == "set_host":
+        hung.value("select set_host('popular.test', gap => '1 s')")
+    else:
+        hung.report({"page_id": 1, "status": 200, "links": ["http://popular.test/"]})
+    return hung
+
+
+@pytest.mark.parametrize("ends", ["commit", "rollback"])
+@pytest.mark.parametrize("how", ["add_pages", "set_host", "report"])
+def test_a_transaction_that_found_a_url_and_hangs_keeps_no_report_from_coming_in(
+    crawl: Crawl, beside: Beside, how: str, ends: str
+) -> None:
+    crawl.add(*(f"http://{name}.test/" for name in "abcd"))
+    pages = {page["page_id"]: page for page in crawl.next()}
+    hung = hang(beside, crawl, how)
+    links = ["http://popular.test/", "http://c.test/", "http://free.test/", "http://popular.test/", "http://b.test/"]
+    reporter = beside(autocommit=True)
+    reporter.connection.execute("set statement_timeout = '1 s'")
+    assert codes(reporter.report(result_of(pages[2], links=links))) == ["ok"]
+    crawl.tick()
+    assert crawl.page("http://free.test/")["state"] == "new", "what nobody holds comes in at once"
+    began = time.monotonic()
+    assert codes(reporter.report(result_of(pages[3], links=links))) == ["ok"]
+    assert time.monotonic() - began < 0.25, "it is known by now"
+    assert codes(reporter.report(result_of(pages[4], links=["http://b.test/"]))) == ["ok"]
+    crawl.tick()
+
+    getattr(hung.connection, ends)()
+    crawl.wait(5 * SECOND)
+    crawl.tick()
+    crawl.tick()
+    assert crawl.rows("select * from link_later") == []
+    ids = {str(row["url"]): row["page_id"] for row in crawl.rows("select url, page_id from page")}
+    for source in (2, 3):
+        wanted = sorted({ids[url] for url in links} - {source})
+        assert crawl.value("select array_agg(u) from link, unpacked(targets) u where page_id = %s", source) == wanted
+    assert {"http://popular.test/", "http://free.test/"} <= set(urls(crawl.next()))
+    assert misplaced(crawl) == []
+
+
+def test_a_redirect_to_what_a_hanging_transaction_found_is_followed_another_time(crawl: Crawl, beside: Beside) -> None:
+    crawl.add("http://a.test/", "http://b.test/")
+    pages = {page["page_id"]: page for page in crawl.next()}
+    hung = hang(beside, crawl, "report")
+    moved = {"status": 301, "redirect_to": "http://popular.test/"}
+    assert codes(crawl.report(result_of(pages[2], **moved))) == ["ok"]
+    hung.connection.rollback()
+    crawl.tick()
+    assert crawl.page("http://popular.test/")["state"] == "new"
+    crawl.wait(2 * 24 * HOUR)
+    (again,) = (page for page in crawl.next() if page["page_id"] == 2)
+    crawl.report(result_of(again, **moved))
+    assert crawl.page("http://b.test/")["state"] == "moved"
+
+
+def test_many_urls_that_a_hanging_transaction_found_keep_no_others_waiting_long(crawl: Crawl, beside: Beside) -> None:
+    crawl.add(*(f"http://h{i}.test/" for i in range(5)))
+    pages = crawl.next()
+    hung = beside()
+    hung.add(*(f"http://popular.test/{i}" for i in range(60)))
+    for i, page in enumerate(pages):
+        links = [f"http://popular.test/{k}" for k in range(60)] + [f"http://free.test/{i}/{k}" for k in range(30)]
+        crawl.report(result_of(page, links=links))
+    for _ in range(10):
+        crawl.tick()
+        crawl.wait(SECOND)
+    assert crawl.value("select count(*) from page where url like '%%free.test%%'") == 150
+    hung.connection.commit()
+    for _ in range(5):
+        crawl.tick()
+    assert crawl.rows("select * from link_later") == []
+    assert crawl.value("select sum(length(targets) / 8) from link") == 5 * 90
+
+
+def test_what_is_set_aside_of_a_page_that_is_gone_is_taken_in_all_the_same(crawl: Crawl, beside: Beside) -> None:
+    crawl.add("http://a.test/", "http://b.test/")
+    pages = {page["page_id"]: page for page in crawl.next()}
+    hung = hang(beside, crawl, "report")
+    crawl.report(result_of(pages[2], links=["http://popular.test/"]))
+    crawl.value("select forget('{2}')")
+    hung.connection.commit()
+    crawl.tick()
+    assert crawl.rows("select * from link_later") == []
+    assert crawl.value("select count(*) from page where url like '%%popular%%'") == 1

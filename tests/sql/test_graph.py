@@ -253,6 +253,7 @@ def test_the_most_relevant_pages_come_first_and_the_unknown_not_at_all(crawl: Cr
     ("call", "message"),
     [
         ("set_value(1, -1)", "set_value: value must be 0 or between 1e-30 and 1e30, got -1"),
+        ("set_value(1, 'Infinity')", "set_value: value must be 0 or between 1e-30 and 1e30, got Infinity"),
         ("set_value(1, 'NaN')", "set_value: value must be 0 or between 1e-30 and 1e30, got NaN"),
         ("set_value(77, 1)", "set_value: there is no page 77"),
         ("set_value(null, 1)", "set_value: there is no page null"),

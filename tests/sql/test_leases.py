@@ -94,10 +94,64 @@ def test_releasing_twice_or_nothing_is_harmless(crawl: Crawl) -> None:
     assert crawl.value("select count(*) from queue") == 1
 
 
-def test_a_released_slot_is_spent(crawl: Crawl) -> None:
+def test_a_released_slot_is_free_again(crawl: Crawl) -> None:
     crawl.add("http://a.test/")
     (page,) = crawl.next()
+    crawl.wait(SECOND / 20)
     crawl.release(page["lease_id"])
+    (again,) = crawl.next()
+    assert again["fetch_at"] == crawl.now
+
+
+def test_released_slots_are_free_from_the_last_one_that_was_kept(crawl: Crawl) -> None:
+    crawl.add(*(f"http://a.test/{i}" for i in range(6)), "http://b.test/")
+    pages = [page for page in crawl.next(ahead=MINUTE) if page["host"] == "a.test"]
+    crawl.report_ok(pages[:1])
+    crawl.release(pages[0]["lease_id"], [pages[i]["page_id"] for i in (1, 3, 4, 5)])
+    crawl.now = pages[3]["fetch_at"]
+    again = [page for page in crawl.next(ahead=MINUTE) if page["host"] == "a.test"]
+    assert [page["fetch_at"] for page in again[:3]] == [page["fetch_at"] for page in pages[3:]]
+    assert len(again) == 4, "slot 1 is spent, as slot 2 was given after it"
+
+
+def test_a_slot_that_another_lease_came_after_is_spent(crawl: Crawl) -> None:
+    crawl.add(*(f"http://a.test/{i}" for i in range(3)))
+    (first,) = crawl.next(1)
+    crawl.wait(SECOND)
+    (second,) = crawl.next(1)
+    crawl.release(first["lease_id"])
+    assert crawl.next() == []
+    crawl.wait(SECOND)
+    assert [page["fetch_at"] for page in crawl.next()] == [second["fetch_at"] + SECOND]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "select set_host_at(%s, 'a.test', '15 s', null, null, '{}')",
+        "select set_setting_at(%s, 'default_gap', '15 s')",
+        'select report_at(%s, \'[{"page_id": 1, "lease_id": 1, "status": 200, "crawl_delay": 15}]\')',
+    ],
+)
+def test_a_slot_of_another_gap_is_spent(crawl: Crawl, change: str) -> None:
+    crawl.add(*(f"http://a.test/{i}" for i in range(4)))
+    first, *others = crawl.next(3, ahead=MINUTE)
+    crawl.rows(change, crawl.now)
+    crawl.release(first["lease_id"], [page["page_id"] for page in others])
+    handed_out = []
+    for _ in range(40):
+        handed_out += [page["fetch_at"] for page in crawl.next()]
+        crawl.wait(SECOND)
+    assert handed_out and handed_out[0] >= first["fetch_at"] + 15 * SECOND
+
+
+def test_a_slot_is_spent_when_the_request_began(crawl: Crawl) -> None:
+    """A late request of another page moved the host's next slot: what comes back does not move it forward."""
+    crawl.add("http://a.test/1", "http://a.test/2", "http://a.test/3")
+    first, second, _ = crawl.next(ahead=MINUTE)
+    crawl.wait(3 * SECOND)
+    crawl.report_ok([first], fetched_at=str(crawl.now))
+    crawl.release(second["lease_id"])
     assert crawl.next() == []
     crawl.wait(SECOND)
     assert len(crawl.next()) == 1
@@ -143,7 +197,7 @@ def test_extending_leaves_reported_pages_alone(crawl: Crawl) -> None:
     a, b = crawl.next()
     crawl.report_ok([a])
     crawl.extend(a["lease_id"], DAY)
-    crawl.wait(MINUTE)
+    crawl.wait(5 * MINUTE)
     assert urls(crawl.next()) == [a["url"]]
     assert codes(crawl.report_ok([b])) == ["ok"]
 

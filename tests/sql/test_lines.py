@@ -10,7 +10,8 @@ from statistics import fmean
 import psycopg
 import pytest
 
-from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, Row, urls
+from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, Row, misplaced, urls
+from sql.model import single
 
 LONG_AGO = 20 * DAY
 
@@ -200,6 +201,91 @@ def test_of_a_visited_host_no_much_worse_pages_are_taken_while_others_have_bette
     assert Counter(page["value"] for page in crawl.next(100, ahead=9 * SECOND)) == {16.0: 10, 8.0: 10, 1.0: 40}
 
 
+# ------------------------------------------------------------------------------------------------------- skew
+
+
+def test_a_host_with_half_of_all_pages_gets_no_more_than_its_turn(crawl: Crawl) -> None:
+    add_new(crawl, range(1), 600)
+    add_due(crawl, range(1), 300)
+    add_new(crawl, range(1, 151), 4)
+    add_due(crawl, range(151, 301), 2)
+    crawl.tick()
+    pages = popped(crawl, 30, 10, every=1.1 * SECOND)
+    assert len(pages) == 300
+    assert abs(share_of_new(pages) - 0.5) <= 0.02
+    assert max(Counter(page["host"] for page in pages).values()) <= 3
+
+
+def test_values_over_twelve_orders_go_down_class_by_class(crawl: Crawl) -> None:
+    chance = random.Random(3)
+    values = [10 ** chance.uniform(-6, 6) for _ in range(600)]
+    crawl.value("select set_setting('breadth', '0')")
+    add_new(crawl, range(200), 3, values)
+    crawl.tick()
+    found = [single(page["value"]) for page in popped(crawl, 60, 10, every=1.1 * SECOND)]
+    waiting = Counter(map(single, values))
+    assert len(found) == 600
+    for i in range(0, 600, 10):
+        best = sorted(waiting.elements(), reverse=True)[:20]  # a host that has two of the best gives one
+        assert min(found[i : i + 10]) >= best[-1] / 2 or best[-1] < 2**-11, "all below are one class"
+        waiting -= Counter(found[i : i + 10])
+
+
+def test_of_equal_values_every_host_has_its_turn(crawl: Crawl) -> None:
+    for first in range(0, 100, 20):
+        add_new(crawl, range(first, first + 20), 5)
+        crawl.tick()
+        crawl.wait(SECOND)
+    pages = popped(crawl, 50, 10, every=SECOND)
+    for turn in range(5):
+        assert len({page["host"] for page in pages[100 * turn : 100 * turn + 100]}) == 100
+
+
+def test_a_class_that_empties_and_fills_is_found_at_once(crawl: Crawl) -> None:
+    crawl.value("select set_setting('breadth', '0')")
+    crawl.value("select set_setting('frequency', '0.003')")
+    add_new(crawl, range(1), 200, [0.01])
+    crawl.tick()
+    chance = random.Random(4)
+    for turn in range(60):
+        value = chance.choice([1.0, 100.0, 1e5])
+        host = 10 + chance.randrange(3 * turn + 1)
+        crawl.add(f"http://h{host}.test/turn{turn}", value=[value])
+        if chance.random() < 0.5:
+            crawl.tick()
+        pages = crawl.next(2)
+        assert {page["value"] for page in pages} == {value, 0.01}
+        crawl.report_ok(pages)
+        crawl.wait(chance.choice([SECOND, 3 * SECOND, MINUTE, HOUR, 2 * DAY]))
+
+
+@pytest.mark.soak
+def test_the_values_of_very_many_waiting_pages_change_at_once(crawl: Crawl, url: str) -> None:
+    """While that transaction is open others get pages as ever; afterwards all new values count."""
+    hosts, pages = 1000, 100_000
+    crawl.connection.execute("set synchronous_commit = off")
+    crawl.value("select set_setting('breadth', '0')")
+    crawl.value(
+        "select count(*) from add_pages_at(%s, array(select format('http://h%%s.test/%%s', i %% %s, i) "
+        "from generate_series(1, %s) i), null, null, null, null)", crawl.now, hosts, pages,
+    )  # fmt: skip
+    crawl.tick()
+    with psycopg.connect(url, options="-c search_path=recrawl") as other:
+        other.execute("select set_value(page_id, case when page_id % 97 = 0 then 5000 else 0.1 + page_id % 7 end) "
+                      "from recrawl_internal.page where page_id % 2 = 0")  # fmt: skip
+        assert len(crawl.next(100)) == 100
+        other.commit()
+    crawl.wait(2 * SECOND)
+    crawl.tick()
+    best = crawl.value("select count(*) from new_page where rank = -5000")
+    assert best > 400
+    found = [page["value"] for page in popped(crawl, 12, 100, every=2 * SECOND)]
+    assert len(found) == 1200
+    assert found[: best - 50] == [5000.0] * (best - 50)
+    assert found.count(5000.0) == best
+    assert misplaced(crawl) == []
+
+
 # ------------------------------------------------------------------------------------------- a host with both kinds
 
 
@@ -260,6 +346,27 @@ def test_pages_whose_values_fell_are_not_taken_for_what_they_were(crawl: Crawl) 
         crawl.value("select set_value(%s, 0.001)", row["page_id"])
     crawl.tick()
     assert {page["value"] for page in popped(crawl, 20, 5, every=2 * SECOND)} == {10.0}
+
+
+def test_a_host_that_keeps_its_place_keeps_its_class(crawl: Crawl) -> None:
+    """Else it would stand in another class below where scans of that begin."""
+    crawl.add("http://h0.test/old", due=[crawl.now], rate=[24.0])
+    add_new(crawl, range(1), 2)
+    crawl.tick()
+    for discovery, kind in (("0.9", True), ("0.1", False)):
+        crawl.value("select set_setting('discovery', %s)", discovery)
+        pages = crawl.next(1)
+        assert [is_new(page) for page in pages] == [kind]
+        crawl.report_ok(pages)
+        crawl.wait(SECOND)
+    crawl.tick()
+    before = crawl.row("select new_class, new_ready_at, new_credit from host")
+    assert (before["new_class"], before["new_credit"] < 1) == (19, True)
+    crawl.wait(3 * HOUR)
+    crawl.add("http://h0.test/new9")
+    crawl.tick()
+    after = crawl.row("select new_class, new_ready_at from host")
+    assert after["new_class"] == 19 or after["new_ready_at"] >= crawl.now
 
 
 def test_a_host_in_a_long_gap_keeps_no_place_that_all_scans_would_begin_at(crawl: Crawl) -> None:

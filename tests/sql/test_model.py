@@ -23,7 +23,7 @@ def reported_again(crawl: Crawl, **outcome: object) -> tuple[Row, Row]:
     pages = crawl.next(lease=HOUR)
     a, b = of_host(pages, "a.test"), of_host(pages, "b.test")
     crawl.report(result_of(a, **outcome))
-    crawl.wait(10 * SECOND)
+    crawl.wait(5 * MINUTE)
     (again,) = crawl.next()
     assert again["page_id"] == a["page_id"]
     crawl.report_ok([again])
@@ -164,7 +164,7 @@ def test_a_longer_gap_counts_from_the_last_slot(crawl: Crawl, lengthen: str) -> 
     gap = crawl.value("select gap from host_status")
     crawl.now = last + gap - timedelta(milliseconds=1)
     assert crawl.next(1) == []
-    crawl.wait(timedelta(milliseconds=1))
+    crawl.wait(timedelta(milliseconds=1, microseconds=1))
     assert len(crawl.next(1)) == 1
 
 
@@ -174,7 +174,7 @@ def test_a_crawl_delay_counts_from_the_last_slot(crawl: Crawl) -> None:
     crawl.report_ok([page], crawl_delay=30)
     crawl.wait(29 * SECOND)
     assert crawl.next() == []
-    crawl.wait(SECOND)
+    crawl.wait(SECOND + timedelta(microseconds=1))
     assert len(crawl.next()) == 1
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 import psycopg
 import pytest
 
-from helpers import DAY, MINUTE, SECOND, Crawl, urls
+from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, urls
 
 
 def test_what_was_added_is_handed_out_at_once(crawl: Crawl) -> None:
@@ -77,7 +77,7 @@ def test_a_page_comes_back_a_period_after_it_was_due_however_late_it_was(crawl: 
     assert len(crawl.next()) == 1
 
 
-@pytest.mark.parametrize(("late", "periods"), [(0.5, 1), (1.0, 1), (1.5, 2), (10.2, 11)])
+@pytest.mark.parametrize(("late", "periods"), [(0.5, 1), (0.99, 1), (1.5, 2), (10.2, 11)])
 def test_periods_missed_entirely_are_skipped(crawl: Crawl, late: float, periods: int) -> None:
     due = crawl.now
     crawl.add("http://a.test/", due=[due])
@@ -129,7 +129,33 @@ def test_a_page_is_never_in_two_leases_whatever_the_callers_look_ahead(crawl: Cr
         crawl.wait(SECOND)
 
 
+@pytest.mark.parametrize("late", [5 * SECOND, DAY - SECOND, DAY])
+def test_a_page_comes_back_no_sooner_than_the_shortest_interval(crawl: Crawl, late: timedelta) -> None:
+    crawl.value("select set_setting('shortest_interval', '10 seconds')")
+    crawl.add("http://a.test/", rate=[8640.0], due=[crawl.now])
+    crawl.wait(late)
+    fetched = []
+    for _ in range(20):
+        fetched += [page["fetch_at"] for page in crawl.next(ahead=SECOND)]
+        (answer,) = crawl.report({"page_id": 1, "lease_id": len(fetched), "status": 200})
+        crawl.now = answer["next_fetch_at"] + 3 * SECOND
+    assert len(fetched) == 20
+    assert min(b - a for a, b in pairwise(fetched)) >= 10 * SECOND
+
+
+def test_what_brings_a_page_forward_keeps_the_shortest_interval(crawl: Crawl) -> None:
+    crawl.value("select set_setting('shortest_interval', '1 hour')")
+    crawl.add("http://a.test/", rate=[0.1])
+    (page,) = crawl.next()
+    crawl.report_ok([page])
+    crawl.wait(MINUTE)
+    crawl.rows("select hint_change_at(%s, '{1}', 1, 0)", crawl.now)
+    crawl.rows("select put_frequencies_at(%s, '{1}', '{24}')", crawl.now)
+    assert crawl.page("http://a.test/")["due_at"] == page["fetch_at"] + HOUR
+
+
 def test_a_short_interval_is_kept_once_the_page_is_reported(crawl: Crawl) -> None:
+    crawl.value("select set_setting('shortest_interval', '1 minute')")
     crawl.add("http://a.test/", rate=[24 * 60.0])
     for _ in range(5):
         (page,) = crawl.next()
@@ -166,7 +192,7 @@ def test_next_ready_at_says_when_to_ask_again(crawl: Crawl) -> None:
 
     assert ready() is None
     crawl.add("http://a.test/1", "http://a.test/2")
-    assert ready() == crawl.now
+    assert ready() == crawl.now + 0.02 * SECOND, "whoever asks got nothing: somebody else is at it"
     (first,) = crawl.next()
     assert ready() == crawl.now + SECOND
     crawl.wait(SECOND)

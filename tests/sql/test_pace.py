@@ -87,6 +87,30 @@ def test_a_caller_that_looks_ahead_has_the_pages_of_that_time(crawl: Crawl) -> N
     assert abs(len(kinds) - 1000) <= 20
 
 
+@pytest.mark.parametrize(("ahead", "used"), [(0, 1 / 3), (3, 1)])
+def test_who_asks_every_three_seconds_must_look_ahead_as_far(crawl: Crawl, ahead: int, used: float) -> None:
+    """What nobody asked for within a second is not made up for."""
+    add_new(crawl, range(300), 10)
+    crawl.tick()
+    set_budget(crawl, 10)
+    crawl.next(1)
+    kinds = fetched(crawl, 90 * SECOND, 3 * SECOND, 100, ahead=ahead * SECOND)
+    assert abs(len(kinds) - 900 * used) <= 20
+
+
+def test_a_budget_far_below_what_is_due_leaves_new_pages_their_share_of_it(crawl: Crawl) -> None:
+    """Half a fetch a day: revisits come when they are due all the same."""
+    set_budget(crawl, 0.5 / 86400)
+    add_due(crawl, range(20), 2)
+    add_new(crawl, range(100, 120), 2)
+    crawl.tick()
+    kinds = fetched(crawl, MINUTE, SECOND, 5)
+    assert (kinds.count(False), sum(kinds)) == (40, 1)
+    assert crawl.value("select next_ready_at_at(%s)", crawl.now) > crawl.now + HOUR
+    kinds = fetched(crawl, 40 * DAY, 6 * HOUR, 100)
+    assert abs(sum(kinds) - 10) <= 1
+
+
 def test_next_ready_at_knows_the_pace(crawl: Crawl) -> None:
     add_new(crawl, range(10), 1)
     crawl.tick()

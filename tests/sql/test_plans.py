@@ -15,7 +15,7 @@ from helpers import Row
 # Measured on 50,000 pages, and 30 % more.
 POP_BUFFERS = {"9 s": 13.9, "0": 31.3}  # a page: ten of a host, one of a host
 NEW_PAGE_BUFFERS = 44.0  # a page, one of a host: it leaves its line and enters the queue
-REPORT_BUFFERS = 9.3  # a page
+REPORT_BUFFERS = {"9 s": 9.8, "0": 14.4}  # 18 looks up many keys in one descent: 7.3 and 8.2, on 15 7.5 and 11.1
 IDLE_BUFFERS = 19  # a call that finds nothing
 
 HOT_TABLES = ("page", "queue", "host", "host_name", "new_page", "inbox", "lease", "link")
@@ -156,14 +156,14 @@ def test_a_page_costs_a_report_few_buffers(connection: Connection, ahead: str, a
     if analysed:
         connection.execute("analyze")
     report(connection, pop(connection, ahead))
-    assert report_cost(connection, ahead) <= REPORT_BUFFERS
+    assert report_cost(connection, ahead) <= REPORT_BUFFERS[ahead]
 
 
 def test_a_page_of_a_large_lease_costs_a_report_no_more(connection: Connection) -> None:
     """Its row is compressed and stored elsewhere; nobody unpacks that once a page."""
     load(connection)
     report(connection, pop(connection))
-    assert report_cost(connection, TEN_A_HOST, 2000) <= REPORT_BUFFERS
+    assert report_cost(connection, TEN_A_HOST, 2000) <= REPORT_BUFFERS[TEN_A_HOST]
 
 
 def test_a_page_of_a_large_lease_is_given_back_at_the_cost_of_one(connection: Connection) -> None:

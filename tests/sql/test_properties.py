@@ -3,7 +3,9 @@
 RECRAWL_EXAMPLES says how many crawls (the default is a short run), RECRAWL_STEPS how long each is.
 """
 
+import math
 import os
+from collections import Counter
 from datetime import datetime, timedelta
 from typing import LiteralString
 
@@ -20,10 +22,11 @@ from hypothesis.stateful import (
 )
 
 from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, Row
-from sql.model import BROKEN, NEVER, TINY, Model, Page
+from sql.model import BROKEN, NEVER, TINY, Model, Page, value_class
 
 HOSTS = ("a.test", "b.test", "c.test")
 URLS = [f"http://{host}/{path}" for host in HOSTS for path in range(1, 7)]
+CROWD = [f"{name}.test" for name in "defghijklm"]  # more hosts, so that there is a choice
 RATES = [0.0, 1.0, 7.3, 24.0, 1440.0, 86400.0]
 GAPS = [SECOND / 50, SECOND, 10 * SECOND, 5 * MINUTE]
 # What a crawler may find: the result, and what it means.
@@ -49,7 +52,7 @@ RESET: LiteralString = """
     insert into setting default values;
     select setval(s::regclass, 1, false)
     from unnest(array['host_horizon', 'inbox_horizon', 'lease_horizon', 'horizon_recheck', 'next_tick',
-                      'page_id', 'lease_id', 'host_id', 'new_classes']) as s;
+                      'default_gap_since', 'page_id', 'lease_id', 'host_id', 'new_classes']) as s;
     select setval(new_horizon(class), 1, false) from generate_series(0, 32) as class;
     select setseed(0.5);
 """
@@ -76,6 +79,9 @@ class Crawling(RuleBasedStateMachine):
         self.out: list[Row] = []  # whatever was handed out lately
         self.ready: dict[str, tuple[datetime, int | None, datetime]] = {}
         self.max_ahead = MINUTE
+        self.discovery, self.breadth = 0.5, 0.0
+        self.calls = self.round_calls = 0  # since breadth was set, and those of them that passed over a better class
+        self.set_breadth(self.breadth)
         self.add(urls, None, None, None)
 
     # ------------------------------------------------------------------------------------- time and upkeep
@@ -94,8 +100,10 @@ class Crawling(RuleBasedStateMachine):
 
     @rule()
     def upkeep(self) -> None:
+        told = self.told()
         self.crawl.tick()
         self.notice()
+        self.model.note(self.crawl.now, told)
         assert self.crawl.value("select count(*) from inbox") == 0
         assert not any(hold.until <= self.crawl.now for hold in self.model.holds.values())
         placed = self.crawl.rows("select page_id, due_at from queue union all select page_id, null from new_page")
@@ -142,7 +150,7 @@ class Crawling(RuleBasedStateMachine):
     def due_near(self, page_id: int, due: datetime) -> datetime:
         """The due time of one of several pages that were given the same: a microsecond apart, none is late."""
         exact: datetime = self.crawl.value("select due_at from page where page_id = %s", page_id)
-        assert due - len(URLS) * timedelta(microseconds=1) < exact <= due
+        assert due - timedelta(milliseconds=1) < exact <= due  # fewer than a thousand of them
         return exact
 
     @rule(wait=waits, n=st.integers(1, 12), ahead=aheads, lease=leases, per_host=st.sampled_from([None, None, 1, 3]))
@@ -153,7 +161,11 @@ class Crawling(RuleBasedStateMachine):
     def hand_out(self, n: int, ahead: timedelta, lease: timedelta, per_host: int | None) -> list[Row]:
         crawl, model, ahead = self.crawl, self.model, min(ahead, self.max_ahead)
         waits = {row["page_id"] for row in crawl.rows("select page_id from inbox")}
+        unsure = self.unsure()
+        model.note(crawl.now, self.told())
+        last = {row["name"] for row in crawl.rows("select name from host where new_class = 32")}
         rows = crawl.next(n, ahead, lease, per_host)
+        self.judge_choice(rows, last, unsure)
         self.notice(rows)
         lease_rows = crawl.rows(
             "select i.* from lease l, unnest(l.page_ids, l.dues, l.held_dues) as i (page_id, due, held) "
@@ -175,8 +187,84 @@ class Crawling(RuleBasedStateMachine):
             assert len(of_host) <= (1 if ahead == timedelta(0) or host.one_at_a_time else per_host or n)
             if of_host and host.one_at_a_time:
                 host.busy_lease, host.busy_until = of_host[0]["lease_id"], of_host[0]["lease_until"]
+        if len(rows) < n:
+            for name in {row["host"] for row in rows} - unsure:
+                host = model.hosts[name]
+                until = crawl.now + ahead
+                if per_host:
+                    step = model.gap(name) + model.window(name)
+                    until = min(until, crawl.now + per_host * step - timedelta(microseconds=1))
+                assert host.one_at_a_time or not model.could_give(name, crawl.now, until), f"{name} has more"
         self.out = [*self.out[-20:], *rows]
         return rows
+
+    def told(self) -> dict[str, datetime | None]:
+        """What is on its way to the queue, or comes back to it: for which hosts, and when it is due."""
+        coming = self.crawl.rows("select name, min(new_due) as due from inbox join host using (host_id) group by name")
+        back = {hold.page.host: hold.due for hold in self.model.holds.values() if hold.until <= self.crawl.now}
+        return back | {row["name"]: row["due"] for row in coming}
+
+    def unsure(self) -> set[str]:
+        """Hosts of which the queue does not know everything yet, or holds pages that are dead."""
+        dead = self.crawl.rows(
+            "with place as (select host_id, page_id from queue union all select host_id, page_id from new_page) "
+            "select h.name from place join page p using (page_id) join host h on h.host_id = place.host_id "
+            "where p.state <> 'live'"
+        )
+        return self.told().keys() | {row["name"] for row in dead}
+
+    def judge_choice(self, rows: list[Row], last: set[str], unsure: set[str]) -> None:
+        pages = [self.model.pages[row["page_id"]] for row in rows]
+        new: dict[str, int] = {}
+        for page in pages:
+            if page.due is None:
+                new[page.host] = max(new.get(page.host, 0), value_class(page.value))
+        revisited = {page.host for page in pages if page.due is not None}
+        self.calls += rows != []
+        if not self.model.chosen(new, revisited, self.crawl.now, last, unsure):
+            self.round_calls += 1
+            assert self.round_calls <= self.breadth * self.calls + (2 if self.breadth else 0), "a better class waited"
+
+    @rule(
+        values=st.lists(st.sampled_from([0.0, 0.3, 1.0, 1.5, 2.0, 1000.0]), min_size=len(CROWD), max_size=len(CROWD)),
+        rate=st.sampled_from([None, 86400.0]),
+        due=st.sampled_from([None, None, -HOUR, timedelta(0)]),
+    )
+    def a_crowd_comes(self, values: list[float], rate: float | None, due: timedelta | None) -> None:
+        """A page on each host, so that a call must choose."""
+        pages = Counter(page.host for page in self.model.pages.values())
+        urls = [f"http://{host}/{pages[host]}" for host in CROWD]
+        when = None if due is None else self.crawl.now + due
+        if len(self.model.pages) < 100:
+            rows = self.crawl.add(*urls, value=values, rate=[rate], due=[when])
+            new = {row["page_id"] for row in rows if row["code"] == "new"}
+            self.meet(dict(zip(urls, values, strict=True)), when, rate, new)
+
+    @rule(n=st.integers(1, 4), times=st.integers(2, 12))
+    def pop_in_a_row(self, n: int, times: int) -> None:
+        """While more hosts than a call wants have either kind, new pages have their share, however many n are."""
+        model = self.model
+        new = calls = 0
+        for _ in range(times):
+            self.crawl.wait(2 * max(model.gap(host) for host in model.hosts))
+            self.upkeep()
+            t = self.crawl.now
+            free = [host for host in model.hosts.keys() - self.unsure() if model.is_ready(host, t)]
+            with_new = [host for host in free if model.best_class(host, t) is not None and model.is_sure(host, t)]
+            with_due = [host for host in free if model.first_due(host, t) and model.is_sure(host, t)]
+            if min(len(with_new), len(with_due)) < n:
+                break
+            are_new = {page.page_id for page in model.pages.values() if page.due is None}
+            rows = self.hand_out(n, timedelta(0), HOUR, None)
+            assert len(rows) == n
+            got = sum(row["page_id"] in are_new for row in rows)
+            assert abs(got - n * self.discovery) < 1
+            new, calls = new + got, calls + 1
+            self.reports(
+                [({"page_id": p["page_id"], "lease_id": p["lease_id"], "status": 200}, "fetched") for p in rows]
+            )
+            self.nothing_is_broken()
+        assert abs(new - calls * n * self.discovery) <= 1.5, "new pages had another share"
 
     @rule(wait=waits, n=st.integers(1, 12), ahead=aheads, lease=leases, per_host=st.sampled_from([None, None, 1, 3]))
     def pop_exactly(self, wait: timedelta, n: int, ahead: timedelta, lease: timedelta, per_host: int | None) -> None:
@@ -205,7 +293,9 @@ class Crawling(RuleBasedStateMachine):
             assert max(revisits, default=NEVER) <= min((page.due for page in left if page.due), default=t + 999 * DAY)
             new = [(-page.value, page.page_id) for page in queued if page.page_id in taken and not dues[page.page_id]]
             late = [(-page.value, page.page_id) for page in left if not page.due]
-            assert max(new, default=(-99.0, 0)) < min(late, default=(99.0, 0)), "a less valuable new page came first"
+            assert max(new, default=(-math.inf, 0)) < min(late, default=(math.inf, 0)), (
+                "a less valuable new page came first"
+            )
 
     def notice(self, rows: list[Row] | None = None) -> None:
         """What upkeep, wherever it happened, gave back from leases that ended."""
@@ -274,7 +364,9 @@ class Crawling(RuleBasedStateMachine):
             model.reported(result, outcome, answer["code"], crawl.now, due)
             if answer["code"] == "ok" and page.state == "live" and "lease_id" in result:
                 assert page.due and abs(due - page.due) <= TINY
-                assert answer["next_fetch_at"] == due
+                held_until = blocked[page.host] or NEVER
+                assert answer["held_until"] == (held_until if held_until > crawl.now else None)
+                assert answer["next_fetch_at"] == max(due, crawl.now, held_until)
                 page.due = due
 
     @rule(which=any_number, everything=st.booleans(), others=st.booleans())
@@ -336,7 +428,8 @@ class Crawling(RuleBasedStateMachine):
         reset = ["gap"] if gap is None else []
         self.crawl.value("select set_host_at(%s, %s, %s, null, %s, %s)", self.crawl.now, host, gap, alone, reset)
         h = self.model.hosts.setdefault(host, self.model.new_host())
-        h.gap, h.patience = gap, timedelta(0)
+        self.model.gap_changes(host, gap=gap)
+        h.patience = timedelta(0)
         h.one_at_a_time = h.one_at_a_time if alone is None else alone
         if not h.one_at_a_time:
             h.busy_lease, h.busy_until = None, NEVER
@@ -367,11 +460,19 @@ class Crawling(RuleBasedStateMachine):
         for name, host in self.model.hosts.items():
             host.patience = max(host.patience, self.model.gap(name))
         self.set("default_gap", gap)
+        if gap > self.model.default_gap:
+            self.model.default_gap_since = self.crawl.now
         self.model.default_gap = gap
 
     @rule(share=st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]))
     def set_discovery(self, share: float) -> None:
         self.set("discovery", share)
+        self.discovery = share
+
+    @rule(share=st.sampled_from([0.0, 0.0, 0.1, 1.0]))
+    def set_breadth(self, share: float) -> None:
+        self.set("breadth", share)
+        self.breadth, self.calls, self.round_calls = share, 0, 0
 
     @rule(most=st.sampled_from([timedelta(0), MINUTE, 10 * MINUTE]))
     def set_max_ahead(self, most: timedelta) -> None:
@@ -385,12 +486,15 @@ class Crawling(RuleBasedStateMachine):
 
     @rule(per_day=st.sampled_from([1.0, 24.0, 86400.0]))
     def set_frequency(self, per_day: float) -> None:
+        moved = self.model.follows(per_day, self.crawl.now)
         self.set("frequency", per_day)
-        self.model.frequency = per_day
+        for row in self.crawl.rows("select page_id, due_at from page where page_id = any (%s)", list(moved)):
+            assert abs(row["due_at"] - moved[row["page_id"]]) <= timedelta(milliseconds=1)
+            self.model.pages[row["page_id"]].due = row["due_at"]
 
     def set(self, name: str, value: object) -> None:
         text = f"{value.total_seconds()} s" if isinstance(value, timedelta) else str(value)
-        self.crawl.value("select set_setting(%s, %s)", name, text)
+        self.crawl.value("select set_setting_at(%s, %s, %s)", self.crawl.now, name, text)
 
     # ------------------------------------------------------------------------------------ what always holds
 
@@ -398,6 +502,7 @@ class Crawling(RuleBasedStateMachine):
     def nothing_is_broken(self) -> None:
         crawl, model = self.crawl, self.model
         self.notice()
+        model.note(crawl.now, self.told())
         broken = crawl.connection.execute(BROKEN, {"t": crawl.now}).fetchall()
         assert broken == []
         gone = {row["page_id"]: row["state"] for row in crawl.rows("select page_id, state::text from page")}
@@ -483,6 +588,7 @@ def test_whatever_happens_the_queue_does_what_the_model_says(crawl: Crawl) -> No
             stateful_step_count=steps,
             deadline=None,
             database=None,
+            derandomize="CI" in os.environ,  # what gates is the same each time; by hand it looks further
             print_blob=True,
             suppress_health_check=list(HealthCheck),
         ),

@@ -30,7 +30,7 @@ def in_sql(
         select l.seen_changes, l.seen_days
         from unnest(%b::float8[], %b::float8[], %b::float8[], %b::float8[], %b::float8[], %b::float8[]) with ordinality
                  as g (had_changes, had_days, prior_changes, prior_days, days, age, place),
-             recrawl_internal.learnt(had_changes, had_days, prior_changes, prior_days, days, %s::int, %s::boolean,
+             recrawl_internal.learnt(had_changes, had_days, prior_changes, prior_days, days, null, %s::int, %s::boolean,
                                      nullif(age, 'NaN')) l
         order by place
         """,
@@ -64,6 +64,20 @@ def test_sql_learns_what_the_model_learns(connection: psycopg.Connection, what: 
     np.testing.assert_allclose(prior_days + spent, b, rtol=1e-9)
 
 
+def test_sql_gives_a_visit_that_was_brought_forward_the_same_worth(connection: psycopg.Connection) -> None:
+    random = np.random.default_rng(4)
+    planned, rate = 10 ** random.uniform(-6, 5, 5000), 10 ** random.uniform(-9, 4, 5000)
+    days = planned * random.uniform(0, 1, 5000)
+    rows = connection.execute(
+        "select recrawl_internal.days_worth(days, planned, rate)"
+        " from unnest(%b::float8[], %b::float8[], %b::float8[]) with ordinality as g (days, planned, rate, place)"
+        " order by place",
+        [days.tolist(), planned.tolist(), rate.tolist()],
+    ).fetchall()
+    worth = signals.days_worth(days, planned, rate)
+    np.testing.assert_allclose(np.array(rows).T[0], worth, rtol=1e-6, atol=1e-100)
+
+
 def test_sql_gives_the_same_interval(connection: psycopg.Connection) -> None:
     a, b = 10 ** np.linspace(-1.3, 6, 1000), np.full(1000, 2.0)
     rows = connection.execute(
@@ -90,7 +104,7 @@ def fetched(crawl: Crawl, after: timedelta = timedelta(0), **what: object) -> Ro
 def page(crawl: Crawl) -> Row:
     """One page, fetched once."""
     crawl.add("http://a.test/")
-    return fetched(crawl, content_hash="h1")
+    return fetched(crawl, content_hash="h1", etag='"x"')
 
 
 def test_a_first_fetch_sets_the_base_and_says_nothing_about_changes(page: Row) -> None:
@@ -107,6 +121,10 @@ def test_a_first_fetch_sets_the_base_and_says_nothing_about_changes(page: Row) -
         {"changes": 0},
         {"last_modified": "2029-12-01T00:00:00Z"},
         {"status": 304, "changes": 3},
+        {"etag": 'W/"x"'},
+        {"etag": '"x"', "last_modified": "2031-01-01"},
+        {"changed": False, "etag": '"y"'},
+        {"content_hash": "h1", "etag": '"y"'},
     ],
 )
 def test_a_day_without_a_change_lowers_the_rate(crawl: Crawl, page: Row, nothing_new: dict[str, object]) -> None:
@@ -116,7 +134,16 @@ def test_a_day_without_a_change_lowers_the_rate(crawl: Crawl, page: Row, nothing
 
 
 @pytest.mark.parametrize(
-    "something_new", [{"changed": True}, {"content_hash": "h2"}, {"content_hash": "h2", "last_modified": "2031-01-01"}]
+    "something_new",
+    [
+        {"changed": True},
+        {"content_hash": "h2"},
+        {"content_hash": "h2", "last_modified": "2031-01-01"},
+        {"etag": '"y"'},
+        {"etag": 'W/"y"', "last_modified": "2029-12-01"},
+        {"changed": True, "etag": '"x"'},
+        {"content_hash": "h2", "etag": '"x"'},
+    ],
 )
 def test_a_change_seen_after_a_day_raises_it(crawl: Crawl, page: Row, something_new: dict[str, object]) -> None:
     again = fetched(crawl, DAY, **something_new)
@@ -135,6 +162,56 @@ def test_a_last_modified_between_the_two_fetches_dates_the_change(crawl: Crawl, 
     modified = crawl.now + DAY * 0.75
     again = fetched(crawl, DAY, last_modified=modified.isoformat())
     assert again["rate"] == pytest.approx((PRIOR[0] + 1) / (PRIOR[1] + 0.25))
+
+
+def test_another_last_modified_is_a_change_even_one_before_the_last_fetch(crawl: Crawl, page: Row) -> None:
+    fetched(crawl, DAY, changed=True, last_modified="2029-11-01")
+    put_back = fetched(crawl, DAY, last_modified="2029-10-01")
+    assert put_back["changes"] == 2
+    assert fetched(crawl, DAY, last_modified="2029-10-01")["changes"] == 2
+
+
+def test_a_fetch_with_nothing_to_compare_leaves_that_to_the_next(crawl: Crawl, page: Row) -> None:
+    silent = fetched(crawl, DAY)
+    assert (silent["etag"], silent["last_modified"], silent["content_hash"], silent["sketch"]) == (None,) * 4
+    assert fetched(crawl, DAY, status=304)["rate"] == page["rate"], "unchanged since a fetch that said nothing"
+    again = fetched(crawl, DAY, etag='"x"')
+    assert again["rate"] == pytest.approx(PRIOR[0] / (PRIOR[1] + 3))
+    assert (again["etag"], again["content_hash"], again["changes"]) == ('"x"', "h1", 0)
+    assert fetched(crawl, DAY, status=304)["rate"] < again["rate"]
+
+
+def test_of_a_fetch_with_nothing_to_compare_nothing_is_handed_out(crawl: Crawl) -> None:
+    crawl.add("http://a.test/")
+    crawl.report_ok(crawl.next(), etag='"x"', last_modified="2029-12-01", content_hash="h1")
+    crawl.wait(DAY)
+    crawl.report_ok(crawl.next())
+    crawl.wait(DAY)
+    (again,) = crawl.next()
+    assert (again["etag"], again["last_modified"], again["content_hash"]) == (None, None, None)
+
+
+def test_what_the_crawler_tells_itself_is_about_the_last_fetch(crawl: Crawl, page: Row) -> None:
+    fetched(crawl, DAY)
+    again = fetched(crawl, DAY, changed=False, etag='"y"')
+    assert again["rate"] == pytest.approx(PRIOR[0] / (PRIOR[1] + 1))
+    assert (again["etag"], again["content_hash"]) == ('"y"', None), "which version the hash was of is not known"
+
+
+def test_another_kind_of_validator_begins_anew(crawl: Crawl) -> None:
+    crawl.add("http://a.test/")
+    fetched(crawl, content_hash="h1")
+    assert fetched(crawl, DAY, etag='"x"')["rate"] == pytest.approx(PRIOR[0] / PRIOR[1])
+    again = fetched(crawl, DAY, etag='"x"')
+    assert again["rate"] == pytest.approx(PRIOR[0] / (PRIOR[1] + 1))
+    assert again["content_hash"] is None
+
+
+@pytest.mark.parametrize("status", [404, 500])
+def test_what_comes_with_a_failure_is_not_the_pages(crawl: Crawl, page: Row, status: int) -> None:
+    failed = fetched(crawl, DAY, status=status, etag='"error"', last_modified="2031-01-01")
+    assert (failed["etag"], failed["last_modified"]) == ('"x"', None)
+    assert fetched(crawl, DAY, etag='"x"')["changes"] == 0
 
 
 def test_a_server_that_calls_every_answer_new_tells_nothing(crawl: Crawl, page: Row) -> None:
@@ -245,6 +322,35 @@ def test_a_hint_about_a_page_that_is_out_changes_nothing_now(crawl: Crawl) -> No
     crawl.value("select hint_change_at(%s, array[%s::bigint], 0.9, 0.1)", crawl.now, page["page_id"])
     crawl.wait(5 * MINUTE)
     assert crawl.next() == []
+
+
+@pytest.mark.parametrize("hint", ["select hint_change_at(%s, array[%s::bigint], 1, 1)",
+                                  "select fetch_now_at(%s, array[%s::bigint])"])  # fmt: skip
+def test_a_fetch_that_was_brought_forward_says_what_the_planned_one_would_have(crawl: Crawl, hint: str) -> None:
+    crawl.value("select set_setting('frequency', '0.1')")
+    crawl.add("http://a.test/")
+    (first,) = crawl.next()
+    crawl.report(result_of(first))
+    rate, seen = PRIOR[0] / PRIOR[1], [DAY * 2, DAY * 3]
+    for changed in (False, True):
+        crawl.wait(seen[changed])
+        crawl.value(hint, crawl.now, first["page_id"])
+        crawl.tick()
+        (page,) = crawl.next()
+        crawl.report(result_of(page, changed=changed))
+        status = crawl.page("http://a.test/")
+        assert status["due_at"] == pytest.approx(crawl.now + 10 * DAY, abs=timedelta(seconds=1))
+        if not changed:
+            worth = float(signals.days_worth(2, 10, rate))
+            assert 0 < worth < 2
+            assert status["rate"] == pytest.approx(PRIOR[0] / (PRIOR[1] + worth), rel=1e-6)
+        else:
+            a, b = gamma_filter.changed(PRIOR[0], PRIOR[1] + worth * np.exp(-1 / 50), 10)
+            assert status["rate"] == pytest.approx(float(a / b), rel=1e-6)
+    crawl.wait(10 * DAY)
+    before = crawl.value("select seen_days from page")
+    crawl.report_ok(crawl.next(), changed=False)
+    assert crawl.value("select seen_days from page") == pytest.approx(before * np.exp(-1 / 50) + 10), "this was not"
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ FUNCTIONS = """
                  from aclexplode(proacl) where grantee <> proowner order by 1) as roles
     from pg_proc p
     where pronamespace = 'recrawl'::regnamespace and prokind = 'f'
-    order by proname
+    order by proname, pg_get_function_identity_arguments(oid)
 """
 RELATIONS = """
     select c.relname as name, c.relkind::text as kind,

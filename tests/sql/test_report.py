@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
 from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, Row, codes, result_of, urls
 
@@ -47,6 +48,7 @@ def test_a_fetch_is_counted_and_its_validators_come_back_with_the_next_one(crawl
     )
     assert answer | {"detail": None} == {
         "ord": 1, "page_id": page["page_id"], "code": "ok", "detail": None, "next_fetch_at": page["fetch_at"] + DAY,
+        "held_until": None,
     }  # fmt: skip
     status = crawl.page("http://a.test/")
     assert (status["fetches"], status["changes"], status["state"], status["last_status"]) == (1, 0, "live", 200)
@@ -137,6 +139,19 @@ def test_robots_denied_is_rechecked_late(crawl: Crawl) -> None:
     page = popped(crawl)
     (answer,) = crawl.report({"page_id": page["page_id"], "lease_id": page["lease_id"], "robots_denied": True})
     assert answer["next_fetch_at"] == crawl.now + 7 * DAY
+
+
+@pytest.mark.parametrize("said", [{}, {"status": 0}, {"status": 200}])
+def test_a_page_that_robots_txt_forbids_can_be_told_from_others(crawl: Crawl, said: Row) -> None:
+    page = popped(crawl)
+    denied = {"page_id": page["page_id"], "lease_id": page["lease_id"], "robots_denied": True} | said
+    crawl.report(denied)
+    crawl.tick()
+    assert crawl.page("http://a.test/")["state"] == "denied"
+    assert fetch_again(crawl)["state"] == "live"
+    crawl.report({"url": "http://a.test/", "status": 200, "robots_denied": True})
+    assert crawl.page("http://a.test/")["state"] == "denied", "even one that was fetched before"
+    assert fetch_again(crawl, status=500)["state"] == "live", "it was allowed to ask"
 
 
 @pytest.mark.parametrize("status", [301, 308])
@@ -276,7 +291,7 @@ def test_crawl_delay_lengthens_the_gap_unless_the_operator_said_otherwise(crawl:
     crawl.add(*(f"http://a.test/{i}" for i in range(5)))
     crawl.report(result_of(crawl.next()[0], crawl_delay=10))
     assert crawl.host("a.test")["gap"] == 10 * SECOND
-    crawl.wait(10 * SECOND)
+    crawl.wait(11 * SECOND)
     crawl.report(result_of(crawl.next()[0], crawl_delay=86400))
     assert crawl.host("a.test")["gap"] == MINUTE, "clamped"
     crawl.value("select set_host_at(%s, 'a.test', '2 s', null, null, '{}')", crawl.now)
@@ -545,6 +560,74 @@ def test_the_array_twin_says_the_same(crawl: Crawl) -> None:
     assert codes(rows) == ["ok", "ok", "ok", "invalid", "unknown_page", "invalid"]
     status = crawl.page(pages[0]["url"])
     assert (status["fetches"], status["content_hash"], status["etag"]) == (1, "h", '"x"')
+
+
+TWINS: list[tuple[str, str, object]] = [
+    ("changes", "int[]", 3), ("relevance", "float8[]", 0.25), ("sketch", "int[]", [1, 2, 3, 4, 5, 6, 7, 8]),
+    ("links", "jsonb[]", ["http://c.test/", "http://d.test/"]), ("retry_after", "text[]", "77"),
+    ("crawl_delay", "float8[]", 9.0), ("redirect_to", "text[]", "http://d.test/"), ("robots_denied", "boolean[]", True),
+    ("meta", "jsonb[]", {"k": 1}), ("changed", "boolean[]", True), ("content_hash", "text[]", "h"),
+    ("etag", "text[]", "e"),
+    ("last_modified", "timestamptz[]", "2029-12-01 00:00Z"), ("fetched_at", "timestamptz[]", "2030-01-02 00:00:01Z"),
+]  # fmt: skip
+KNOWN = """
+    select p.url, p.state, p.due_at, p.fetched_at, p.changes, p.rate, p.relevance, p.sketch, p.etag, p.last_modified,
+           p.content_hash, p.meta, p.attempts, h.blocked_until, h.crawl_delay,
+           array(select url from successors(p.page_id) order by url) as links
+    from page_status p join host_status h using (host) order by p.url
+"""
+
+
+@pytest.mark.parametrize("status", [200, 301, 302, 304, 404, 429])
+@pytest.mark.parametrize(("name", "type_", "value"), TWINS, ids=[name for name, _, _ in TWINS])
+def test_the_array_twin_takes_what_report_takes(
+    crawl: Crawl, name: str, type_: str, value: object, status: int
+) -> None:
+    """The same crawl twice, in transactions that are rolled back: once in JSON, once in arrays."""
+    crawl.add("http://a.test/", "http://b.test/", rate=[4.0])
+    crawl.report_ok(crawl.next(), content_hash="h0")
+    crawl.wait(DAY)
+    a, b = crawl.next()
+    after = []
+    for twin in ("json", "arrays"):
+        with crawl.connection.transaction(force_rollback=True):
+            crawl.value("select setseed(0.5)")
+            if twin == "json":
+                answers = crawl.report(result_of(a, status=status, **{name: value}), result_of(b))
+            else:
+                nothing = [None] * 8 if name == "sketch" else [None]
+                given = value if name == "sketch" else [Jsonb(value) if type_ == "jsonb[]" else value]
+                given = [*given, *nothing]  # type: ignore[misc]
+                answers = crawl.rows(
+                    "select * from report_pages_at(%s, %s, %s, %s"
+                    + "".join(f", {f'%s::{type_}' if name == column else 'null'}" for column in COLUMNS)
+                    + ")",
+                    crawl.now, [a["page_id"], b["page_id"]], [a["lease_id"]] * 2, [status, 200], given,
+                )  # fmt: skip
+            after.append((answers, crawl.rows(KNOWN)))
+    assert after[0] == after[1]
+
+
+COLUMNS = [
+    "changed", "fetched_at", "content_hash", "etag", "last_modified", "changes", "sketch", "links", "relevance",
+    "retry_after", "crawl_delay", "redirect_to", "robots_denied", "meta",
+]  # fmt: skip
+
+
+def test_links_of_the_array_twin_must_be_arrays(crawl: Crawl) -> None:
+    crawl.add("http://a.test/", "http://b.test/")
+    a, b = crawl.next()
+    answers = crawl.rows(
+        "select * from report_pages(%s, %s, '{200,200}', links => %s)",
+        [a["page_id"], b["page_id"]], [a["lease_id"]] * 2, [Jsonb({"x": 1}), Jsonb(["http://c.test/", 7, None])],
+    )  # fmt: skip
+    assert [(row["code"], row["detail"]) for row in answers] == [
+        ("invalid", "links must be a JSON array of URLs"), ("ok", None),
+    ]  # fmt: skip
+    with pytest.raises(
+        psycopg.errors.InvalidParameterValue, match="sketch must have 8 elements for each of the 1 page"
+    ):
+        crawl.rows("select * from report_pages('{1}', '{1}', '{200}', sketch => '{1,2}')")
 
 
 def test_the_array_twin_wants_arrays_of_one_length(crawl: Crawl) -> None:

@@ -5,13 +5,19 @@ import re
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import psycopg
 import pytest
 from psycopg import sql
 from psycopg.errors import InsufficientPrivilege
+
+from helpers import DAY, MINUTE, Crawl
+from recrawl import store
+from recrawl.setup import migrate
 
 ROLES = ["crawler", "reader", "operator", "worker", "nobody"]
 # What operators and workers look at is what readers may look at.
@@ -36,7 +42,7 @@ RUN = json.dumps(
 
 OPIC_RUN = json.dumps(
     {"token": 1, "started_at": "2030-01-01", "is_full": True, "converged": True}
-    | dict.fromkeys(["pages", "links", "sweeps", "residual", "cash", "moved", "seconds"], 0)
+    | dict.fromkeys(["pages", "links", "sweeps", "residual", "error", "cash", "moved", "seconds"], 0)
 )
 
 # Calls that do something. Others are tried with nulls, which they refuse.
@@ -67,6 +73,8 @@ CALLS = {
     "top_hubs": "recrawl.top_hubs(3)",
     "top_authorities": "recrawl.top_authorities(3)",
     "top_relevant": "recrawl.top_relevant(3)",
+    "explain_page": "recrawl.explain_page(1)",
+    "page_of": "recrawl.page_of('http://a.test/1')",
     "sketch_distance": "recrawl.sketch_distance('{1,2,3,4,5,6,7,8}', '{1,2,3,4,5,6,7,9}')",
 }
 
@@ -238,7 +246,9 @@ def test_no_role_calls_a_helper_but_the_worker_its_own(actor: Actor) -> None:
         "put_opic": "select recrawl_internal.put_opic(1, '1 minute', '{}', '" + OPIC_RUN + "')",
         "put_prices": "select recrawl_internal.put_prices(1, '1 minute', '" + RUN + "'" + ", '{}'" * 6 + ")",
     }
-    calls["sample_queue"] = "select * from recrawl_internal.sample_queue(clock_timestamp())"
+    calls["put_held_back"] = "select recrawl_internal.put_held_back(1, '1 minute', '{}', '{}', '{}', '{}', '{}')"
+    calls["queue_now"] = "select * from recrawl_internal.queue_now(clock_timestamp())"
+    calls["crawl_now"] = "select * from recrawl_internal.crawl_now(clock_timestamp())"
     assert len(calls) > 30
     # The worker, a reader too, can reach the schema, and so call by name what views call.
     its_own = names(
@@ -412,3 +422,164 @@ def test_no_verb_steps_into_a_trap_on_the_callers_search_path(trapper: psycopg.C
     assert [row[2] for row in told] == ["duplicate"]
     assert call(f"select release({lease})") == [(1,)]
     call("select next_ready_at()")
+
+
+# -- and a superuser who looks on, on a path with somebody else's schema --
+
+# An operator or function whose types fit better wins over PostgreSQL's own, wherever on the path it stands. So here is
+# one of every name for every pair of types, and most fit better: PostgreSQL's own have few mixed pairs.
+TYPES = [
+    "boolean", "smallint", "int", "bigint", "real", "float8", "numeric", "text", "varchar", "timestamptz", "interval",
+    "jsonb", "regclass", "bigint[]", "text[]",
+]  # fmt: skip
+COMPARISONS = ["=", "<>", "<", "<=", ">", ">=", "~", "!~", "~~"]
+OPERATORS = ["+", "-", "*", "/", "%", "^", "&", "<<", ">>", "||", "->>", "#"]
+# PostgreSQL's polymorphic functions are found after others that fit exactly.
+OF_ONE = [
+    "ln", "exp", "sqrt", "cbrt", "floor", "ceil", "abs", "length", "cardinality", "to_jsonb", "sum", "max", "min",
+    "unnest", "pg_relation_size", "pg_sequence_last_value", "encode", "array_agg",
+]  # fmt: skip
+OF_TWO = ["mod", "date_part", "split_part", "substr", "strpos", "round", "power", "generate_series"]
+
+
+def bend_everything(connection: psycopg.Connection[Any]) -> None:
+    """Lays a trap for every operator and function that the crawl's views and helpers use, in the schema mine."""
+    trap = "language plpgsql immutable as $$ begin raise exception 'trapped'; end $$"
+    traps = []
+    for one in TYPES:
+        traps += [f"create function mine.{name}(a {one}) returns {one} {trap}" for name in ["bend", *OF_ONE]]
+        traps += [f"create operator mine.- (rightarg = {one}, function = mine.bend)"]
+    for left, right in product(TYPES, TYPES):
+        pair, result = f"leftarg = {left}, rightarg = {right}", max(left, right, key=TYPES.index)
+        traps += [f"create function mine.compare(a {left}, b {right}) returns boolean {trap}"]
+        traps += [f"create operator mine.{name} ({pair}, function = mine.compare)" for name in COMPARISONS]
+        traps += [
+            f"create function mine.{name}(a {left}, b {right}) returns {result} {trap}" for name in ["bend", *OF_TWO]
+        ]
+        traps += [f"create operator mine.{name} ({pair}, function = mine.bend)" for name in OPERATORS]
+    connection.execute("create schema mine authorization recrawl_crawler")
+    connection.execute("set role recrawl_crawler")
+    connection.execute(";".join(traps).encode())
+    connection.execute("reset role")
+
+
+PATHS = ["mine, public", "public, mine", "mine, pg_catalog"]
+paths = pytest.mark.parametrize("path", PATHS)
+ALL_VIEWS = "select schemaname || '.' || viewname from pg_views where schemaname in ('recrawl', 'recrawl_internal')"
+INLINED = """
+    select format('select * from recrawl_internal.%I(%s)', proname,
+                  (select string_agg(case when typcategory = 'N' then '1' when typname = 'interval' then '''1 s'''
+                                          when typname = 'timestamptz' then '''2030-01-01''' else 'null' end
+                                     || '::' || t.oid::regtype, ', ' order by place)
+                   from unnest(proargtypes) with ordinality as a (oid, place) join pg_type t using (oid)))
+    from pg_proc where pronamespace = 'recrawl_internal'::regnamespace and proconfig is null
+"""
+BOUND_TO_A_TRAP = """
+    select distinct pg_describe_object(d.classid, d.objid, d.objsubid)
+    from pg_depend d
+    where d.classid <> 'pg_operator'::regclass and (d.refclassid, d.refobjid) in (
+        select 'pg_proc'::regclass, oid from pg_proc where pronamespace = 'mine'::regnamespace
+        union all
+        select 'pg_operator'::regclass, oid from pg_operator where oprnamespace = 'mine'::regnamespace)
+"""
+
+
+@pytest.fixture(scope="module")
+def trapped(new_database: Callable[..., str], template: str) -> str:
+    """The URL of a crawl in which every view has rows, and everything is bent."""
+    url = new_database(template)
+    with psycopg.connect(url, autocommit=True, options="-c search_path=recrawl,recrawl_internal") as connection:
+        crawl = Crawl(connection)
+        connection.execute("select set_setting('keep_log', '1 day'), set_setting('budget', '1000')")
+        crawl.add(*(f"http://{host}.test/" for host in "abcdef"))
+        for changed in (None, True):
+            crawl.report_ok(crawl.next(5), links=["http://a.test/", "http://b.test/"], changed=changed)
+            crawl.wait(2 * DAY)
+        crawl.next(1)
+    with psycopg.connect(url, autocommit=True) as connection:
+        run = json.dumps(json.loads(RUN) | {"started_at": "2020-01-01", "new_pages": 1, "newest_page": 0})
+        connection.execute("select recrawl_internal.start_job('allocate', '1 hour')")
+        connection.execute(f"select recrawl_internal.put_prices(1, '1 h', '{run}', '{{0}}', '{{0.1}}' {', null' * 4})")
+        connection.execute("update recrawl_internal.host_terms set price = 0.1, floor = 0.01, objective = 'freshness'")
+        connection.execute(f"select recrawl_internal.put_opic(1, '1 hour', '{{}}', '{OPIC_RUN}')")
+        connection.execute(
+            "select recrawl_internal.put_held_back(1, '1 hour', array[h.host_id], '{1}', '{1}', '{1}', '{1}'),"
+            "       recrawl_internal.take_vitals(), h.* from recrawl_internal.host h limit 1"
+        )
+        connection.execute(
+            "insert into recrawl_internal.late_host select host_id, 1, clock_timestamp(), clock_timestamp()"
+            " from recrawl_internal.host on conflict do nothing"
+        )
+        connection.execute(
+            "insert into recrawl_internal.page_score select page_id, 1, 1, 1, 1 from recrawl_internal.page"
+        )
+        bend_everything(connection)
+    return url
+
+
+@pytest.fixture(scope="module")
+def onlooker(trapped: str) -> Iterator[psycopg.Connection[Any]]:
+    """A superuser."""
+    with psycopg.connect(trapped, autocommit=True) as connection:
+        yield connection
+
+
+@contextmanager
+def on_path(connection: psycopg.Connection[Any], path: str) -> Iterator[None]:
+    connection.execute(f"set search_path = {path}".encode())
+    try:
+        yield
+    finally:
+        connection.execute("reset search_path")
+
+
+@paths
+def test_what_is_bent_traps_whoever_names_it_bare(onlooker: psycopg.Connection[Any], path: str) -> None:
+    with on_path(onlooker, path):
+        for call in ("1::real * 1::int", "'x'::text = 'x'::varchar", "ln(1::real)", "'1 s'::interval * 2::real"):
+            with pytest.raises(psycopg.errors.RaiseException, match="trapped"):
+                onlooker.execute(f"select {call}")
+
+
+@paths
+def test_no_view_steps_into_a_trap_on_the_readers_search_path(onlooker: psycopg.Connection[Any], path: str) -> None:
+    views = names(onlooker, ALL_VIEWS)
+    assert len(views) > 15
+    with on_path(onlooker, path):
+        assert [view for view in views if not onlooker.execute(f"table {view}").fetchall()] == []
+
+
+@paths
+def test_no_inlined_function_steps_into_a_trap_on_the_callers_search_path(
+    onlooker: psycopg.Connection[Any], path: str
+) -> None:
+    calls = names(onlooker, INLINED)
+    assert len(calls) > 40
+    with on_path(onlooker, path):
+        for call in calls:
+            onlooker.execute(call)
+
+
+def test_neither_worker_nor_command_line_steps_into_a_trap(trapped: str) -> None:
+    url = f"{trapped}{'&' if '?' in trapped else '?'}options={quote('-c search_path=mine,public')}"
+    with store.connect(url) as connection:
+        assert store.add_pages(connection, [store.Page("http://z.test/"), store.Page("?")]).counts["invalid"] == 1
+        assert store.host_names(connection, [1, 2]) == ["a.test", "b.test"]
+        store.due_jobs(connection, True)
+        assert store.queue_status(connection)
+        store.last_terms(connection)
+        store.tick(connection)
+        store.next_pages(connection, 1, 0 * MINUTE, MINUTE, None)
+    for read in (store.pages_to_allocate, store.hosts_to_allocate, store.evidence, store.logged_visits):
+        read(url)
+    store.read_graph(url, 1, None)
+
+
+def test_nothing_is_bound_to_a_trap_on_the_migrators_search_path(new_database: Callable[..., str]) -> None:
+    url = new_database()
+    with psycopg.connect(url, autocommit=True) as connection:
+        bend_everything(connection)
+        connection.execute(f"alter database {connection.info.dbname} set search_path = mine, pg_catalog")
+    migrate.upgrade(url)
+    with psycopg.connect(url, autocommit=True, options="-c search_path=pg_catalog") as connection:
+        assert names(connection, BOUND_TO_A_TRAP) == []

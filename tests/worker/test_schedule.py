@@ -1,35 +1,46 @@
 """A worker does the registry's jobs by itself, beside its upkeep."""
 
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
-from helpers import Crawl
+from helpers import Crawl, misplaced, run_job
+from recrawl import store
 from recrawl.jobs.registry import JOBS
+from recrawl.setup import embedded, migrate
 
 BATCH = [name for name, entry in JOBS.items() if entry.is_batch]
-# The worker, but for the minute that it gives a start to settle.
+# The worker, but for the minutes that it gives a start to settle, and things to move.
 WORKER = """
 import logging, sys
 from datetime import timedelta
 from recrawl import schedule
 logging.basicConfig(format="%(message)s", level=logging.INFO)
 schedule.SETTLED = timedelta(0)
+schedule.LOOK_CLOSER = timedelta(seconds=1)
 schedule.run(sys.argv[1], ready=lambda: print("ready", flush=True))
 """
 
 
 @contextmanager
-def worker(url: str) -> Iterator["subprocess.Popen[str]"]:
+def worker(url: str, **environment: str) -> Iterator["subprocess.Popen[str]"]:
     process = subprocess.Popen(
-        [sys.executable, "-c", WORKER, url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", WORKER, url],
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout and process.stdout.readline() == "ready\n"
     try:
@@ -50,10 +61,18 @@ def runs(crawl: Crawl) -> list[tuple[str, bool | None]]:
     return [(row["job"], row["ok"]) for row in crawl.rows("select job, ok from job_run order by started_at")]
 
 
+@pytest.fixture
+def fetched(crawl: Crawl) -> Crawl:
+    """A crawl in which every job has something to write."""
+    crawl.connection.execute("select recrawl.add_pages('{http://a.test/}', rate => '{1}')")
+    crawl.connection.execute("update page set seen_changes = 1, seen_days = 2, fetches = 3, fetched_at = now()")
+    return crawl
+
+
 @pytest.mark.parametrize("name", JOBS)
 def test_every_job_of_the_registry_can_be_loaded_and_says_what_it_does(name: str) -> None:
     assert JOBS[name].load().__name__.lower() == name
-    assert JOBS[name].does and JOBS[name].every.total_seconds() > 0
+    assert JOBS[name].does
 
 
 def test_what_is_overdue_runs_in_the_order_of_the_registry_while_upkeep_goes_on(crawl: Crawl, url: str) -> None:
@@ -66,7 +85,8 @@ def test_what_is_overdue_runs_in_the_order_of_the_registry_while_upkeep_goes_on(
         assert process.wait(10) == 0
         _, said = process.communicate()
     assert [job for job, _ in runs(crawl)] == BATCH
-    assert [line.split(":")[0] for line in said.splitlines()] == BATCH, "a line for each"
+    lines = [line for line in said.splitlines() if not line.startswith("waiting for")]  # the last to exit
+    assert [line.split()[0] for line in lines] == [f"job={name}" for name in BATCH], "a line for each"
 
 
 def test_what_ran_lately_is_not_run_again(crawl: Crawl, url: str) -> None:
@@ -80,28 +100,265 @@ def test_what_ran_lately_is_not_run_again(crawl: Crawl, url: str) -> None:
         assert len(runs(crawl)) == len(BATCH)
 
 
-def test_a_stop_does_not_wait_for_a_job_and_the_job_says_so(crawl: Crawl, url: str) -> None:
-    crawl.connection.execute("select recrawl.add_pages('{http://a.test/}', rate => '{1}')")
+def test_a_stop_does_not_wait_for_a_job_and_the_job_says_so(fetched: Crawl, url: str) -> None:
     with psycopg.connect(url) as holder, worker(url) as process:
         # Somebody who keeps `rates` from writing.
-        holder.execute("lock table recrawl_internal.host_terms")
+        holder.execute("lock table recrawl_internal.host_terms in share mode")
         waits = (
             "select count(*) from pg_stat_activity where datname = current_database()"
             " and application_name = 'recrawl rates' and wait_event_type = 'Lock'"
         )
-        wait_for(lambda: crawl.value(waits))
+        wait_for(lambda: fetched.value(waits))
         process.send_signal(signal.SIGTERM)
         assert process.wait(10) == 0
         holder.rollback()
-        wait_for(lambda: runs(crawl)[-1] == ("rates", False), 20)
+        wait_for(lambda: runs(fetched)[-1] == ("rates", False), 20)
 
 
-def test_a_job_that_is_killed_is_one_failed_run_and_the_others_go_on(crawl: Crawl, url: str) -> None:
+def test_a_job_that_is_killed_is_one_failed_run_and_the_others_go_on(fetched: Crawl, url: str) -> None:
     with psycopg.connect(url) as holder, worker(url) as process:
-        holder.execute("lock table recrawl_internal.host_terms")
-        wait_for(lambda: runs(crawl))
+        holder.execute("lock table recrawl_internal.host_terms in share mode")
+        wait_for(lambda: runs(fetched))
         (child,) = (int(pid) for pid in os.popen(f"pgrep -P {process.pid}").read().split())
         os.kill(child, signal.SIGKILL)
         holder.rollback()
-        wait_for(lambda: ("allocate", True) in runs(crawl))
+        wait_for(lambda: ("allocate", True) in runs(fetched))
         assert process.poll() is None
+
+
+def test_a_stop_says_which_job_it_waits_for_and_the_next_one_kills_it(fetched: Crawl, url: str) -> None:
+    with psycopg.connect(url) as holder, worker(url) as process:
+        holder.execute("lock table recrawl_internal.host_terms in share mode")
+        wait_for(lambda: runs(fetched))
+        (child,) = (int(pid) for pid in os.popen(f"pgrep -P {process.pid}").read().split())
+        os.kill(child, signal.SIGSTOP)  # as deaf as one that computes
+        process.send_signal(signal.SIGINT)
+        assert process.stderr and "waiting for rates to stop; once more kills it" in process.stderr.readline()
+        time.sleep(0.5)
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 0
+
+
+@pytest.mark.parametrize("held_for", [0.2, 1, 30])
+def test_a_stop_waits_for_nobodys_lock(fetched: Crawl, url: str, held_for: float) -> None:
+    with psycopg.connect(url) as holder, worker(url) as process:
+        holder.execute("lock table recrawl_internal.job in access exclusive mode")
+        time.sleep(3)
+        process.send_signal(signal.SIGTERM)
+        if held_for < 10:
+            time.sleep(held_for)
+            holder.rollback()  # what it waited for comes just as it stops
+        assert process.wait(10) == 0
+
+
+def test_what_goes_wrong_again_and_again_is_said_once(fetched: Crawl, url: str) -> None:
+    name = f"worker_{uuid.uuid4().hex[:8]}"
+    fetched.connection.execute(f"create role {name} login in role recrawl_worker".encode())
+    try:
+        login = make_conninfo(url, user=name)
+        with worker(login) as process:
+            fetched.connection.execute("revoke execute on function recrawl_internal.tick from recrawl_worker")
+            time.sleep(4)
+            fetched.connection.execute("grant execute on function recrawl_internal.tick to recrawl_worker")
+            time.sleep(4)
+            process.send_signal(signal.SIGTERM)
+            _, said = process.communicate(timeout=15)
+        lines = [line for line in said.splitlines() if "upkeep" in line]
+        assert [line.split(":")[0] for line in lines] == ["upkeep fails, trying again", "upkeep goes on again"], said
+    finally:
+        fetched.connection.execute(f"drop role {name}".encode())
+
+
+# ------------------------------------------------------------------------------------------------------ several workers
+
+
+def test_one_worker_does_the_jobs_and_the_next_one_takes_over_from_a_killed_one(fetched: Crawl, url: str) -> None:
+    with psycopg.connect(url) as holder, worker(url) as first:
+        holder.execute("lock table recrawl_internal.host_terms in share mode")
+        wait_for(lambda: runs(fetched))
+        children = os.popen(f"pgrep -P {first.pid}").read().split()
+        with worker(url) as second:
+            time.sleep(3)
+            assert len(runs(fetched)) == 1 and not os.popen(f"pgrep -P {second.pid}").read(), "it stands by"
+            first.kill()
+            died = time.monotonic()
+            wait_for(lambda: len(runs(fetched)) > 1, 20)
+            assert time.monotonic() - died < 10  # 5 s, but this machine may be busy
+            wait_for(lambda: not any(Path(f"/proc/{child}").exists() for child in children), 5)
+            holder.rollback()
+            wait_for(lambda: len(runs(fetched)) == 1 + len(BATCH) and runs(fetched)[-1][1])
+        first_run, *later = runs(fetched)
+        assert first_run == ("rates", False) and all(ok for _, ok in later)
+        assert fetched.value("select message from job_run order by started_at limit 1") in (
+            "stopped",
+            "its worker died",
+        )
+
+
+# ----------------------------------------------------------------------------------------------------- what is due when
+
+
+def test_a_schedule_is_a_setting_that_counts_without_a_restart(fetched: Crawl, url: str) -> None:
+    for job in BATCH:
+        fetched.value("select set_setting(%s, 'none')", f"{job}_every")
+    with worker(url):
+        time.sleep(3)
+        assert runs(fetched) == []
+        fetched.value("select set_setting('rates_every', '10 s')")
+        wait_for(lambda: runs(fetched) == [("rates", True)])
+
+
+def allocated(crawl: Crawl, url: str) -> Crawl:
+    """A crawl with every job behind it, of which nothing is due."""
+    crawl.add(*(f"http://{host}.test/{page}" for host in "abc" for page in range(100)), rate=[1])
+    for job in BATCH:
+        run_job(job, url)
+    crawl.connection.execute(
+        "update job set started_at = started_at - '5 min'::interval, ended_at = started_at - '5 min'::interval"
+    )
+    crawl.connection.execute("update allocation set started_at = started_at - '5 min'::interval")
+    crawl.connection.execute("select setval('steered', 1)")  # the test's own settings
+    return crawl
+
+
+def early(crawl: Crawl) -> dict[str, str]:
+    rows = crawl.rows("select job, why from early_jobs(clock_timestamp() + '10 s'::interval) where why is not null")
+    return {row["job"]: row["why"] for row in rows}
+
+
+def test_nothing_is_worth_an_early_run_where_nothing_moved(crawl: Crawl, url: str) -> None:
+    assert early(allocated(crawl, url)) == {}
+    assert [row["due_at"] > crawl.value("select now()") for row in crawl.rows("select * from job_schedule")] == [
+        True
+    ] * 3
+
+
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("select set_setting('exploration', '0.1')", "settings or hosts were changed"),
+        ("select set_host('a.test', gap => '1 hour')", "settings or hosts were changed"),
+        ("select block_host('a.test')", "settings or hosts were changed"),
+        ("update page set value = 2 where page_id % 10 = 0", "values, frequencies moved"),
+        ("update page set state = 'gone' where page_id % 10 = 0", "pages, values, frequencies moved"),
+        ("update page set pinned_rate = 0.3", "frequencies moved"),
+        ("update page set pinned_rate = 3 where page_id = 1", None),
+    ],
+)
+def test_an_allocation_comes_early_when_what_it_depends_on_moved(crawl: Crawl, url: str, what: str, why: str) -> None:
+    allocated(crawl, url)
+    crawl.connection.execute(what.encode())
+    assert early(crawl).get("allocate") == why
+    if why:
+        run_job("allocate", url)
+        assert early(crawl) == {}, "it has just run"
+        crawl.connection.execute("update job set ended_at = ended_at - '1 min'::interval")
+        assert early(crawl) == {}, "nothing has moved since"
+
+
+def test_opic_comes_early_when_much_of_the_graph_is_news(crawl: Crawl, url: str) -> None:
+    allocated(crawl, url)
+    crawl.connection.execute("insert into graph_news select page_id from page limit 10")
+    assert "opic" not in early(crawl)
+    crawl.connection.execute("insert into graph_news select page_id from page limit 10")
+    assert "opic" in early(crawl)
+
+
+def test_early_runs_take_a_twentieth_of_the_time(crawl: Crawl, url: str) -> None:
+    allocated(crawl, url)
+    crawl.value("select set_setting('exploration', '0.1')")
+    crawl.connection.execute("update job set started_at = ended_at - '1 min'::interval")
+    assert early(crawl) == {}
+    crawl.connection.execute(
+        "update job set ended_at = ended_at - '15 min'::interval, started_at = started_at - '15 min'::interval"
+    )
+    assert "allocate" in early(crawl)
+
+
+def test_a_job_that_fails_comes_again_ever_later(crawl: Crawl) -> None:
+    rests = []
+    for _ in range(10):
+        crawl.connection.execute(
+            "insert into job (token, job, started_at, alive_until, ended_at, ok, message)"
+            " select nextval('job_token'), 'opic', now(), now(), now(), false, 'no memory'"
+        )
+        (row,) = crawl.rows("select due_at - now() as rest, failures, message from job_schedule where job = 'opic'")
+        rests.append(row["rest"].total_seconds())
+    assert row["failures"] == 10 and row["message"] == "no memory"
+    assert rests == pytest.approx([min(4**n, 6 * 3600) for n in range(10)], abs=0.5)
+
+
+def test_a_job_that_cannot_even_begin_is_a_failed_run(crawl: Crawl, url: str) -> None:
+    """Its process starts, and dies of what somebody installed."""
+    with worker(url, PYTHONPATH=str(Path(__file__).parent / "broken")) as process:
+        wait_for(lambda: len(runs(crawl)) > 2)
+        assert {ok for _, ok in runs(crawl)} == {False} and process.poll() is None
+        assert "numpy cannot be loaded" in crawl.rows("select message from job_run where job = 'rates'")[0]["message"]
+
+
+# ---------------------------------------------------------------------------------------------- what opic remembers
+
+
+@pytest.mark.parametrize(("memory", "whole"), [(500, [True, False]), (0, [True, True])])
+def test_opic_reads_only_the_news_of_a_graph_that_fits_the_setting_memory(
+    crawl: Crawl, url: str, memory: int, whole: list[bool]
+) -> None:
+    allocated(crawl, url)
+    crawl.connection.execute("truncate opic, job")
+    crawl.value("select set_setting('opic_every', '10 s')")
+    crawl.value("select set_setting('memory', %s)", str(memory))
+    with worker(url):
+        wait_for(lambda: len(crawl.rows("select from opic")) == 2)
+    assert [row["is_full"] for row in crawl.rows("select is_full from opic order by token")] == whole
+
+
+# ------------------------------------------------------------------------------------------------------ what is killed
+
+
+def test_a_worker_outlives_its_server(open_folder: Path) -> None:
+    folder = open_folder / "restarted"
+    with ExitStack() as running:
+        with embedded.server(folder) as url:
+            migrate.upgrade(url)
+            with store.connect(url) as connection:
+                for job in BATCH:
+                    connection.execute("select recrawl.set_setting(%s, '10 s')", [f"{job}_every"])
+            process = running.enter_context(worker(url))
+            wait_for(lambda: number_of_runs(url) >= len(BATCH))
+        time.sleep(2)
+        with embedded.server(folder) as again:
+            assert again == url
+            before = number_of_runs(url)
+            wait_for(lambda: number_of_runs(url) >= before + len(BATCH))
+            assert process.poll() is None
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(10) == 0
+
+
+def number_of_runs(url: str) -> int:
+    with store.connect(url) as connection:
+        return len(connection.execute("select from recrawl.job_run where ok").fetchall())
+
+
+@pytest.mark.soak
+def test_whenever_a_worker_or_its_job_is_killed_the_next_run_completes(crawl: Crawl, url: str) -> None:
+    """A child or a worker dies at a moment of its own, 16 times; what is in force is always a complete result."""
+    allocated(crawl, url)
+    for job in BATCH:
+        crawl.value("select set_setting(%s, '10 s')", f"{job}_every")
+    rng = random.Random(3)
+    for round_ in range(16):
+        crawl.connection.execute("update job set started_at = started_at - '1 min'::interval")
+        crawl.connection.execute("update page set pinned_rate = %s", [1 + round_ / 4])
+        with worker(url) as process:
+            time.sleep(rng.uniform(0.5, 5))
+            children = [int(pid) for pid in os.popen(f"pgrep -P {process.pid}").read().split()]
+            os.kill(rng.choice([process.pid, *children]), signal.SIGKILL)
+            time.sleep(0.5)
+    crawl.connection.execute("truncate job")
+    with worker(url):
+        wait_for(lambda: {job for job, ok in runs(crawl) if ok} == set(BATCH))
+    (spent,) = crawl.rows("select sum(frequency) as spent from page_status")
+    assert spent["spent"] == pytest.approx(300, rel=1e-3)
+    assert misplaced(crawl) == []

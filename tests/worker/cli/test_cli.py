@@ -10,8 +10,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import quote
 
 import click
@@ -133,7 +135,8 @@ def test_migrate_says_where_and_can_put_the_schema_on_the_search_path(new_databa
 def test_next_shows_a_table(url: str) -> None:
     output(url, "add", "http://a.test/", "http://b.test/")
     lines = output(url, "next", "5").splitlines()
-    assert {"page_id", "url", "host", "lease_id"} <= set(re.split(r"[ |]+", lines[0]))
+    assert {"page_id", "url", "fetch_at", "start_by", "value"} <= set(re.split(r"[ |]+", lines[0]))
+    assert re.fullmatch(r"Yours until [\d:]+. To give them back: recrawl release \d+", lines[-1])
     assert {word for line in lines for word in line.split() if "://" in word} == {"http://a.test/", "http://b.test/"}
     assert output(url, "next", "5") == "nothing may be fetched now\n"
 
@@ -153,11 +156,61 @@ def test_next_per_host(url: str) -> None:
     assert len(output(url, "next", "--json", "--ahead", "60", "--per-host", "2").splitlines()) == 2
 
 
-def test_status_is_the_queue_at_a_glance(url: str) -> None:
-    output(url, "add", *(f"http://h{i}.test/" for i in range(5)))
-    output(url, "next", "2")
-    status = dict(line.split(maxsplit=1) for line in output(url, "status").splitlines() if len(line.split()) > 1)
-    assert (status["due"], status["leased"], status["paused"]) == ("3", "2", "False")
+def test_a_look_leases_nothing_and_what_is_leased_can_be_given_back(url: str, connection: psycopg.Connection) -> None:
+    output(url, "add", A, B, "http://a.test/2")
+    looked = [json.loads(line)["url"] for line in output(url, "look", "--json").splitlines()]
+    assert sorted(looked) == [A, B]
+    assert connection.execute("select from lease").fetchall() == []
+    taken = [json.loads(line) for line in output(url, "next", "--json").splitlines()]
+    lease_id = str(taken[0]["lease_id"])
+    assert [json.loads(line)["url"] for line in output(url, "look", "--json").splitlines()] == ["http://a.test/2"]
+    assert output(url, "release", lease_id, str(taken[0]["page_id"])) == "1 given back\n"
+    assert output(url, "release", lease_id) == "1 given back\n"
+    assert f"lease {lease_id} holds nothing" in error(url, "release", lease_id)
+    assert connection.execute("select from lease").fetchall() == []
+
+
+def test_times_in_json_are_iso_8601(url: str) -> None:
+    output(url, "add", A, "http://a.test/2")
+    for row in map(json.loads, output(url, "next", "--json", "--ahead", "5").splitlines()):
+        for name in ("fetch_at", "start_by", "lease_until"):
+            assert datetime.fromisoformat(row[name]).tzinfo and "T" in row[name], row[name]
+        assert re.fullmatch(r"PT\d+(\.\d+)?S", row["wait"]), row["wait"]
+
+
+LONG = "http://a-host-with-a-long-name.test/and/a/long/path/that/fills/more/than/one/line/of/a/terminal?q=1"
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_nothing_is_cut_in_a_narrow_terminal(url: str, width: int) -> None:
+    output(url, "add", LONG, B)
+    for command in ("look", "next"):
+        done = subprocess.run(
+            [*COMMAND, command], env=environment(url) | {"COLUMNS": str(width)}, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        assert "…" not in done.stdout
+        text = done.stdout.partition("\n\nYours")[0]
+        if width == 80:
+            assert max(map(len, text.splitlines())) <= 80
+            assert len({line.index("|") for line in text.splitlines() if "|" in line}) == 1
+        else:
+            assert LONG in text
+        assert LONG in "".join(re.findall(r"[^\s|]+", re.sub(r"^[^|]*\|([^|]*)\|.*$", r"\1", text, flags=re.MULTILINE)))
+
+
+def test_status_says_what_is_an_estimate(url: str, connection: psycopg.Connection) -> None:
+    output(url, "add", A)
+    assert "about" not in output(url, "status")
+    connection.execute(
+        "select count(*) from add_pages(array("
+        "select format('http://h%s.test/%s', i % 500, i) from generate_series(1, 60000) i))"
+    )
+    assert re.search("^  new +about ", output(url, "status"), re.MULTILINE), "of the inbox"
+    while connection.execute("select tick(1000, 30000)").fetchone() != (0,):
+        pass
+    (new,) = re.findall(r"^  new +about ([\d,]+)", output(url, "status"), re.MULTILINE)
+    assert 40_000 < int(new.replace(",", "")) < 80_000
 
 
 def test_psql_finds_the_functions_as_the_readme_writes_them(url: str) -> None:
@@ -239,7 +292,7 @@ def test_an_empty_file_adds_nothing(url: str) -> None:
 
 def test_invalid_lines_are_told_and_harm_no_other(url: str, connection: psycopg.Connection) -> None:
     done = recrawl(url, "add", "-", text=f"{A}\nftp://c.test/\nhttp://user:word@d.test/\n{B}\n")
-    assert done.returncode == 0
+    assert done.returncode == 3
     assert done.stdout == "2 invalid, 2 new\n"
     assert re.search(r"invalid: 'ftp://c.test/': \S+", done.stderr)
     assert "credentials" in done.stderr
@@ -248,13 +301,13 @@ def test_invalid_lines_are_told_and_harm_no_other(url: str, connection: psycopg.
 
 def test_bad_lines_of_a_file_are_told_and_harm_no_other(url: str, connection: psycopg.Connection) -> None:
     done = recrawl(url, "add", "-", text=f"url,value\n{A},much\n{B},2\n")
-    assert (done.returncode, done.stdout) == (0, "1 invalid, 1 new\n")
+    assert (done.returncode, done.stdout) == (3, "1 invalid, 1 new\n")
     assert "invalid: 'line 2': value must be a number, got 'much'" in done.stderr
     assert addresses(connection) == {B}
 
 
 @pytest.mark.parametrize(
-    "arguments", [["next"], ["status"], ["add", A], ["worker"], ["run", "allocate"], ["plan"], ["audit"]]
+    "arguments", [["next"], ["jobs"], ["add", A], ["worker"], ["run", "allocate"], ["plan"], ["audit"]]
 )
 def test_a_database_that_was_not_migrated_is_told_how(new_database: Callable[..., str], arguments: list[str]) -> None:
     said = error(new_database(), *arguments)
@@ -262,9 +315,76 @@ def test_a_database_that_was_not_migrated_is_told_how(new_database: Callable[...
 
 
 def test_when_every_url_is_invalid_the_command_fails(url: str) -> None:
-    done = recrawl(url, "add", "ftp://c.test/")
-    assert done.returncode == 1
-    assert done.stdout == "1 invalid\n"
+    done = recrawl(url, "add", *(f"ftp://{i}.test/" for i in range(7)))
+    assert done.returncode == 3
+    assert done.stdout == "7 invalid\n"
+    assert done.stderr.splitlines()[-1] == "  invalid: 4 more"
+
+
+DUMP_WITH = '{"discovered": {"info": {"url": "%s", "metadata": {"depth": {"values": [%s]}}}}}\n'
+
+
+@pytest.mark.parametrize("value", ["NaN", "-Infinity", "1e999", "9" * 5000, "[" * 5000, '"\0"'])
+def test_what_is_no_json_for_postgres_costs_its_own_line_only(
+    url: str, connection: psycopg.Connection, value: str
+) -> None:
+    done = recrawl(url, "add", "-", text=DUMP % A + DUMP_WITH % ("http://c.test/", value) + DUMP % B)
+    assert (done.returncode, done.stdout) == (3, "1 invalid, 2 new\n")
+    assert "invalid: 'line 2': not JSON: " in done.stderr
+    assert addresses(connection) == {A, B}
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux says how much memory a process took")
+@pytest.mark.parametrize("head", ["", "url\n", DUMP % A], ids=["plain", "csv", "json"])
+@pytest.mark.parametrize("way", ["plain", "gz"])
+def test_a_line_without_end_is_invalid_and_takes_no_memory(
+    url: str, connection: psycopg.Connection, tmp_path: Path, head: str, way: str
+) -> None:
+    with (gzip.open if way == "gz" else open)(tmp_path / "pages", "wb") as file:
+        file.write(head.encode())
+        for _ in range(100):
+            file.write(b"{" + b"x" * 999_999)
+        file.write(f"\n{B}\n".encode())
+    # Not ru_maxrss, which is that of the process it was forked from, if that was more.
+    peak = "import re; from recrawl.cli import main; import atexit; atexit.register(lambda: print("
+    peak += "re.search(r'VmHWM:\\s*([0-9]+)', open('/proc/self/status').read())[1])); main()"
+    done = subprocess.run(
+        [sys.executable, "-c", peak, "add", "pages"], env=environment(url), cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 3
+    said, kilobytes = done.stdout.splitlines()
+    assert said == ("1 invalid, 2 new" if "discovered" in head else "1 invalid, 1 new")
+    assert "longer than 1,000,000 characters" in done.stderr
+    assert B in addresses(connection)
+    assert int(kilobytes) < 150_000
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT])
+def test_ctrl_c_counts_what_is_in_and_it_can_go_on(url: str, connection: psycopg.Connection, number: int) -> None:
+    lines = "".join(f"http://h{i % 100}.test/{i}\n" for i in range(30_000))
+    with subprocess.Popen(
+        [*COMMAND, "add", "-"],
+        env=environment(url),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdin
+        process.stdin.write(lines)  # and no end: it waits for more, or is at work, when it is interrupted
+        process.stdin.flush()
+        assert eventually(lambda: len(addresses(connection)) > 3000)
+        process.send_signal(number)
+        said, errors = process.communicate()
+    assert process.returncode == 130
+    kept = len(addresses(connection))
+    assert said.splitlines()[0] == f"{kept:,} new"
+    assert "to add the same again is safe" in said
+    assert errors.splitlines()[0].startswith("recrawl: stopping")
+    assert "Traceback" not in errors
+    said = output(url, "add", "-", text=lines)
+    assert said == f"{kept:,} known" + (f", {30_000 - kept:,} new\n" if kept < 30_000 else "\n")
 
 
 # -- errors --
@@ -299,13 +419,14 @@ def test_what_came_before_a_torn_end_stays(url: str, connection: psycopg.Connect
     (tmp_path / "torn.gz").write_bytes(truncated())
     done = recrawl(url, "add", "torn.gz", cwd=tmp_path)
     assert done.returncode == 1 and "torn.gz: Compressed file ended" in done.stderr
-    assert done.stdout == f"{len(addresses(connection)):,} new\n"
+    assert done.stdout.splitlines()[0] == f"{len(addresses(connection)):,} new"
+    assert "to add the same again is safe" in done.stdout
     assert len(addresses(connection)) > 3000
 
 
 def test_a_stray_quote_costs_its_own_line_only(url: str, connection: psycopg.Connection) -> None:
     done = recrawl(url, "add", "-", text=f'url,value\n"{A},1\n{B},2\n')
-    assert (done.returncode, done.stdout) == (0, "1 invalid, 1 new\n")
+    assert (done.returncode, done.stdout) == (3, "1 invalid, 1 new\n")
     assert addresses(connection) == {B}
 
 
@@ -377,7 +498,7 @@ def test_no_output_shows_the_password(url: str, arguments: Sequence[str], where:
     assert SECRET not in running.said + said + errors
 
 
-@pytest.mark.parametrize("arguments", [["status"], ["next"], ["worker"], ["add", "http://a.test/"]], ids=" ".join)
+@pytest.mark.parametrize("arguments", [["jobs"], ["next"], ["worker"], ["add", "http://a.test/"]], ids=" ".join)
 def test_a_database_that_was_not_migrated_is_one_line(
     new_database: Callable[..., str], arguments: Sequence[str]
 ) -> None:
@@ -420,7 +541,7 @@ class Running:
             start_new_session=True,
         )
 
-    def __enter__(self) -> "Running":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -536,27 +657,89 @@ def test_the_workers_role_is_enough_for_the_worker(url: str) -> None:
         assert running.stop(signal.SIGTERM)[1] == ""
 
 
+class Embedded(Running):
+    """The command without DATABASE_URL, on a data directory of its own."""
+
+    def __init__(self, home: Path, *arguments: str) -> None:
+        self.home = home
+        script = (
+            "from pathlib import Path; from recrawl import cli; from recrawl.setup import embedded; "
+            f"embedded.default_data_dir = lambda: Path({str(home)!r}); cli.main()"
+        )
+        super().__init__("", *arguments, command=[sys.executable, "-c", script])
+
+    def url(self) -> str:
+        self.until("at work")
+        found = re.search(r"postgresql://\S+", self.said)
+        assert found
+        return found[0]
+
+    def postmaster(self) -> psutil.Process:
+        return psutil.Process(int((self.home / "cluster" / "postmaster.pid").read_text().split()[0]))
+
+    def left_running(self) -> list[psutil.Process]:
+        return [p for p in psutil.process_iter(["cmdline"]) if str(self.home) in " ".join(p.info["cmdline"] or [])]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_up_without_database_url_runs_a_server_of_its_own_and_takes_it_along(
     open_folder: Path, number: signal.Signals
 ) -> None:
-    home = open_folder / f"up-{number.name}"
-    script = (
-        "from pathlib import Path; from recrawl import cli; from recrawl.setup import embedded; "
-        f"embedded.default_data_dir = lambda: Path({str(home)!r}); cli.main()"
-    )
-    with Running("", "up", command=[sys.executable, "-c", script]) as running:
-        running.until("at work")
-        found = re.search(r"postgresql://\S+", running.said)
-        assert found
-        with psycopg.connect(found[0]) as connection:
+    with Embedded(open_folder / f"up-{number.name}", "up") as running:
+        url = running.url()
+        with psycopg.connect(url) as connection:
             connection.execute("select * from next_pages(1)")
         _, errors = running.stop(number)
     assert running.process.returncode == 0
     assert [line for line in errors.splitlines() if "waiting for PostgreSQL" not in line] == [], "but on a slow machine"
-    assert not [p for p in psutil.process_iter(["cmdline"]) if str(home) in " ".join(p.info["cmdline"] or [])]
+    assert not running.left_running()
     with pytest.raises(psycopg.OperationalError):
-        psycopg.connect(found[0])
+        psycopg.connect(url)
+
+
+def answers(url: str, query: str, expected: object) -> bool:
+    try:
+        with psycopg.connect(url) as connection:
+            return connection.execute(query).fetchone() == (expected,)
+    except psycopg.OperationalError:
+        return False
+
+
+def test_up_starts_its_server_again_and_again_when_that_is_killed_and_a_second_one_says_so(open_folder: Path) -> None:
+    home = open_folder / "up-killed"
+    with Embedded(home, "up") as running:
+        url = running.url()
+        for times in (1, 2):
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute("select add_pages(array[%s])", [f"http://a.test/{times}"])
+            running.postmaster().kill()
+            assert eventually(partial(answers, url, "select count(*) from recrawl_internal.page", times), 60)
+            assert eventually(partial(answers, url, "select count(*) from recrawl_internal.inbox", 0), 60)
+        with Embedded(home, "up") as second:
+            assert second.url() == url
+            assert "1 other worker runs on it already" in second.said
+            second.stop(signal.SIGINT)
+            assert second.process.returncode == 0
+        _, errors = running.stop(signal.SIGINT)
+    assert running.process.returncode == 0
+    assert errors.count("does not answer") == errors.count("answers again") == 2
+    assert "Traceback" not in errors
+    assert not running.left_running()
+
+
+def test_up_whose_server_cannot_be_started_again_ends_with_the_reason(open_folder: Path) -> None:
+    home = open_folder / "up-broken"
+    with Embedded(home, "up") as running:
+        running.url()
+        with (home / "cluster" / "postgresql.conf").open("a") as settings:
+            settings.write("\nshared_buffers = nonsense\n")
+        running.postmaster().kill()
+        _, errors = running.process.communicate(timeout=60)
+    assert running.process.returncode == 1
+    last = errors.splitlines()[-1]
+    assert last.startswith("recrawl: PostgreSQL did not start in ") and "contains errors; see " in last
+    assert "Traceback" not in errors
+    assert not running.left_running()
 
 
 def test_a_password_with_odd_characters_reaches_alembic(url: str) -> None:

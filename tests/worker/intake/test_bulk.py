@@ -77,7 +77,8 @@ def test_counts_say_what_became_of_each(url: str, connection: psycopg.Connection
 def test_the_counts_grow_as_it_goes(url: str) -> None:
     seen: list[int] = []
     bulk.add(url, pages(5 * BATCH), lambda progress: seen.append(progress.counts.total()))
-    assert seen == [BATCH * n for n in range(1, 6)]
+    assert len(seen) == 5 and seen == sorted(seen)
+    assert all(count >= BATCH * n for n, count in enumerate(seen, 1)) and seen[-1] == 5 * BATCH
 
 
 @pytest.mark.parametrize("good", [0, 1, 500, 5 * BATCH, 20 * BATCH + 1])
@@ -95,22 +96,50 @@ def test_when_the_pages_end_in_an_error_what_came_before_it_stays(
     assert_queued(connection, kept)
 
 
-def test_when_the_watcher_raises_what_was_added_stays(url: str, connection: psycopg.Connection) -> None:
+def test_when_the_user_interrupts_what_was_added_stays_and_is_counted(url: str, connection: psycopg.Connection) -> None:
     def watch(progress: Progress) -> None:
         raise KeyboardInterrupt
 
+    progress = Progress()
     with pytest.raises(KeyboardInterrupt):
-        bulk.add(url, pages(20 * BATCH), watch)
+        bulk.add(url, pages(20 * BATCH), watch, progress)
     kept = count(connection, "select count(*) from page")
     assert 0 < kept < 20 * BATCH
+    assert progress.counts == {"new": kept}
+    while count(connection, "select tick(1000, 10000)"):  # as the worker does
+        pass
     assert_queued(connection, kept)
 
 
-def test_a_batch_the_database_refuses_raises_and_harms_no_other(url: str, connection: psycopg.Connection) -> None:
-    torn = [*pages(3 * BATCH), Page("http://a.test/", meta={"a": "\0"}), *pages(3 * BATCH)]
-    with pytest.raises(psycopg.Error, match="unsupported Unicode escape sequence"):
-        bulk.add(url, torn)
-    assert_queued(connection, 3 * BATCH)
+@pytest.mark.parametrize("meta", [{"a": "\0"}, {"a": float("nan")}, {"\ud800": 1}], ids=["NUL", "NaN", "surrogate"])
+def test_a_page_the_database_refuses_is_invalid_and_harms_no_other(
+    url: str, connection: psycopg.Connection, meta: dict[str, object]
+) -> None:
+    refused = Page("http://a.test/", meta=meta)
+    progress = bulk.add(url, [*pages(BATCH + 7), refused, *pages(BATCH), refused])
+    assert progress.counts == {"new": BATCH + 7, "known": BATCH, "invalid": 2}
+    assert [bad for bad, _ in progress.invalid] == ["http://a.test/"] * 2
+    assert_queued(connection, BATCH + 7)
+
+
+def test_when_the_connections_break_all_that_is_in_is_counted_or_unanswered(
+    url: str, connection: psycopg.Connection
+) -> None:
+    def watch(progress: Progress) -> None:
+        if progress.counts.total() > 5 * BATCH:
+            connection.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity"
+                " where datname = current_database() and application_name = 'recrawl add'"
+            )
+
+    progress = Progress()
+    with pytest.raises(psycopg.OperationalError):
+        bulk.add(url, pages(200 * BATCH), watch, progress)
+    kept = count(connection, "select count(*) from page")
+    assert 5 * BATCH < progress.counts["new"] <= kept <= progress.counts["new"] + progress.counts["unanswered"]
+    progress = bulk.add(url, pages(20 * BATCH))
+    assert progress.counts.total() == 20 * BATCH
+    assert count(connection, "select count(*) from page") == max(kept, 20 * BATCH)
 
 
 def test_it_reads_no_further_ahead_than_its_connections_can_take(url: str) -> None:

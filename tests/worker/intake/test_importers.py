@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.intake.importers import (
+    LONGEST_LINE,
     BadLine,
     ImportFileError,
     Reader,
@@ -24,6 +25,7 @@ from recrawl.intake.importers import (
     open_text,
     plain,
     reader_for,
+    short_lines,
     urlfrontier,
 )
 from recrawl.store import Page
@@ -329,3 +331,30 @@ def test_a_dash_is_standard_input_in_utf8_whatever_the_locale() -> None:
         env={**os.environ, "LC_ALL": "C", "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert done.stdout.decode().split() == [r"['http://example.com/\xfc']"]
+
+
+# -- what has no end --
+
+
+def test_an_object_that_does_not_end_costs_itself_only() -> None:
+    torn = '{\n  "discovered": {\n'
+    whole = f'{{"discovered": {{"info": {{"url": "{A}"}}}}}}\n'
+    bad, page, bad_at_the_end = urlfrontier(lines(torn + whole + torn))
+    assert isinstance(bad, BadLine) and bad.where == "line 1" and "not JSON" in bad.problem
+    assert page == Page(A)
+    assert isinstance(bad_at_the_end, BadLine) and bad_at_the_end.where == "line 4"
+
+
+def test_an_object_that_is_too_long_costs_itself_only() -> None:
+    long = "{\n" + '  "x",\n' * 300_000 + "}\n"
+    bad, page = urlfrontier(lines(f"{long}{B}\n"))
+    assert bad == BadLine("line 1", "longer than 1,000,000 characters")
+    assert page == Page(B)
+
+
+@pytest.mark.parametrize("longer", [-1, 0, 1, 5, 1_000_000])
+def test_lines_are_whole_up_to_the_longest(longer: int) -> None:
+    text = io.StringIO("x" * (LONGEST_LINE + longer) + f"\n{A}")
+    first, second = short_lines(text)
+    assert second == A
+    assert first == "x" * (LONGEST_LINE + longer) + "\n" if longer < 1 else len(first) == LONGEST_LINE + 1

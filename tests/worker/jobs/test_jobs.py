@@ -1,5 +1,6 @@
 """What the batch jobs bring into force, and what is left when they die."""
 
+import math
 import os
 import signal
 import subprocess
@@ -15,7 +16,9 @@ import pytest
 
 from helpers import DAY, Crawl, Row, misplaced, result_of, run_job
 from recrawl import store
+from recrawl.jobs.plan import Plan
 from recrawl.model.allocation import what_if
+from recrawl.model.allocation.objectives import OBJECTIVES
 from recrawl.model.allocation.solve import unconstrained
 from recrawl.store import runs
 
@@ -87,7 +90,8 @@ def test_every_run_carries_its_proof(crawl: Crawl, url: str) -> None:
 
 def test_without_floors_and_ceilings_it_is_the_pure_optimum(crawl: Crawl, url: str) -> None:
     fill(crawl, {"a.test": 100, "b.test": 100}, rates=[0.01, 0.1, 1, 10, 100])
-    for name, value in {"budget": "20", "exploration": "0", "shortest_interval": "none"}.items():
+    crawl.value("select set_setting('budget', '20')")
+    for name, value in {"exploration": "0", "longest_interval": "none", "shortest_interval": "none"}.items():
         crawl.value("select set_setting(%s, %s)", name, value)
     run_job("allocate", url)
     pages = crawl.rows("select value, rate from page_status order by page_id")
@@ -109,11 +113,29 @@ def test_floors_keep_the_hopeless_visited_and_ceilings_the_rest_in_bounds(crawl:
     assert frequencies(crawl).min() == pytest.approx(0.1)
 
 
+def test_a_longest_interval_that_the_budget_does_not_reach_is_said(crawl: Crawl, url: str) -> None:
+    """Floors take half of the budget at most: the other half goes where it earns most."""
+    fill(crawl, {"a.test": 100}, rates=[0.0, 0.2])
+    assert crawl.value("select value from settings where name = 'longest_interval'") == "60 days"
+    crawl.value("select set_setting('budget', '10')")
+    assert "longest_interval" not in run_job("allocate", url)
+    assert frequencies(crawl).min() == pytest.approx(1 / 60)
+    crawl.value("select set_setting('budget', '2')")
+    assert run_job("allocate", url).endswith(
+        "; longest_interval (60 days) is not kept: floors take at most half of the budget and of a host's slots, "
+        "so pages may wait 100 days"
+    )
+    assert frequencies(crawl).sum() == pytest.approx(2, rel=1e-6)
+    assert frequencies(crawl).min() == pytest.approx(0.01)
+    crawl.value("select set_setting('longest_interval', 'none')")
+    assert "longest_interval" not in run_job("allocate", url)
+
+
 def test_a_crawl_without_a_budget_gets_one_of_its_size(crawl: Crawl, url: str) -> None:
     fill(crawl, {"a.test": 40})
     crawl.value("select set_setting('frequency', '0.5')")
     run_job("allocate", url)
-    assert last_run(crawl)["budget"] == 20
+    assert last_run(crawl)["budget"] == pytest.approx(20)
 
 
 @pytest.mark.parametrize("objective", ["freshness", "new_content", "poisson_freshness", "harmonic", "delay", "age"])
@@ -146,9 +168,17 @@ def test_a_host_blocked_for_long_leaves_its_share_to_the_others(crawl: Crawl, ur
     assert given == {"a.test": pytest.approx(10), "b.test": 0}
 
 
+def test_an_empty_crawl_is_told_what_to_do_and_nothing_is_put_in_force(crawl: Crawl, url: str) -> None:
+    crawl.value("select set_setting('budget', '10')")
+    assert "`recrawl add` brings pages in" in run_job("allocate", url)
+    assert "let crawlers fetch and report" in run_job("rates", url)
+    assert crawl.rows("select * from allocation_run") == []
+    assert [row["ok"] for row in crawl.rows("select ok from job_run")] == [True, True]
+
+
 @pytest.mark.parametrize(
     ("pages", "value", "rate"),
-    [(0, 1, 1), (1, 1, 1), (5, 0, 1), (5, 1, 0), (5, 0, 0), (5, 1e-30, 1e30), (5, 1e30, 1e-30)],
+    [(1, 1, 1), (5, 0, 1), (5, 1, 0), (5, 0, 0), (5, 1e-30, 1e30), (5, 1e30, 1e-30)],
 )
 def test_no_web_is_too_odd(crawl: Crawl, url: str, pages: int, value: float, rate: float) -> None:
     crawl.add(*(f"http://a.test/{i}" for i in range(pages)), value=[value], rate=[rate])
@@ -198,6 +228,17 @@ def test_absurd_settings_are_refused_by_name(crawl: Crawl, name: str, value: str
     with pytest.raises(psycopg.errors.InvalidParameterValue) as error:
         crawl.value("select set_setting(%s, %s)", name, value)
     assert (error.value.diag.message_primary or "").startswith(message)
+
+
+@pytest.mark.parametrize("budget", ["1e-6", "1e12"])
+def test_a_budget_of_almost_nothing_or_of_anything_is_allocated(crawl: Crawl, url: str, budget: str) -> None:
+    fill(crawl, {"a.test": 20, "b.test": 20})
+    crawl.connection.execute("update page set fetched_at = now() - '1 hour'::interval, fetches = 1")
+    run_job("allocate", url)
+    crawl.value("select set_setting('budget', %s)", budget)
+    for _ in range(2):
+        run_job("allocate", url)
+    assert crawl.value("select bool_and(ok) from job_run")
 
 
 # -------------------------------------------------------------------------------------- between runs, and due times
@@ -302,6 +343,7 @@ def test_what_is_hopeless_and_gets_no_floor_is_left_alone(crawl: Crawl, url: str
     fill(crawl, {"a.test": 400}, rates=[0.2, 50.0, 50.0, 50.0])
     crawl.value("select set_host('a.test', gap => '12 hours')")
     crawl.value("select set_setting('exploration', '0')")
+    crawl.value("select set_setting('longest_interval', 'none')")
     run_job("allocate", url)
     assert crawl.value("select sum(frequency) from page") <= 2.05
 
@@ -406,9 +448,6 @@ def test_a_worker_killed_while_it_writes_leaves_a_complete_result_and_the_job_to
     held_page.rollback()
 
     assert frequencies(crawl).sum() == pytest.approx(7, rel=1e-6), "the prices are in force"
-    with pytest.raises(psycopg.errors.ObjectInUse):
-        run_job("allocate", url)
-    crawl.connection.execute("update job set alive_until = clock_timestamp()")  # a minute later
     run_job("allocate", url)
     assert [row["ok"] for row in crawl.rows("select ok from job_run order by started_at")] == [False, True]
 
@@ -490,3 +529,34 @@ def test_an_audit_without_a_log_is_told_what_to_set(crawl: Crawl, url: str) -> N
     done = subprocess.run([*RUN[:-1], "audit"], env=os.environ | {"DATABASE_URL": url}, capture_output=True, text=True)
     assert done.returncode == 1
     assert "set_setting('keep_log'" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("discovery", ["0", "0.5", "1"])
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_what_is_told_are_numbers_or_nothing(
+    url: str, connection: psycopg.Connection, objective: str, discovery: str
+) -> None:
+    """Where new pages have it all, some objectives lose without limit: that is null, and so is what is told of it."""
+    crawl = Crawl(connection)
+    crawl.add(*(f"http://{host}.test/{i}" for host in "ab" for i in range(20)), rate=[0.1 * 1.3**i for i in range(40)])
+    crawl.add(*(f"http://{host}.test/new{i}" for host in "ab" for i in range(50)))
+    crawl.tick()
+    for name, value in {"budget": "30", "discovery": discovery, "objective": objective, "exploration": "0"}.items():
+        crawl.value("select set_setting(%s, %s)", name, value)
+    crawl.value("select set_host('a.test', gap => '6 hours')")
+    message = run_job("allocate", url)
+    row = crawl.row("select * from allocation_run")
+    figures = {name: value for name, value in row.items() if isinstance(value, float)}
+    assert all(math.isfinite(value) for value in figures.values()), figures
+    without_limit = discovery == "1" and objective in ("harmonic", "delay", "age")
+    for name in ("utility", "polite_bound", "unpolite_bound", "limits_cost"):
+        assert (row[name] is None) == without_limit, name
+    assert "inf" not in message and "nan" not in message
+    assert ("without limit" in message) == without_limit
+    plan = Plan(url)
+    (point,) = plan.curve([30])
+    assert point.utility == pytest.approx(row["utility"])
+    assert all(math.isfinite(host.gain) for host in plan.held_back())
+    assert plan.held_back() == [] or not without_limit
+    for page in crawl.rows("select frequency from page_status where rate is not null and frequency is not null"):
+        assert math.isfinite(page["frequency"])

@@ -1,7 +1,5 @@
 """What allocation plans for revisits beside new pages is what a crawl then does."""
 
-from datetime import timedelta
-
 import psycopg
 import pytest
 
@@ -38,31 +36,6 @@ def day(crawl: Crawl, every: object, n: int, find: object = lambda _: None) -> t
         revisits += sum("old" in page["url"] for page in pages)
         crawl.wait(every)  # type: ignore[arg-type]
     return revisits, new
-
-
-def age(crawl: Crawl, by: timedelta) -> None:
-    """Everything happened that much earlier: jobs ask the wall clock, so that must not be the one that moves."""
-    for table, columns in {
-        "queue": ["due_at"], "page": ["due_at", "fetched_at", "reported_at"], "allocation": ["started_at"],
-        "host": ["ready_at", "new_ready_at", "last_start_by", "head_due"], "inbox": ["old_due", "new_due"],
-        "lease": ["popped_at", "lease_until"],
-    }.items():  # fmt: skip
-        moved = ", ".join(f"{column} = {column} - %(by)s::interval" for column in columns)
-        crawl.connection.execute(f"update {table} set {moved}", {"by": by})
-    crawl.connection.execute(
-        """
-        select setval('fetch_count', (last_value - fetches_by('epoch'::timestamptz + %(by)s, budget))::bigint),
-               setval('new_count', (select last_value - fetches_by('epoch'::timestamptz + %(by)s, budget * discovery)
-                                    from new_count))
-        from fetch_count, setting;
-        """,
-        {"by": by},
-    )
-    crawl.connection.execute(
-        "select setval(s::regclass, 1) from unnest(array['host_horizon', 'lease_horizon', 'horizon_recheck']) s "
-        "union all select setval(new_horizon(class), 1) from generate_series(0, 32) class"
-    )
-    crawl.now -= by
 
 
 @pytest.mark.parametrize("discovery", ["0.3", "0.5"])
@@ -107,6 +80,6 @@ def test_the_budget_is_kept_while_a_crawl_grows(crawl: Crawl, url: str) -> None:
             made += len(pages)
             crawl.wait(MINUTE)
         fetches.append(made)
-        age(crawl, HOUR)
+        crawl.age(HOUR)
     by_day = [sum(fetches[i : i + 24]) for i in range(0, 72, 24)]
     assert by_day == pytest.approx([4000] * 3, rel=0.05)

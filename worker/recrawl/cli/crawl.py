@@ -1,8 +1,11 @@
-"""Commands that a crawler's owner looks through: add, next, status, demo."""
+"""Commands that a crawler's owner looks through: add, next, look, release, demo."""
 
 import json
+import signal
 import sys
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from gzip import BadGzipFile
 from itertools import chain
@@ -16,6 +19,8 @@ from recrawl.cli.database import database
 
 if TYPE_CHECKING:
     from recrawl.intake import bulk
+
+SOME_INVALID = 3  # the exit code when all lines were read and some are not in
 
 EXAMPLES = [
     "https://en.wikipedia.org/wiki/Web_crawler",
@@ -35,6 +40,9 @@ def add(sources: tuple[str, ...]) -> None:
 
     A file holds one URL a line, or is a CSV with a header (url and, if you like, value and rate, the changes
     per day), or a dump of URLFrontier in JSON lines. Any of them may be gzipped (.gz).
+
+    What is in stays in, also after an error or Ctrl-C: to add the same again is safe. The exit code is 3 if some were
+    invalid and all others are in, 1 after an error, 130 after Ctrl-C.
     """
     from recrawl.intake import bulk
     from recrawl.intake.importers import ImportFileError
@@ -43,7 +51,7 @@ def add(sources: tuple[str, ...]) -> None:
     urls = [source for source in sources if "://" in source]
     files = [source for source in sources if "://" not in source]
     progress = bulk.Progress()
-    with database() as url:
+    with database() as url, one_interrupt("stopping: what is being added is taken back or counted"):
         try:
             if urls:
                 bulk.add(url, [Page(u) for u in urls], progress=progress)
@@ -53,15 +61,43 @@ def add(sources: tuple[str, ...]) -> None:
                 # Click would take an EOFError, which is what a truncated .gz raises, for the user's Ctrl-D.
                 except (ImportFileError, EOFError, zlib.error, BadGzipFile) as error:
                     raise ImportFileError(f"{name}: {error}") from None
-        finally:
+        except BaseException:
+            tell_counts(progress)
             if progress.counts:
-                click.echo(", ".join(f"{count:,} {code}" for code, count in sorted(progress.counts.items())))
-            for bad, reason in progress.invalid[:5]:
-                click.echo(f"  invalid: {bad[:200]!r}: {reason}", err=True)
+                click.echo("Not all was added. What is in stays in: to add the same again is safe.")
+            raise
+        tell_counts(progress)
     if not progress.counts:
         click.echo("no URLs")
-    elif set(progress.counts) == {"invalid"}:
-        raise click.exceptions.Exit(1)
+    if progress.counts["invalid"]:
+        raise click.exceptions.Exit(SOME_INVALID)
+
+
+def tell_counts(progress: "bulk.Progress") -> None:
+    if progress.counts:
+        click.echo(", ".join(f"{count:,} {code}" for code, count in sorted(progress.counts.items())))
+    if progress.counts["unanswered"]:
+        click.echo("  unanswered: the connection broke meanwhile; they may be in or not", err=True)
+    for bad, reason in progress.invalid:
+        click.echo(f"  invalid: {bad[:200]!r}: {reason}", err=True)
+    if unsaid := progress.counts["invalid"] - len(progress.invalid):
+        click.echo(f"  invalid: {unsaid:,} more", err=True)
+
+
+@contextmanager
+def one_interrupt(words: str) -> Iterator[None]:
+    """Ctrl-C is told at once, and does not cut short what it sets going."""
+
+    def stop(*_: object) -> None:
+        signal.signal(signal.SIGINT, lambda *_: click.echo("still stopping", err=True))
+        click.echo(f"recrawl: {words}", err=True)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def add_file(url: str, name: str, progress: "bulk.Progress") -> None:
@@ -69,15 +105,15 @@ def add_file(url: str, name: str, progress: "bulk.Progress") -> None:
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     from recrawl.intake import bulk
-    from recrawl.intake.importers import open_text, reader_for
+    from recrawl.intake.importers import open_text, reader_for, short_lines
 
     with open_text(name) as text:
-        head = []
-        for line in text:
+        lines, head = short_lines(text), []
+        for line in lines:
             head.append(line)
             if line.strip():
                 break
-        pages = reader_for(name, head[-1] if head else "")(chain(head, text))
+        pages = reader_for(name, head[-1] if head else "")(chain(head, lines))
         size = Path(name).stat().st_size if name != "-" else None
         columns = (
             TextColumn("{task.description}"),
@@ -127,26 +163,57 @@ class Seconds(click.ParamType[timedelta]):
 @click.option("--per-host", type=int, help="At most this many pages of one host.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def next_command(n: int, ahead: timedelta, lease: timedelta, per_host: int | None, as_json: bool) -> None:
-    """Take the next N pages to fetch, as a crawler would: they are leased to you."""
+    """Take the next N pages to fetch, as a crawler would: they are leased to you.
+
+    `recrawl look` leases nothing, and `recrawl release` gives the pages of a lease back.
+    """
     from recrawl import store
 
     with database() as url, store.connect(url) as connection:
         pages = store.next_pages(connection, n, ahead, lease, per_host)
-    if as_json:
-        for page in pages:
-            click.echo(json.dumps(page, default=str))
-    else:
-        show.table(pages, "nothing may be fetched now")
+    show_pages(pages, as_json)
+    if pages and not as_json:
+        lease_id, until = pages[0]["lease_id"], show.readable(pages[0]["lease_until"])
+        click.echo(f"\nYours until {until}. To give them back: recrawl release {lease_id}")
 
 
 @click.command()
-def status() -> None:
-    """The queue at a glance."""
+@click.argument("n", type=click.IntRange(1, 2**31 - 1), default=100)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def look(n: int, as_json: bool) -> None:
+    """Look at N pages that are about to be handed out. Leases nothing.
+
+    It is about what `recrawl next` would give: of each host the first revisit and the first new page, where they may be
+    fetched within the setting max_ahead. It leaves out what was added just now, and how new pages are paced.
+    """
     from recrawl import store
 
     with database() as url, store.connect(url) as connection:
-        for name, value in store.queue_status(connection).items():
-            click.echo(f"{name:14} {show.readable(value)}")
+        show_pages(store.coming(connection, n), as_json)
+
+
+@click.command()
+@click.argument("lease_id", type=int)
+@click.argument("page_ids", type=int, nargs=-1, metavar="[PAGE_ID…]")
+def release(lease_id: int, page_ids: tuple[int, ...]) -> None:
+    """Give back, unfetched, what `recrawl next` leased to you: all of a lease, or some pages."""
+    from recrawl import store
+
+    with database() as url, store.connect(url) as connection:
+        released = store.release(connection, lease_id, page_ids or None)
+    if not released:
+        raise click.ClickException(f"lease {lease_id} holds nothing of that: it ended, or was given back or reported")
+    click.echo(f"{released:,} given back")
+
+
+def show_pages(pages: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        for page in pages:
+            click.echo(json.dumps(page, default=show.iso))
+    else:
+        columns = ("page_id", "url", "is_new", "fetch_at", "start_by", "due_at", "attempt", "value")
+        rows = [{name: page[name] for name in columns if name in page} for page in pages]
+        show.table(rows, "nothing may be fetched now")
 
 
 @click.command()
@@ -161,5 +228,6 @@ def demo() -> None:
             added = store.add_pages(connection, [store.Page(example) for example in EXAMPLES])
             click.echo(f"Added {added.counts.get('new', 0)} URLs of {len(EXAMPLES)}.\n\nSELECT * FROM next_pages(5);\n")
             pages = store.next_pages(connection, 5, timedelta(0), timedelta(minutes=10), None)
-            show.table(pages, "nothing may be fetched now")
+            columns = ("page_id", "url", "fetch_at", "lease_id")
+            show.table([{name: page[name] for name in columns} for page in pages], "nothing may be fetched now")
             click.echo("\nOne page a host: the second page of a host has to wait for the host's gap.")

@@ -2,33 +2,43 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import click
-import psycopg
-from psycopg.conninfo import conninfo_to_dict
 
 EPILOG = (
     "DATABASE_URL says which database: postgresql://user@host/name. Without it, recrawl runs an embedded PostgreSQL "
     "of its own while the command does; RECRAWL_DATA_DIR says where that keeps its data."
 )
 
+PATIENCE = 10  # seconds, for a database that is looked at and does not answer
+
 
 @contextmanager
 def database() -> Iterator[str]:
     """The URL of the migrated database to use: DATABASE_URL's, else the embedded one."""
-    from recrawl import store
-    from recrawl.setup import embedded, migrate
+    with lasting_database() as (url, _):
+        yield url
 
+
+@contextmanager
+def lasting_database() -> Iterator[tuple[str, Callable[[], None]]]:
+    """The same for a command that stays, with what starts the embedded server again should it have ended."""
     if url := given_url():
-        yield url
+        yield url, lambda: None
         return
-    with embedded.server() as url:
-        migrate.upgrade(url)
+    from recrawl import store
+    from recrawl.setup import embedded, project
+
+    with embedded.lasting_server() as (url, restart):
         with store.connect(url) as connection:
-            store.put_on_search_path(connection)
-        yield url
+            if store.in_force(connection) != (project.versions()[-1], project.sql_digest()):
+                from recrawl.setup import migrate  # only now: it takes half a second to load
+
+                migrate.upgrade(url)
+                store.put_on_search_path(connection)
+        yield url, restart
 
 
 def given_url() -> str | None:
@@ -36,6 +46,9 @@ def given_url() -> str | None:
     url = os.environ.get("DATABASE_URL")
     if not url:
         return None
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+
     try:
         parts = conninfo_to_dict(url) if url.startswith(("postgresql://", "postgres://")) else {}
     except psycopg.ProgrammingError:

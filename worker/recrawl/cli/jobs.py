@@ -1,7 +1,6 @@
 """Commands about the batch jobs, and what they would find: run, plan, audit."""
 
-import sys
-from collections.abc import Callable
+import signal
 
 import click
 
@@ -15,10 +14,11 @@ BATCH_JOBS = {name: entry for name, entry in JOBS.items() if entry.is_batch}
 @click.command("run", epilog="The views job_run, opic_run and allocation_run keep what came of it.")
 @click.argument("job", type=click.Choice(list(BATCH_JOBS)))
 def run_command(job: str) -> None:
-    from rich.console import Console
+    from recrawl.cli.progress import steps
 
-    with database() as url, Console(stderr=True).status("") as status:
-        said = JOBS[job].load()(url).run(tell_and(status.update))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the run is ended
+    with database() as url, steps() as tell:
+        said = JOBS[job].load()(url).run(tell)
     click.echo(said)
 
 
@@ -40,26 +40,28 @@ def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
     The objective is told per unit of value (freshness: the share of the value that is fresh), beside what it could be
     at most within the hosts' gaps (polite bound) and without them (unpolite bound).
     """
+    from recrawl.jobs.crawl import NOBODY_TAKES_PART
     from recrawl.jobs.plan import Plan
 
     with database() as url:
         plan = Plan(url)
         if not plan.crawl.pages:
-            raise click.ClickException(
-                "no page takes part yet: a page does once it was fetched, or once its rate is pinned"
-            )
+            raise click.ClickException(NOBODY_TAKES_PART)
         try:
-            wanted = [multiple_of(plan.crawl.budget, text) for text in (budgets or "0.5x,1x,2x,5x").split(",")]
+            wanted = [multiple_of(plan.present.budget, text) for text in (budgets or "0.5x,1x,2x,5x").split(",")]
             if freshness is not None:
                 wanted = [plan.budget_for(freshness)]
         except ValueError as error:
             raise click.ClickException(str(error)) from None
         points, held_back = plan.curve(wanted), plan.held_back(5)
-        pages, present, objective = plan.crawl.pages, plan.crawl.budget, plan.crawl.objective
+        pages, present, objective = plan.crawl.pages, plan.present.budget, plan.crawl.objective
     click.echo(f"{pages:,} pages; the budget is {present:,.6g} fetches a day\n")
     show.curve(points, present, objective)
+    for point in points:
+        if point.not_kept:
+            click.echo(f"\nAt {point.budget:,.6g} fetches a day {point.not_kept}.")
     if held_back:
-        click.echo("\nHosts whose gap costs most at the present budget:\n")
+        click.echo("\nHosts of which half the gap would bring most at the present budget:\n")
         show.held_back(held_back, objective)
     if png:
         try:
@@ -93,16 +95,3 @@ def multiple_of(present: float, text: str) -> float:
     if not 0 < budget < float("inf"):
         raise ValueError(f"--budget must be numbers of fetches a day, or multiples like 2x, got {text.strip()!r}")
     return budget
-
-
-def tell_and(update: Callable[[str], None]) -> Callable[[str], None]:
-    """Shows each step; where nobody watches, prints the first line of each kind."""
-    told: set[str] = set()
-
-    def tell(step: str) -> None:
-        update(step)
-        if not sys.stderr.isatty() and step.split(":")[0] not in told:
-            told.add(step.split(":")[0])
-            click.echo(step.split(":")[0], err=True)
-
-    return tell

@@ -6,23 +6,49 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import click
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from recrawl.cli.database import database, without_password
+from recrawl.cli import live
+from recrawl.cli.database import database, given_url, lasting_database, without_password
+
+Address = tuple[str, int]
+
+
+def address(_context: click.Context, _option: click.Parameter, value: str | None) -> Address | None:
+    """HOST:PORT, or a port of this machine alone."""
+    if value is None:
+        return None
+    host, _, port = value.rpartition(":")
+    if not port.isdecimal() or int(port) > 65535:
+        raise click.BadParameter(f"{value!r} is not like 127.0.0.1:9888")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+metrics_option = click.option(
+    "--metrics",
+    metavar="HOST:PORT",
+    callback=address,
+    help="Also serve metrics to Prometheus there, as in 127.0.0.1:9888; whoever reaches it can read them.",
+)
 
 
 @click.command()
-def up() -> None:
-    """Bring everything up: the database, its newest version, a worker. Ctrl-C stops."""
+@metrics_option
+def up(metrics: Address | None) -> None:
+    """Bring everything up: the database, its newest version, a worker. Ctrl-C stops.
+
+    The embedded PostgreSQL is started again should it end; where it cannot be, this ends with the reason.
+    """
     from recrawl.setup import migrate
 
-    with database() as url:
+    with lasting_database() as (url, restart):
         migrate.upgrade(url)
         click.echo(f"The database is at {without_password(url)}")
         click.echo("Try `recrawl psql`, then: SELECT * FROM next_pages(5)")
-        work(url)
+        work(url, restart, metrics, live.line(url))
 
 
 @click.command("migrate")
@@ -41,19 +67,24 @@ def migrate_command(search_path: bool) -> None:
 
 
 @click.command()
-def worker() -> None:
-    """Look after the queue until Ctrl-C: leases that ran out go back, new pages come in, all within half a second.
+@metrics_option
+def worker(metrics: Address | None) -> None:
+    """Look after the crawl until Ctrl-C: its queue, all within half a second, and the batch jobs.
 
-    Without a worker the same happens inside next_pages, only less promptly.
+    The settings rates_every, opic_every and allocate_every say how often each job runs; it also comes early when it is
+    worth it, and soon again after it failed. Of several workers one does the jobs, and another within seconds of its
+    death. Without a worker next_pages looks after the queue itself, less promptly, and nobody does the jobs.
     """
-    with database() as url:
-        work(url)
+    with lasting_database() as (url, restart):
+        work(url, restart, metrics, nullcontext())
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def psql(arguments: tuple[str, ...]) -> None:
     """Open psql on the database, with the schema recrawl on its search_path."""
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
     from recrawl.setup import embedded
 
     with database() as url:
@@ -70,8 +101,30 @@ def psql(arguments: tuple[str, ...]) -> None:
     sys.exit(code)
 
 
-def work(url: str) -> None:
-    from recrawl import schedule
+def work(url: str, restart: Callable[[], None], metrics: Address | None, shown: AbstractContextManager[None]) -> None:
+    from recrawl import schedule, store
 
-    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
-    schedule.run(url, ready=lambda: click.echo("The worker is at work; Ctrl-C stops it."))
+    with store.connect(url) as connection:
+        if others := store.workers(connection):
+            click.echo(f"{others} other worker{'s run' if others > 1 else ' runs'} on it already; this one helps.")
+    with shown, served(url, metrics):
+        logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
+        schedule.run(url, ready=lambda: click.echo("The worker is at work; Ctrl-C stops it."), restart=restart)
+    click.echo("The worker stopped." if given_url() else "The worker stopped; PostgreSQL stops, unless others use it.")
+
+
+@contextmanager
+def served(url: str, address: Address | None) -> Iterator[None]:
+    """Metrics, where they are asked for."""
+    if address is None:
+        yield
+        return
+    from recrawl.view import metrics
+
+    host, port = address
+    stop = metrics.serve(url, host, port)
+    click.echo(f"Prometheus finds metrics at http://{f'[{host}]' if ':' in host else host}:{port}/metrics")
+    try:
+        yield
+    finally:
+        stop()

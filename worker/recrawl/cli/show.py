@@ -1,9 +1,11 @@
 """What the command line shows: tables and a picture. Units stand in the headings."""
 
+import os
+import shutil
 import sys
 from collections.abc import Sequence
-from datetime import datetime
-from math import exp
+from datetime import datetime, timedelta
+from math import exp, nan
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,26 +16,59 @@ if TYPE_CHECKING:
 
 
 def table(rows: list[dict[str, Any]], nothing: str) -> None:
-    """Rows as a table, without the columns that are empty in all of them."""
+    """Rows as a table, without the columns that are empty in all of them; where it is too wide, a line a cell."""
+    if not rows:
+        click.echo(nothing)
+        return
+    names = [name for name in rows[0] if any(row[name] is not None for row in rows)]
+    cells = [[readable(row[name]) for name in names] for row in rows]
+    least = [max(_least(name, text) for text in [name, *column]) for name, *column in zip(names, *cells, strict=True)]
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() or "COLUMNS" in os.environ else 200
+    if sum(least) + len(" | ") * (len(names) - 1) > width:
+        longest = max(map(len, names))
+        for row in cells:
+            for name, text in zip(names, row, strict=True):
+                click.echo(f"{name:{longest}}  {text}")
+            click.echo()
+        return
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    if not rows:
-        click.echo(nothing)
-        return
-    columns = [name for name in rows[0] if any(row[name] is not None for row in rows)]
-    table = Table(*columns, box=box.ASCII2, show_edge=False, pad_edge=False)
-    for row in rows:
-        table.add_row(*(readable(row[name]) for name in columns))
-    console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
-    console.print(table)
+    table = Table(box=box.ASCII2, show_edge=False, pad_edge=False)
+    for name in names:
+        table.add_column(name, overflow="fold")
+    for row in cells:
+        table.add_row(*row)
+    Console(width=width, highlight=False).print(table)
+
+
+FOLDED = 24  # characters; a longer URL takes several lines
+
+
+def _least(name: str, text: str) -> int:
+    """How wide a column must be to hold a text without cutting words."""
+    widest = max(map(len, text.split()), default=0)
+    return min(FOLDED, widest) if name in ("url", "host") else widest
+
+
+def plain(text: str) -> str:
+    """On a terminal: what others wrote neither steers it nor turns its lines round."""
+    return "".join(character if character.isprintable() else " " for character in text)
 
 
 def readable(value: Any) -> str:
     if isinstance(value, datetime):
-        return f"{value.astimezone():%Y-%m-%d %H:%M:%S}"
+        value = value.astimezone()
+        return f"{value:%H:%M:%S}" if value.date() == datetime.now().date() else f"{value:%Y-%m-%d %H:%M:%S}"
     return "" if value is None else str(value)
+
+
+def iso(value: Any) -> str:
+    """Times and durations as ISO 8601 has them, for JSON."""
+    if isinstance(value, timedelta):
+        return f"PT{value.total_seconds():.6f}".rstrip("0").rstrip(".") + "S"
+    return str(value.isoformat())
 
 
 def curve(points: "Sequence[Point]", present: float, objective: str) -> None:
@@ -44,14 +79,18 @@ def curve(points: "Sequence[Point]", present: float, objective: str) -> None:
             "of the present": f"{point.budget / present:.3g} x",
             "revisits": f"{point.spent:,.6g}",
             "new pages": f"{point.new_pages:,.6g}",
-            objective: f"{point.utility:.4f}",
-            "polite bound": f"{point.polite_bound:.4f}",
-            "unpolite bound": f"{point.unpolite_bound:.4f}",
+            objective: _utility(point.utility),
+            "polite bound": _utility(point.polite_bound),
+            "unpolite bound": _utility(point.unpolite_bound),
             "hosts at their cap": f"{point.capped_hosts:,}",
         }
         for point in points
     ]
     table(rows, "")
+
+
+def _utility(per_unit_of_value: float | None) -> str:
+    return "no end of loss" if per_unit_of_value is None else f"{per_unit_of_value:.4f}"
 
 
 def held_back(hosts: "Sequence[HeldBack]", objective: str) -> None:
@@ -60,7 +99,7 @@ def held_back(hosts: "Sequence[HeldBack]", objective: str) -> None:
             "host": host.host,
             "pages": f"{host.pages:,}",
             "slot every, s": f"{host.slot_every:,.6g}",
-            f"{objective} with half the gap": f"+{host.gain:.2g} at most",
+            f"{objective} with half the gap": f"+{host.gain:.2g}",
         }
         for host in hosts
     ]
@@ -91,9 +130,14 @@ def draw(points: "Sequence[Point]", present: float, objective: str, file: str) -
     axes = figure.add_subplot()
     points = sorted(points, key=lambda point: point.budget)
     budgets = [point.budget for point in points]
-    axes.plot(budgets, [p.unpolite_bound for p in points], color="0.6", ls=":", marker=".", label="bound without gaps")
-    axes.plot(budgets, [p.polite_bound for p in points], color="0.3", ls="--", marker=".", label="bound within gaps")
-    axes.plot(budgets, [p.utility for p in points], color="C0", marker="o", label=f"{objective} reached")
+    lines: dict[str, dict[str, Any]] = {
+        "unpolite_bound": {"color": "0.6", "ls": ":", "marker": ".", "label": "bound without gaps"},
+        "polite_bound": {"color": "0.3", "ls": "--", "marker": ".", "label": "bound within gaps"},
+        "utility": {"color": "C0", "marker": "o", "label": f"{objective} reached"},
+    }
+    for figure_of, looks in lines.items():
+        figures = [getattr(point, figure_of) for point in points]
+        axes.plot(budgets, [nan if utility is None else utility for utility in figures], **looks)
     axes.axvline(present, color="C1", lw=1, label="the present budget")
     axes.set(xscale="log", xlabel="budget, fetches per day", ylabel=f"{objective} per unit of value")
     axes.grid(alpha=0.3)

@@ -4,7 +4,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 
 import psycopg
@@ -15,6 +15,7 @@ from recrawl.intake.urls import clean
 from recrawl.store import Page
 
 BATCH = 1000
+BATCH_CHARACTERS = 1_000_000  # with the JSON beside the URLs: a few of the longest lines
 CONNECTIONS = 4
 # Beside four connections that add, one drain falls behind, and so do several in small steps: each looks through sixteen
 # times as many entries for those of its slice of the hosts.
@@ -24,10 +25,17 @@ INVALID_SHOWN = 5
 
 @dataclass
 class Progress:
-    """How many URLs came out as new, known, excluded or invalid; the first few invalid ones with the reason."""
+    """What became of the URLs; the first few invalid ones with the reason.
+
+    new, known, excluded or invalid; unanswered: the connection broke while they were added, so they may be in or not.
+    """
 
     counts: Counter[str] = field(default_factory=Counter)
     invalid: list[tuple[str, str]] = field(default_factory=list)
+
+    def take(self, added: store.Added) -> None:
+        self.counts.update(added.counts)
+        self.invalid = (self.invalid + added.invalid)[:INVALID_SHOWN]
 
 
 def add(
@@ -36,56 +44,93 @@ def add(
     watch: Callable[[Progress], None] = lambda _: None,
     progress: Progress | None = None,
 ) -> Progress:
-    """Adds all pages, every batch in a transaction of its own; `watch` sees the progress after each.
+    """Adds all pages, every batch in a transaction of its own; `watch` sees the progress now and then.
 
-    When `pages` or the database raises, what was added so far stays, and is counted in the `progress` given.
+    When `pages` or the database raises, or the user interrupts, what was added so far stays, and is counted in the
+    `progress` given: to add the same again is safe.
     """
     progress = progress or Progress()
-    under_way: deque[Future[store.Added]] = deque()
-
-    def finish_one() -> None:
-        added = under_way.popleft().result()
-        progress.counts.update(added.counts)
-        progress.invalid = (progress.invalid + added.invalid)[:INVALID_SHOWN]
-        watch(progress)
+    counting = threading.Lock()
+    under_way: deque[Future[None]] = deque()
 
     with ExitStack() as stack:
         connections = [stack.enter_context(store.connect(url, "recrawl add")) for _ in range(CONNECTIONS)]
+        free = list(connections)
         stack.enter_context(_upkeep(url))
         pool = stack.enter_context(ThreadPoolExecutor(CONNECTIONS))
 
-        def add_batch(batch: list[Page | BadLine]) -> store.Added:
+        def add_batch(batch: list[Page | BadLine]) -> None:
+            """Counts here, where the interrupt of a user cannot come between the commit and the count."""
             pages = [item._replace(url=clean(item.url)) for item in batch if isinstance(item, Page)]
-            bad = [item for item in batch if isinstance(item, BadLine)]
-            connection = connections.pop()
+            bad = [(item.where, item.problem) for item in batch if isinstance(item, BadLine)]
+            connection = free.pop()
             try:
-                added = store.add_pages(connection, pages)
+                for added in _added(connection, pages):
+                    with counting:
+                        progress.take(added)
+                with counting:
+                    progress.take(store.Added({"invalid": len(bad)} if bad else {}, bad))
             finally:
-                connections.append(connection)
-            if bad:
-                added.counts["invalid"] = added.counts.get("invalid", 0) + len(bad)
-                added.invalid = [*((line.where, line.problem) for line in bad[:INVALID_SHOWN]), *added.invalid]
-            return added
+                free.append(connection)
 
         try:
             for batch in _batches(pages):
                 under_way.append(pool.submit(add_batch, batch))
                 if len(under_way) > 2 * CONNECTIONS:
-                    finish_one()
-        finally:
+                    under_way.popleft().result()
+                    watch(progress)
             while under_way:
-                finish_one()
+                under_way.popleft().result()
+                watch(progress)
+        except Exception:
+            pool.shutdown()  # the batches that were read are added
+            raise
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for connection in connections:  # what they are at is taken back
+                with suppress(psycopg.Error):
+                    connection.cancel_safe(timeout=1)
+            raise
     return progress
 
 
+# What the database refuses for what stands in it, not for the state that the database is in.
+REFUSALS = (
+    psycopg.DataError,
+    psycopg.errors.ProgramLimitExceeded,
+    psycopg.errors.StatementTooComplex,
+    RecursionError,  # in writing deep JSON
+)
+
+
+def _added(connection: store.Connection, pages: list[Page]) -> Iterator[store.Added]:
+    """One at which the database refuses all is looked for by halves, and is invalid."""
+    if not pages:
+        return
+    try:
+        yield store.add_pages(connection, pages)
+    except REFUSALS as error:
+        if len(pages) == 1:
+            yield store.Added({"invalid": 1}, [(pages[0].url, str(error).partition("\n")[0])])
+        else:
+            half = len(pages) // 2
+            yield from _added(connection, pages[:half])
+            yield from _added(connection, pages[half:])
+    except psycopg.OperationalError:
+        if connection.broken:
+            yield store.Added({"unanswered": len(pages)})
+        raise
+
+
 def _batches(pages: Iterable[Page | BadLine]) -> Iterator[list[Page | BadLine]]:
-    batch = []
+    batch, characters = list[Page | BadLine](), 0
     try:
         for page in pages:
             batch.append(page)
-            if len(batch) == BATCH:
+            characters += len(page[0]) + (len(str(page.meta)) if isinstance(page, Page) and page.meta else 0)
+            if len(batch) == BATCH or characters > BATCH_CHARACTERS:
                 yield batch
-                batch = []
+                batch, characters = [], 0
     except Exception:
         yield batch  # what came before a file turned out to be torn
         raise
@@ -96,11 +141,11 @@ def _batches(pages: Iterable[Page | BadLine]) -> Iterator[list[Page | BadLine]]:
 @contextmanager
 def _upkeep(url: str) -> Iterator[None]:
     """Moves what is added from the inbox to the queue meanwhile, so that it does not pile up where no worker runs."""
-    done = threading.Event()
+    done, given_up = threading.Event(), threading.Event()
 
     def work() -> None:
         with store.connect(url, "recrawl add upkeep") as connection:
-            while True:
+            while not given_up.is_set():
                 was_done = done.is_set()
                 try:
                     moved = store.tick(connection, max_entries=STEP)
@@ -115,7 +160,13 @@ def _upkeep(url: str) -> Iterator[None]:
         drains = [pool.submit(work) for _ in range(DRAINS)]
         try:
             yield
-        finally:
+        except Exception:
             done.set()
-            for drain in drains:
-                drain.result()
+            raise
+        except BaseException:
+            given_up.set()  # the worker or next_pages moves the rest
+            done.set()
+            raise
+        done.set()
+        for drain in drains:
+            drain.result()

@@ -21,9 +21,20 @@ from typing import Any, NamedTuple, TextIO
 from recrawl.intake.urls import storable
 from recrawl.store import Page
 
+LONGEST_LINE = 1_000_000  # characters
+_TOO_LONG = f"longer than {LONGEST_LINE:,} characters"
 _BOM = "\ufeff"
 _CSV_COLUMNS = ("url", "value", "rate")
-_json_at_start = json.JSONDecoder().raw_decode
+
+
+def _finite(number: str) -> float:
+    """Python reads NaN, Infinity and 1e999, none of which Postgres has in its JSON."""
+    if not math.isfinite(value := float(number)):
+        raise ValueError(f"no finite number: {number[:40]}")
+    return value
+
+
+_json_at_start = json.JSONDecoder(parse_float=_finite, parse_constant=_finite).raw_decode
 
 
 class BadLine(NamedTuple):
@@ -49,6 +60,14 @@ def open_text(path: str) -> Iterator[TextIO]:
             yield text
 
 
+def short_lines(text: TextIO) -> Iterator[str]:
+    """The lines of a text. Of one that is too long only so much comes as tells a reader that it is."""
+    while line := text.readline(LONGEST_LINE + 1):
+        yield line
+        while len(line) > LONGEST_LINE and not line.endswith("\n"):
+            line = text.readline(LONGEST_LINE + 1)
+
+
 def reader_for(name: str, first_line: str) -> Reader:
     """The reader for a file: its suffix decides, or else its first line that is not blank."""
     match PurePath(name.lower().removesuffix(".gz")).suffix:
@@ -65,11 +84,13 @@ def reader_for(name: str, first_line: str) -> Reader:
     return plain
 
 
-def plain(lines: Iterable[str]) -> Iterator[Page]:
+def plain(lines: Iterable[str]) -> Iterator[Page | BadLine]:
     """One URL a line; blank lines and lines that start with # are skipped."""
-    for line in _without_bom(lines):
+    for number, line in enumerate(_without_bom(lines), 1):
         url = line.strip()
-        if url and url[0] != "#":
+        if len(line) > LONGEST_LINE:
+            yield BadLine(f"line {number}", _TOO_LONG)
+        elif url and url[0] != "#":
             yield Page(url)
 
 
@@ -90,6 +111,8 @@ def csv_pages(lines: Iterable[str]) -> Iterator[Page | BadLine]:
     url_at, value_at, rate_at = (header.index(c) if c in header else -1 for c in _CSV_COLUMNS)
     for number, line in numbered:
         try:
+            if len(line) > LONGEST_LINE:
+                raise ValueError(_TOO_LONG)
             row = _cells(line, number)
             if not any(row):
                 continue
@@ -143,30 +166,57 @@ def _number(column: str, cell: str) -> float | None:
 def urlfrontier(lines: Iterable[str]) -> Iterator[Page | BadLine]:
     """What URLFrontier's client writes (DumpURLs, ListURLs --json) and reads (PutURLs).
 
-    A line is one JSON object or one URL, even mixed. Only ListURLs spreads an object over several lines:
-    the first is `{`, and of the others only the last starts with `}`.
+    A line is one JSON object or one URL, even mixed.
     """
-    numbered = enumerate(_without_bom(lines), 1)
-    for number, line in numbered:
-        text = line.strip()
-        if text == "{":
-            for _, line in numbered:
-                text += line.rstrip()
-                if line.startswith("}"):
-                    break
-        if text.startswith("{"):
+    for number, text in _items(_without_bom(lines)):
+        if len(text) > LONGEST_LINE:
+            yield BadLine(f"line {number}", _TOO_LONG)
+        elif text.startswith("{"):
             yield _frontier_page(text, number)
         elif text and text[0] != "#":
             yield Page(text)
 
 
+def _items(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Lines with their numbers. Only ListURLs spreads an object over several: from `{` to `}`, and indented between.
+
+    Of an object that is too long so much comes as tells that it is.
+    """
+    begun, length, parts = 0, 0, list[str]()
+    for number, line in enumerate(lines, 1):
+        if parts and (line[0].isspace() or line[0] == "}"):
+            if length <= LONGEST_LINE:
+                parts.append(line.strip())
+                length += len(parts[-1])
+            if line[0] == "}":
+                yield begun, "".join(parts)
+                parts = []
+            continue
+        if parts:  # it does not end
+            yield begun, "".join(parts)
+            parts = []
+        text = line.strip()
+        if text == "{":
+            begun, length, parts = number, 1, ["{"]
+        else:
+            yield number, text
+    if parts:
+        yield begun, "".join(parts)
+
+
 def _frontier_page(text: str, line: int) -> Page | BadLine:
-    seconds: Any = None
+    where = f"line {line}"
     try:
         # json.loads takes 3.8 µs for 300 bytes, this 2.3 (Python 3.11): it does not look for blanks on both sides.
         item, end = _json_at_start(text)
         if end != len(text):
             raise json.JSONDecodeError("Extra data", text, end)
+    except json.JSONDecodeError as error:
+        return BadLine(where, f"not JSON: {error.msg}, got {text[error.pos : error.pos + 40]!r}")
+    except (ValueError, RecursionError) as error:
+        return BadLine(where, f"not JSON: {str(error)[:80]}")
+    seconds: Any = None
+    try:
         entry = item.get("known") or item["discovered"]
         info = entry["info"]
         # A 64-bit integer, so JSON has it as a string. 0 is URLFrontier's "never again"; here no page
@@ -181,14 +231,10 @@ def _frontier_page(text: str, line: int) -> Page | BadLine:
         if not url:
             raise KeyError("url")
         return Page(url, None, None, due, meta or None)
-    except json.JSONDecodeError as error:
-        found = text[error.pos : error.pos + 40]
-        problem = f"not JSON: {error.msg}, got {found!r}"
-    except (KeyError, TypeError, AttributeError, RecursionError):
-        problem = f"must be known or discovered, with info and url, got {text[:40]!r}"
+    except (KeyError, TypeError, AttributeError):
+        return BadLine(where, f"must be known or discovered, with info and url, got {text[:40]!r}")
     except (ValueError, OverflowError, OSError):
-        problem = f"refetchableFromDate must be in seconds since 1970, got {seconds!r}"
-    return BadLine(f"line {line}", problem)
+        return BadLine(where, f"refetchableFromDate must be in seconds since 1970, got {str(seconds)[:40]!r}")
 
 
 def _without_bom(lines: Iterable[str]) -> Iterator[str]:

@@ -1,6 +1,5 @@
 """Finds the price of every host, and with it how often each page is fetched, and puts them in force."""
 
-import math
 import time
 from dataclasses import asdict, astuple, dataclass
 from datetime import UTC, datetime
@@ -9,52 +8,87 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl import store
-from recrawl.jobs.crawl import Crawl, read
-from recrawl.jobs.job import Job, Tell
-from recrawl.model.allocation import what_if
-from recrawl.model.allocation.new_pages import Left
-from recrawl.model.allocation.solve import Allocation, Web, allocate
+from recrawl.jobs.crawl import NOBODY_TAKES_PART, Crawl, finite, not_kept, read
+from recrawl.jobs.job import Job, Tell, nobody
+from recrawl.model.allocation import coming, what_if
+from recrawl.model.allocation.new_pages import Divided
+from recrawl.model.allocation.solve import Allocation
 from recrawl.model.allocation.terms import host_terms
 from recrawl.model.limits import LEAST_FREQUENCY, MOST_FREQUENCY
 
 # Stored frequencies follow when they are off by this share of what was allocated; for less, the next report does.
 TOLERANCE = 0.05
 
+# Days ahead that due times are fitted to the budget: as long as since the last run, within these.
+LEAST_AHEAD, MOST_AHEAD = 10 / 1440, 0.25
+
 
 class Allocate(Job):
-    def run(self, tell: Tell = lambda _: None) -> str:
+    def run(self, tell: Tell = nobody) -> str:
         with store.run(self.url, "allocate") as run:
             started_at, started = datetime.now(UTC), time.monotonic()
-            tell("reading the pages")
-            crawl = read(self.url, run.connection)
-            web, left = crawl.left_by_new_pages(crawl.budget)
-            tell(f"allocating {left.budget:,.6g} fetches a day to {crawl.pages:,} pages on {len(crawl.hosts):,} hosts")
-            result = allocate(web, left.budget, crawl.objective, crawl.limits)
-            proof = _proof(crawl, web, left, result)
+            crawl = read(self.url, run.connection, tell)
+            if not crawl.pages:
+                run.message = NOBODY_TAKES_PART
+                return run.message
+            tell(f"allocating to {crawl.pages:,} pages on {len(crawl.hosts):,} hosts")
+            divided = crawl.divided(crawl.budget)
+            result, proof = divided.allocation, _proof(crawl, divided)
 
             tell("publishing the prices")
+            late = store.spent_of_late(run.connection)
             times = {"started_at": started_at.isoformat(), "seconds": time.monotonic() - started}
-            terms = host_terms(crawl.hosts, crawl.closed_hosts, web, result, crawl.objective)
+            terms = host_terms(crawl.hosts, crawl.closed_hosts, crawl.web(divided.cap), result, crawl.objective)
             run.put("put_prices", asdict(proof) | times, *astuple(terms))
+            run.put("put_held_back", *astuple(_held_back(crawl, divided)))
             page_ids, frequencies = _moved(crawl, result)
             run.put_in_chunks(
                 "put_frequencies",
                 page_ids,
                 frequencies,
-                watch=lambda done: tell(f"bringing frequencies up to date: {done:,} of {len(page_ids):,}"),
+                watch=lambda done: tell("bringing frequencies up to date", done, len(page_ids)),
             )
+            if crawl.has_budget:
+                _fit(run, crawl, divided, late)
             run.message = (
-                f"{crawl.objective} {proof.utility:.4g} (at most {proof.polite_bound:.4g}) with {result.spent:,.6g} of "
-                f"{crawl.budget:,.6g} fetches a day, beside {proof.new_pages:,.6g} of new pages; "
-                f"{proof.capped_hosts:,} of {proof.hosts:,} hosts are at their cap; "
+                f"{crawl.objective} {_told(proof.utility)} (at most {_told(proof.polite_bound)}) with "
+                f"{result.spent:,.6g} of {divided.budget:,.6g} fetches a day, beside {proof.new_pages:,.6g} of "
+                f"new pages; {proof.capped_hosts:,} of {proof.hosts:,} hosts are at their cap; "
                 f"{len(page_ids):,} of {crawl.pages:,} frequencies moved"
             )
+            if crawl.pages and not crawl.limits.is_kept(result.floor_interval):
+                run.message += f"; {not_kept(crawl.limits.longest_interval, result.floor_interval)}"
         return run.message
+
+
+def _fit(run: store.Run, crawl: Crawl, divided: Divided, late: store.SpentOfLate) -> None:
+    """Moves due times that were promised at other prices, so that the time until the next run keeps to the budget."""
+    ahead = min(max(late.since_last, LEAST_AHEAD), MOST_AHEAD)
+    owed = (late.budgeted - late.handed_out) * ahead / max(late.days, ahead)
+    most = ahead * divided.budget / 2
+    result = divided.allocation
+    pages = coming.to_move(
+        crawl.due_in,
+        crawl.promised,
+        result.frequency,
+        np.repeat(result.capped, np.diff(crawl.first)),
+        ahead,
+        result.spent * ahead + min(max(owed, -most), most),
+    )
+    pages = pages[np.argsort(crawl.page_id[pages])]
+    days = np.array([ahead])
+    for start in range(0, len(pages), store.CHUNK):
+        chunk = pages[start : start + store.CHUNK]
+        frequency = np.clip(result.frequency[chunk], LEAST_FREQUENCY, MOST_FREQUENCY).astype(np.float32)
+        run.put("put_dues", crawl.page_id[chunk], frequency, days)
 
 
 @dataclass(frozen=True)
 class Proof:
-    """A row of allocation_run: what was wanted, and how good the result is. Utility and bounds per unit of value."""
+    """A row of allocation_run: what was wanted, and how good the result is. Utility and bounds per unit of value.
+
+    None = no finite number: without any fetch left for pages that change, some objectives lose without limit.
+    """
 
     policy: str
     objective: str
@@ -62,40 +96,78 @@ class Proof:
     spent: float
     new_pages: float
     newest_page: int
-    price: float
+    price: float | None
     pages: int
+    worth: float
     hosts: int
     capped_hosts: int
-    utility: float
-    polite_bound: float
-    unpolite_bound: float
+    utility: float | None
+    polite_bound: float | None
+    unpolite_bound: float | None
     residual: float
     spread: float
     duality_gap: float
     floor_days: float | None
 
 
-def _proof(crawl: Crawl, web: Web, left: Left, result: Allocation) -> Proof:
-    bounds = what_if.bounds(web, left.budget, crawl.objective)
+def _proof(crawl: Crawl, divided: Divided) -> Proof:
+    result = divided.allocation
+    bounds = what_if.bounds(crawl.web(divided.cap), divided.for_revisits, crawl.objective)
     return Proof(
         policy="OPT_POLITE",
         objective=crawl.objective,
-        budget=crawl.budget,
+        budget=divided.budget,
         spent=result.spent,
-        new_pages=left.new_pages_beside(result.spent),
+        new_pages=divided.new_pages,
         newest_page=crawl.newest_page,
-        price=result.price,
+        price=finite(result.price),
         pages=crawl.pages,
+        worth=crawl.worth,
         hosts=len(crawl.hosts),
         capped_hosts=int(result.capped.sum()),
-        utility=result.utility / crawl.worth,
-        polite_bound=bounds.polite / crawl.worth,
-        unpolite_bound=bounds.unpolite / crawl.worth,
+        utility=finite(result.utility / crawl.worth),
+        polite_bound=finite(bounds.polite / crawl.worth),
+        unpolite_bound=finite(bounds.unpolite / crawl.worth),
         residual=result.residual,
         spread=result.spread,
         duality_gap=result.duality_gap,
-        floor_days=None if math.isnan(result.floor_interval) else result.floor_interval,
+        floor_days=finite(result.floor_interval),
     )
+
+
+@dataclass(frozen=True)
+class HeldBack:
+    """The hosts whose gap costs most, those first that cost most; fetches per day."""
+
+    hosts: NDArray[np.int64]
+    pages: NDArray[np.int64]
+    wanted: NDArray[np.float64]  # without a gap, at the price of the budget
+    frequency: NDArray[np.float64]
+    gain: NDArray[np.float64]  # by half the gap, per unit of value
+
+
+def _held_back(crawl: Crawl, divided: Divided, most: int = 200) -> HeldBack:
+    """By a bound on what half the gap brings, which is close where a host takes a small part of all fetches."""
+    allocation = divided.allocation
+    capped = np.flatnonzero(allocation.capped)
+    web, allocation = what_if.of_hosts(crawl.web(divided.cap), allocation, capped)
+    per_day = crawl.slots.per_day[crawl.slots.is_planned][capped]
+    more = crawl.slots_with_half_the_gap[crawl.slots.is_planned][capped] - per_day
+    gain = what_if.gain_of_wider_caps(web, allocation, web.cap + more, crawl.objective, crawl.limits) / crawl.worth
+    best = np.argsort(-gain, kind="stable")[:most]
+    best = best[(gain[best] > 0) & np.isfinite(gain[best])]
+    host = np.repeat(np.arange(len(capped)), np.diff(web.first))
+    return HeldBack(
+        hosts=crawl.hosts[capped[best]],
+        pages=np.diff(web.first)[best],
+        wanted=what_if.wanted(web, allocation, crawl.objective, crawl.limits)[best],
+        frequency=np.bincount(host, allocation.frequency, minlength=len(capped))[best].astype(np.float64),
+        gain=gain[best],
+    )
+
+
+def _told(figure: float | None) -> str:
+    return "without limit" if figure is None else f"{figure:.4g}"
 
 
 def _moved(crawl: Crawl, result: Allocation) -> tuple[NDArray[np.int64], NDArray[np.float32]]:

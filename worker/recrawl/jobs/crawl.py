@@ -1,15 +1,23 @@
 """The crawl as allocation and what-if questions work on it, read in one go."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recrawl import store
+from recrawl.jobs.job import Tell, nobody
 from recrawl.model.allocation.floors import Limits
-from recrawl.model.allocation.new_pages import Left, NewPages, left
-from recrawl.model.allocation.solve import Web
+from recrawl.model.allocation.new_pages import Divided, NewPages, Slots, divided
+from recrawl.model.allocation.objectives import Floats
+from recrawl.model.allocation.solve import Allocation, Web, allocate
+
+NOBODY_TAKES_PART = (
+    "no page takes part yet: a page does once it was fetched, or once its rate is pinned; "
+    "`recrawl add` brings pages in, and crawlers fetch them"
+)
 
 
 @dataclass(frozen=True)
@@ -27,19 +35,23 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Crawl:
-    """Host by host. Caps are all slots of a host; what new pages leave of them depends on the budget."""
+    """Host by host."""
 
     hosts: NDArray[np.int64]
     closed_hosts: NDArray[np.int64]  # blocked for so long that their pages take no part
     page_id: NDArray[np.int64]
     frequency: NDArray[np.float32]  # in force; NaN = none
-    web: Web
-    budget: float  # fetches per day, those of new pages included
+    value: NDArray[np.float32]
+    rate: NDArray[np.float32]
+    due_in: NDArray[np.float32]  # days
+    promised: NDArray[np.float32]  # days from the last fetch until it is due; NaN = not by its frequency
+    first: NDArray[np.int64]  # page of each host
+    budget: float  # fetches per day, those of new pages included; infinite = they are not paced
+    unpaced_revisits: float  # fetches per day, if there is no budget
     objective: str
     limits: Limits
-    slots: NDArray[np.float64]  # per day, of all hosts
-    is_planned: NDArray[np.bool_]  # which of them have pages that take part
-    new_pages: NewPages
+    slots: Slots  # of all hosts, those without pages that take part included
+    slots_with_half_the_gap: Floats
     newest_page: int
 
     @property
@@ -47,47 +59,77 @@ class Crawl:
         return len(self.page_id)
 
     @property
+    def has_budget(self) -> bool:
+        return self.budget < math.inf
+
+    @cached_property
     def worth(self) -> float:
         """The value of all pages: what utility is told in units of."""
-        return float(self.web.value.sum(dtype=np.float64)) or 1.0
+        return float(self.value.sum(dtype=np.float64)) or 1.0
 
-    def left_by_new_pages(self, budget: float) -> tuple[Web, Left]:
-        """The slots and the fetches that revisits may have of a budget."""
-        found = left(self.slots, self.is_planned, budget, self.new_pages)
-        return replace(self.web, cap=found.cap[self.is_planned]), found
+    def web(self, cap: Floats) -> Web:
+        return Web(self.value, self.rate, self.first, cap)
+
+    def divided(self, budget: float, price: float | None = None) -> Divided:
+        """Between new pages and revisits, and these between pages. A price of a similar budget saves some time."""
+
+        def revisits(cap: Floats, fetches: float, price: float | None) -> tuple[Allocation, Floats]:
+            found = allocate(self.web(cap), fetches, self.objective, self.limits, price)
+            return found, np.bincount(host_of_page, found.frequency, minlength=len(cap)).astype(np.float64)
+
+        host_of_page = np.repeat(np.arange(len(self.hosts)), np.diff(self.first))
+        return divided(self.slots, budget, revisits, price, self.unpaced_revisits)
 
 
-def read(url: str, connection: store.Connection) -> Crawl:
+def read(url: str, connection: store.Connection, tell: Tell = nobody) -> Crawl:
     wanted = store.settings(connection, Wanted)
     newest_page = store.newest_page(connection)
-    pages, all_hosts = store.pages_to_allocate(url), store.hosts_to_allocate(url)
+    tell("reading the pages")
+    pages = store.pages_to_allocate(url, watch=lambda rows: tell("reading the pages", rows, newest_page))
+    tell("reading the hosts")
+    all_hosts, new = store.hosts_to_allocate(url), store.new_pages_to_allocate(url)
     is_open = np.isin(pages.host_id, all_hosts.host_id[all_hosts.cap == 0], invert=True)
     hosts, order, first = by_host(pages.host_id[is_open])
     order = np.flatnonzero(is_open)[order]
-    is_planned = np.isin(all_hosts.host_id, hosts)
-    new_pages = NewPages(all_hosts.new_pages, wanted.discovery)
-    budget = wanted.budget
-    if budget is None:  # new pages are not paced
-        revisits = wanted.frequency * len(order)
-        new_pages = replace(new_pages, revisits=revisits)
-        budget = revisits + left(all_hosts.cap, is_planned, 0.0, new_pages).wanted_new
+    is_read = np.isin(new.host_id, all_hosts.host_id)  # hosts may have come in between
     return Crawl(
         hosts=hosts,
         closed_hosts=np.intersect1d(pages.host_id[~is_open], all_hosts.host_id),
         page_id=pages.page_id[order],
         frequency=pages.frequency[order],
-        web=Web(pages.value[order], pages.rate[order], first, all_hosts.cap[np.searchsorted(all_hosts.host_id, hosts)]),
-        budget=budget,
+        value=pages.value[order],
+        rate=pages.rate[order],
+        due_in=pages.due_in[order],
+        promised=pages.promised[order],
+        first=first,
+        budget=math.inf if wanted.budget is None else wanted.budget,
+        unpaced_revisits=wanted.frequency * len(order) if wanted.budget is None else math.inf,
         objective=wanted.objective,
         limits=Limits(
             exploration=wanted.exploration,
             longest_interval=wanted.longest_interval or math.inf,
             shortest_interval=wanted.shortest_interval or 0.0,
         ),
-        slots=all_hosts.cap,
-        is_planned=is_planned,
-        new_pages=new_pages,
+        slots=Slots(
+            per_day=all_hosts.cap,
+            is_planned=np.isin(all_hosts.host_id, hosts),
+            new_pages=NewPages(
+                host=np.searchsorted(all_hosts.host_id, new.host_id[is_read]),
+                value_class=new.value_class[is_read],
+                pages=new.pages[is_read],
+            ),
+            discovery=wanted.discovery,
+        ),
+        slots_with_half_the_gap=all_hosts.cap_with_half_the_gap,
         newest_page=newest_page,
+    )
+
+
+def not_kept(longest_interval: float, floor_interval: float) -> str:
+    waiting = "for ever" if math.isnan(floor_interval) else f"{floor_interval:,.3g} days"
+    return (
+        f"longest_interval ({longest_interval:,.3g} days) is not kept: floors take at most half of the budget and of a "
+        f"host's slots, so pages may wait {waiting}"
     )
 
 
@@ -96,3 +138,8 @@ def by_host(host_id: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.i
     order = np.argsort(host_id, kind="stable")
     hosts, first = np.unique(host_id[order], return_index=True)
     return hosts, order, np.append(first, len(host_id))
+
+
+def finite(figure: float) -> float | None:
+    """None: without any fetch left for pages that change, some objectives lose without limit."""
+    return figure if math.isfinite(figure) else None

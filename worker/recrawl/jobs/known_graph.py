@@ -1,11 +1,12 @@
 """The graph as the job opic works on it: read in full, or remembered and brought up to date."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recrawl import store
+from recrawl.jobs.job import Tell, nobody
 from recrawl.model.graph import graph
 from recrawl.model.graph.graph import NOWHERE, Delta, Graph, positions
 
@@ -25,11 +26,22 @@ class KnownGraph:
     is_news: NDArray[np.bool_]  # what changed since the last run
     is_whole: bool  # all of it was read
 
+    @property
+    def bytes(self) -> int:
+        columns = [getattr(self.graph, field.name) for field in fields(self.graph)]
+        columns += [self.relevance, self.is_news, *self.scores.values()]
+        return sum(column.nbytes for column in columns if isinstance(column, np.ndarray))
 
-def read(url: str, run: store.Run, remembered: KnownGraph | None) -> KnownGraph:
+
+def read(url: str, run: store.Run, remembered: KnownGraph | None, tell: Tell = nobody) -> KnownGraph:
     # False if the news are more than their table may hold, and somebody holds it so that it cannot be emptied.
     reopened = bool(run.put("reopen_news"))
-    reading = store.read_graph(url, run.token, remembered.token if remembered and reopened else None)
+    reading = store.read_graph(
+        url,
+        run.token,
+        remembered.token if remembered and reopened else None,
+        watch=lambda what, rows, of: tell(f"reading the graph: {what}", rows, of),
+    )
     if remembered and isinstance(reading, store.GraphNews):
         return _up_to_date(remembered, run.token, reading)
     assert isinstance(reading, store.WholeGraph)

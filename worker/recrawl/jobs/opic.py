@@ -10,14 +10,14 @@ import numpy as np
 
 from recrawl import store
 from recrawl.jobs import known_graph
-from recrawl.jobs.job import Job, Tell
+from recrawl.jobs.job import Job, Tell, nobody
 from recrawl.jobs.known_graph import KnownGraph, PageColumn
 from recrawl.model.graph import opic, value
 from recrawl.model.limits import UNKNOWN_RELEVANCE
 
-# Sweeps end when one moves hub and authority scores by no more than this in all, each adding up to 1: for the average
-# page, a tenth of the share from which on scores are written.
-RESIDUAL, MOST_SWEEPS = 1e-3, 200
+# Sweeps end when hub and authority scores, each adding up to 1, are off by no more than this in all: for the average
+# page, a twentieth of the share from which on scores are written.
+ERROR, MOST_SWEEPS = 1e-3, 200
 
 
 @dataclass(frozen=True)
@@ -38,17 +38,16 @@ class Opic(Job):
 
     known: KnownGraph | None = None
 
-    def run(self, tell: Tell = lambda _: None) -> str:
+    def run(self, tell: Tell = nobody) -> str:
         with store.run(self.url, "opic") as run:
             started_at, started = datetime.now(UTC), time.monotonic()
             weights = store.settings(run.connection, Weights).by_score()
             last_terms = store.last_terms(run.connection)
             tell("reading the graph")
-            known = known_graph.read(self.url, run, self.known)
+            known = known_graph.read(self.url, run, self.known, tell)
             self.known = None  # if this run fails, all is read again
             graph = known.graph
-            tell(f"sending cash along {graph.links:,} links between {graph.pages:,} pages")
-            found = _scored(known, weights["importance"] > 0)
+            found = _scored(known, weights["importance"] > 0, tell)
             terms = value.terms(weights, found.mean_relevance, last_terms)
 
             moved = np.full(graph.pages, terms != last_terms)
@@ -64,19 +63,22 @@ class Opic(Job):
                 "put_scores",
                 graph.page_ids[moved],
                 *(found.scores[name][moved] for name in store.SCORES),
-                watch=lambda done: tell(f"writing scores and values: {done:,} of {count:,}"),
+                watch=lambda done: tell("writing scores and values", done, count),
             )
             record = {"pages": graph.pages, "links": graph.links, "is_full": known.is_whole, "moved": count}
             times = {"started_at": started_at.isoformat(), "seconds": time.monotonic() - started}
             run.put("put_opic", terms, record | found.proof | times)
             kept = {name: np.where(moved, found.scores[name], then) for name, then in known.scores.items()}
             self.known = replace(known, scores=kept)
-            hint = "" if found.proof["converged"] else f" instead of {RESIDUAL:g}: the next run goes on from here"
+            hint = "" if found.proof["converged"] else f" instead of {ERROR:g}: the next run goes on from here"
             run.message = (
-                f"{graph.pages:,} pages, {graph.links:,} links; {found.proof['sweeps']} sweeps to a residual of "
-                f"{found.proof['residual']:.2g}{hint}; the scores of {count:,} pages moved"
+                f"{graph.pages:,} pages, {graph.links:,} links; {found.proof['sweeps']} sweeps to an error of about "
+                f"{found.proof['error']:.2g}{hint}; the scores of {count:,} pages moved"
             )
         return run.message
+
+    def remembers(self) -> int:
+        return self.known.bytes if self.known else 0
 
 
 @dataclass(frozen=True)
@@ -86,13 +88,36 @@ class _Found:
     proof: dict[str, float]
 
 
-def _scored(known: KnownGraph, wants_importance: bool) -> _Found:
+class _Nearing:
+    """Tells how much of the way to ERROR is done. Each sweep takes about the same share off the error."""
+
+    def __init__(self, tell: Tell, step: str) -> None:
+        self.tell, self.step = tell, step
+        self.first, self.done = math.nan, 0.0
+
+    def __call__(self, error: float) -> None:
+        if not 0 < error < math.inf:
+            return
+        if math.isnan(self.first):
+            self.first = 2 * max(error, ERROR)  # some of the way was done then
+        self.done = max(self.done, min(1.0, math.log(self.first / error) / math.log(self.first / ERROR)))
+        self.tell(self.step, self.done, 1)
+
+
+def _scored(known: KnownGraph, wants_importance: bool, tell: Tell) -> _Found:
     """From where the last run ended."""
-    graph, limits = known.graph, (RESIDUAL, MOST_SWEEPS, os.cpu_count() or 1)
-    flow = opic.run(graph, known.relevance, opic.resumed(graph, known.scores["hub"].astype(np.float64)), *limits)
-    plain = opic.Importance(np.full(graph.pages, math.nan), sweeps=0, residual=0.0, converged=True)
+    graph, limits = known.graph, (ERROR, MOST_SWEEPS, os.cpu_count() or 1)
+    step = f"sending cash along {graph.links:,} links between {graph.pages:,} pages"
+    tell(step)
+    start = opic.resumed(graph, known.scores["hub"].astype(np.float64))
+    flow = opic.run(graph, known.relevance, start, *limits, watch=_Nearing(tell, step))
+    plain = opic.Importance(np.full(graph.pages, math.nan), sweeps=0, residual=0.0, error=0.0, converged=True)
     if wants_importance:
-        plain = opic.importance(graph, known.scores["importance"].astype(np.float64), *limits)
+        step = f"the same without regard to hubs, along {graph.links:,} links"
+        tell(step)
+        plain = opic.importance(
+            graph, known.scores["importance"].astype(np.float64), *limits, watch=_Nearing(tell, step)
+        )
     relevance = np.nan_to_num(known.relevance, nan=UNKNOWN_RELEVANCE)
     parts = {
         "hub": flow.hub * graph.pages,
@@ -107,6 +132,7 @@ def _scored(known: KnownGraph, wants_importance: bool) -> _Found:
         {
             "sweeps": flow.sweeps + plain.sweeps,
             "residual": max(flow.residual, plain.residual),
+            "error": max(flow.error, plain.error),
             "converged": flow.converged and plain.converged,
             "cash": flow.cash.total,
         },

@@ -2,35 +2,42 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from recrawl import store
-from recrawl.jobs.crawl import read
+from recrawl.jobs.crawl import finite, not_kept, read
 from recrawl.model.allocation import what_if
-from recrawl.model.allocation.new_pages import with_new_pages
+from recrawl.model.allocation.new_pages import Divided
+from recrawl.model.allocation.solve import Allocation
 
 
 @dataclass(frozen=True)
 class Point:
-    """What a budget would bring. Fetches per day; utility per unit of value: for freshness, the share that is fresh."""
+    """What a budget would bring. Fetches per day; utility per unit of value: for freshness, the share that is fresh.
+
+    None = a loss without limit: nothing is left for pages that change.
+    """
 
     budget: float
     spent: float  # on revisits
     new_pages: float
-    utility: float
-    polite_bound: float
-    unpolite_bound: float
+    utility: float | None
+    polite_bound: float | None
+    unpolite_bound: float | None
     capped_hosts: int
+    not_kept: str | None  # why pages may wait for longer than the setting longest_interval says
 
 
 @dataclass(frozen=True)
 class HeldBack:
-    """A host whose gap costs utility, and how much of it half the gap would bring back at most."""
+    """A host whose gap costs utility, and how much of it half the gap would bring."""
 
     host: str
     slot_every: float  # seconds: its gap, and the window in which a request may start
     pages: int
-    gain: float
+    gain: float  # per unit of value
 
 
 class Plan:
@@ -40,48 +47,81 @@ class Plan:
         self.url = url
         with store.connect(url, "recrawl plan") as connection:
             self.crawl = read(url, connection)
+        self.present = self.crawl.divided(self.crawl.budget)
 
     def curve(self, budgets: Sequence[float]) -> list[Point]:
-        crawl = self.crawl
-        left = [crawl.left_by_new_pages(budget) for budget in budgets]
-        found = what_if.curve([(web, of.budget) for web, of in left], crawl.objective, crawl.limits)
-        points = []
-        for budget, (web, of), allocation in zip(budgets, left, found, strict=True):
-            bounds = what_if.bounds(web, of.budget, crawl.objective)
-            points.append(
-                Point(
-                    budget=budget,
-                    spent=allocation.spent,
-                    new_pages=of.new_pages_beside(allocation.spent),
-                    utility=allocation.utility / crawl.worth,
-                    polite_bound=bounds.polite / crawl.worth,
-                    unpolite_bound=bounds.unpolite / crawl.worth,
-                    capped_hosts=int(allocation.capped.sum()),
-                )
-            )
+        for budget in budgets:
+            if not 0 <= budget < math.inf:
+                raise ValueError(f"a budget must be a number of fetches per day, 0 or more, got {budget}")
+        points, price = [], None
+        for budget in budgets:
+            divided = self.crawl.divided(budget, price)
+            price = divided.allocation.price_to_try
+            points.append(self._point(divided))
         return points
 
+    def _point(self, divided: Divided) -> Point:
+        crawl, allocation = self.crawl, divided.allocation
+        bounds = what_if.bounds(crawl.web(divided.cap), divided.for_revisits, crawl.objective)
+        return Point(
+            budget=divided.budget,
+            spent=allocation.spent,
+            new_pages=divided.new_pages,
+            utility=finite(allocation.utility / crawl.worth),
+            polite_bound=finite(bounds.polite / crawl.worth),
+            unpolite_bound=finite(bounds.unpolite / crawl.worth),
+            capped_hosts=int(allocation.capped.sum()),
+            not_kept=None
+            if crawl.limits.is_kept(allocation.floor_interval)
+            else not_kept(crawl.limits.longest_interval, allocation.floor_interval),
+        )
+
     def budget_for(self, freshness: float) -> float:
-        """The smallest budget, in fetches per day, that reaches this share of the most that can be reached."""
+        """The smallest budget, in fetches per day, that reaches this share of what could be reached."""
         crawl = self.crawl
-        web, left = crawl.left_by_new_pages(crawl.budget)
-        revisits, _ = what_if.budget_for(web, freshness, crawl.objective, crawl.limits, accuracy=1e-4)
-        return with_new_pages(revisits, left.wanted_new, crawl.new_pages.discovery)
+
+        def revisits(budget: float, price: float | None) -> Allocation:
+            return crawl.divided(budget, price).allocation
+
+        web = crawl.web(self.present.cap)
+        budget, _ = what_if.budget_that_reaches(revisits, freshness, web, crawl.objective, accuracy=1e-4)
+        return budget
 
     def held_back(self, most: int = 10) -> list[HeldBack]:
-        """The hosts whose gaps cost most at the present budget."""
-        crawl = self.crawl
-        web, left = crawl.left_by_new_pages(crawl.budget)
-        (allocation,) = what_if.curve([(web, left.budget)], crawl.objective, crawl.limits)
-        found = what_if.held_back_by_politeness(web, allocation)
+        """The hosts of which half the gap would bring most at the present budget, by working that out for them.
+
+        For those that a bound puts first, until what the others are bound by is less.
+        """
+        crawl, present = self.crawl, self.present
+        if finite(present.allocation.utility) is None:
+            return []
+        planned = np.flatnonzero(crawl.slots.is_planned)
+        more = (crawl.slots_with_half_the_gap - crawl.slots.per_day)[planned]
+        bound = what_if.gain_of_wider_caps(
+            crawl.web(present.cap), present.allocation, present.cap + more, crawl.objective, crawl.limits
+        )
+        gains: dict[int, float] = {}
+        for host in np.argsort(-bound, kind="stable")[: 4 * most]:
+            if bound[host] <= 0 or (len(gains) >= most and bound[host] <= sorted(gains.values())[-most]):
+                break
+            gains[int(host)] = self._gain_of_half_the_gap(int(planned[host]))
+        best = sorted((host for host in gains if gains[host] > 0), key=lambda host: -gains[host])[:most]
         with store.connect(self.url, "recrawl plan") as connection:
-            names = store.host_names(connection, crawl.hosts[found.host[:most]].tolist())
+            names = store.host_names(connection, crawl.hosts[best].tolist())
         return [
             HeldBack(
                 host=name,
-                slot_every=86400 / crawl.web.cap[host] if crawl.web.cap[host] else math.inf,
-                pages=int(crawl.web.pages[host]),
-                gain=float(gain) / crawl.worth,
+                slot_every=float(86400 / crawl.slots.per_day[planned[host]]),
+                pages=int(crawl.first[host + 1] - crawl.first[host]),
+                gain=gains[host] / crawl.worth,
             )
-            for name, host, gain in zip(names, found.host, found.gain, strict=False)
+            for name, host in zip(names, best, strict=True)
         ]
+
+    def _gain_of_half_the_gap(self, place: int) -> float:
+        """By dividing and allocating all anew, with the slots that the host then has."""
+        crawl, now = self.crawl, self.present.allocation
+        per_day = crawl.slots.per_day.copy()
+        per_day[place] = crawl.slots_with_half_the_gap[place]
+        wider = replace(crawl, slots=replace(crawl.slots, per_day=per_day))
+        return wider.divided(crawl.budget, now.price_to_try).allocation.utility - now.utility

@@ -1,18 +1,25 @@
 """Learns from all pages how often the pages of each host tend to change; new pages start from that."""
 
+from functools import partial
+
 import numpy as np
 
 from recrawl import store
 from recrawl.jobs.crawl import by_host
-from recrawl.jobs.job import Job, Tell
+from recrawl.jobs.job import Job, Tell, nobody
 from recrawl.model.change import prior
 
 
 class Rates(Job):
-    def run(self, tell: Tell = lambda _: None) -> str:
+    def run(self, tell: Tell = nobody) -> str:
         with store.run(self.url, "rates") as run:
             tell("reading what the fetches saw")
-            evidence = store.evidence(self.url)
+            newest_page = store.newest_page(run.connection)
+            watch = partial(tell, "reading what the fetches saw", of=newest_page)
+            evidence = store.evidence(self.url, watch=watch)
+            if not len(evidence.host_id):
+                run.message = "no page was fetched twice yet, so nothing is to be learnt: let crawlers fetch and report"
+                return run.message
             hosts, order, first = by_host(evidence.host_id)
             tell(f"learning from {len(order):,} pages on {len(hosts):,} hosts")
             priors = prior.fit(first, evidence.changes[order], evidence.days[order])

@@ -13,8 +13,12 @@ class Entry:
 
     name: str
     does: str
-    every: timedelta  # how often the worker runs it
-    is_batch: bool = True  # it may take minutes, and is in job_run
+    every: timedelta | None = None  # how often the worker runs it; None = a batch job: its setting says, NAME_every
+
+    @property
+    def is_batch(self) -> bool:
+        """It may take minutes, runs in a process of its own and is in job_run."""
+        return self.every is None
 
     def load(self) -> type[Job]:
         """Only now: numpy and what is compiled take a second, which `--help` has no use for."""
@@ -28,23 +32,29 @@ JOBS = {
         Entry(
             "upkeep",
             "give back what leases that ran out hold, and take new pages into the queue",
-            timedelta(seconds=0.2),
-            is_batch=False,
+            timedelta(seconds=0.4),
+        ),
+        Entry(
+            "vitals",
+            "add up what was reported, minute by minute, and look at how things stand",
+            timedelta(minutes=1),
+        ),
+        Entry(
+            "retention",
+            "delete what is older than the settings keep_vitals and keep_history",
+            timedelta(hours=1),
         ),
         Entry(
             "rates",
             "learn how often the pages of each host tend to change",
-            timedelta(hours=6),
         ),
         Entry(
             "opic",
             "find out from the links how good each page is as a hub and as an authority, and what it is worth",
-            timedelta(hours=6),
         ),
         Entry(
             "allocate",
             "divide the budget of fetches between all pages, as serves the objective best within every host's gap",
-            timedelta(hours=1),
         ),
     )
 }

@@ -88,6 +88,13 @@ def server(data_dir: Path | None = None) -> Iterator[str]:
     Processes, threads and nested calls with the same data directory share one server. Whoever leaves it last
     waits until it has stopped.
     """
+    with lasting_server(data_dir) as (url, _):
+        yield url
+
+
+@contextmanager
+def lasting_server(data_dir: Path | None = None) -> Iterator[tuple[str, Callable[[], None]]]:
+    """The same for somebody who stays, with what starts the server again at the same URL should it have ended."""
     if sys.platform not in ("linux", "darwin"):
         raise EmbeddedError(f"no embedded PostgreSQL on {sys.platform}: set DATABASE_URL to a server's URL")
     data_dir = data_dir or default_data_dir()
@@ -106,8 +113,15 @@ def server(data_dir: Path | None = None) -> Iterator[str]:
             except BaseException:
                 _leave(home, users)
                 raise
+
+        def restart() -> None:
+            with _turn(home):
+                again = _enter(home, users, binaries)
+            if again != url:
+                raise EmbeddedError(f"PostgreSQL in {home} came back at another address, {again}: start again")
+
         try:
-            yield url
+            yield url, restart
         finally:
             if os.getpid() == owner:  # a forked child that unwinds must not give up its parent's share
                 with _turn(home):

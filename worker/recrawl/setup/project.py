@@ -24,6 +24,11 @@ def sql_digest() -> str:
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in sql_files())).hexdigest()
 
 
+def versions() -> list[str]:
+    """The versions of the tables, from the first to the newest."""
+    return sorted(path.name.partition("_")[0] for path in (root() / "migrations" / "versions").glob("*_*.py"))
+
+
 def created_names() -> set[str]:
     """schema.name of every function and view that sql/ creates."""
     text = "\n".join(path.read_text() for path in sql_files())

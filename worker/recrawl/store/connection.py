@@ -1,5 +1,6 @@
 """Connections to the crawl's database."""
 
+from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -8,9 +9,16 @@ from psycopg import sql
 Connection = psycopg.Connection[Any]
 
 
-def connect(url: str, name: str = "recrawl") -> Connection:
-    """A connection in autocommit: every verb is a transaction of its own."""
-    return psycopg.connect(url, autocommit=True, application_name=name)
+def connect(url: str, name: str = "recrawl", **options: Any) -> Connection:
+    """A connection in autocommit: every verb is a transaction of its own. The options are libpq's."""
+    return psycopg.connect(url, autocommit=True, application_name=name, **options)
+
+
+def cancel(connection: Connection | None) -> None:
+    """Whatever it is waiting for."""
+    if connection:
+        with suppress(psycopg.Error):
+            connection.cancel_safe(timeout=1)
 
 
 def put_on_search_path(connection: Connection) -> None:

@@ -1,12 +1,11 @@
 """What the jobs read: settings, and columns of numbers as numpy arrays."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime
 from typing import TYPE_CHECKING, LiteralString, TypeVar
 
-from recrawl.store.columns import Columns, read
-from recrawl.store.connection import Connection
+from recrawl.store.columns import Columns, Watch, read, unwatched
+from recrawl.store.connection import Connection, connect
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,9 +23,13 @@ def settings(connection: Connection, wanted: type[Settings]) -> Settings:
     return wanted(**{field.name: given[field.name] for field in fields(wanted)})
 
 
-def last_started(connection: Connection) -> dict[str, datetime]:
-    """When each job last began."""
-    return dict(connection.execute("select job, max(started_at) from recrawl.job_run group by job").fetchall())
+def memory(url: str) -> float:
+    """Bytes that a job may remember."""
+    with connect(url) as connection:
+        ((megabytes,),) = connection.execute(
+            "select value::pg_catalog.float8 from recrawl_internal.typed_setting where name = 'memory'"
+        ).fetchall()
+    return float(megabytes) * 1e6
 
 
 @dataclass(frozen=True)
@@ -36,13 +39,24 @@ class PagesToAllocate:
     value: "NDArray[np.float32]"
     rate: "NDArray[np.float32]"  # changes per day
     frequency: "NDArray[np.float32]"  # fetches per day, as stored; NaN = none
+    due_in: "NDArray[np.float32]"  # days
+    promised: "NDArray[np.float32]"  # days from the last fetch until it is due; NaN = not by its frequency
 
 
 @dataclass(frozen=True)
 class HostsToAllocate:
     host_id: "NDArray[np.int64]"  # ascending
     cap: "NDArray[np.float64]"  # slots per day
-    new_pages: "NDArray[np.float64]"  # that wait, or come within a day
+    cap_with_half_the_gap: "NDArray[np.float64]"
+
+
+@dataclass(frozen=True)
+class NewPagesToAllocate:
+    """Class by class, the best first."""
+
+    host_id: "NDArray[np.int64]"
+    value_class: "NDArray[np.int32]"
+    pages: "NDArray[np.float64]"  # that wait, or come within a day
 
 
 @dataclass(frozen=True)
@@ -54,14 +68,42 @@ class Evidence:
     days: "NDArray[np.float32]"
 
 
-def pages_to_allocate(url: str) -> PagesToAllocate:
-    query: LiteralString = "select page_id, host_id, value, rate, frequency from recrawl_internal.page_to_allocate"
-    return PagesToAllocate(*read(url, query))
+def pages_to_allocate(url: str, watch: Watch = unwatched) -> PagesToAllocate:
+    query: LiteralString = (
+        "select page_id, host_id, value, rate, frequency, due_in, promised from recrawl_internal.page_to_allocate"
+    )
+    return PagesToAllocate(*read(url, query, watch))
 
 
 def hosts_to_allocate(url: str) -> HostsToAllocate:
-    query: LiteralString = "select host_id, cap, new_pages from recrawl_internal.host_to_allocate order by host_id"
+    query: LiteralString = (
+        "select host_id, cap, cap_with_half_the_gap from recrawl_internal.host_to_allocate order by host_id"
+    )
     return HostsToAllocate(*read(url, query))
+
+
+def new_pages_to_allocate(url: str) -> NewPagesToAllocate:
+    query: LiteralString = (
+        "select host_id, value_class, pages from recrawl_internal.new_pages_to_allocate order by value_class, host_id"
+    )
+    return NewPagesToAllocate(*read(url, query))
+
+
+@dataclass(frozen=True)
+class SpentOfLate:
+    """Since the first allocation of the last six hours. Days and fetches."""
+
+    days: float
+    budgeted: float
+    handed_out: float
+    since_last: float  # days since the last allocation
+
+
+def spent_of_late(connection: Connection) -> SpentOfLate:
+    (row,) = connection.execute(
+        "select days, budgeted, handed_out, since_last from recrawl_internal.spent_of_late"
+    ).fetchall()
+    return SpentOfLate(*row)
 
 
 def newest_page(connection: Connection) -> int:
@@ -69,8 +111,8 @@ def newest_page(connection: Connection) -> int:
     return int(newest)
 
 
-def evidence(url: str) -> Evidence:
-    return Evidence(*read(url, "select host_id, seen_changes, seen_days from recrawl_internal.page_evidence"))
+def evidence(url: str, watch: Watch = unwatched) -> Evidence:
+    return Evidence(*read(url, "select host_id, seen_changes, seen_days from recrawl_internal.page_evidence", watch))
 
 
 @dataclass(frozen=True)
@@ -94,7 +136,7 @@ def logged_visits(url: str) -> LoggedVisits:
 def host_names(connection: Connection, host_ids: Sequence[int]) -> list[str]:
     rows = connection.execute(
         """
-        select name from unnest(%b::bigint[]) with ordinality as wanted (host_id, place)
+        select name from pg_catalog.unnest(%b::bigint[]) with ordinality as wanted (host_id, place)
         join recrawl_internal.host_to_allocate using (host_id) order by place
         """,
         [list(host_ids)],
@@ -139,24 +181,30 @@ class GraphNews:
     links: Links  # a row for every page
 
 
-def read_graph(url: str, token: int, remembered: int | None) -> WholeGraph | GraphNews:
+def read_graph(
+    url: str, token: int, remembered: int | None, watch: Callable[[str, int, int | None], None] = lambda *_: None
+) -> WholeGraph | GraphNews:
     """What changed since run `remembered` read the graph; all of it if that is not known.
 
-    In one transaction with one snapshot: what it does not show is news for the next read.
+    In one transaction with one snapshot: what it does not show is news for the next read. `watch` sees what is read,
+    how many rows of it, and of how many at most.
     """
     with Columns(url) as columns:
         columns.execute("set transaction isolation level repeatable read")
         (last_token,) = columns.read(f"select coalesce(recrawl_internal.begin_graph_read({token:d}), 0)")
         news = _graph_news(columns) if int(last_token[0]) == remembered else None
-        graph = news or _whole_graph(columns)
+        graph = news or _whole_graph(columns, watch)
         columns.read("select recrawl_internal.end_graph_read()")
     return graph
 
 
-def _whole_graph(columns: Columns) -> WholeGraph:
-    page_id, relevance = columns.read("select page_id, relevance from recrawl_internal.page_in_graph")
-    links = columns.read("select page_id, targets from recrawl_internal.link_in_graph")
-    scored, *scores = columns.read(f"select page_id, {', '.join(SCORES)} from recrawl_internal.score_in_graph")
+def _whole_graph(columns: Columns, watch: Callable[[str, int, int | None], None]) -> WholeGraph:
+    query: LiteralString = "select page_id, relevance from recrawl_internal.page_in_graph"
+    page_id, relevance = columns.read(query, lambda rows: watch("pages", rows, None))
+    query = "select page_id, targets from recrawl_internal.link_in_graph"
+    links = columns.read(query, lambda rows: watch("links", rows, len(page_id)))
+    query = f"select page_id, {', '.join(SCORES)} from recrawl_internal.score_in_graph"
+    scored, *scores = columns.read(query, lambda rows: watch("scores", rows, len(page_id)))
     return WholeGraph(page_id, relevance, Links(*links), StoredScores(scored, dict(zip(SCORES, scores, strict=True))))
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 ALIVE_FOR = timedelta(minutes=1)
 HEARTBEAT_SECONDS = 15.0
 CHUNK = 10_000
+STOPPED = "stopped"  # no failure: see job_schedule
 
 # What an array is in SQL, by its dtype; an empty one does not say it by itself.
 CASTS = {"int64": "bigint[]", "float64": "float8[]", "float32": "real[]", "bool": "boolean[]"}
@@ -78,7 +79,8 @@ def run(url: str, job: str) -> Iterator[Run]:
                 yield running
             except BaseException as error:
                 with suppress(psycopg.Error):
-                    _end(connection, running.token, False, str(error) or type(error).__name__)
+                    said = STOPPED if isinstance(error, KeyboardInterrupt) else str(error) or type(error).__name__
+                    _end(connection, running.token, False, said)
                 raise
             _end(connection, running.token, True, running.message)
 

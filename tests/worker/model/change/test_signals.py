@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from recrawl.model.change.signals import age_of_a_signal, probability_fresh, unannounced_rate
+from recrawl.model.change.signals import age_of_a_signal, days_worth, probability_fresh, unannounced_rate
 
 
 def test_a_page_is_as_fresh_as_the_pages_that_looked_like_it() -> None:
@@ -43,6 +43,31 @@ def test_where_all_changes_are_announced_silence_is_freshness() -> None:
 def test_signals_that_cannot_be_true_say_nothing(rate: float, recall: float, false_rate: float) -> None:
     assert age_of_a_signal(rate, recall, false_rate) == 0
     assert probability_fresh(rate, recall, false_rate, 1.0, 5) == pytest.approx(np.exp(-rate))
+
+
+@pytest.mark.parametrize(("recall", "delay", "false_rate"), [(1.0, 0.0, 0.0), (0.6, 0.0, 0.0), (0.6, 0.4, 0.5)])
+def test_what_a_visit_is_worth_that_a_signal_brought_forward_does_not_depend_on_the_signals(
+    recall: float, delay: float, false_rate: float
+) -> None:
+    random = np.random.default_rng(3)
+    rate, planned, pages = 0.7, 2.0, 400_000
+    first_change = random.exponential(1 / ((1 - recall) * rate or 1e-9), pages)
+    announced = random.exponential(1 / (recall * rate), pages)
+    signal = np.minimum(
+        announced + random.exponential(delay, pages), random.exponential(1 / (false_rate or 1e-9), pages)
+    )
+    visit = np.minimum(signal, planned)
+    changed = np.minimum(first_change, announced) <= visit
+    score = np.where(changed, planned / np.expm1(rate * planned), -days_worth(visit, planned, rate))
+    assert score.mean() == pytest.approx(0, abs=4 * score.std() / np.sqrt(pages))
+    plain = np.where(changed, visit / np.expm1(rate * np.maximum(visit, 1e-9)), -visit)
+    assert plain.mean() > 0.05, "and a plain bit would"
+
+
+def test_a_visit_as_planned_is_worth_its_days() -> None:
+    assert days_worth(2.0, 2.0, [0.0, 1e-12, 0.5, 1e3]) == pytest.approx(2)
+    assert days_worth([0.0, 0.5], 2.0, 1e-9) == pytest.approx([0, 0.5])
+    assert days_worth(1.0, 2.0, 1e3) == pytest.approx(0, abs=1e-30)
 
 
 def test_nonsense_is_refused() -> None:

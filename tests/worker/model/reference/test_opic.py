@@ -25,7 +25,7 @@ def test_classic_opic_comes_to_the_scores_of_the_batch(order: Order) -> None:
     for _ in range(8_000):
         step(books, TOY, RELEVANCE, order, 2)
     hub, authority = books.scores()
-    batch = opic.run(TOY, RELEVANCE, residual=1e-6)
+    batch = opic.run(TOY, RELEVANCE, error=1e-5)
     assert hub == pytest.approx(batch.hub, abs=1e-3)
     assert authority == pytest.approx(batch.authority, abs=1e-3)
 
@@ -138,8 +138,8 @@ def test_graphs_without_links_or_pages_have_scores_too() -> None:
 
 @pytest.mark.parametrize("of", [TOY, random_graph(1), random_graph(2)])
 def test_the_batch_finds_the_importance_that_page_by_page_opic_comes_to(of: Graph) -> None:
-    batch = opic.importance(of, residual=1e-6)
+    batch = opic.importance(of, error=1e-5)
     assert batch.converged and batch.residual <= 1e-6
     assert batch.scores == pytest.approx(opic_plain.importance(of, 2000), abs=2e-4)
-    again = opic.importance(of, batch.scores, residual=1e-6)
+    again = opic.importance(of, batch.scores, error=1e-5)
     assert again.sweeps < batch.sweeps and again.scores == pytest.approx(batch.scores, abs=1e-5)

@@ -39,6 +39,10 @@ class Limits:
         """The most fetches per day of any page."""
         return 1 / self.shortest_interval if self.shortest_interval else math.inf
 
+    def is_kept(self, floor_interval: float) -> bool:
+        """Whether floors that leave a page for so many days (NaN = there are none) keep the longest interval."""
+        return self.longest_interval == math.inf or floor_interval <= self.longest_interval * (1 + 1e-9)
+
 
 NO_LIMITS = Limits()
 
@@ -53,12 +57,12 @@ def floors(pages: Floats, cap: Floats, budget: float, limits: Limits) -> Floats:
     spendable = min(budget, float(cap[here].sum()))
     least = limits.exploration * spendable if limits.exploration else 0.0
     wanted = float((pages * np.minimum(1 / limits.longest_interval, room)).sum())
-    level = _level(pages, room, min(limits.floor_share * spendable, max(least, wanted)))
-    floor[here] = np.minimum(limits.ceiling, np.minimum(level, room))
+    height = level(pages, room, min(limits.floor_share * spendable, max(least, wanted)))
+    floor[here] = np.minimum(limits.ceiling, np.minimum(height, room))
     return floor
 
 
-def _level(pages: Floats, room: Floats, total: float) -> float:
+def level(pages: Floats, room: Floats, total: float) -> float:
     """The level at which Σ pages · min(level, room) = total, like water over steps; infinite if none stands out."""
     order = np.argsort(room)
     pages, room = pages[order], room[order]

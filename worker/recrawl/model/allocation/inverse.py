@@ -15,6 +15,8 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
+from recrawl.model.compiled import kept_table
+
 # Eighty bits where the machine has them; where it has not, the tables lose about one bit more.
 Long = NDArray[np.floating[Any]]
 
@@ -95,12 +97,14 @@ def _pieces(start: float, stop: float, u: Callable[[Long], Long]) -> NDArray[np.
     return (by_degree @ powers).astype(np.float64)
 
 
-_FRESHNESS = np.vstack([_pieces(_TINY, 0.5, _u_near_0), _pieces(_LAST_BIT, 0.5, _u_near_1)]).ravel()
+_FRESHNESS = kept_table(
+    "freshness", lambda: np.vstack([_pieces(_TINY, 0.5, _u_near_0), _pieces(_LAST_BIT, 0.5, _u_near_1)]).ravel()
+)
 _ROW_0 = _first_piece(_TINY)
 _ROW_1 = _first_piece(_LAST_BIT) - (_first_piece(0.5) - _ROW_0 + 1)
 _TINY_EXPONENT = int(np.float64(_TINY).view(np.int64) >> 52)
 
-_AGE = _pieces(_SMALL, _LARGE, _u_of_age).ravel()
+_AGE = kept_table("age", lambda: _pieces(_SMALL, _LARGE, _u_of_age).ravel())
 _ROW_AGE = _first_piece(_SMALL)
 
 

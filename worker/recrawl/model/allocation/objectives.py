@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from recrawl.model.allocation.inverse import exp_of_minus, phi_and_seen, share_for_age, share_for_freshness
+from recrawl.model.compiled import compiled
 
 Floats = NDArray[np.float64]
 Scalar = Callable[..., Any]  # compiled
@@ -66,35 +67,46 @@ class Objective:
         return self._compiled("marginal")(*_checked(frequency=frequency, value=value, rate=rate))
 
     def _compiled(self, name: str) -> Callable[..., Floats]:
-        def quietly(*arguments: Floats) -> Floats:
-            # Vector code computes both sides of a choice, and divides by 0 on the side it drops.
-            with np.errstate(all="ignore"):
-                result: Floats = self._over_arrays[name](*arguments)
-            return result
+        def over_arrays(*arguments: Floats) -> Floats:
+            shape = np.broadcast_shapes(*(argument.shape for argument in arguments))
+            whole = [a if a.shape == shape else np.broadcast_to(a, shape).copy() for a in arguments]
+            result = np.empty(shape)
+            self._over_arrays[name](*(array.reshape(-1) for array in whole), result.reshape(-1))
+            scalar_or_array: Floats = result[()]
+            return scalar_or_array
 
-        return quietly
+        return over_arrays
 
     @cached_property
-    def _over_arrays(self) -> dict[str, Callable[..., Any]]:
+    def _over_arrays(self) -> dict[str, Callable[..., None]]:
         weight_of, share_at, worth_of = self.weight_of, self.share_at, self.worth_of
+        over_arrays = compiled(self.name, error_model="numpy", nogil=True)
 
-        def weight(value, rate):  # type: ignore[no-untyped-def]
-            return weight_of(value, rate)
+        @over_arrays
+        def weight(value, rate, result):  # type: ignore[no-untyped-def]
+            for i in range(result.size):
+                result[i] = weight_of(value[i], rate[i])
 
-        def frequency(price, value, rate):  # type: ignore[no-untyped-def]
-            weight = weight_of(value, rate)
-            if weight == 0.0:
-                return 0.0
-            return rate * share_at(price, weight) if price > 0.0 else math.inf
+        @over_arrays
+        def frequency(price, value, rate, result):  # type: ignore[no-untyped-def]
+            for i in range(result.size):
+                weight = weight_of(value[i], rate[i])
+                if weight == 0.0:
+                    result[i] = 0.0
+                else:
+                    result[i] = rate[i] * share_at(price[i], weight) if price[i] > 0.0 else math.inf
 
-        def utility(frequency, value, rate):  # type: ignore[no-untyped-def]
-            return worth_of(frequency, value, rate)[0]
+        @over_arrays
+        def utility(frequency, value, rate, result):  # type: ignore[no-untyped-def]
+            for i in range(result.size):
+                result[i] = worth_of(frequency[i], value[i], rate[i])[0]
 
-        def marginal(frequency, value, rate):  # type: ignore[no-untyped-def]
-            return worth_of(frequency, value, rate)[1]
+        @over_arrays
+        def marginal(frequency, value, rate, result):  # type: ignore[no-untyped-def]
+            for i in range(result.size):
+                result[i] = worth_of(frequency[i], value[i], rate[i])[1]
 
-        functions = (weight, frequency, utility, marginal)
-        return {function.__name__: numba.vectorize(function) for function in functions}  # type: ignore[no-untyped-call]
+        return {"weight": weight, "frequency": frequency, "utility": utility, "marginal": marginal}
 
 
 def _checked(**arguments: ArrayLike) -> list[Floats]:

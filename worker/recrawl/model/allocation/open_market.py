@@ -56,7 +56,7 @@ def _by_weight(objective: Objective) -> Objective:
         # In an open market nothing is asked but what the first fetch is worth.
         return 0.0, weight if drops else math.inf
 
-    return replace(objective, weight_of=given, worth_of=first_fetch)
+    return replace(objective, name=f"{objective.name}_by_weight", weight_of=given, worth_of=first_fetch)
 
 
 def _edge(row: NDArray[np.int64]) -> Floats:

@@ -7,20 +7,20 @@ float32 or float64; sums run over chunks, which keeps rounding small and the pag
 
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
-import numba
 import numpy as np
 
 from recrawl.model.allocation.objectives import Objective, Scalar
+from recrawl.model.compiled import compiled
 
 TOLERANCE = 1e-12  # a price is found when what it buys differs from what is wanted by this share
 WIDTH = 1e-10  # …or when two prices this close, relatively, buy too much and too little
 _CHUNK = 4096
 BIN_BITS = 52 - 7  # of a double, below those that name the bin of its weight: 128 bins to an octave
 
-vector = numba.njit(fastmath={"contract", "nsz", "reassoc"}, error_model="numpy", nogil=True)
-steady = numba.njit(fastmath={"contract", "nsz"}, error_model="numpy", nogil=True)
+vector = partial(compiled, fastmath={"contract", "nsz", "reassoc"}, error_model="numpy", nogil=True)
+steady = partial(compiled, fastmath={"contract", "nsz"}, error_model="numpy", nogil=True)
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Passes:
     collect: Scalar
 
 
-@steady
+@steady()
 def next_try(tried, result, slope, wanted, low, high, last_step, tries):  # type: ignore[no-untyped-def]
     """Where between low and high to look next for a falling result, mostly demand at a price; and the step in ln.
 
@@ -67,7 +67,7 @@ def passes_for(objective: Objective) -> Passes:
         objective.worth_of,
     )
 
-    @vector
+    @vector(objective.name)
     def demand_of_chunk(value, rate, start, stop, price, floor, ceiling):  # type: ignore[no-untyped-def]
         demand = 0.0
         slope = 0.0
@@ -80,7 +80,7 @@ def passes_for(objective: Objective) -> Passes:
             slope += r * slope_at(price, weight, share) if floor < frequency < ceiling else 0.0
         return demand, slope
 
-    @steady
+    @steady(objective.name)
     def demand_of(value, rate, start, stop, price, floor, ceiling):  # type: ignore[no-untyped-def]
         """Fetches per day of one host's pages at a price above 0, and by how much they fall with ln price."""
         demand = 0.0
@@ -91,7 +91,7 @@ def passes_for(objective: Objective) -> Passes:
             slope += part_slope
         return demand, slope
 
-    @steady
+    @steady(objective.name)
     def demand_of_hosts(value, rate, first, cap, floor, ceiling, price, at_higher_price, demand):  # type: ignore[no-untyped-def]
         """Fills the demand of each host; returns what they may take in all, and by how much that falls with ln price.
 
@@ -112,7 +112,7 @@ def passes_for(objective: Objective) -> Passes:
                 total_slope += slope
         return total, total_slope
 
-    @steady
+    @steady(objective.name)
     def demand_for_nothing(value, rate, first, floor, ceiling):  # type: ignore[no-untyped-def]
         """What each host's pages would take if fetches cost nothing."""
         demand = np.empty(first.size - 1)
@@ -126,7 +126,7 @@ def passes_for(objective: Objective) -> Passes:
             demand[host] = content * floor[host] + (wanting * ceiling if wanting else 0.0)
         return demand
 
-    @vector
+    @vector(objective.name)
     def top_price(value, rate, start, stop, floor):  # type: ignore[no-untyped-def]
         """The lowest price at which none of these pages is fetched more than its floor says."""
         most = np.int64(0)  # as bits: see certify_chunk
@@ -136,7 +136,7 @@ def passes_for(objective: Objective) -> Passes:
         # A little above, because a price that was rounded down would buy some.
         return np.int64(most).view(np.float64) * (1.0 + 1e-15)
 
-    @steady
+    @steady(objective.name)
     def top_price_of_hosts(value, rate, first, cap, floor):  # type: ignore[no-untyped-def]
         """The same for all hosts that are open."""
         top = 0.0
@@ -145,7 +145,7 @@ def passes_for(objective: Objective) -> Passes:
                 top = max(top, top_price(value, rate, first[host], first[host + 1], floor[host]))
         return top
 
-    @steady
+    @steady(objective.name)
     def first_price(value, rate, start, stop, wanted):  # type: ignore[no-untyped-def]
         """A price to start from: about right where fetches are plenty, where every G is near a power of the price."""
         root = 0.0
@@ -154,7 +154,7 @@ def passes_for(objective: Objective) -> Passes:
             root += r * math.sqrt(weight_of(np.float64(value[i]), r)) / wanted
         return min(max(root * root, 1e-290), 1e290)
 
-    @steady
+    @steady(objective.name)
     def price_of_host(value, rate, start, stop, wanted, floor, ceiling, low, demand_at_low, price):  # type: ignore[no-untyped-def]
         """Two prices and what the host's pages take there: at one at least, at the other at most what is wanted.
 
@@ -181,21 +181,21 @@ def passes_for(objective: Objective) -> Passes:
             tries += 1
         return low, demand_at_low, high, demand_at_high
 
-    @vector
+    @vector(objective.name)
     def buy_chunk(value, rate, start, stop, price, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
         for i in range(start, stop):
             r = np.float64(rate[i])
             bought = r * share_at(price, weight_of(np.float64(value[i]), r))
             frequency[i] = min(ceiling, max(floor, bought))
 
-    @steady
+    @steady(objective.name)
     def take_chunk(value, rate, start, stop, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
         """At price 0."""
         for i in range(start, stop):
             wanting = weight_of(np.float64(value[i]), np.float64(rate[i])) > 0.0
             frequency[i] = ceiling if wanting else floor
 
-    @vector
+    @vector(objective.name)
     def blend_chunk(value, rate, start, stop, part, price, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
         """Takes a part of what another price buys, and the rest of what is there."""
         for i in range(start, stop):
@@ -203,7 +203,7 @@ def passes_for(objective: Objective) -> Passes:
             bought = r * share_at(price, weight_of(np.float64(value[i]), r))
             frequency[i] = part * min(ceiling, max(floor, bought)) + (1.0 - part) * frequency[i]
 
-    @vector
+    @vector(objective.name)
     def certify_chunk(value, rate, start, stop, price, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
         """Fetches, utility, utility net of price; least marginal utility above the floor, most below the ceiling.
 
@@ -225,7 +225,7 @@ def passes_for(objective: Objective) -> Passes:
             most = max(most, np.float64(marginal if f < ceiling else 0.0).view(np.int64))
         return spent, utility, net, np.int64(least).view(np.float64), np.int64(most).view(np.float64)
 
-    @steady
+    @steady(objective.name)
     def settle_host(value, rate, start, stop, low, high, part, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
         """Fills the frequencies of one host: a part of what the lower price buys, the rest of what the higher does.
 
@@ -261,7 +261,7 @@ def passes_for(objective: Objective) -> Passes:
             spread = max(0.0, most / high - 1.0, 1.0 - least / high if least < math.inf else 0.0)
         return spent, utility, short, spread
 
-    @steady
+    @steady(objective.name)
     def settle(value, rate, first, cap, floor, ceiling, low, at_low, high, at_high, part, frequency):  # type: ignore[no-untyped-def]
         """Fills the frequencies, given the two prices around the one that spends the budget, and demand there.
 
@@ -290,7 +290,7 @@ def passes_for(objective: Objective) -> Passes:
             figures[4, host] = spread
         return figures
 
-    @steady
+    @steady(objective.name)
     def histogram(value, rate):  # type: ignore[no-untyped-def]
         """By weight, 128 bins to an octave: pages, Σ rate, and Σ rate · place, Σ rate · place² with place in 0…1.
 
@@ -315,7 +315,7 @@ def passes_for(objective: Objective) -> Passes:
         rows = lowest + np.flatnonzero(bins[lowest : highest + 1, 0])
         return rows, bins[rows]
 
-    @steady
+    @steady(objective.name)
     def collect(value, rate, lowest, highest, weights, rates):  # type: ignore[no-untyped-def]
         """Fills in the pages whose weights lie between, and a last entry that means nothing."""
         found = 0

@@ -78,6 +78,11 @@ class Allocation:
     spread: float  # by what share a page's marginal utility is off its host's price, at worst (one-sided at limits)
     floor_interval: float  # days: the longest that floors let any page of an open host wait; NaN without floors
 
+    @property
+    def price_to_try(self) -> float | None:
+        """Where the search in a similar problem may begin."""
+        return self.price if 0 < self.price < math.inf else None
+
 
 def allocate(
     web: Web,
@@ -104,6 +109,28 @@ def unconstrained(
     price = open_market_price(problem.objective, value, rate, budget)
     settled = problem.settled(_at(price, np.array([budget])))
     return settled if settled.residual <= 5e-10 else problem.settled(problem.search(price))
+
+
+@dataclass(frozen=True, eq=False)
+class OfHosts:
+    spent: Floats  # fetches per day
+    utility: Floats
+
+
+def at_price(web: Web, allocation: Allocation, objective: str, limits: Limits) -> OfHosts:
+    """What hosts would take, and what that would bring, at the price and with the floors of an allocation."""
+    passes, price = passes_for(objective_named(objective)), allocation.price
+    floor, nothing = allocation.host_floor, np.zeros(len(web.cap))
+    if price == 0:
+        demand = passes.demand_for_nothing(web.value, web.rate, web.first, floor, limits.ceiling)
+    else:
+        demand = np.empty(len(web.cap))
+        passes.demand_of_hosts(web.value, web.rate, web.first, web.cap, floor, limits.ceiling, price, nothing, demand)
+    _, spent, utility, _, _ = passes.settle(
+        web.value, web.rate, web.first, web.cap, floor, limits.ceiling,
+        price, demand, price, demand, 1.0, np.empty(len(web.value)),
+    )  # fmt: skip
+    return OfHosts(spent, utility)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """Answers to what-if questions about a budget and about politeness, from a few allocations each."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from recrawl.model.allocation.floors import NO_LIMITS, Limits
 from recrawl.model.allocation.objectives import Floats
 from recrawl.model.allocation.passes import next_try
-from recrawl.model.allocation.solve import Allocation, Web, allocate, unconstrained
+from recrawl.model.allocation.solve import Allocation, Web, allocate, at_price, unconstrained
 
 
 @dataclass(frozen=True)
@@ -25,53 +25,52 @@ def bounds(web: Web, budget: float, objective: str = "freshness") -> Bounds:
     return Bounds(polite, unconstrained(web.value, web.rate, budget, objective).bound)
 
 
-def curve(
-    problems: Iterable[tuple[Web, float]],
-    objective: str = "freshness",
-    limits: Limits = NO_LIMITS,
-) -> Iterator[Allocation]:
-    """The allocation of each web at its budget, one at a time; each search starts from the price before."""
-    price = None
-    for web, budget in problems:
-        allocation = allocate(web, budget, objective, limits, price)
-        price = allocation.price if 0 < allocation.price < math.inf else None
-        yield allocation
-
-
 def budget_for(
-    web: Web,
-    share: float,
-    objective: str = "freshness",
-    limits: Limits = NO_LIMITS,
-    accuracy: float = 1e-9,
+    web: Web, share: float, objective: str = "freshness", limits: Limits = NO_LIMITS, accuracy: float = 1e-9
 ) -> tuple[float, Allocation]:
     """The smallest budget whose utility is this share of what it would be if every page were always fresh.
 
     For objectives in which that is not 0: freshness, poisson_freshness and new_content.
     """
+
+    def allocated(budget: float, price: float | None) -> Allocation:
+        return allocate(web, budget, objective, limits, price)
+
+    return budget_that_reaches(allocated, share, web, objective, accuracy)
+
+
+def budget_that_reaches(
+    allocated: Callable[[float, float | None], Allocation], share: float, web: Web, objective: str, accuracy: float
+) -> tuple[float, Allocation]:
+    """The same, where a budget is allocated in some other way: given it, and a price to begin with.
+
+    Doubled until it is enough: where new pages take slots from revisits, more may bring less.
+    """
     most = _utility_of_always_fresh(web, objective)
     if not 0 <= share < 1:
         raise ValueError(f"share must lie between 0 and 1, got {share}")
-    allocation = allocate(web, 0.0, objective, limits)
+    allocation = allocated(0.0, None)
     if allocation.utility >= share * most:
         return 0.0, allocation
-    low, high, last_step, tries = 0.0, math.inf, math.inf, 1
-    budget, wanted, best = float(web.rate.sum(dtype=np.float64)), (1 - share) * most, allocation
-    while high > low * (1 + accuracy):
-        price = allocation.price if 0 < allocation.price < math.inf else None
-        allocation = allocate(web, budget, objective, limits, price)
+    budget, wanted, low, best = float(web.rate.sum(dtype=np.float64)) / 64, (1 - share) * most, 0.0, -math.inf
+    while (allocation := allocated(budget, allocation.price_to_try)).utility < share * most:
+        best = max(best, allocation.utility)
+        if allocation.price == 0:
+            raise ValueError(f"share must be at most {best / most:.6g} on this web, got {share}")
+        low, budget = budget, 2 * budget
+    high, found, last_step, tries = budget, allocation, math.inf, 1
+    missing = most - allocation.utility
+    while high > low * (1 + accuracy) and not 0 <= wanted - missing <= accuracy * wanted:
+        slope = budget * allocation.price
+        budget, last_step = next_try(budget, missing, slope, wanted, low, high, last_step, tries)
+        allocation = allocated(budget, allocation.price_to_try)
         missing = most - allocation.utility
         if missing > wanted:
-            if allocation.price == 0:
-                raise ValueError(f"share must be at most {allocation.utility / most:.6g} on this web, got {share}")
             low = budget
         else:
-            high, best = budget, allocation
-            if wanted - missing <= accuracy * wanted:
-                break
-        budget, last_step = next_try(budget, missing, budget * allocation.price, wanted, low, high, last_step, tries)
+            high, found = budget, allocation
         tries += 1
-    return high, best
+    return high, found
 
 
 def _utility_of_always_fresh(web: Web, objective: str) -> float:
@@ -82,33 +81,32 @@ def _utility_of_always_fresh(web: Web, objective: str) -> float:
     raise ValueError(f"objective must be freshness, poisson_freshness or new_content, got {objective!r}")
 
 
-@dataclass(frozen=True, eq=False)
-class Politeness:
-    """Hosts at their caps, those first that hold back most."""
+def gain_of_wider_caps(
+    web: Web, allocation: Allocation, wider: Floats, objective: str = "freshness", limits: Limits = NO_LIMITS
+) -> Floats:
+    """Utility that a wider cap of each host would bring, if it paid the present price for what it then takes.
 
-    host: NDArray[np.int64]
-    gain: Floats  # utility that halving the gap would bring at most: (host price − price) · cap
-
-
-def held_back_by_politeness(web: Web, allocation: Allocation) -> Politeness:
-    gain = np.zeros(len(web.cap))
-    capped = allocation.capped & (web.cap > 0)
-    gain[capped] = (allocation.host_price[capped] - allocation.price) * web.cap[capped]
-    host = np.flatnonzero(capped)
-    host = host[np.argsort(-gain[host], kind="stable")]
-    return Politeness(host, gain[host])
+    For one host that is a bound, as its fetches are missing elsewhere, where they earn more than that price; a close
+    one where they are a small part of all.
+    """
+    before, now = (at_price(replace(web, cap=cap), allocation, objective, limits) for cap in (web.cap, wider))
+    gain = (now.utility - before.utility) - allocation.price * (now.spent - before.spent)
+    return np.where(allocation.capped, gain, 0.0)
 
 
-def gain_of_halving_the_gap(
-    web: Web,
-    host: int,
-    budget: float,
-    objective: str = "freshness",
-    limits: Limits = NO_LIMITS,
-) -> float:
-    """The utility it really brings, for the price of two allocations."""
-    before = allocate(web, budget, objective, limits)
-    cap = web.cap.copy()
-    cap[host] *= 2
-    price = before.price if 0 < before.price < math.inf else None
-    return allocate(replace(web, cap=cap), budget, objective, limits, price).utility - before.utility
+def wanted(web: Web, allocation: Allocation, objective: str, limits: Limits = NO_LIMITS) -> Floats:
+    """Fetches per day that the pages of each host would take without a cap, at the present price."""
+    return at_price(replace(web, cap=np.full(len(web.cap), math.inf)), allocation, objective, limits).spent
+
+
+def of_hosts(web: Web, allocation: Allocation, hosts: NDArray[np.integer]) -> tuple[Web, Allocation]:
+    """A web of some hosts only, and what they were allocated; what is told of all hosts stays as it was."""
+    first = np.append(0, np.cumsum(np.diff(web.first)[hosts]))
+    pages = np.arange(first[-1]) + np.repeat(web.first[hosts] - first[:-1], np.diff(first))
+    return Web(web.value[pages], web.rate[pages], first, web.cap[hosts]), replace(
+        allocation,
+        host_price=allocation.host_price[hosts],
+        host_floor=allocation.host_floor[hosts],
+        capped=allocation.capped[hosts],
+        frequency=allocation.frequency[pages],
+    )

@@ -19,10 +19,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from recrawl.model.change.gamma_filter import Array, not_negative
+from recrawl.model.compiled import compiled
 from recrawl.model.limits import FIRST_CHANGES, FIRST_DAYS
 
 Positions = NDArray[np.int64]
@@ -83,7 +83,7 @@ def fit(first: ArrayLike, changes: ArrayLike, days: ArrayLike) -> Priors:
     return Priors(a, b, *of_all)
 
 
-@njit(cache=True)
+@compiled()
 def _sample(first: Positions, most: int) -> Positions:
     """Up to so many pages of each host, evenly strewn."""
     sample = np.empty(np.minimum(np.diff(first), most).sum(), np.int64)
@@ -97,7 +97,7 @@ def _sample(first: Positions, most: int) -> Positions:
     return sample
 
 
-@njit(cache=True)
+@compiled()
 def _fit_hosts(first: Positions, changes: Array, days: Array, all_a: float, all_b: float) -> tuple[Array, Array]:
     hosts = first.size - 1
     a, b = np.empty(hosts), np.empty(hosts)
@@ -112,7 +112,7 @@ def _fit_hosts(first: Positions, changes: Array, days: Array, all_a: float, all_
     return a, b
 
 
-@njit(cache=True)
+@compiled()
 def _fit_one(changes: Array, days: Array, base_a: float, base_b: float) -> tuple[float, float]:
     """Expectation maximisation: the pages' mean λ and mean ln λ under the prior, then the likeliest prior for them."""
     pages = changes.size
@@ -138,7 +138,7 @@ def _fit_one(changes: Array, days: Array, base_a: float, base_b: float) -> tuple
     return a, b
 
 
-@njit(cache=True)
+@compiled()
 def _log_rate(rate: float, weight: float, base: float) -> float:
     """Solves weight (rate/m − 1) = (ln m − base)/HOSTS_SPREAD² for ln m: Newton from below never overshoots."""
     log_rate = min(math.log(rate), base)
@@ -151,7 +151,7 @@ def _log_rate(rate: float, weight: float, base: float) -> float:
     return min(max(log_rate, math.log(LEAST_RATE)), math.log(MOST_RATE))
 
 
-@njit(cache=True)
+@compiled()
 def _tamed(changes: Array, days: Array, base_a: float, base_b: float) -> Array:
     """The days, lengthened for the pages that change fastest until they seem as fast as the next one."""
     if days.size < 2:
@@ -163,7 +163,7 @@ def _tamed(changes: Array, days: Array, base_a: float, base_b: float) -> Array:
     return tamed
 
 
-@njit(cache=True)
+@compiled()
 def _shape(spread: float, a: float) -> float:
     """Solves ln a − ψ(a) = spread, which is the logarithm of the mean less the mean of the logarithms.
 
@@ -180,7 +180,7 @@ def _shape(spread: float, a: float) -> float:
     return a
 
 
-@njit(cache=True)
+@compiled()
 def _digamma(x: float) -> float:
     """To 1e-7, which is far more than the data can tell; scipy's has no compiled form to call from here."""
     below = 0.0
@@ -191,7 +191,7 @@ def _digamma(x: float) -> float:
     return math.log(x) - 0.5 / x - y * (1 / 12 - y * (1 / 120 - y / 252)) - below
 
 
-@njit(cache=True)
+@compiled()
 def _trigamma(x: float) -> float:
     below = 0.0
     while x < 4:

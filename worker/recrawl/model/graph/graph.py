@@ -7,8 +7,9 @@ says nothing about what others think of it and is left out, as is a link to or f
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
+
+from recrawl.model.compiled import compiled
 
 Ids = NDArray[np.int64]
 Offsets = NDArray[np.int64]
@@ -128,7 +129,7 @@ def _signposts(page_ids: Ids) -> tuple[int, Positions]:
     return shift, posts
 
 
-@njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def _put_up_signposts(page_ids: Ids, shift: int, posts: Positions) -> None:
     run = 0
     for position in range(page_ids.size):
@@ -139,7 +140,7 @@ def _put_up_signposts(page_ids: Ids, shift: int, posts: Positions) -> None:
     posts[run] = page_ids.size
 
 
-@njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def _find(page_ids: Ids, shift: int, posts: Positions, page_id: int) -> int:
     if page_ids.size == 0 or page_id < page_ids[0] or page_id > page_ids[-1]:
         return NOWHERE
@@ -155,7 +156,7 @@ def _find(page_ids: Ids, shift: int, posts: Positions, page_id: int) -> int:
     return int(low) if low < page_ids.size and page_ids[low] == page_id else NOWHERE
 
 
-@njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def _find_all(page_ids: Ids, shift: int, posts: Positions, ids: Ids, found: Positions) -> None:
     for i in range(ids.size):
         found[i] = _find(page_ids, shift, posts, ids[i])
@@ -164,7 +165,7 @@ def _find_all(page_ids: Ids, shift: int, posts: Positions, ids: Ids, found: Posi
 # ---------------------------------------------------------------------------------------------------------- the links
 
 
-@njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def _fill_out(
     page_ids: Ids, shift: int, posts: Positions, row_of: Offsets, first: Offsets, target_ids: Ids,
     out_first: Offsets, out: Positions,
@@ -188,7 +189,7 @@ def _fill_out(
         out_first[page + 1] = end
 
 
-@njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def _sort(row: Positions) -> None:
     """In place. A row is short, or long and ascending already: a stored one is."""
     for k in range(1, row.size):
@@ -197,7 +198,7 @@ def _sort(row: Positions) -> None:
             return
 
 
-@njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def _turn_round(first: Offsets, links: Positions, back_first: Offsets, back: Positions) -> None:
     """A counting sort by target: sources are met in ascending order, so every row of `back` is ascending."""
     for k in range(links.size):
@@ -225,7 +226,7 @@ def _merged(
     return first, links[: first[-1]].copy()
 
 
-@njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def _merge(
     was: Offsets, old_first: Offsets, old: Positions, now: Positions,
     new_first: Offsets, new: Positions, first: Offsets, links: Positions,

@@ -1,14 +1,20 @@
--- The fetch log: every observation that taught something about a page's rate, where the setting keep_log asks for it.
--- Append-only, in four parts that take turns, each for half of the time that is kept; the one whose turn is next is
--- emptied before.
+-- Logs: append-only, without an index, in four parts that take turns, each for half of the time that is kept; the one
+-- whose turn is next is emptied before.
+--
+--     fetch_log   every observation that taught something about a page's rate, where the setting keep_log asks for it
+--     pulse       what each report brought, until the job vitals has added it up
 
-create or replace function recrawl_internal.log_part(t timestamptz, keep_log interval) returns int
+create or replace function recrawl_internal.log_part(t timestamptz, keep interval) returns int
 language sql immutable parallel safe
-as $$
-    select mod(floor(2 * extract(epoch from t) / extract(epoch from keep_log))::bigint, 4)::int
-$$;
-comment on function recrawl_internal.log_part(timestamptz, interval) is
-    'Which part of the fetch log a time belongs to.';
+begin atomic
+    select mod(floor(2 * extract(epoch from t) / extract(epoch from keep))::bigint, 4)::int;
+end;
+comment on function recrawl_internal.log_part(timestamptz, interval) is 'Which part of a log a time belongs to.';
+
+create or replace function recrawl_internal.pulse_kept() returns interval
+language sql immutable parallel safe
+begin atomic select interval '30 minutes'; end;
+comment on function recrawl_internal.pulse_kept() is 'How long pulse is kept, at least.';
 
 -- A part that somebody reads (pg_dump, say) is emptied at another time.
 create or replace function recrawl_internal.rotate_log_at(t timestamptz) returns void
@@ -17,15 +23,19 @@ set search_path = recrawl_internal, pg_temp
 set lock_timeout = '10ms'
 as $$
 declare
-    keep   constant interval := (select keep_log from setting);
+    stale  text;
     filled boolean;
 begin
-    for part in 0 .. 3 loop
-        continue when keep is not null and part <> mod(log_part(t, keep) + 1, 4);
-        execute format('select exists (select from fetch_log_%s)', part) into filled;
+    for stale in
+        select log || '_' || part
+        from (select 'fetch_log', keep_log from setting union all select 'pulse', pulse_kept()) l (log, keep)
+        cross join generate_series(0, 3) part
+        where keep is null or part = mod(log_part(t, keep) + 1, 4)
+    loop
+        execute format('select exists (select from %I)', stale) into filled;
         if filled then
             begin
-                execute format('truncate fetch_log_%s', part);
+                execute format('truncate %I', stale);
             exception when lock_not_available then
                 null;
             end;
@@ -33,7 +43,7 @@ begin
     end loop;
 end $$;
 comment on function recrawl_internal.rotate_log_at(timestamptz) is
-    'Empties the part of the fetch log whose turn is next; all of them where no log is wanted.';
+    'Empties the part of each log whose turn is next; all of the fetch log where none is wanted.';
 
 -- The filter's belief is about all of a page's visits, so only pages are looked at whose visits are all in the log.
 create or replace view recrawl_internal.visit_to_audit as

@@ -1,0 +1,37 @@
+-- For crawlers that look ahead: which of their pages' hosts asked meanwhile to be left alone, or were blocked.
+
+create or replace function recrawl_internal.held_pages_at(t timestamptz, lease_ids bigint[])
+returns setof recrawl.held_page
+language sql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+    select l.lease_id, l.page_id, h.name, readable(h.blocked_until)
+    from (select l.lease_id, unnest(l.page_ids) as page_id
+          from (select distinct unnest(lease_ids) as lease_id) i
+          cross join lateral (
+              select * from lease where lease.lease_id = i.lease_id offset 0   -- not by lease_until
+          ) l
+          where l.lease_until > t) l
+    cross join lateral (
+        select p.host_id from page p
+        where p.page_id = l.page_id and coalesce(p.last_lease, 0) < l.lease_id
+        offset 0
+    ) p
+    cross join lateral (
+        select h.name, h.blocked_until from host h where h.host_id = p.host_id and h.blocked_until > t offset 0
+    ) h
+$$;
+comment on function recrawl_internal.held_pages_at(timestamptz, bigint[]) is 'held_pages at a given time.';
+
+create or replace function recrawl.held_pages(lease_ids bigint[]) returns setof recrawl.held_page
+language sql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+    select * from held_pages_at(clock_timestamp(), lease_ids)
+$$;
+comment on function recrawl.held_pages(bigint[]) is
+    'Which pages of these leases, not reported yet, must not be requested now because their hosts are held (429, 503, '
+    'block_host, failures), and until when: release them. Ask once a second, or LISTEN recrawl_held, which says '
+    '{"host": …, "until": …} of every host that is held.';
+grant execute on function recrawl.held_pages to recrawl_crawler;

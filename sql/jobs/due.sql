@@ -1,0 +1,223 @@
+-- Which job is due, as workers ask once a second: by the settings rates_every, opic_every and allocate_every, soon
+-- again after a run that failed, and early where it is worth it.
+
+create or replace function recrawl_internal.after_failures(failures bigint) returns interval
+language sql immutable parallel safe
+begin atomic
+    select least(interval '1 second' * 4 ^ least(failures - 1, 20), interval '6 hours');
+end;
+comment on function recrawl_internal.after_failures(bigint) is
+    'How long a job rests that has failed so many times in a row.';
+grant execute on function recrawl_internal.after_failures to recrawl_reader;
+
+-- «between», as with «=» the planner may walk all runs by their tokens to find the last one of a job.
+create or replace view recrawl.job_schedule as
+select j.job,
+       j.every,
+       case when running.token is null and (j.every is not null)
+            then case when last.token is null or last.message = 'stopped' then now.t
+                      when failed.times > 0
+                          then least(last.ended_at, now.t) + recrawl_internal.after_failures(failed.times)
+                      else least(last.started_at, now.t) + j.every end
+       end as due_at,
+       running.started_at as running_since,
+       ok.ended_at as succeeded_at,
+       failed.times as failures,
+       last.message
+from recrawl_internal.setting s
+cross join lateral (
+    values ('rates', s.rates_every), ('opic', s.opic_every), ('allocate', s.allocate_every)
+) as j (job, every)
+cross join (select clock_timestamp() as t offset 0) now
+left join lateral (
+    select r.token, r.started_at from recrawl_internal.job r where r.job = j.job and r.ended_at is null
+) running on true
+left join lateral (
+    select r.token, r.started_at, r.ended_at, r.message
+    from recrawl_internal.job r
+    where r.job between j.job and j.job and r.ended_at is not null
+    order by r.job desc, r.token desc
+    limit 1
+) last on true
+left join lateral (
+    select r.token, r.ended_at
+    from recrawl_internal.job r
+    where r.job between j.job and j.job and r.ok
+    order by r.job desc, r.token desc
+    limit 1
+) ok on true
+cross join lateral (
+    select count(*) as times
+    from (select from recrawl_internal.job r
+          where r.job = j.job and r.token > coalesce(ok.token, 0) and r.ended_at is not null
+                and r.message is distinct from 'stopped'
+          limit 20) f
+) failed;
+comment on view recrawl.job_schedule is
+    'When a worker runs each batch job next. It may come earlier: see the settings rates_every, opic_every and '
+    'allocate_every.';
+comment on column recrawl.job_schedule.job is 'Its name; recrawl run lists them.';
+comment on column recrawl.job_schedule.every is 'How often it runs, by its setting; null = never by itself.';
+comment on column recrawl.job_schedule.due_at is
+    'When it runs next at the latest; null while it runs, or if it never does.';
+comment on column recrawl.job_schedule.running_since is 'When the run began that is under way; null = none is.';
+comment on column recrawl.job_schedule.succeeded_at is 'When it last ended well; null = never.';
+comment on column recrawl.job_schedule.failures is 'How often it has failed since, up to 20.';
+comment on column recrawl.job_schedule.message is 'What its last run said.';
+grant select on recrawl.job_schedule to recrawl_reader;
+
+-- From a hundred blocks of the pages; the error is what blocks differ by, and blocks without a page are taken to be
+-- rare. A smaller table is read whole, and is exact.
+create or replace function recrawl_internal.moved_since_allocation(last recrawl_internal.allocation) returns text
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: whole
+declare
+    blocks  constant float8 := greatest(pg_relation_size('page') / current_setting('block_size')::int, 1);
+    percent constant real := least(100, 100 * 100 / blocks);
+    moved   text;
+begin
+    select string_agg(f.name, ', ' order by f.place) into moved
+    from (
+        select count(*) as read,
+               array[avg(pages), avg(worth), avg(frequency)] as means,
+               array[sum(pages), sum(worth), sum(frequency)] as sums,
+               array[stddev(pages), stddev(worth), stddev(frequency)] as deviations
+        from (
+            select (p.ctid::text::point)[0] as block,
+                   count(*) filter (where is_in)::float8 as pages,
+                   coalesce(sum(p.value) filter (where is_in), 0)::float8 as worth,
+                   coalesce(sum(f.frequency) filter (where is_in), 0)::float8 as frequency
+            from page p tablesample system (percent)
+            cross join setting s
+            join host_terms common on common.host_id = 0
+            left join host_terms own on own.host_id = p.host_id
+            cross join lateral belief(p.pinned_rate, p.seen_changes, p.seen_days, own, common) b
+            cross join lateral (
+                select takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate)
+                       and not exists (select from host h where h.host_id = p.host_id
+                                       and h.blocked_until > clock_timestamp() + interval '1 day') as is_in
+            ) i
+            left join lateral frequency_in_force(own, common, highest_frequency(s), p.value, b.rate) f on is_in
+            group by 1
+        ) block
+    ) sample
+    cross join lateral unnest(
+        array['pages', 'values', 'frequencies'],
+        array[coalesce(last.pages, 0), coalesce(last.worth, 0), coalesce(last.spent, 0)]::float8[],
+        means, deviations, sums
+    ) with ordinality as f (name, before, mean, deviation, sum, place)
+    where case when percent < 100
+               then abs(blocks * mean - before)
+                    > greatest(0.05 * before, 3 * blocks * deviation / sqrt(greatest(read, 1)))
+               else abs(sum - before) > 0.05 * before end;
+    return moved;
+end $$;
+comment on function recrawl_internal.moved_since_allocation(recrawl_internal.allocation) is
+    'Which of pages, values and frequencies in force have moved by 5 % since an allocation, by a sample; null = none.';
+
+create or replace function recrawl_internal.graph_is_news(graph_pages bigint) returns boolean
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: whole
+declare
+    percent constant real := least(100, 100.0 * 20 / greatest(pg_relation_size('graph_news') / 8192, 1));
+begin
+    return is_news_full() or (
+        select count(*) * 100 / percent >= greatest(0.05 * graph_pages, 1)
+        from graph_news tablesample system (percent));
+end $$;
+comment on function recrawl_internal.graph_is_news(bigint) is
+    'Whether 5 % of the pages of the graph are news, by a sample.';
+
+-- Early runs take a twentieth of the time at most.
+create or replace function recrawl_internal.early_jobs(t timestamptz) returns table (job text, why text)
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: whole
+#variable_conflict use_column
+declare
+    allocation allocation;
+    scored     opic;
+    rested     text[] := array(
+        select j.job
+        from recrawl.job_schedule j
+        left join lateral (
+            select r.started_at, r.ended_at from job r
+            where r.job between j.job and j.job and r.ended_at is not null
+            order by r.job desc, r.token desc limit 1
+        ) last on true
+        where j.due_at > t and j.failures = 0
+          and t - last.ended_at not between '0' and greatest('50 seconds', 20 * (last.ended_at - last.started_at)));
+begin
+    select * into allocation from allocation order by token desc limit 1;
+    select * into scored from opic order by token desc limit 1;
+    if 'opic' = any (rested) and graph_is_news(coalesce(scored.pages, 0)) then
+        return query select 'opic', 'much of the graph is news';
+    end if;
+    if 'allocate' = any (rested) then
+        return query
+            select 'allocate',
+                   case when from_micros(w.last_value) between allocation.started_at and t - interval '5 seconds'
+                        then 'settings or hosts were changed'
+                        else moved_since_allocation(allocation) || ' moved' end
+            from steered w;
+    end if;
+end $$;
+comment on function recrawl_internal.early_jobs(timestamptz) is
+    'Jobs that are worth running before they are due, and why; null = they are not.';
+
+create or replace function recrawl_internal.due_jobs(or_early boolean)
+returns table (job text, why text, newest bigint)
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+#variable_conflict use_column
+begin
+    return query
+        select s.job, 'due', n.last_value
+        from recrawl.job_schedule s cross join job_token n
+        where s.due_at <= clock_timestamp();
+    if or_early then
+        return query
+            select e.job, e.why, n.last_value
+            from early_jobs(clock_timestamp()) e cross join job_token n
+            where e.why is not null;
+    end if;
+end $$;
+comment on function recrawl_internal.due_jobs(boolean) is
+    'Jobs that are due, or also those that are worth running early; why; and the newest run of any.';
+
+create or replace function recrawl_internal.note_failure(job text, newest bigint, message text) returns void
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes job
+declare
+    t constant timestamptz := clock_timestamp();
+begin
+    if not exists (select from job j where j.job = note_failure.job and j.token > newest) then
+        insert into job (token, job, started_at, alive_until, ended_at, ok, message)
+        values (nextval('job_token'), note_failure.job, t, t, t, false, note_failure.message);
+        perform note_now('job', note_failure.job, 'failed: ' || message);
+    end if;
+end $$;
+comment on function recrawl_internal.note_failure(text, bigint, text) is
+    'A run that failed before it could begin; nothing if one began since another.';
+
+-- Whose session asked first and lives does the batch jobs; the others stand by. Two keys: what an application uses for
+-- itself is mostly one.
+create or replace function recrawl_internal.leads() returns boolean
+language sql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+    select pg_try_advisory_lock('recrawl_internal'::regnamespace::oid::int, 0)
+$$;
+comment on function recrawl_internal.leads() is 'Whether this session is the worker that does the batch jobs.';
+grant execute on function
+    recrawl_internal.due_jobs, recrawl_internal.note_failure, recrawl_internal.leads
+to recrawl_worker;

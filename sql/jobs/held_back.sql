@@ -1,0 +1,25 @@
+-- What the job allocate says of the hosts whose gap costs most.
+
+create or replace function recrawl_internal.put_held_back(
+    token bigint, alive_for interval, host_ids bigint[], pages bigint[], wanted float8[], frequencies float8[],
+    gains float8[]
+) returns void
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes held_back
+begin
+    perform keep_job(token, alive_for);
+    delete from held_back;
+    insert into held_back (host_id, pages, gap, slot_every, wanted, frequency, gain, as_of)
+    select n.host_id, n.pages, host_gap(h.gap, h.crawl_delay, s.default_gap), slot_every(h, s),
+           nullif(n.wanted, 'infinity'), n.frequency, n.gain, clock_timestamp()
+    from unnest(host_ids, pages, wanted, frequencies, gains) as n (host_id, pages, wanted, frequency, gain)
+    join host h on h.host_id = n.host_id
+    cross join setting s;
+end $$;
+comment on function recrawl_internal.put_held_back(
+    bigint, interval, bigint[], bigint[], float8[], float8[], float8[]
+) is
+    'Replaces the list of hosts whose gap costs most.';
+grant execute on function recrawl_internal.put_held_back to recrawl_worker;

@@ -1,0 +1,110 @@
+-- How the crawl stands at this moment, at a cost that grows with nothing.
+
+create or replace function recrawl_internal.crawl_now(
+    t timestamptz, out last_report_at timestamptz, out fetches_per_second float8,
+    out ready_wait interval, out hosts_ready bigint, out due bigint, out new_waiting bigint, out is_estimate boolean,
+    out leased bigint, out leases bigint, out oldest_lease_at timestamptz, out next_ready_at timestamptz,
+    out ticked_at timestamptz, out worker_runs boolean, out vitals_at timestamptz,
+    out longest_transaction interval, out inbox_wait interval
+)
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: whole
+begin
+    select p.last_report_at, p.fetches_per_second into last_report_at, fetches_per_second from last_pulses(t) p;
+    select w.ready_wait, w.hosts_ready into ready_wait, hosts_ready from hosts_waiting(t) w;
+    select q.due, q.waiting_new, q.is_estimate into due, new_waiting, is_estimate from sample_queue(t, 40) q;
+    select coalesce(sum(unreported), 0), count(distinct lease_id), min(popped_at)
+    into leased, leases, oldest_lease_at
+    from lease where lease_until > t;
+    next_ready_at := next_ready_at_at(t);
+    select from_micros(k.last_value) - interval '500 milliseconds',
+           from_micros(w.last_value) between t - interval '5 seconds' and t + interval '1 second'
+    into ticked_at, worker_runs
+    from next_tick k, worker_ticked w
+    where k.is_called;
+    vitals_at := (select max(at) from vital);
+    longest_transaction := longest_transaction();
+    inbox_wait := inbox_wait();
+end $$;
+comment on function recrawl_internal.crawl_now(timestamptz) is 'How the crawl stands; what crawl_status shows.';
+
+create or replace function recrawl_internal.inbox_wait() returns interval
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+begin
+    -- Stamped by the wall clock.
+    return (select greatest(clock_timestamp() - at, interval '0')
+            from inbox where at >= from_micros((select last_value from inbox_horizon))
+            order by at limit 1);
+end $$;
+comment on function recrawl_internal.inbox_wait() is 'How long the oldest entry of the inbox has waited; null = empty.';
+
+-- Of other logins one may see that they hold a snapshot, but not since when, unless one is a member of theirs or of
+-- pg_read_all_stats.
+create or replace function recrawl_internal.longest_transaction() returns interval
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+begin
+    return greatest(
+        (select clock_timestamp() - min(xact_start) from pg_stat_activity
+         where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'
+           and (backend_xid is not null or backend_xmin is not null)),
+        (select clock_timestamp() - min(prepared) from pg_prepared_xacts where database = current_database()));
+end $$;
+comment on function recrawl_internal.longest_transaction() is
+    'How long the oldest transaction has been open that holds rows or a snapshot, as far as it may be seen.';
+
+create or replace view recrawl.crawl_status as
+select c.as_of,
+       s.paused,
+       n.last_report_at,
+       n.fetches_per_second,
+       n.ready_wait,
+       n.hosts_ready,
+       n.due,
+       n.new_waiting,
+       n.is_estimate,
+       n.leased,
+       n.leases,
+       n.oldest_lease_at,
+       n.next_ready_at,
+       n.ticked_at,
+       coalesce(n.worker_runs, false) as worker_runs,
+       n.vitals_at,
+       n.longest_transaction,
+       n.inbox_wait
+from (select clock_timestamp() as as_of offset 0) c
+cross join lateral recrawl_internal.crawl_now(c.as_of) n
+cross join recrawl_internal.setting s;
+comment on view recrawl.crawl_status is
+    'One row: how the crawl stands at this moment. Cheap enough to ask every second.';
+comment on column recrawl.crawl_status.as_of is 'When this was found out.';
+comment on column recrawl.crawl_status.paused is 'Whether the crawl is paused.';
+comment on column recrawl.crawl_status.last_report_at is
+    'When a crawler reported last; null = not within the last quarter of an hour.';
+comment on column recrawl.crawl_status.fetches_per_second is 'Fetches reported a second, over the last five minutes.';
+comment on column recrawl.crawl_status.ready_wait is
+    'How long the first free host with work has waited for a crawler; null = there is none.';
+comment on column recrawl.crawl_status.hosts_ready is 'Hosts with work that are free, counted to 1,000.';
+comment on column recrawl.crawl_status.due is 'Revisits that are due.';
+comment on column recrawl.crawl_status.new_waiting is 'Pages that were never handed out.';
+comment on column recrawl.crawl_status.is_estimate is 'Whether due and new_waiting are estimates from a sample.';
+comment on column recrawl.crawl_status.leased is 'Pages that are out.';
+comment on column recrawl.crawl_status.leases is 'Calls of next_pages that they came from.';
+comment on column recrawl.crawl_status.oldest_lease_at is 'When the first of these was.';
+comment on column recrawl.crawl_status.next_ready_at is 'When a host is ready next; null = nothing waits.';
+comment on column recrawl.crawl_status.ticked_at is 'When upkeep was done last, by a worker or by a crawler.';
+comment on column recrawl.crawl_status.worker_runs is 'Whether a worker did upkeep within the last five seconds.';
+comment on column recrawl.crawl_status.vitals_at is 'The last row of the view vitals.';
+comment on column recrawl.crawl_status.longest_transaction is
+    'How long the oldest other transaction of this database has been open that holds rows, or keeps old ones from '
+    'being cleared away, as far as the owner of recrawl may see.';
+comment on column recrawl.crawl_status.inbox_wait is
+    'How long the oldest entry of the inbox has waited for upkeep; null = it is empty.';
+grant select on recrawl.crawl_status to recrawl_reader;
+grant execute on function recrawl_internal.crawl_now to recrawl_reader;

@@ -1,0 +1,59 @@
+-- Pages that are not live: they are handed out no more.
+
+create or replace function recrawl_internal.explain_dead(t timestamptz, p recrawl_internal.page)
+returns setof recrawl.explanation
+language plpgsql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+declare
+    kept_by text[];
+    target  page;
+begin
+    if p.state = 'excluded' then
+        kept_by := array(select e.pattern from exclusion e where canonical_of(p.url) ~ e.pattern order by e.pattern);
+        return query
+        select 'now', 'excluded',
+               case when kept_by = '{}' then 'Excluded, though no pattern that is excluded matches it any more.'
+                    when cardinality(kept_by) = 1 then format('Excluded: its URL matches the pattern %s.', kept_by[1])
+                    else format('Excluded: its URL matches the patterns %s.', array_to_string(kept_by, ', ')) end,
+               case when kept_by = '{}' then format('SELECT exclude(%1$L), unexclude(%1$L);', just(canonical_of(p.url)))
+                    else (select string_agg(format('SELECT unexclude(%L);', k), ' ') from unnest(kept_by) as k) end,
+               jsonb_build_object(
+                   'patterns', kept_by,
+                   'excluded_at', (select min(e.excluded_at) from exclusion e where e.pattern = any (kept_by)));
+    elsif p.state = 'moved' then
+        select * into target from page q where q.page_id = where_now(p.page_id);
+        return query
+        select 'now', 'moved',
+               format('Moved for good, to page %s: %s', target.page_id, target.url),
+               format('SELECT * FROM explain_page(%s);', target.page_id),
+               jsonb_build_object('moved_to', p.moved_to, 'leads_to', target.page_id, 'url', target.url,
+                                  'state', target.state);
+    elsif p.state = 'gone' then
+        return query
+        select 'now', 'gone',
+               format('Gone for good: the server answered 410, %s ago. It is never asked for again.',
+                      in_words(t - p.reported_at)),
+               null, jsonb_build_object('reported_at', p.reported_at);
+    else
+        return query
+        select 'now', 'forgotten',
+               'Forgotten: somebody took it out and keeps it out. Nothing brings it back.',
+               null, null::jsonb;
+    end if;
+    return query
+    select 'also', 'leased', w.says, null, w.detail
+    from lease_of(p) l cross join lateral explain_lease(t, l.lease_id, l.popped_at, l.lease_until, l.slot, l.start_by) w
+    where l.lease_until > t;
+end $$;
+comment on function recrawl_internal.explain_dead(timestamptz, recrawl_internal.page) is
+    'What is to be said of a page that is not live.';
+
+create or replace function recrawl_internal.just(canonical text) returns text
+language sql immutable
+set search_path = recrawl_internal, pg_temp
+as $$
+    select '^' || regexp_replace(canonical, '([][.^$*+?(){}|\\])', '\\\1', 'g') || '$'
+$$;
+comment on function recrawl_internal.just(text) is 'A pattern that matches one canonical URL and no other.';

@@ -1,0 +1,178 @@
+-- Why a live page is not handed out now: every reason that there is, with the time until which it counts if nothing
+-- happens meanwhile. The rules are those of next_pages; a look decides none of them.
+--
+--     not here     it comes back from a lease, or is on its way into the queue
+--     nobody's     the crawl is paused, its host is blocked or busy, leases that ran out go first
+--     not due      and why so late
+--     its turn     of a revisit: its host's gap, crawlers; of a new page also other new pages, revisits, the budget
+
+create or replace function recrawl_internal.explain_place(t timestamptz, p recrawl_internal.page, place text)
+returns setof recrawl.explanation
+language plpgsql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+declare
+    oldest constant timestamptz := (
+        select i.at from inbox i where i.at >= from_micros((select last_value from inbox_horizon))
+        order by i.at limit 1);
+begin
+    if place = 'coming back' then
+        return query
+        select 'now', 'lease_expired',
+               format('Its lease %s ran out %s ago, and nothing was reported: the next upkeep gives it back.',
+                      l.lease_id, in_words(t - l.lease_until)),
+               'recrawl worker',
+               jsonb_build_object('lease_id', l.lease_id, 'handed_out_at', l.popped_at, 'lease_until', l.lease_until)
+        from lease_of(p) l;
+    elsif place = 'inbox' then
+        return query
+        select 'now', 'inbox',
+               case when clock_timestamp() - oldest > interval '10 seconds' then
+                   format('On its way to its place in the queue, behind others that have waited for %s: upkeep is '
+                          'behind, or nobody does it.', in_words(clock_timestamp() - oldest))
+               else 'On its way to its place in the queue: the next upkeep takes it there.' end,
+               'recrawl worker',
+               jsonb_build_object('oldest_at', oldest, 'due_at', p.due_at);
+    end if;
+end $$;
+comment on function recrawl_internal.explain_place(timestamptz, recrawl_internal.page, text) is
+    'Why a page is not where next_pages looks for it.';
+
+-- next_pages gives such leases back, a hundred a call, before it hands anything out. Where an open transaction holds
+-- one, it passes over the hosts of its pages.
+create or replace function recrawl_internal.waits_for_leases(t timestamptz, host_id bigint) returns boolean
+language sql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+    with
+    forgotten as (
+        select l.lease_id, l.page_ids
+        from lease l
+        where l.lease_until between from_micros((select last_value from lease_horizon)) and t - longest_ahead()
+        order by l.lease_until
+        limit 101
+    )
+    select (select count(*) > 100 from forgotten)
+           or exists (
+               select from (select f.lease_id, unnest(f.page_ids) as page_id from forgotten f limit 2000) i
+               join page p on p.page_id = i.page_id
+               where p.host_id = waits_for_leases.host_id and coalesce(p.last_lease, 0) < i.lease_id)
+$$;
+comment on function recrawl_internal.waits_for_leases(timestamptz, bigint) is
+    'Whether a host gives nothing before leases that ran out long ago are taken back.';
+
+create or replace function recrawl_internal.explain_holds(
+    t timestamptz, h recrawl_internal.host, s recrawl_internal.setting
+) returns setof recrawl.explanation
+language plpgsql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+declare
+    latest constant timestamptz := from_micros((select last_value from latest_tick));
+    ahead  constant boolean := latest > t + small_step()
+                               or exists (select from pulling_in where wrong_until is not null);
+begin
+    if s.paused then
+        return query select 'now', 'paused', 'The whole crawl is paused.', 'SELECT resume();',
+                            jsonb_build_object('until', 'infinity');
+    end if;
+    if h.blocked_until > t then
+        return query
+        select 'now', 'host_blocked',
+               format('Its host %s is blocked %s, by %s: %s.', h.name,
+                      case when isfinite(h.blocked_until) then 'for ' || in_words(h.blocked_until - t) || ' more'
+                           else 'until somebody unblocks it' end,
+                      case when h.strikes > 0 then 'its own answers' else 'an operator' end,
+                      coalesce(h.blocked_reason, 'no reason was given')),
+               format('SELECT unblock_host(%L);', h.name),
+               jsonb_build_object('until', h.blocked_until, 'reason', h.blocked_reason,
+                                  'by', case when h.strikes > 0 then 'host' else 'operator' end,
+                                  'strikes', h.strikes, 'host', h.name);
+    end if;
+    if h.busy_until > t then
+        return query
+        select 'now', 'host_busy',
+               format('Its host %s is asked for one page at a time, and one is out: lease %s, which ends in %s unless '
+                      'it is reported before.', h.name, h.busy_lease, in_words(h.busy_until - t)),
+               format('SELECT set_host(%L, one_at_a_time => false);', h.name),
+               jsonb_build_object('until', h.busy_until, 'lease_id', h.busy_lease, 'host', h.name);
+    end if;
+    if waits_for_leases(t, h.host_id) then
+        return query
+        select 'now', 'leases_first',
+               'Leases that ran out more than 10 minutes ago are taken back first. If that lasts, a transaction that '
+               'somebody left open holds them.',
+               'recrawl worker', jsonb_build_object('host', h.name);
+    end if;
+    if ahead then
+        return query
+        select 'now', 'clock',
+               format('The clock was ahead, at least until %s from now: upkeep pulls in whatever was written for a '
+                      'time that has not come.', in_words(latest - t)),
+               'recrawl worker', jsonb_build_object('until', 'infinity', 'clock_stood_at', latest);
+    end if;
+end $$;
+comment on function recrawl_internal.explain_holds(timestamptz, recrawl_internal.host, recrawl_internal.setting) is
+    'What keeps all pages of a host from being handed out.';
+
+-- What the last report said, in the words of outcome_of(); a 301 or 308 of a page that lives led nowhere.
+create or replace function recrawl_internal.last_outcome(p recrawl_internal.page) returns text
+language sql immutable
+set search_path = recrawl_internal, pg_temp
+as $$
+    select case when p.reported_at is null then 'none'
+                else outcome_of(p.last_status, p.is_denied, p.moved_to, p.page_id) end
+$$;
+comment on function recrawl_internal.last_outcome(recrawl_internal.page) is
+    'What became of a page''s last visit, as far as anything was reported; none = nothing ever was.';
+
+create or replace function recrawl_internal.explain_wait(
+    t timestamptz, p recrawl_internal.page, s recrawl_internal.setting
+) returns setof recrawl.explanation
+language sql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+    select 'now', c.code,
+           format(c.says, in_words(p.due_at - t), how_many(p.attempts, 30000, 'time'),
+                  coalesce(p.last_status::text, 'nothing'), in_words(t - p.reported_at)),
+           format('SELECT fetch_now(''{%s}'');', p.page_id),
+           jsonb_build_object('until', p.due_at, 'due_at', p.due_at, 'attempts', p.attempts,
+                              'last_status', p.last_status, 'reported_at', p.reported_at,
+                              'planned_due', p.planned_due)
+    from (values
+        ('denied',
+         'Not due for %1$s: its robots.txt forbade it %4$s ago. It is tried again once a week.',
+         p.is_denied and p.attempts = 0),
+        ('unreported',
+         'Not due for %1$s: handed out %2$s in a row and never reported, each time until its lease ran out. It is '
+         'tried ever more rarely. Does a crawler die of it? For what cannot be fetched report status 0.',
+         p.attempts > 0 and last_outcome(p) in ('none', 'fetched', 'denied')),
+        ('missing',
+         'Not due for %1$s: it is missing, the server answered %3$s %4$s ago. It is tried ever more rarely, at most '
+         'every 90 days.',
+         last_outcome(p) in ('missing', 'moved', 'gone') and p.attempts > 0),
+        ('given_up',
+         'Not due for %1$s: given up but for an attempt every 30 days, as it failed or was not reported %2$s in a row; '
+         'the last report, status %3$s, was %4$s ago.',
+         p.attempts >= s.max_attempts),
+        ('backing_off',
+         'Not due for %1$s: it failed or was not reported %2$s in a row; the last report, status %3$s, was %4$s ago.',
+         p.attempts > 0),
+        ('set_due',
+         'Not due for %1$s: it was never fetched, and is first wanted then.',
+         p.fetched_at is null),
+        ('brought_forward',
+         'Not due for %1$s. That is sooner than planned: a hint said that it may have changed.',
+         p.planned_due is not null),
+        ('not_due',
+         'Not due for %1$s. How often it is visited is said below.',
+         true)
+    ) as c (code, says, applies)
+    where c.applies
+    limit 1
+$$;
+comment on function recrawl_internal.explain_wait(timestamptz, recrawl_internal.page, recrawl_internal.setting) is
+    'Why a page is not due yet.';

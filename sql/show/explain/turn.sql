@@ -1,0 +1,240 @@
+-- Whose turn comes before that of a page that may be fetched. Hosts give their revisits in order of due times, and
+-- their new pages in order of value, each a slot after the other; which host is asked next is decided over all hosts.
+
+-- Further is not counted: that would be an index scan of as many entries.
+create or replace function recrawl_internal.most_counted() returns int
+language sql immutable parallel safe
+begin atomic select 1000; end;
+comment on function recrawl_internal.most_counted() is 'Further than this, explain_page counts nothing.';
+
+create or replace function recrawl_internal.revisits_before(
+    p recrawl_internal.page, h recrawl_internal.host
+) returns bigint
+language sql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+    select count(*)
+    from (select from queue q
+          where q.host_id = p.host_id and q.due_at between h.head_due and p.due_at
+            and (q.due_at, q.page_id) < (p.due_at, p.page_id)
+          limit most_counted()) b
+$$;
+comment on function recrawl_internal.revisits_before(recrawl_internal.page, recrawl_internal.host) is
+    'How many pages of a host are due before one of it; counted up to a thousand.';
+
+create or replace function recrawl_internal.new_pages_before(
+    p recrawl_internal.page, h recrawl_internal.host
+) returns bigint
+language sql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+    select count(*)
+    from (select from new_page n
+          where n.host_id = p.host_id and (n.rank, n.page_id) >= (h.head_new_rank, h.head_new_id)
+            and (n.rank, n.page_id) < (-p.value, p.page_id)
+          limit most_counted()) b
+$$;
+comment on function recrawl_internal.new_pages_before(recrawl_internal.page, recrawl_internal.host) is
+    'How many new pages of a host are worth more than one of it, or as much and older; counted up to a thousand.';
+
+create or replace function recrawl_internal.hosts_before(
+    t timestamptz, h recrawl_internal.host, s recrawl_internal.setting
+) returns bigint
+language sql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+    select count(*)
+    from (select from host o
+          where o.ready_at between from_micros((select last_value from host_horizon)) and h.ready_at
+            and o.ready_at <= t and o.host_id <> h.host_id and next_slot(o, s) <= t
+          limit most_counted()) b
+$$;
+comment on function recrawl_internal.hosts_before(timestamptz, recrawl_internal.host, recrawl_internal.setting) is
+    'How many hosts with due revisits are free and were so before another; counted up to a thousand.';
+
+create or replace function recrawl_internal.better_class(
+    t timestamptz, h recrawl_internal.host, s recrawl_internal.setting
+) returns int
+language sql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+    select min(c.class)
+    from occupied_classes(0) c
+    where c.class < h.new_class
+      and exists (select from host o
+                  where o.new_class = c.class and o.new_ready_at between c.since and t and next_slot(o, s) <= t)
+$$;
+comment on function recrawl_internal.better_class(timestamptz, recrawl_internal.host, recrawl_internal.setting) is
+    'The best class of new pages, before that of a host, of which others that are free have some; null = none.';
+
+-- One page at a time, a slot each; where both kinds wait, each has its share of the slots.
+create or replace function recrawl_internal.turn_comes(
+    pages_before bigint, share float8, free_at timestamptz, every interval
+) returns timestamptz
+language sql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+    select free_at + make_interval(secs => least(
+        date_part('epoch', every) * ceil(pages_before / greatest(share, 0.01)), 3e9))
+$$;
+comment on function recrawl_internal.turn_comes(bigint, float8, timestamptz, interval) is
+    'About when a host has given so many pages.';
+
+-- A place in line that a longer gap gave counts until it comes. While the host is held, that is another reason.
+create or replace function recrawl_internal.free_from(
+    t timestamptz, h recrawl_internal.host, s recrawl_internal.setting, place_at timestamptz
+) returns timestamptz
+language sql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+    select readable(greatest(timestamptz 'epoch', next_slot(h, s),
+                             case when greatest(h.blocked_until, h.busy_until) > t then null else place_at end))
+$$;
+comment on function recrawl_internal.free_from(
+    timestamptz, recrawl_internal.host, recrawl_internal.setting, timestamptz
+) is
+    'From when on a host may be asked, but for what holds it.';
+
+create or replace function recrawl_internal.explain_revisit(
+    t timestamptz, p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting
+) returns setof recrawl.explanation
+language plpgsql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+declare
+    every     constant interval := slot_every(h, s);
+    most      constant int := most_counted();
+    free_at   constant timestamptz := free_from(t, h, s, h.ready_at);
+    before    constant bigint := revisits_before(p, h);
+    share     constant float8 := case when h.new_class is not null then 1 - s.discovery else 1 end;
+    turn      constant timestamptz := turn_comes(before, share, greatest(free_at, t), every);
+    hosts     bigint;
+    is_waited boolean := free_at <= t and (before = 0 or free_at < t - interval '10 seconds');
+    figures   jsonb := jsonb_build_object(
+        'due_at', p.due_at, 'pages_before', before, 'slot_every', every, 'next_slot_at', greatest(next_slot(h, s), t),
+        'free_since', case when free_at <= t then free_at end, 'about', turn, 'until', turn, 'host', h.name);
+begin
+    if is_waited then
+        hosts := hosts_before(t, h, s);
+        return query
+        select 'now', 'crawlers',
+               format('Due for %s. Its host %s is free, and has waited for a crawler for %s; %s free for longer, and '
+                      '%s of its own due before. Start more crawlers, or let each ask for more at once.',
+                      in_words(t - p.due_at), h.name, in_words(t - greatest(free_at, h.head_due)),
+                      how_many(hosts, most, 'host') || case hosts when 1 then ' is' else ' are' end,
+                      how_many(before, most, 'page') || case before when 1 then ' is' else ' are' end),
+               null, figures || jsonb_build_object('hosts_before', hosts, 'until', t);
+    else
+        return query
+        select 'now', 'host_gap',
+               format('Due for %s. Its host %s may be asked once in %s, and %s due before: its turn comes in %s%s.',
+                      in_words(t - p.due_at), h.name, in_words(every),
+                      how_many(before, most, 'page') || case before when 1 then ' is' else ' are' end,
+                      case when before >= most then 'no less than ' else 'about ' end, in_words(turn - t)),
+               halved_gap(h, s), figures;
+    end if;
+end $$;
+comment on function recrawl_internal.explain_revisit(
+    timestamptz, recrawl_internal.page, recrawl_internal.host, recrawl_internal.setting
+) is
+    'What a page that is due waits for.';
+
+-- The first that applies is what decides; then the budget, which counts whatever else does.
+create or replace function recrawl_internal.explain_new(
+    t timestamptz, p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting
+) returns setof recrawl.explanation
+language plpgsql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+declare
+    every    constant interval := slot_every(h, s);
+    most     constant int := most_counted();
+    free_at  constant timestamptz := free_from(t, h, s, h.new_ready_at);
+    before   constant bigint := new_pages_before(p, h);
+    share    constant float8 := case when h.head_due <= t then s.discovery else 1 end;
+    turn     constant timestamptz := turn_comes(before, share, greatest(free_at, t), every);
+    better   constant int := better_class(t, h, s);
+    room_at  constant timestamptz := room_in_budget_from(t, s);
+    revisits constant boolean := exists_due_host(t, s);
+    figures  constant jsonb := jsonb_build_object(
+        'value', p.value, 'class', value_class(-p.value), 'pages_before', before, 'slot_every', every,
+        'next_slot_at', greatest(next_slot(h, s), t), 'about', turn, 'until', turn, 'host', h.name);
+begin
+    return query
+    select 'now', c.code, 'New, never handed out. ' || c.says, format('SELECT fetch_now(''{%s}'');', p.page_id),
+           figures || c.more
+    from (values
+        ('new_place',
+         format('Of its host %s, %s worth more, or as much and came first; it may be asked once in %s: its turn comes '
+                'in %s%s.',
+                h.name, how_many(before, most, 'new page') || case before when 1 then ' is' else ' are' end,
+                in_words(every), case when before >= most then 'no less than ' else 'about ' end, in_words(turn - t)),
+         jsonb_build_object(),
+         before > 0),
+        ('new_share',
+         'Revisits are due, and new pages get only what these leave: the setting discovery is 0.',
+         jsonb_build_object('until', greatest(t, next_slot(h, s))),
+         s.discovery = 0 and revisits),
+        ('new_after_revisits',
+         format('Its host %s has given its share of new pages while revisits of it are due: it comes after all other '
+                'hosts that are free and have new pages.', h.name),
+         jsonb_build_object('until', greatest(t, next_slot(h, s)), 'better_class', better),
+         h.new_class = 32 and better is not null),
+        ('new_class',
+         format('It is the first of its host %s, but other hosts that are free have new pages worth more: from %s up, '
+                'while it is worth %s.', h.name, amount(-worst_rank_of(better)), amount(p.value)),
+         jsonb_build_object('until', greatest(t, next_slot(h, s)), 'better_class', better),
+         better is not null),
+        ('new_gap',
+         format('It is the first of its host %s, which may be asked again in %s.', h.name, in_words(free_at - t)),
+         jsonb_build_object('until', free_at),
+         free_at > t),
+        ('new_crawlers',
+         format('It is the first of its host %s, which is free and has waited for a crawler for %s.',
+                h.name, in_words(t - free_at)),
+         jsonb_build_object('until', t, 'free_since', free_at),
+         true)
+    ) as c (code, says, more, applies)
+    where c.applies
+    limit 1;
+
+    if room_at > t then
+        return query
+        select 'now', 'new_budget',
+               format('New, never handed out. New pages are paced to what revisits leave of the budget of %s fetches a '
+                      'day: the next may be handed out in %s.', amount(s.budget), in_words(room_at - t)),
+               format('SELECT fetch_now(''{%s}'');', p.page_id),
+               figures || jsonb_build_object('budget', s.budget, 'until', room_at);
+    end if;
+end $$;
+comment on function recrawl_internal.explain_new(
+    timestamptz, recrawl_internal.page, recrawl_internal.host, recrawl_internal.setting
+) is
+    'What a page that was never handed out waits for.';
+
+create or replace function recrawl_internal.exists_due_host(t timestamptz, s recrawl_internal.setting) returns boolean
+language sql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+    select exists (select from host o
+                   where o.ready_at between from_micros((select last_value from host_horizon)) and t
+                     and next_slot(o, s) <= t)
+$$;
+comment on function recrawl_internal.exists_due_host(timestamptz, recrawl_internal.setting) is
+    'Whether a free host has a revisit due.';
+
+create or replace function recrawl_internal.halved_gap(h recrawl_internal.host, s recrawl_internal.setting) returns text
+language sql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+    select format('SELECT set_host(%L, gap => ''%s seconds'');', h.name,
+                  short_number(date_part('epoch', host_gap(h.gap, h.crawl_delay, s.default_gap)) / 2))
+    where host_gap(h.gap, h.crawl_delay, s.default_gap) >= interval '2 milliseconds'
+$$;
+comment on function recrawl_internal.halved_gap(recrawl_internal.host, recrawl_internal.setting) is
+    'What halves the gap of a host; null where it is as short as it can be.';

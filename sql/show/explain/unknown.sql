@@ -1,0 +1,106 @@
+-- URLs and ids that are no page: why, and what add_pages would do with them.
+
+create or replace function recrawl_internal.explain_no_url(problem text) returns setof recrawl.explanation
+language sql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+    select 'now', 'invalid', format('No page can be of that URL: %s.', problem), null,
+           jsonb_build_object('problem', problem)
+$$;
+comment on function recrawl_internal.explain_no_url(text) is 'What is to be said of something that is no URL.';
+
+create or replace function recrawl_internal.explain_no_page(page_id bigint) returns setof recrawl.explanation
+language sql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+    select 'now', 'no_page', format('There is no page %s.', coalesce(page_id::text, 'without a number')), null,
+           jsonb_build_object('page_id', page_id)
+$$;
+comment on function recrawl_internal.explain_no_page(bigint) is 'What is to be said of an id that no page has.';
+
+-- Pages of a host for max_pages, as intern_unknown() counts them.
+create or replace function recrawl_internal.room_on_host(
+    name text, s recrawl_internal.setting, out pages bigint, out max_pages int
+)
+language plpgsql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+declare
+    id bigint;
+begin
+    select n.host_id, coalesce(n.max_pages, s.max_pages) into id, max_pages
+    from host_name n where n.name = room_on_host.name;
+    if not found then
+        pages := 0;
+        max_pages := s.max_pages;
+    elsif max_pages is not null then
+        pages := coalesce((select h.pages from host h where h.host_id = id), 0)
+                 + (select count(*)
+                    from (select i.host_id, i.old_due, i.old_rank from inbox i order by i.at desc limit 10000) latest
+                    where latest.host_id = id and latest.old_due is null and latest.old_rank is null);
+    end if;
+end $$;
+comment on function recrawl_internal.room_on_host(text, recrawl_internal.setting) is
+    'How many pages a host has, those on their way included, and how many it may have; null = as many as there are.';
+
+-- A link that somebody else's open transaction was taking in: see intern_where_free().
+create or replace function recrawl_internal.is_set_aside(canonical text) returns boolean
+language sql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+    select exists (select from link_later l where l.tries > 0 and l.key = url_key(canonical))
+           or exists (select from (select l.key from link_later l where l.tries = 0 order by l.at limit 1000) l
+                      where l.key = url_key(canonical))
+$$;
+comment on function recrawl_internal.is_set_aside(text) is
+    'Whether a reported link to a URL waits for another transaction to end.';
+
+create or replace function recrawl_internal.explain_unknown(url text, host text, canonical text)
+returns setof recrawl.explanation
+language plpgsql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+declare
+    s       setting;
+    kept_by text[];
+    room    record;
+begin
+    select * into s from setting;
+    kept_by := array(select e.pattern from exclusion e where canonical ~ e.pattern order by e.pattern);
+    room := room_on_host(host, s);
+    return query
+    select 'now', c.code, c.says, c.mend,
+           jsonb_build_object('url', canonical, 'host', host, 'patterns', kept_by, 'max_depth', s.max_depth,
+                              'pages', room.pages, 'max_pages', room.max_pages)
+    from (
+        select 'kept_out' as code,
+               format('Kept out: nobody added it yet, and the pattern %s that is excluded would not let it in.',
+                      kept_by[1]) as says,
+               (select string_agg(format('SELECT unexclude(%L);', k), ' ') from unnest(kept_by) as k) as mend
+        where kept_by <> '{}'
+        union all
+        select 'set_aside',
+               'On its way in: a page that links to it was reported, while another transaction that is still open was '
+               'taking it in too. Upkeep takes it in when that ends.',
+               'SELECT pid, usename, state_change, query FROM pg_stat_activity WHERE state = ''idle in transaction'';'
+        where is_set_aside(canonical)
+        union all
+        select 'host_full',
+               format('Kept out: its host %s has %s pages and may have %s.', host, grouped(room.pages),
+                      grouped(room.max_pages)),
+               format('SELECT set_host(%L, max_pages => %s);', host, least(room.pages + 1000, 2147483647))
+        where room.pages + 1 > room.max_pages
+        union all
+        select 'unknown',
+               'Unknown: nobody added it, and no page that was reported links to it'
+               || coalesce(' within ' || s.max_depth || ' links of where the crawl began (the setting max_depth)', '')
+               || '.',
+               format('SELECT * FROM add_pages(ARRAY[%L]);', url)
+    ) c
+    limit 1;
+end $$;
+comment on function recrawl_internal.explain_unknown(text, text, text) is
+    'What is to be said of a URL that is no page: whether add_pages would take it in, and if not, why.';

@@ -1,0 +1,244 @@
+-- What else is to be said of a page: its last visit, how often it is visited and why, how often it changes, what it is
+-- worth.
+
+create or replace function recrawl_internal.explain_last(t timestamptz, p recrawl_internal.page)
+returns setof recrawl.explanation
+language sql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+    select 'last', case o.outcome when 'none' then 'never_reported' else 'last_' || o.outcome end,
+           case o.outcome
+               when 'none' then 'Nothing was ever reported of it'
+               when 'fetched' then format('Fetched %s ago, status %s', in_words(t - p.reported_at), p.last_status)
+               when 'denied' then format('Reported %s ago: its robots.txt forbids it', in_words(t - p.reported_at))
+               when 'throttled' then format('Asked for %s ago: its host wanted to be left alone, status %s',
+                                            in_words(t - p.reported_at), p.last_status)
+               else format('Asked for %s ago, in vain: %s', in_words(t - p.reported_at),
+                           case when p.last_status > 0 then 'status ' || p.last_status else 'no answer' end) end
+           || case when p.fetched_at is not null and o.outcome <> 'fetched'
+                   then format('; last fetched %s ago', in_words(t - p.fetched_at)) else '' end
+           || case when p.attempts > 0 then format('; %s in a row failed or %s not reported',
+                                                   how_many(p.attempts, 30000, 'attempt'),
+                                                   case p.attempts when 1 then 'was' else 'were' end) else '' end
+           || case when p.fetches > 0 then format('. Its %s saw %s',
+                                                  how_many(p.fetches, 2147483647, 'fetch'),
+                                                  how_many(p.changes, 2147483647, 'change')) else '' end || '.',
+           null,
+           jsonb_build_object('reported_at', p.reported_at, 'last_status', p.last_status, 'fetched_at', p.fetched_at,
+                              'fetches', p.fetches, 'changes', p.changes, 'attempts', p.attempts)
+    from (select last_outcome(p) as outcome) o
+$$;
+comment on function recrawl_internal.explain_last(timestamptz, recrawl_internal.page) is
+    'What became of a page''s last visit.';
+
+-- Until its last fetch earns what the terms of its host ask for, a page is visited no more often than its floor. Values
+-- in steps of a factor of four are tried, as objectives differ.
+create or replace function recrawl_internal.value_for_more(
+    p recrawl_internal.page, s recrawl_internal.setting, own recrawl_internal.host_terms,
+    common recrawl_internal.host_terms, rate float8, frequency float8
+) returns float8
+language sql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+    select v.value
+    from generate_series(0, 49) as k
+    cross join lateral (select greatest(p.value, 0.01)::float8 * 2 * 4.0 ^ k as value offset 0) v
+    cross join lateral frequency_in_force(own, common, highest_frequency(s), v.value, rate) f
+    where v.value < 1e30 and f.frequency > value_for_more.frequency * 1.05
+    limit 1
+$$;
+comment on function recrawl_internal.value_for_more(
+    recrawl_internal.page, recrawl_internal.setting, recrawl_internal.host_terms, recrawl_internal.host_terms,
+    float8, float8
+) is
+    'A value at which a page would be visited more often; null where none would do.';
+
+create or replace function recrawl_internal.why_so_often(
+    p recrawl_internal.page, s recrawl_internal.setting, own recrawl_internal.host_terms,
+    common recrawl_internal.host_terms, frequency float8
+) returns text
+language sql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+    select case
+        when not takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate)
+             and p.attempts >= s.max_attempts then 'resting'
+        when not takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate) then 'first_fetch'
+        when price is null and p.frequency is null and p.pinned_rate is not null then 'as_it_changes'
+        when price is null then 'unallocated'
+        when frequency >= highest_frequency(s) * (1 - 1e-9) then 'shortest_interval'
+        when frequency <= 0 then 'never'
+        when frequency <= floor * (1 + 1e-9)
+             and floor <= 86400 / date_part('epoch', s.longest_interval) * (1 + 1e-6) then 'longest_interval'
+        when frequency <= floor * (1 + 1e-9) then 'floor'
+        when own.is_capped then 'capped'
+        else 'price' end
+    from (select coalesce(own.price, common.price) as price, coalesce(own.floor, common.floor, 0) as floor) f
+$$;
+comment on function recrawl_internal.why_so_often(
+    recrawl_internal.page, recrawl_internal.setting, recrawl_internal.host_terms, recrawl_internal.host_terms, float8
+) is
+    'What decides how often a page is visited, in a code.';
+
+create or replace function recrawl_internal.explain_often(
+    p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting, rate float8, frequency float8
+) returns setof recrawl.explanation
+language plpgsql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+declare
+    own     host_terms;
+    common  host_terms;
+    code    text;
+    more    float8;                    -- the value that would bring more visits
+    raise_value text;                  -- how to give it
+    visited constant text := 'Visited ' || often_in_words(frequency);
+    worth   constant text := format('It changes %s and is worth %s (1 is the average)',
+                                    often_in_words(rate), amount(p.value));
+begin
+    select * into common from host_terms t where t.host_id = 0;
+    select * into own from host_terms t where t.host_id = p.host_id;
+    code := why_so_often(p, s, own, common, frequency);
+    if code in ('price', 'capped', 'floor', 'longest_interval', 'never') then
+        more := value_for_more(p, s, own, common, rate, frequency);
+        raise_value := case when more is not null
+                            then format('SELECT set_value(%s, %s);', p.page_id, short_number(more)) end;
+    end if;
+    return query
+    select 'often', code, c.says, c.mend,
+           jsonb_build_object('frequency', frequency, 'followed', p.frequency,
+                              'price', coalesce(own.price, common.price), 'common_price', common.price,
+                              'floor', coalesce(own.floor, common.floor), 'is_capped', own.is_capped,
+                              'objective', common.objective, 'interval_days', 1 / nullif(frequency, 0))
+    from (values
+        ('price',
+         format('%s. %s: a visit more would earn less than %s, which the last fetch of the budget earns elsewhere.',
+                visited, worth, amount(coalesce(own.price, common.price))),
+         raise_value),
+        ('capped',
+         format('%s. %s. Its host is at its cap: one request in %s for %s pages, so a fetch must earn %s there, and %s '
+                'elsewhere.',
+                visited, worth, in_words(slot_every(h, s)), grouped(h.pages), amount(own.price), amount(common.price)),
+         halved_gap(h, s)),
+        ('floor',
+         format('%s. %s: no visit would earn its price of %s, so only the share of the budget that goes round all '
+                'pages (the setting exploration) brings one.',
+                visited, worth, amount(coalesce(own.price, common.price))),
+         raise_value),
+        ('longest_interval',
+         format('%s, as no page waits longer (the setting longest_interval). %s: no visit would earn its price of %s.',
+                visited, worth, amount(coalesce(own.price, common.price))),
+         raise_value),
+        ('never',
+         format('Never, or nearly. %s: no visit would earn its price of %s, and the settings exploration and '
+                'longest_interval give none.', worth, amount(coalesce(own.price, common.price))),
+         raise_value),
+        ('shortest_interval',
+         format('%s, as no page is fetched more often (the setting shortest_interval). %s.', visited, worth),
+         format('SELECT set_setting(''shortest_interval'', ''%s seconds'');',
+                short_number(greatest(1, date_part('epoch', s.shortest_interval) / 2)))),
+        ('as_it_changes',
+         format('%s, as often as somebody said that it changes: no allocation has reckoned with it yet.', visited),
+         'recrawl run allocate'),
+        ('unallocated',
+         format('%s, as the setting frequency says: no allocation has reckoned with it yet.', visited),
+         'recrawl run allocate'),
+        ('first_fetch',
+         'Not decided yet: it was never fetched.',
+         null),
+        ('resting',
+         format('It has no share of the budget, as %s in a row failed or were not reported.',
+                how_many(p.attempts, 30000, 'attempt')),
+         format('SELECT fetch_now(''{%s}'');', p.page_id))
+    ) as c (for_code, says, mend)
+    where c.for_code = code;
+end $$;
+comment on function recrawl_internal.explain_often(
+    recrawl_internal.page, recrawl_internal.host, recrawl_internal.setting, float8, float8
+) is
+    'How often a page is visited, and what decides it.';
+
+create or replace function recrawl_internal.explain_rate(
+    p recrawl_internal.page, rate float8, rate_low float8, rate_high float8
+) returns setof recrawl.explanation
+language sql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+    select 'changes', c.code, c.says, c.mend,
+           jsonb_build_object('rate', rate, 'rate_low', rate_low, 'rate_high', rate_high,
+                              'seen_changes', p.seen_changes, 'seen_days', p.seen_days)
+    from (values
+        ('rate_pinned',
+         format('It changes %s: somebody pinned that.', often_in_words(p.pinned_rate)),
+         format('SELECT set_rate(%s, NULL);', p.page_id),
+         p.pinned_rate is not null),
+        ('rate_learnt',
+         format('It changes %s, as learnt from what %s saw: with a probability of 90 %% between %s and %s.',
+                often_in_words(rate), how_many(p.fetches, 2147483647, 'visit'), often_in_words(rate_low),
+                often_in_words(rate_high)),
+         null,
+         p.seen_days > 0),
+        ('rate_guessed',
+         format('It changes %s, by what is known of other pages: no two fetches of it could be compared yet.',
+                often_in_words(rate)),
+         null,
+         true)
+    ) as c (code, says, mend, applies)
+    where c.applies
+    limit 1
+$$;
+comment on function recrawl_internal.explain_rate(recrawl_internal.page, float8, float8, float8) is
+    'How often a page changes, and how that is ';
+
+create or replace function recrawl_internal.explain_value(
+    p recrawl_internal.page, hub real, authority real, importance real
+) returns setof recrawl.explanation
+language sql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+    select 'value', c.code, c.says, c.mend,
+           jsonb_build_object('value', p.value, 'pinned_value', p.pinned_value, 'hub', hub,
+                              'authority', authority, 'importance', importance,
+                              'relevance', coalesce(p.pinned_relevance, p.relevance), 'depth', p.depth)
+    from (values
+        ('value_pinned',
+         format('It is worth %s, where 1 is the average: somebody pinned that.', amount(p.value)),
+         format('SELECT set_value(%s, NULL);', p.page_id),
+         p.pinned_value is not null),
+        ('value_scored',
+         format('It is worth %s, where 1 is the average, by its place in the graph: authority %s, hub %s.',
+                amount(p.value), amount(authority), amount(hub)),
+         null,
+         authority is not null),
+        ('value_guessed',
+         format('It is worth %s, where 1 is the average: a first guess, until the job opic has seen who links to it.',
+                amount(p.value)),
+         'recrawl run opic',
+         true)
+    ) as c (code, says, mend, applies)
+    where c.applies
+    limit 1
+$$;
+comment on function recrawl_internal.explain_value(recrawl_internal.page, real, real, real) is
+    'What a page is worth, and how that is ';
+
+create or replace function recrawl_internal.explain_worth(
+    p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting
+) returns setof recrawl.explanation
+language plpgsql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+declare
+    known record;
+begin
+    select * into known from recrawl.page_status v where v.page_id = p.page_id;
+    return query select * from explain_often(p, h, s, known.rate, known.frequency);
+    return query select * from explain_rate(p, known.rate, known.rate_low, known.rate_high);
+    return query select * from explain_value(p, known.hub, known.authority, known.importance);
+end $$;
+comment on function recrawl_internal.explain_worth(
+    recrawl_internal.page, recrawl_internal.host, recrawl_internal.setting
+) is
+    'How often a live page is visited, how often it changes and what it is worth, and how that is known.';

@@ -1,0 +1,150 @@
+-- What is known of a page, and why it is not handed out now: one row a topic, each with a code, plain words, what to
+-- do, and the figures. It reads, decides nothing, and changes nothing; one snapshot serves all that it says.
+--
+--     topic    codes
+--     page     known
+--     now      of no page       invalid, no_page, unknown, kept_out, host_full, set_aside
+--              of a dead one    excluded, forgotten, gone, moved
+--              on its way       leased, lease_expired, inbox
+--              of its host      paused, host_blocked, host_busy, leases_first, clock
+--              not due          denied, unreported, missing, given_up, backing_off, set_due, brought_forward, not_due
+--              a revisit        host_gap, crawlers
+--              a new page       new_place, new_share, new_after_revisits, new_class, new_gap, new_crawlers, new_budget
+--     also     the other reasons why it is not handed out now, with the same codes
+--     last     never_reported, last_fetched, last_missing, last_failed, last_throttled, last_denied, last_gone,
+--              last_moved
+--     often    price, capped, floor, longest_interval, shortest_interval, never, as_it_changes, unallocated,
+--              first_fetch, resting
+--     changes  rate_pinned, rate_learnt, rate_guessed
+--     value    value_pinned, value_scored, value_guessed
+
+-- The reason that lasts longest comes first. Of a host that is held nobody is asked: of its turn only that is told what
+-- counts all the same.
+create or replace function recrawl_internal.explain_now(
+    t timestamptz, p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting
+) returns setof recrawl.explanation
+language plpgsql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+declare
+    place   constant text := place_of(t, p);
+    reasons recrawl.explanation[];
+begin
+    if place = 'out' then
+        return query
+        select w.* from lease_of(p) l
+        cross join lateral explain_lease(t, l.lease_id, l.popped_at, l.lease_until, l.slot, l.start_by) w;
+        return;
+    end if;
+    reasons := array(select e from explain_holds(t, h, s) e);
+    reasons := reasons || array(
+        select e from explain_revisit(t, p, h, s) e
+        where place = 'queue' and p.due_at <= t and (reasons = '{}' or e.code = 'host_gap')
+        union all
+        select e from explain_new(t, p, h, s) e
+        where place = 'new' and (reasons = '{}' or e.code in ('new_place', 'new_budget'))
+        union all
+        select e from explain_wait(t, p, s) e where place = 'queue' and p.due_at > t
+        union all
+        select e from explain_place(t, p, place) e);
+    return query
+    select case when row_number() over by_time = 1 then 'now' else 'also' end, r.code, r.says, r.mend,
+           r.detail || jsonb_build_object('until', case when isfinite(u.until) then u.until end)
+    from unnest(reasons) with ordinality as r (topic, code, says, mend, detail, nth)
+    cross join lateral (select (r.detail ->> 'until')::timestamptz as until) u
+    window by_time as (order by coalesce(u.until, t) desc, r.nth)
+    order by coalesce(u.until, t) desc, r.nth;
+    -- Where its old place has come, it may be handed out until the queue has heard of the new one.
+    if place = 'inbox' and p.due_at > t then
+        return query select 'also', w.code, w.says, w.mend, w.detail from explain_wait(t, p, s) w;
+    end if;
+end $$;
+comment on function recrawl_internal.explain_now(
+    timestamptz, recrawl_internal.page, recrawl_internal.host, recrawl_internal.setting
+) is
+    'Every reason why a live page is not handed out now, the one that lasts longest first.';
+
+create or replace function recrawl_internal.explain_page_at(t timestamptz, page_id bigint)
+returns setof recrawl.explanation
+language plpgsql stable
+set search_path = recrawl_internal, pg_temp
+set timezone = 'UTC'
+as $$
+-- plans: lookups
+declare
+    p page;
+    h host;
+    s setting;
+begin
+    select * into p from page q where q.page_id = explain_page_at.page_id;
+    if p.page_id is null then
+        return query select * from explain_no_page(page_id);
+        return;
+    end if;
+    select * into h from host o where o.host_id = p.host_id;
+    select * into s from setting;
+    return query
+    select 'page', 'known', format('Page %s of the host %s: %s', p.page_id, h.name, p.url), null,
+           jsonb_build_object('page_id', p.page_id, 'url', p.url, 'host', h.name, 'state', p.state, 'as_of', t);
+    if p.state = 'live' then
+        return query select * from explain_now(t, p, h, s);
+        return query select * from explain_last(t, p);
+        return query select * from explain_worth(p, h, s);
+    else
+        return query select * from explain_dead(t, p);
+        return query select * from explain_last(t, p);
+    end if;
+end $$;
+comment on function recrawl_internal.explain_page_at(timestamptz, bigint) is 'explain_page at a given time.';
+
+-- Eighteen digits are a bigint.
+create or replace function recrawl_internal.explain_page_at(t timestamptz, url text)
+returns setof recrawl.explanation
+language plpgsql stable
+set search_path = recrawl_internal, pg_temp
+set timezone = 'UTC'
+as $$
+-- plans: lookups
+declare
+    parsed record;
+    id     bigint;
+begin
+    if url ~ '^\s*-?\d{1,18}\s*$' then
+        return query select * from explain_page_at(t, url::bigint);
+        return;
+    end if;
+    select * into parsed from parse_url(url);
+    select p.page_id into id from page p where p.key = url_key(parsed.canonical);
+    if parsed.problem is not null then
+        return query select * from explain_no_url(parsed.problem);
+    elsif id is null then
+        return query select * from explain_unknown(parsed.url, parsed.host, parsed.canonical);
+    else
+        return query select * from explain_page_at(t, id);
+    end if;
+end $$;
+comment on function recrawl_internal.explain_page_at(timestamptz, text) is 'explain_page at a given time.';
+
+create or replace function recrawl.explain_page(page_id bigint) returns setof recrawl.explanation
+language plpgsql stable security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+begin
+    return query select * from explain_page_at(clock_timestamp(), page_id);
+end $$;
+comment on function recrawl.explain_page(bigint) is
+    'Why a page is not handed out now, when it is, and what to do about that; when it was last visited, how often it '
+    'is and why, how often it changes, what it is worth. One row a topic: page, now (the first reason), also (further '
+    'reasons), last, often, changes, value. The codes stand in docs/explain.md.';
+
+create or replace function recrawl.explain_page(url text) returns setof recrawl.explanation
+language plpgsql stable security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+begin
+    return query select * from explain_page_at(clock_timestamp(), url);
+end $$;
+comment on function recrawl.explain_page(text) is
+    'The same of a URL in whatever spelling, also of one that is no page: whether add_pages would take it in. A number '
+    'is taken for a page_id.';
+grant execute on function recrawl.explain_page(bigint), recrawl.explain_page(text) to recrawl_reader;

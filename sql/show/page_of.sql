@@ -1,0 +1,13 @@
+-- The page of a URL, in whatever spelling: one look-up in the index of keys.
+
+create or replace function recrawl.page_of(url text) returns bigint
+language sql stable security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+    select p.page_id from page p where p.key = url_key(canonical_of(page_of.url))
+$$;
+comment on function recrawl.page_of(text) is
+    'The page_id of a URL, in whatever spelling; null when there is none. Fast however many pages there are: '
+    'page_status where page_id = page_of(…).';
+grant execute on function recrawl.page_of to recrawl_reader;

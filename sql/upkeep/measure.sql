@@ -1,0 +1,135 @@
+-- A budget for those who do not know theirs. Every five minutes in which crawlers asked are judged by how many of their
+-- asks came out short:
+--
+--     nearly none    pages waited for them: what they got is what they can do, and the budget falls to it
+--     many           they could do more: the budget rises, if it was spent; else gaps are the limit, and it falls
+--
+-- While nobody asks it stays. Crawlers that pause every night do less in a day than while they work. New pages, which
+-- are paced, come out right by what they do while they work; revisits, which wait for them, by what they do in a day.
+
+create or replace function recrawl_internal.step_of_measure() returns interval
+language sql immutable parallel safe
+begin atomic select interval '5 minutes'; end;
+comment on function recrawl_internal.step_of_measure() is 'How often the measured budget is looked at.';
+
+-- Of a start nobody knows anything about, the first hours make good what is wrong.
+create or replace function recrawl_internal.first_measure(t timestamptz, budget float8) returns float8
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes budget_step
+begin
+    insert into budget_step (at, asks, short, handed_out)
+    select t, a.last_value, s.last_value, h.last_value from ask_count a, short_ask_count s, handed_out_count h;
+    return coalesce(budget, 10000);
+end $$;
+comment on function recrawl_internal.first_measure(timestamptz, float8) is
+    'Begins to measure the budget; what it is until then.';
+
+-- The pace goes on from where it is: its counts stand beside what the budget comes to since 1970.
+create or replace function recrawl_internal.follow_budget(t timestamptz, before float8, after float8, discovery float8)
+returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+begin
+    perform setval('fetch_count', greatest(0, f.last_value + fetches_by(t, after) - fetches_by(t, before))),
+            setval('new_count', greatest(0, n.last_value + fetches_by(t, after * discovery)
+                                            - fetches_by(t, before * discovery)))
+    from fetch_count f, new_count n;
+end $$;
+comment on function recrawl_internal.follow_budget(timestamptz, float8, float8, float8) is
+    'Keeps what is ahead of the budget, or behind it, when it is another one.';
+
+-- Where nothing was short for a day it may be far too low: then it rises faster.
+create or replace function recrawl_internal.budget_after(budget float8, m recrawl_internal.measured) returns float8
+language sql immutable parallel safe
+begin atomic
+    select least(1e12, greatest(1, case
+        when m.short_share >= 0.5 and greatest(m.now, m.hour) < 0.9 * budget then
+            greatest(1.03 * m.hour, 0.995 * budget)
+        when m.short_share >= 0.5 and m.most is null and m.now >= 0.97 * budget then 1.05 * budget
+        when m.short_share >= 0.5 and m.hour >= 0.93 * budget then
+            greatest(budget, least(budget * case when budget < 0.9 * m.in_a_day then 1.03 else 1.005 end,
+                                   1.05 * greatest(m.most, m.hour)))
+        when m.short_share <= 0.1 and budget > m.in_a_day then greatest(m.in_a_day, 0.97 * budget)
+        else budget end));
+end;
+comment on function recrawl_internal.budget_after(float8, recrawl_internal.measured) is
+    'The budget after a step in which that was measured.';
+
+create or replace function recrawl_internal.measured_of_late(t timestamptz) returns recrawl_internal.measured
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+declare
+    one_step constant float8 := date_part('epoch', step_of_measure()) / 86400;
+    since    constant timestamptz := from_micros((select last_value from host_horizon));
+    is_late  constant boolean := coalesce(
+        (select h.ready_at < t - interval '1 hour' from host h
+         where h.ready_at between since and t order by h.ready_at limit 1), false);
+    m        measured;
+    at_work  float8;
+begin
+    with
+    -- Nobody asked for a while before a step that is much longer.
+    step as materialized (
+        select *, days < 3 * one_step as is_at_work, row_number() over (order by at desc) as back
+        from (select s.at,
+                     date_part('epoch', s.at - lag(s.at) over w) / 86400 as days,
+                     s.asks - lag(s.asks) over w as asks,
+                     s.short - lag(s.short) over w as short,
+                     s.handed_out - lag(s.handed_out) over w as pages
+              from budget_step s
+              window w as (order by s.at)) d
+        where days > 0
+    )
+    select (select sum(s.short)::float8 / nullif(sum(s.asks), 0) from step s where s.back <= 3 and s.is_at_work),
+           (select s.pages / s.days from step s where s.back = 1 and s.is_at_work),
+           (select sum(s.pages) / sum(s.days) from step s where s.back <= 12 and s.is_at_work),
+           (select sum(f.pages) / sum(f.days)
+            from (select * from step s where s.is_at_work and s.short <= 0.1 * s.asks order by s.at desc limit 12) f),
+           (select sum(s.days) filter (where s.is_at_work) / sum(s.days) filter (where s.days < 0.5) from step s)
+    into m.short_share, m.now, m.hour, m.most, at_work;
+    m.in_a_day := m.most * case when is_late then at_work else 1 end;
+    return m;
+end $$;
+comment on function recrawl_internal.measured_of_late(timestamptz) is
+    'What crawlers did of late, as far as was measured.';
+
+create or replace function recrawl_internal.measure_budget(t timestamptz) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes setting, budget_step; locks setting (passing over a locked one)
+declare
+    before     setting;
+    last       budget_step;
+    this       record;
+    new_budget float8;
+begin
+    select * into last from budget_step order by at desc limit 1;
+    if last.at > t then
+        delete from budget_step where at > t;              -- the clock was ahead
+    elsif last.at is null or last.at > t - step_of_measure() then
+        return;
+    end if;
+    select a.last_value as asks, s.last_value as short, h.last_value as handed_out into this
+    from ask_count a, short_ask_count s, handed_out_count h;
+    select * into before from setting where budget_is_measured for update skip locked;
+    -- A night counts; what is longer than twelve hours is no habit.
+    if not found or this.asks = last.asks and last.at > t - interval '12 hours' then
+        return;
+    end if;
+    insert into budget_step values (t, this.asks, this.short, this.handed_out);
+    delete from budget_step where at < t - interval '24 hours'
+        and at < (select s.at from budget_step s order by s.at desc offset 12 limit 1);
+    new_budget := budget_after(before.budget, measured_of_late(t));
+    if new_budget <> before.budget then
+        update setting set budget = new_budget;
+        perform follow_budget(t, before.budget, new_budget, before.discovery);
+    end if;
+end $$;
+comment on function recrawl_internal.measure_budget(timestamptz) is
+    'Brings a measured budget nearer to what crawlers can do, every five minutes.';

@@ -1,0 +1,70 @@
+-- What people decide, and what happens to the crawl as a whole, for the view events.
+
+create or replace function recrawl_internal.note_event(
+    t timestamptz, kind text, subject text, says text, by text
+) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes event
+begin
+    insert into event (at, kind, subject, says, by)
+    values (t, note_event.kind, left(note_event.subject, 1000), left(note_event.says, 2000), note_event.by);
+end $$;
+comment on function recrawl_internal.note_event(timestamptz, text, text, text, text) is
+    'Writes an event down; by is the login that did it, null = the crawl itself.';
+
+create or replace function recrawl_internal.note_now(kind text, subject text, says text) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+begin
+    perform note_event(clock_timestamp(), kind, subject, says, session_user);
+end $$;
+comment on function recrawl_internal.note_now(text, text, text) is 'The same, of what this login does at this moment.';
+
+-- A night in which all hosts fail must not write millions: a hundred an hour, over all hosts. Each costs 36 seconds of
+-- an hour that can be saved up; of two that are written at once one may cost nothing.
+create or replace function recrawl_internal.may_note_host(t timestamptz) returns boolean
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+declare
+    paid  constant timestamptz := from_micros((select last_value from events_paid_until));
+    -- Later than now: it comes from another clock.
+    until constant timestamptz :=
+        case when paid > t then t - interval '1 hour' else greatest(paid, t - interval '1 hour') end
+        + interval '36 seconds';
+begin
+    if until <= t then
+        perform setval('events_paid_until', micros(until));
+    end if;
+    return until <= t;
+end $$;
+comment on function recrawl_internal.may_note_host(timestamptz) is
+    'Whether there is room for an event that a host brings about; if so, it is used up.';
+
+-- Of the blocks in a row the 1st, 4th and 16th.
+create or replace function recrawl_internal.note_strike(
+    t timestamptz, host text, until timestamptz, reason text, strikes int
+) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+begin
+    if strikes in (1, 4, 16) and may_note_host(t) then
+        perform note_event(t, 'host', host, format(
+            'blocked until %s: %s%s', told(until), reason,
+            case when strikes > 1 then format(', the %sth time in a row', strikes) end), null);
+    end if;
+end $$;
+comment on function recrawl_internal.note_strike(timestamptz, text, timestamptz, text, int) is
+    'Writes down that a host earned a block.';
+
+create or replace function recrawl_internal.told(t timestamptz) returns text
+language sql stable
+begin atomic
+    select case when t = 'infinity' then 'further notice'
+                else to_char(t at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"') end;
+end;
+comment on function recrawl_internal.told(timestamptz) is 'A time in words, the same for everybody.';

@@ -1,0 +1,83 @@
+-- Adding up: reports to minutes, minutes to hours. The last five minutes are added up again each time, as what was
+-- reported in a transaction comes to light when that ends.
+
+create or replace function recrawl_internal.minute_of(t timestamptz) returns timestamptz
+language sql immutable parallel safe
+begin atomic select date_bin('1 minute', t, timestamptz '1970-01-01 00:00+00'); end;
+comment on function recrawl_internal.minute_of(timestamptz) is 'When its minute began.';
+
+create or replace function recrawl_internal.hour_of(t timestamptz) returns timestamptz
+language sql immutable parallel safe
+begin atomic select date_bin('1 hour', t, timestamptz '1970-01-01 00:00+00'); end;
+comment on function recrawl_internal.hour_of(timestamptz) is 'When its hour began, the same in every time zone.';
+
+create or replace function recrawl_internal.times(letter text, letters text) returns int
+language sql immutable parallel safe
+begin atomic select length(letters) - length(replace(letters, letter, '')); end;
+comment on function recrawl_internal.times(text, text) is 'How often a letter stands among others.';
+
+create or replace function recrawl_internal.fold_pulses(since timestamptz, until timestamptz) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: whole; writes vital
+declare
+    parts constant int[] := array(
+        select log_part(at, pulse_kept()) from generate_series(since, until + interval '10 minutes', '10 minutes') at);
+begin
+    insert into vital (
+        at, fetches, changed, unchanged, first, missing, failed, throttled, denied, untold, stale, duplicate, refused,
+        late_1m, late_10m, late_1h, late_6h, late_1d, late_more, late_seconds, lost)
+    select minute_of(p.at), sum(length(translate(p.letters, 'srx', ''))),
+           sum(times('c', p.letters)), sum(times('u', p.letters) + times('n', p.letters)),
+           sum(times('f', p.letters)), sum(times('m', p.letters)), sum(times('e', p.letters)),
+           sum(times('t', p.letters)), sum(times('d', p.letters)), sum(times('n', p.letters)),
+           sum(times('s', p.letters)), sum(times('r', p.letters)), sum(times('x', p.letters)),
+           sum(l.within_1m), sum(l.within_10m), sum(l.within_1h), sum(l.within_6h), sum(l.within_1d), sum(l.more),
+           sum(l.seconds), coalesce(sum(p.lost), 0)
+    from pulse p
+    cross join lateral (
+        select count(*) filter (where s <= 60) as within_1m,
+               count(*) filter (where s > 60 and s <= 600) as within_10m,
+               count(*) filter (where s > 600 and s <= 3600) as within_1h,
+               count(*) filter (where s > 3600 and s <= 21600) as within_6h,
+               count(*) filter (where s > 21600 and s <= 86400) as within_1d,
+               count(*) filter (where s > 86400) as more,
+               coalesce(sum(s::float8), 0) as seconds
+        from unnest(p.late) s
+    ) l
+    where p.part = any (parts) and p.at >= since and p.at < until
+    group by minute_of(p.at)
+    on conflict (at) do update set
+        (fetches, changed, unchanged, first, missing, failed, throttled, denied, untold, stale, duplicate, refused,
+         late_1m, late_10m, late_1h, late_6h, late_1d, late_more, late_seconds, lost) = (
+            excluded.fetches, excluded.changed, excluded.unchanged, excluded.first, excluded.missing, excluded.failed,
+            excluded.throttled, excluded.denied, excluded.untold, excluded.stale, excluded.duplicate, excluded.refused,
+            excluded.late_1m, excluded.late_10m, excluded.late_1h, excluded.late_6h, excluded.late_1d,
+            excluded.late_more, excluded.late_seconds, excluded.lost);
+end $$;
+comment on function recrawl_internal.fold_pulses(timestamptz, timestamptz) is
+    'Adds up what was reported in some minutes, anew.';
+
+create or replace function recrawl_internal.fold_minutes(since timestamptz) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: whole; writes vital_hour
+begin
+    delete from vital_hour where at >= hour_of(since);
+    insert into vital_hour
+    select hour_of(at), sum(fetches), sum(changed), sum(unchanged), sum(first), sum(missing), sum(failed),
+           sum(throttled), sum(denied), sum(untold), sum(stale), sum(duplicate), sum(refused),
+           sum(late_1m), sum(late_10m), sum(late_1h), sum(late_6h), sum(late_1d), sum(late_more),
+           sum(late_seconds), sum(lost),
+           sum(handed_out), sum(expired), sum(asks), sum(empty_asks), sum(new_pages),
+           avg(due), avg(due_crawler), avg(due_gap), avg(due_blocked), avg(new_waiting), avg(leased),
+           avg(pages), avg(hosts), avg(hosts_ready), avg(hosts_blocked), avg(hosts_capped),
+           max(ready_wait), max(inbox_wait),
+           avg(fresh), avg(fresh_error), avg(covered), avg(promised), avg(possible), avg(unpolite), avg(budget)
+    from vital
+    where at >= hour_of(since)
+    group by hour_of(at);
+end $$;
+comment on function recrawl_internal.fold_minutes(timestamptz) is 'Adds up the minutes of an hour and of those since.';

@@ -1,0 +1,48 @@
+-- Whether crawlers are fast enough: hosts that could give a page now, and how long the first of them has waited. Hosts
+-- keep their place in a line while they are in their gap: these are free only after it. New pages that the budget has
+-- no room for wait for nobody.
+
+create or replace function recrawl_internal.hosts_waiting(
+    t timestamptz, out hosts_ready bigint, out ready_wait interval
+)
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+declare
+    s        setting;
+    most     constant int := 1000;
+    has_room boolean;
+    room_at  timestamptz;              -- when the budget had come to what was handed out: since then there is room
+begin
+    select * into s from setting;
+    has_room := room_in_budget_from(t, s) <= t;
+    room_at := (
+        select timestamptz 'epoch' + interval '1 second' * least(
+                   (f.last_value + 1) / (s.budget / 86400),
+                   (n.last_value + 1) / nullif(s.budget * s.discovery / 86400, 0))
+        from fetch_count f, new_count n);
+    select count(distinct w.host_id), t - min(w.since) into hosts_ready, ready_wait
+    from (
+        (select h.host_id, greatest(h.ready_at, next_slot(h, s)) as since
+         from host h
+         where h.ready_at between from_micros((select last_value from host_horizon)) and t and next_slot(h, s) <= t
+         order by h.ready_at
+         limit most)
+        union all
+        (select n.host_id, greatest(n.since, case when room_at <= t then room_at end)
+         from occupied_classes(0) c
+         cross join lateral (
+             select h.host_id, greatest(h.new_ready_at, next_slot(h, s)) as since
+             from host h
+             where h.new_class = c.class and h.new_ready_at between c.since and t and next_slot(h, s) <= t
+             order by h.new_ready_at
+             limit most
+         ) n
+         where has_room
+         limit most)
+    ) w;
+    hosts_ready := least(hosts_ready, most);
+end $$;
+comment on function recrawl_internal.hosts_waiting(timestamptz) is
+    'How many hosts with work are free, counted to 1,000, and how long the first has waited for a crawler.';

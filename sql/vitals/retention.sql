@@ -1,0 +1,56 @@
+-- What is too old goes. Of every job the last runs stay, the last one that was in force too: they say what holds now.
+
+create or replace function recrawl_internal.forget_history_at(t timestamptz) returns int
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: whole; writes vital, vital_hour, event, job, allocation, opic
+declare
+    gone int;
+begin
+    with
+    too_old as (
+        select t - keep_vitals as vitals, t - keep_history as history from setting
+    ),
+    minutes as (
+        delete from vital v using too_old o where v.at < o.vitals returning 1
+    ),
+    hours as (
+        delete from vital_hour v using too_old o where v.at < o.history returning 1
+    ),
+    events as (
+        delete from event e using too_old o where e.at < o.history returning 1
+    ),
+    runs as (
+        delete from job j using too_old o
+        where j.ended_at < o.history
+          and j.token not in (select max(token) from job group by job, ok)
+        returning 1
+    ),
+    allocations as (
+        delete from allocation a using too_old o
+        where a.started_at < o.history and a.token < (select max(token) from allocation)
+        returning 1
+    ),
+    opics as (
+        delete from opic p using too_old o
+        where p.started_at < o.history and p.token < (select max(token) from opic)
+        returning 1
+    )
+    select count(*) into gone
+    from (select from minutes union all select from hours union all select from events union all select from runs
+          union all select from allocations union all select from opics) all_of_them;
+    return gone;
+end $$;
+comment on function recrawl_internal.forget_history_at(timestamptz) is
+    'Deletes rows that are older than the settings keep_vitals and keep_history; returns how many.';
+
+create or replace function recrawl_internal.forget_history() returns int
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+begin
+    return forget_history_at(clock_timestamp());
+end $$;
+comment on function recrawl_internal.forget_history() is 'What the job retention calls.';
+grant execute on function recrawl_internal.forget_history to recrawl_worker;

@@ -1,0 +1,81 @@
+-- How things stand, from a few hundred blocks of the large tables: at a cost that does not grow with them.
+
+-- A host that came free a moment ago may give one page, and the others wait for its gap again. One that has been free
+-- for longer waits for crawlers, with all of its pages.
+create or replace function recrawl_internal.sample_due(
+    t timestamptz, blocks int, out due bigint, out due_crawler bigint, out due_gap bigint, out due_blocked bigint
+)
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: whole
+declare
+    share real := least(100, 100.0 * blocks / greatest(pg_relation_size('queue') / 8192, 1));
+    s     setting;
+begin
+    select * into s from setting;
+    select round(count(*) filter (where w.is_blocked) * 100 / share),
+           round(count(*) filter (where not w.is_blocked and w.is_free) * 100 / share),
+           round(count(*) filter (where not w.is_blocked and not w.is_free) * 100 / share)
+    into due_blocked, due_crawler, due_gap
+    from (select q.host_id, q.due_at from queue q tablesample system (share) where q.due_at <= t) q
+    cross join lateral (
+        select coalesce(h.blocked_until > t, false) as is_blocked,
+               greatest(next_slot(h, s), h.busy_until)
+                   <= t - case when q.due_at <= h.head_due then interval '0' else interval '5 seconds' end as is_free
+        from host h
+        where h.host_id = q.host_id
+        offset 0
+    ) w;
+    due := due_blocked + due_crawler + due_gap;
+end $$;
+comment on function recrawl_internal.sample_due(timestamptz, int) is
+    'Revisits that are due, and what they wait for: a crawler, their host''s gap, or the end of its block.';
+
+-- As the allocation reckons: a page of some rate is fresh with exp(−rate · age), and those count that allocation is
+-- for. What differs between blocks says how good a sample it is.
+create or replace function recrawl_internal.sample_pages(
+    t timestamptz, blocks int, out fresh real, out fresh_error real, out covered real
+)
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: whole
+declare
+    share float8 := least(100, 100.0 * blocks / greatest(pg_relation_size('page') / 8192, 1));
+begin
+    with
+    of_page as materialized (
+        select split_part(p.ctid::text, ',', 1) as block, p.value::float8 as value,
+               p.fetched_at is not null as is_seen,
+               takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate) as takes_part,
+               case when p.fetched_at is null then 0
+                    else exp(-least(b.rate * greatest(date_part('epoch', t - p.fetched_at), 0) / 86400, 700))
+               end as freshness
+        from page p tablesample system (share)
+        cross join setting s
+        join host_terms common on common.host_id = 0
+        left join lateral (select o as terms from host_terms o where o.host_id = p.host_id offset 0) own on true
+        cross join lateral belief(p.pinned_rate, p.seen_changes, p.seen_days, own.terms, common) b
+        where p.state = 'live'
+    ),
+    of_block as (
+        select coalesce(sum(value) filter (where takes_part), 0) as value,
+               coalesce(sum(value * freshness) filter (where takes_part), 0) as worth
+        from of_page
+        group by block
+    ),
+    -- Of a ratio, by what the blocks miss it by.
+    ratio as (
+        select sum(worth) / nullif(sum(value), 0) as mean, sum(value) as value, count(*) as blocks from of_block
+    )
+    select r.mean,
+           (select sqrt(r.blocks / nullif(r.blocks - 1.0, 0) * sum((b.worth - r.mean * b.value) ^ 2)
+                        * (1 - share / 100)) / nullif(r.value, 0)
+            from of_block b),
+           (select sum(value) filter (where is_seen) / nullif(sum(value), 0) from of_page)
+    into fresh, fresh_error, covered
+    from ratio r;
+end $$;
+comment on function recrawl_internal.sample_pages(timestamptz, int) is
+    'How much of the value is fresh by estimate, with its standard error, and how much was fetched at least once.';

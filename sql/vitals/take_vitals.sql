@@ -1,0 +1,147 @@
+-- The job vitals, once a minute: what was reported is added up, and a look is taken at how things stand.
+
+create or replace function recrawl_internal.take_vitals_at(t timestamptz) returns boolean
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: whole; writes vital, vital_hour; locks vitals_state (passing over it when it is locked)
+declare
+    newest constant timestamptz := minute_of(t) - interval '1 minute';    -- the last that is over
+    state  vitals_state;
+    since  timestamptz;
+    is_new boolean;
+begin
+    -- One at a time is enough.
+    select * into state from vitals_state for update skip locked;
+    if not found then
+        return false;
+    end if;
+    -- The clock was ahead.
+    delete from vital where at > newest;
+    delete from vital_hour where at > newest;
+    -- Back to where the last run ended, as far as anything is kept.
+    since := greatest(least(newest - interval '4 minutes', (select max(at) from vital)),
+                      minute_of(t - pulse_kept()) + interval '1 minute');
+    perform fold_pulses(since, newest + interval '1 minute');
+    is_new := not exists (select from vital where at = newest and due is not null);
+    if is_new then
+        if state.hosts_at is null or t not between state.hosts_at and state.hosts_at + interval '4.5 minutes' then
+            perform look_at_hosts(t);
+        end if;
+        perform take_counts(newest);
+        perform take_samples(t, newest);
+        perform note_standstill(t, newest);
+    end if;
+    perform fold_minutes(since);
+    return is_new;
+end $$;
+comment on function recrawl_internal.take_vitals_at(timestamptz) is
+    'Writes the minute that ended last into vitals, and adds up again those before; false = somebody did so already.';
+
+create or replace function recrawl_internal.take_vitals() returns boolean
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+begin
+    return take_vitals_at(clock_timestamp());
+end $$;
+comment on function recrawl_internal.take_vitals() is 'What the job vitals calls.';
+grant execute on function recrawl_internal.take_vitals to recrawl_worker;
+
+-- What sequences count, since the last look. After a crash they may have skipped a few.
+create or replace function recrawl_internal.take_counts(minute timestamptz) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes vital, vitals_state
+declare
+    before vitals_state;
+    now_   vitals_state;
+begin
+    select * into before from vitals_state;
+    update vitals_state v set
+        handed_out = coalesce((select last_value from handed_out_count where is_called), 0),
+        expired = coalesce((select last_value from expired_count where is_called), 0),
+        asks = coalesce((select last_value from ask_count where is_called), 0),
+        leases = coalesce((select last_value from lease_id where is_called), 0),
+        page_id = coalesce((select last_value from page_id where is_called), 0)
+    returning v.* into now_;
+    insert into vital (at, handed_out, expired, asks, empty_asks, new_pages)
+    values (minute,
+            greatest(now_.handed_out - before.handed_out, 0),
+            greatest(now_.expired - before.expired, 0),
+            greatest(now_.asks - before.asks, 0),
+            greatest(now_.asks - before.asks - (now_.leases - before.leases), 0),
+            greatest(now_.page_id - before.page_id, 0))
+    on conflict (at) do update set
+        (handed_out, expired, asks, empty_asks, new_pages) = (
+            excluded.handed_out, excluded.expired, excluded.asks, excluded.empty_asks, excluded.new_pages);
+end $$;
+comment on function recrawl_internal.take_counts(timestamptz) is
+    'Writes into a minute what was counted since the last look: pages handed out or come back, asks, new pages.';
+
+create or replace function recrawl_internal.take_samples(t timestamptz, minute timestamptz) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: whole; writes vital
+begin
+    update vital v set
+        (due, due_crawler, due_gap, due_blocked) = (
+            select d.due, d.due_crawler, d.due_gap, d.due_blocked from sample_due(t, 100) d),
+        new_waiting = (select q.waiting_new from sample_queue(t, 100) q),
+        leased = (select coalesce(sum(l.unreported), 0) from lease l where l.lease_until > t),
+        (pages, hosts, hosts_blocked) = (select s.pages, s.hosts, s.hosts_blocked from vitals_state s),
+        (hosts_ready, ready_wait) = (select w.hosts_ready, w.ready_wait from hosts_waiting(t) w),
+        inbox_wait = inbox_wait(),
+        (fresh, fresh_error, covered) = (
+            select p.fresh, p.fresh_error, p.covered from sample_pages(t, 200) p),
+        (hosts_capped, promised, possible, unpolite) = (
+            select a.capped_hosts, a.utility, a.polite_bound, a.unpolite_bound
+            from (select capped_hosts,
+                         case when is_share then utility end as utility,
+                         case when is_share then polite_bound end as polite_bound,
+                         case when is_share then unpolite_bound end as unpolite_bound
+                  from (select *, objective in ('freshness', 'poisson_freshness') as is_share
+                        from allocation order by token desc limit 1) last) a),
+        budget = (select s.budget from setting s)
+    where v.at = minute;
+end $$;
+comment on function recrawl_internal.take_samples(timestamptz, timestamptz) is
+    'Writes into a minute how things stand now.';
+
+-- Nothing is reported though a host has been free for all that time.
+create or replace function recrawl_internal.note_standstill(t timestamptz, minute timestamptz) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: whole; writes vitals_state
+declare
+    patience    constant interval := '5 minutes';
+    now_        vital;
+    still_since timestamptz;
+    last_report timestamptz;
+begin
+    select * into now_ from vital where at = minute;
+    select s.still_since into still_since from vitals_state s;
+    last_report := (select p.last_report_at from last_pulses(t) p);
+    if still_since is null then
+        if now_.ready_wait >= patience and not (select paused from setting)
+           and coalesce(last_report, minute - pulse_kept()) < t - patience
+           and exists (select from vital where at > t - interval '1 day' and fetches > 0) then
+            update vitals_state s set still_since = coalesce(last_report, t - patience);
+            perform note_event(t, 'crawl', 'crawlers', format(
+                'nothing has been reported for 5 minutes, though %s%s hosts are free',
+                case when now_.hosts_ready = 1000 then 'at least ' end, now_.hosts_ready), null);
+        end if;
+    elsif last_report > still_since then
+        update vitals_state s set still_since = null;
+        perform note_event(t, 'crawl', 'crawlers', format(
+            'reports come again, after %s minutes without any',
+            round(date_part('epoch', last_report - still_since) / 60)), null);
+    elsif still_since > t then
+        update vitals_state s set still_since = t;
+    end if;
+end $$;
+comment on function recrawl_internal.note_standstill(timestamptz, timestamptz) is
+    'Writes down that the crawl stands still, and that it goes on.';

@@ -1,0 +1,1 @@
+raise ImportError("numpy cannot be loaded")

@@ -1,0 +1,422 @@
+"""status, top, doctor, jobs and run as a user has them, on real crawls in health and with troubles that are planted."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+
+from helpers import MINUTE, SECOND, Crawl, result_of, run_job
+from recrawl.jobs.registry import JOBS
+from recrawl.view import checks, figures
+from recrawl.view.verdict import verdict
+from worker.cli.test_cli import COMMAND, acting_as, environment, error, output, recrawl
+
+
+def state(url: str) -> str:
+    return str(json.loads(recrawl(url, "status", "--json").stdout)["verdict"]["code"])
+
+
+def found(url: str) -> dict[str, dict[str, str]]:
+    """What doctor has to say beyond that all is well."""
+    done = recrawl(url, "doctor", "--json")
+    said = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [check["code"] for check in said] == list(checks.CODES), done.stderr
+    levels = {check["level"] for check in said}
+    assert done.returncode == (2 if "trouble" in levels else 1 if "warn" in levels else 0)
+    return {check["code"]: check for check in said if check["level"] != "ok"}
+
+
+@contextmanager
+def worker(url: str) -> Iterator["subprocess.Popen[str]"]:
+    process = subprocess.Popen(
+        [*COMMAND, "worker"],
+        env=environment(url) | {"PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout and any("at work" in line for line in process.stdout)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def eventually(condition: Callable[[], object], seconds: float = 20) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.2)
+
+
+@pytest.fixture
+def now(crawl: Crawl) -> Crawl:
+    """A crawl by the wall clock: doctor asks it."""
+    crawl.now = crawl.value("select clock_timestamp()")
+    return crawl
+
+
+def fetch(crawl: Crawl, pages: int = 40, **result: object) -> None:
+    """That many pages of as many hosts, added, handed out, reported and added up."""
+    crawl.add(*(f"http://h{place}.test/" for place in range(pages)))
+    crawl.tick()
+    taken = crawl.next(pages)
+    assert len(taken) == pages
+    crawl.report(*(result_of(page, **({"content_hash": "a"} | result)) for page in taken))
+    add_up(crawl)
+
+
+def add_up(crawl: Crawl) -> None:
+    crawl.value("select take_vitals_at(clock_timestamp() + interval '1 minute')")
+
+
+# -- status --
+
+
+def test_status_goes_from_nothing_to_a_crawl_that_works(url: str, now: Crawl, new_database: Callable[..., str]) -> None:
+    bare = recrawl(new_database(), "status")
+    assert (bare.returncode, "recrawl migrate" in bare.stdout) == (2, True)
+    assert state(url) == "empty"
+    output(url, "add", "http://a.test/", "http://b.test/")
+    assert state(url) == "never_fetched"
+    fetch(now)
+    eventually(lambda: state(url) == "no_worker")  # a migration looks like one for five seconds
+    text = output(url, "status")
+    assert text.startswith("▲ No worker runs.") and re.search(r"^  fetches .* 40 in ", text, re.MULTILINE)
+    with worker(url):
+        eventually(lambda: state(url) in ("nothing_due", "no_allocation"))
+        assert output(url, "status").startswith("✓ ")
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_status_as_json_holds_the_verdict_and_its_figures(url: str) -> None:
+    found = json.loads(output(url, "status", "--json"))
+    assert set(found) == {"verdict", "figures"}
+    assert set(found["verdict"]) == {"code", "level", "headline", "detail", "mends"}
+    assert found["figures"]["now"]["as_of"].startswith("2")
+
+
+def test_the_exit_code_says_trouble(url: str, now: Crawl) -> None:
+    fetch(now)
+    assert recrawl(url, "status").returncode == 0
+    now.add("http://late.test/")
+    now.tick()
+    now.connection.execute(
+        """
+        update host set new_ready_at = now() - interval '12 minutes', last_start_by = '-infinity'
+        where name = 'late.test';
+        update pulse set at = at - interval '13 minutes';
+        update vital set at = at - interval '13 minutes';
+        update setting set discovery = 1;
+        select setval('host_horizon', 1), setval('horizon_recheck', 1);
+        select setval(new_horizon(class), 1) from generate_series(0, 32) class
+        """
+    )
+    done = recrawl(url, "status")
+    assert done.returncode == 2, done.stdout
+    assert re.match(r"✕ Standing still: no crawler has reported for 1\d min\.", done.stdout)
+
+
+def test_a_reader_sees_the_same(url: str, now: Crawl) -> None:
+    fetch(now)
+    as_reader = acting_as(url, "recrawl_reader")
+    assert output(as_reader, "status").splitlines()[0] == output(url, "status").splitlines()[0]
+    said = [json.loads(line) for line in recrawl(as_reader, "doctor", "--json").stdout.splitlines()]
+    assert {check["code"] for check in said if check["level"] == "unseen"} <= {"transactions", "logins"}
+    assert len(said) == len(checks.CODES)
+    assert "allocate" in output(as_reader, "jobs")
+
+
+@pytest.mark.parametrize("command", ["status", "doctor"])
+@pytest.mark.parametrize(("version", "says"), [("9999", "newer"), ("0001", "older")])
+def test_a_database_of_another_version_is_told(
+    url: str, connection: psycopg.Connection, command: str, version: str, says: str
+) -> None:
+    connection.execute("update recrawl_internal.alembic_version set version_num = %s", [version])
+    done = recrawl(url, command)
+    assert done.returncode == 2 and says in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("command", ["status", "doctor", "jobs"])
+def test_a_server_that_is_away_is_one_line(command: str) -> None:
+    assert "connection" in error("postgresql://nobody@127.0.0.1:1/none", command)
+
+
+# -- doctor --
+
+
+def test_doctor_is_silent_on_a_healthy_crawl(url: str, now: Crawl) -> None:
+    fetch(now)
+    with worker(url):
+        eventually(lambda: not found(url))
+        assert re.search(r"^(\d+) of \1 checks are well$", output(url, "doctor"), re.MULTILINE)
+
+
+def test_doctor_says_that_a_database_was_not_migrated(new_database: Callable[..., str]) -> None:
+    done = recrawl(new_database(), "doctor")
+    assert done.returncode == 2 and "recrawl migrate" in done.stdout
+
+
+def test_a_transaction_that_holds_hosts_is_found_with_its_process(url: str, now: Crawl) -> None:
+    fetch(now, 5)
+    with psycopg.connect(url) as other, pytest.MonkeyPatch.context() as patch:
+        other.execute("select from recrawl_internal.host for update")
+        patch.setattr(checks, "OPEN", 0 * SECOND)
+        with psycopg.connect(url, autocommit=True) as connection:
+            said = {check.code: check for check in checks.checks(checks.read(connection, False))}
+        check = said["transactions"]
+        assert check.level == "trouble" and "holds hosts" in check.says
+        now.connection.execute(check.do)
+        with pytest.raises(psycopg.OperationalError):
+            other.execute("select 1")
+
+
+def test_a_stopped_worker_is_found(url: str, now: Crawl) -> None:
+    fetch(now, 5)
+    assert found(url)["worker"]["level"] == "warn"
+    with worker(url) as process:
+        eventually(lambda: "worker" not in found(url))
+        process.send_signal(signal.SIGSTOP)
+        eventually(lambda: "worker" in found(url))
+        assert "is connected" in found(url)["worker"]["says"]
+        process.send_signal(signal.SIGCONT)
+        eventually(lambda: "worker" not in found(url))
+
+
+def test_a_blocked_host_of_which_much_is_due_is_found(url: str, now: Crawl) -> None:
+    now.add(*(f"http://a.test/{place}" for place in range(30)))
+    now.tick()
+    now.connection.execute("select recrawl.block_host('a.test', reason => 'too fast')")
+    assert "One host is blocked; a.test." in output_of(url, "doctor")
+    now.add(*(f"http://h{place}.test/" for place in range(5)))
+    now.tick()
+    for place in range(5):
+        now.connection.execute(f"select recrawl.block_host('h{place}.test')")
+    assert "6 hosts are blocked" in found(url)["blocks"]["says"]
+
+
+def test_reports_that_never_say_whether_a_page_changed_are_found(url: str, now: Crawl) -> None:
+    fetch(now, content_hash=None)
+    assert "learning" not in found(url), "the first fetch has nothing to compare with"
+    again(now, status=200)
+    assert "taught nothing" in found(url)["learning"]["says"]
+
+
+def again(crawl: Crawl, **result: object) -> None:
+    """The pages that were fetched are due once more, handed out and reported."""
+    crawl.connection.execute("select recrawl.fetch_now(array(select page_id from page))")
+    crawl.now = crawl.value("select clock_timestamp()") + 10 * SECOND
+    crawl.tick()
+    taken = crawl.next()
+    assert len(taken) > 20
+    crawl.now = crawl.value("select clock_timestamp()")
+    crawl.report(*(result_of(page, **result) for page in taken))
+    add_up(crawl)
+
+
+def test_failures_are_found_by_kind(url: str, now: Crawl) -> None:
+    fetch(now, status=-1)
+    assert "no answer or an error 40" in found(url)["failures"]["says"]
+
+
+def test_leases_that_run_out_and_what_is_reported_after_are_found(url: str, now: Crawl) -> None:
+    now.add(*(f"http://h{place}.test/" for place in range(40)))
+    now.tick()
+    add_up(now)
+    taken = now.next(40, lease=SECOND)
+    now.wait(5 * MINUTE)
+    now.tick()
+    now.now = now.value("select clock_timestamp()")
+    now.report(*(result_of(page) for page in taken))
+    now.value("select take_vitals_at(clock_timestamp() + interval '2 minutes')")
+    said = found(url)
+    assert "100 %" in said["leases"]["says"] and "after the lease ran out" in said["stale"]["says"]
+
+
+def test_a_job_that_failed_and_an_allocation_of_other_settings_are_found(url: str, now: Crawl) -> None:
+    fetch(now)
+    run_job("allocate", url)
+    assert not {"jobs", "allocation"} & set(found(url))
+    now.connection.execute("select recrawl.set_setting('objective', 'harmonic')")
+    assert "harmonic" in found(url)["allocation"]["says"]
+    now.connection.execute("select recrawl.set_setting('objective', 'freshness')")
+    now.add(*(f"http://h{place % 7}.test/more/{place}" for place in range(100)))
+    assert "came in after" in found(url)["allocation"]["says"]
+    token = now.value("select start_job('rates', '1 minute')")
+    now.value("select end_job(%s, false, 'no such luck')", token)
+    assert "No such luck" in found(url)["jobs"]["says"]
+    assert "✕ rates" in output(url, "jobs") and "no such luck" in output(url, "jobs", "rates")
+
+
+def test_a_host_with_most_of_the_pages_is_found(url: str, now: Crawl) -> None:
+    now.add(*(f"http://trap.test/{place}" for place in range(1500)), "http://a.test/")
+    now.tick()
+    check = found(url)["big_host"]
+    assert check["says"].startswith("trap.test has 100 % of all pages")
+    now.connection.execute(check["do"])
+
+
+def test_crawlers_that_log_in_as_superuser_are_found(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as crawler:
+        crawler.execute("select * from recrawl.next_pages(1)")
+        assert "superuser" in found(url)["logins"]["says"]
+    assert "logins" not in found(url)
+
+
+def test_a_slot_that_nobody_reads_and_a_prepared_transaction_are_seen(url: str, connection: psycopg.Connection) -> None:
+    name = f"recrawl_test_{os.getpid()}"
+    connection.execute("select pg_create_physical_replication_slot(%s, true)", [name])
+    try:
+        facts = checks.read(connection, False)
+        (slot,) = [slot for slot in facts.slots if slot.name == name]
+        assert not slot.active and slot.kept_bytes is not None and slot.transactions_behind is None
+    finally:
+        connection.execute("select pg_drop_replication_slot(%s)", [name])
+
+
+def test_a_pause_is_found_and_its_mend_ends_it(url: str, connection: psycopg.Connection) -> None:
+    connection.execute("select recrawl.add_pages('{http://a.test/}')")
+    connection.execute("select recrawl.pause()")
+    assert state(url) == "paused"
+    connection.execute(found(url)["paused"]["do"])
+    assert "paused" not in found(url)
+
+
+def test_a_held_inbox_is_found(url: str, now: Crawl) -> None:
+    fetch(now, 5)
+    with psycopg.connect(url) as other:
+        other.execute("select from recrawl_internal.host for update")
+        now.connection.execute("insert into inbox (host_id, page_id, new_due) select host_id, page_id, now() from page")
+        now.connection.execute("update inbox set at = now() - interval '3 minutes'")
+        now.connection.execute("select setval('inbox_horizon', 1)")
+        with psycopg.connect(url, autocommit=True) as connection:
+            read = figures.read(connection)
+        assert verdict(read).code == "inbox_stuck"
+
+
+def output_of(url: str, *arguments: str) -> str:
+    return recrawl(url, *arguments).stdout
+
+
+# -- jobs and run --
+
+
+def test_jobs_tells_what_ran_what_comes_and_the_runs_of_one(url: str, now: Crawl) -> None:
+    assert "never ran" in output(url, "jobs")
+    assert output(url, "jobs", "opic") == "opic never ran: recrawl run opic\n"
+    fetch(now, 5)
+    run_job("allocate", url)
+    text = output(url, "jobs")
+    assert re.search(r"^✓ allocate +ran .* ago, took ", text, re.MULTILINE)
+    assert "No worker runs" in text
+    (run,) = [json.loads(line) for line in output(url, "jobs", "allocate", "--json").splitlines()]
+    assert run["ok"] and run["job"] == "allocate"
+    assert {name for name in JOBS if re.search(rf"^. {name} ", text, re.MULTILINE)} == set(JOBS)
+
+
+def test_off_a_terminal_a_run_says_a_line_a_step(url: str, now: Crawl) -> None:
+    fetch(now, 5)
+    done = recrawl(url, "run", "allocate")
+    steps = done.stderr.splitlines()
+    assert done.returncode == 0 and steps[0] == "reading the pages" and "publishing the prices" in steps
+    assert len(steps) == len(set(steps)) and "\x1b" not in done.stderr
+
+
+def test_a_job_that_fails_is_one_line(url: str, now: Crawl) -> None:
+    now.value("select start_job('rates', '1 minute')")
+    assert "is being run by another worker" in error(url, "run", "rates").replace("\n", "")
+
+
+class Terminal:
+    """A command on a terminal of 80 by 24."""
+
+    def __init__(self, url: str, *arguments: str) -> None:
+        self.said = ""
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        env = {name: value for name, value in environment(url).items() if name != "COLUMNS"} | {"TERM": "xterm"}
+        self.process = subprocess.Popen(
+            [*COMMAND, *arguments], env=env, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
+        )
+        os.close(slave)
+
+    def __enter__(self) -> "Terminal":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        os.close(self.master)
+
+    def until(self, words: str, seconds: float = 30) -> None:
+        until = time.monotonic() + seconds
+        while words not in self.said:
+            assert time.monotonic() < until, self.said
+            if select.select([self.master], [], [], 0.2)[0]:
+                self.said += os.read(self.master, 65536).decode(errors="replace")
+
+    def type(self, keys: str) -> None:
+        os.write(self.master, keys.encode())
+
+
+def test_top_shows_the_crawl_until_q(url: str, now: Crawl) -> None:
+    fetch(now)
+    with Terminal(url, "top") as terminal:
+        terminal.until("q quits")
+        assert "fetches/s" in terminal.said and "\x1b[5m" not in terminal.said, "nothing blinks"
+        first = len(terminal.said)
+        terminal.said = ""
+        terminal.until("q quits", 10)
+        assert first
+        terminal.type("q")
+        assert terminal.process.wait(10) == 0
+
+
+def test_top_leaves_the_terminal_as_it_was_after_ctrl_c(url: str) -> None:
+    with Terminal(url, "top") as terminal:
+        terminal.until("q quits")
+        before = termios.tcgetattr(terminal.master)[3]
+        terminal.process.send_signal(signal.SIGINT)
+        assert terminal.process.wait(10) in (0, 130)
+        assert termios.tcgetattr(terminal.master)[3] & termios.ECHO and not before & termios.ECHO
+
+
+def test_top_off_a_terminal_says_what_to_say_instead(url: str) -> None:
+    assert "recrawl status" in error(url, "top")
+
+
+def test_on_a_terminal_a_run_shows_bars(url: str, now: Crawl) -> None:
+    fetch(now)
+    with Terminal(url, "run", "allocate") as terminal:
+        terminal.until("frequencies moved", 60)
+        assert terminal.process.wait(30) == 0
+        assert "100 %" in terminal.said and "━" in terminal.said
+
+
+@pytest.mark.parametrize("command", ["status", "doctor", "jobs"])
+def test_what_a_screen_needs_is_loaded_and_nothing_heavy(url: str, command: str) -> None:
+    code = (
+        "import sys; from recrawl.__main__ import main; sys.argv = ['recrawl', sys.argv[1]]\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print(*{name.partition('.')[0] for name in sys.modules}, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, command], env=environment(url), capture_output=True, text=True, timeout=60
+    )
+    loaded = set(done.stderr.split())
+    assert "psycopg" in loaded and not loaded & {"numpy", "sqlalchemy", "alembic", "rich", "apscheduler", "scipy"}

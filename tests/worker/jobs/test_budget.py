@@ -1,0 +1,169 @@
+"""The budget holds while a crawl grows tenfold, drifts, loses hosts and finds pages; and one that is measured settles.
+
+Virtual time, hour by hour: between two hours everything is made older, as jobs ask the wall clock.
+"""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import numpy as np
+import psycopg
+import pytest
+
+from helpers import DAY, HOUR, MINUTE, Crawl, result_of, run_job
+
+STEP = 10 * MINUTE
+HOSTS = 40
+
+
+class World:
+    """Pages that change at their own rates, on hosts whose gaps are no limit unless a test says so."""
+
+    def __init__(self, crawl: Crawl, url: str, **settings: object) -> None:
+        self.crawl, self.url = crawl, url
+        self.rng = np.random.default_rng(7)
+        crawl.now = crawl.value("select clock_timestamp()")
+        crawl.connection.execute("set synchronous_commit = off")
+        wanted: dict[str, object] = {"start_within": 0, "max_ahead": "10 minutes", "shortest_interval": "10 minutes"}
+        for name, value in (wanted | settings).items():
+            crawl.value("select set_setting(%s, %s)", name, str(value))
+        self.found = 0
+        self.hours = 0  # that passed
+        self.rate: dict[int, float] = {}
+        self.seen: dict[int, datetime] = {}
+        self.fetched: list[int] = []  # hour by hour
+        self.most_a_step: Callable[[float], int] = lambda _day: 500
+        self.step = STEP
+
+    def find(self, pages: int) -> None:
+        urls = [f"http://h{i % HOSTS}.test/{i}" for i in range(self.found, self.found + pages)]
+        self.found += pages
+        if urls:
+            self.crawl.add(*urls, value=np.exp(self.rng.normal(size=pages)).tolist())
+
+    def lose_a_host(self, number: int) -> None:
+        self.crawl.value("select exclude(%s)", rf"^http://h{number}\.test/")
+
+    def drift(self) -> None:
+        for page in self.rate:
+            self.rate[page] *= float(np.exp(0.2 * self.rng.normal()))
+
+    @property
+    def now(self) -> datetime:
+        return datetime(2030, 1, 1) + self.hours * HOUR + (self.crawl.now - self.hour_began)
+
+    def hour(self) -> None:
+        """The crawlers have a number of pages that they can fetch in each step."""
+        crawl = self.crawl
+        self.hour_began = crawl.now
+        self.fetched.append(0)
+        while crawl.now < self.hour_began + HOUR:
+            most = self.most_a_step((self.now - datetime(2030, 1, 1)) / DAY)
+            pages = crawl.next(most, ahead=self.step, lease=self.step) if most else []
+            self.fetched[-1] += len(pages)
+            results = []
+            for page in pages:
+                page_id, at = page["page_id"], self.now + (page["fetch_at"] - crawl.now)
+                rate = self.rate.setdefault(page_id, float(np.exp(self.rng.normal() - 1.5)))
+                before = self.seen.get(page_id)
+                self.seen[page_id] = at
+                told = {} if before is None else {
+                    "changed": bool(self.rng.random() < -np.expm1(-rate * ((at - before) / DAY)))
+                }  # fmt: skip
+                results.append(result_of(page, status=200) | told)
+            crawl.wait(self.step - timedelta(microseconds=1))
+            crawl.report(*results)
+            crawl.wait(timedelta(microseconds=1))
+            crawl.value("select tick_at(%s, 1000, 10000)", crawl.now)
+        self.hours += 1
+        crawl.tick()
+        crawl.age(crawl.now - crawl.value("select clock_timestamp()"))
+
+    def allocate(self) -> None:
+        run_job("allocate", self.url)
+        self.crawl.tick()
+
+    def day(self, finds: Callable[[float], float] = lambda _day: 0, allocates: bool = True) -> None:
+        if allocates:
+            run_job("rates", self.url)
+        for _ in range(24):
+            day = self.hours / 24
+            self.find(round(finds(day + 1 / 24) - finds(day)))
+            if allocates:
+                self.allocate()
+            self.hour()
+
+    def fetched_on(self, day: int) -> int:
+        return sum(self.fetched[24 * day : 24 * (day + 1)])
+
+    @property
+    def budget(self) -> float:
+        return float(self.crawl.value("select budget from setting"))
+
+
+BUDGET = 3000
+
+
+@pytest.mark.soak
+def test_the_budget_holds_while_a_crawl_grows_tenfold(connection: psycopg.Connection, url: str) -> None:
+    """In a week; then it stands still, loses half of its hosts, and finds as much again in a day."""
+    world = World(Crawl(connection), url, budget=BUDGET, discovery=0.3)
+    world.find(600)
+
+    def grown(day: float) -> float:
+        return float(600 * 10 ** (min(day, 7) / 7)) + 3000 * min(max(day - 11, 0), 1)
+
+    missed = []
+    for day in range(14):
+        if day == 9:
+            for number in range(HOSTS // 2):
+                world.lose_a_host(number)
+        world.day(grown)
+        world.drift()
+        missed.append(world.fetched_on(day) / BUDGET - 1)
+        print(day, f"{missed[-1]:+.3f}", world.crawl.value("select count(*) from new_page"), flush=True)
+    after_the_jump = missed.pop(12)
+    assert max(map(abs, missed)) <= 0.05
+    assert abs(after_the_jump) <= 0.07, "5.5 % was seen: first visits again of as many new pages as there were old ones"
+
+
+# -- measured --
+
+WORK = 6000  # fetches a day that crawlers can do
+
+
+def measured(world: World, days: int, finds: Callable[[float], float], allocates: bool) -> list[float]:
+    """The budget at the end of each hour."""
+    budgets = []
+    for day in range(days):
+        if allocates:
+            run_job("rates", world.url)
+        for _ in range(24):
+            at = world.hours / 24
+            world.find(round(finds(at + 1 / 24) - finds(at)))
+            if allocates:
+                world.allocate()
+            world.hour()
+            budgets.append(world.budget)
+        print(day, [round(b) for b in budgets[-24::3]], world.fetched_on(day), flush=True)
+    return budgets
+
+
+def a_day(fetches: float, world: World) -> int:
+    return round(fetches * (world.step / DAY))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("allocates", [False, True], ids=["discovery", "revisits"])
+def test_a_measured_budget_is_what_crawlers_can_do(connection: psycopg.Connection, url: str, allocates: bool) -> None:
+    """From a tenth of it; then half of them stop."""
+    world = World(Crawl(connection), url, budget=WORK / 10, discovery=0.5 if allocates else 1, frequency=0.003)
+    world.step = 5 * MINUTE
+    world.find(1000)
+    world.crawl.value("select set_setting_at(%s, 'budget', 'measured')", world.crawl.now)
+    world.most_a_step = lambda day: a_day(WORK if day < 3 else WORK / 2, world)
+    budgets = measured(world, 5, lambda day: (500 if allocates else 10000) * day, allocates)
+    for until, capacity in ((3, WORK), (5, WORK / 2)):
+        settled = budgets[24 * (until - 2 if until == 3 else until - 1) : 24 * until]
+        assert 0.9 * capacity <= min(settled) <= max(settled) <= 1.1 * capacity
+        assert abs(sum(world.fetched[24 * (until - 1) : 24 * until]) / capacity - 1) <= 0.1

@@ -1,0 +1,88 @@
+"""A crawl whose tables are all published: it goes on, and a subscriber gets what it finds out."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from helpers import DAY, Crawl, misplaced, run_job, run_program
+from recrawl.setup import embedded, migrate
+
+HERE = "-c search_path=recrawl,recrawl_internal"
+COPIED = ["page", "page_score", "link", "host", "host_name", "queue", "new_page", "inbox", "lease", "fetch_log",
+          "setting", "exclusion", "graph_news", "job", "opic"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def logical_server(open_folder: Path) -> Iterator[str]:
+    home = open_folder / "logical"
+    with embedded.server(home) as url, psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("alter system set wal_level = logical")
+        connection.execute("alter system set fsync = off")
+    with embedded.server(home) as url:
+        yield url
+
+
+@pytest.fixture
+def publisher(logical_server: str) -> str:
+    migrate.upgrade(logical_server)
+    return logical_server
+
+
+@pytest.fixture
+def subscriber(publisher: str, tmp_path: Path) -> Iterator[str]:
+    """A database with the tables, of which a publication of all of them is copied and kept up to date."""
+    schema = tmp_path / "schema.sql"
+    run_program("pg_dump", "--schema-only", f"--file={schema}", publisher)
+    with psycopg.connect(publisher, autocommit=True) as connection:
+        connection.execute("create database copy")
+        connection.execute("create publication everything for all tables")
+        connection.execute("select pg_create_logical_replication_slot('copy', 'pgoutput')")
+    url = make_conninfo(publisher, dbname="copy")
+    run_program("psql", "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", f"--file={schema}", f"--dbname={url}")
+    with psycopg.connect(url, autocommit=True) as connection:
+        source = make_conninfo("", **conninfo_to_dict(publisher))
+        # On one server, making the slot in the same breath would wait for itself.
+        connection.execute(
+            f"create subscription copy connection $${source}$$ publication everything"
+            " with (create_slot = false, slot_name = 'copy')".encode()
+        )
+        yield url
+        connection.execute("drop subscription copy")
+
+
+def content(url: str) -> dict[str, list[str]]:
+    with psycopg.connect(url, autocommit=True, options=HERE) as connection:
+        return {
+            table: sorted(row for (row,) in connection.execute(f"select t::text from {table} t".encode()))
+            for table in COPIED
+        }
+
+
+def test_a_published_crawl_goes_on_and_a_subscriber_receives_pages_and_scores(publisher: str, subscriber: str) -> None:
+    with psycopg.connect(publisher, autocommit=True, options=HERE) as connection:
+        crawl = Crawl(connection)
+        connection.execute("select set_setting('keep_log', '1 day')")
+        added = crawl.add(*(f"http://{host}.test/{n}" for host in "abc" for n in range(3)))
+        for status in (200, 200, 503, 404):
+            crawl.report_ok(crawl.next(), status=status, links=["http://a.test/0", "http://new.test/"])
+            crawl.tick()
+            crawl.wait(DAY)
+        assert crawl.next()
+        connection.execute("select block_host('a.test'), unblock_host('a.test'), set_host('b.test', gap => '2 s')")
+        connection.execute("select fetch_now(%s)", [[page["page_id"] for page in added[:4]]])
+        connection.execute("select forget(%s), exclude('c.test/2')", [[added[0]["page_id"]]])
+        crawl.wait(DAY)
+        assert misplaced(crawl) == []
+        run_job("opic", publisher)
+        assert crawl.value("select count(*) from page_score") > 5
+    deadline = time.monotonic() + 30
+    while content(subscriber) != content(publisher) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert content(subscriber) == content(publisher)
+    with psycopg.connect(subscriber, autocommit=True) as connection:
+        scored = connection.execute("select count(*) from recrawl.page_status where authority > 0").fetchone()
+        assert scored and scored[0] > 0

@@ -1,0 +1,112 @@
+"""Charts say no more than their figures: what is missing is a gap, one point a point, and nothing leaves the plot."""
+
+import re
+from datetime import timedelta
+
+import pytest
+
+from recrawl.view.charts import Figures, Scale, Series, bar, lines, numbers, stacks
+from recrawl.view.history import DAY, HOUR
+from worker.view.looks import NOW
+
+END = NOW.replace(minute=0, second=0)
+
+
+def over(*hours_ago: int, longest: timedelta = DAY) -> Figures:
+    return Figures([END - ago * HOUR for ago in hours_ago], HOUR, END, longest)
+
+
+def paths(svg: str, look: str) -> list[str]:
+    return re.findall(rf'<path class="{look}[^"]*" d="([^"]*)"', svg)
+
+
+def places(svg: str) -> list[tuple[float, float]]:
+    """Where lines begin and go to."""
+    return [(float(x), float(y)) for d in paths(svg, "line") for x, y in re.findall(r"[ML]([\d.-]+) ([\d.-]+)", d)]
+
+
+def show(value: float) -> str:
+    return f"{value:g}"
+
+
+def test_a_line_has_a_point_for_each_value_and_ends_in_the_plot() -> None:
+    svg = lines(over(3, 2, 1), [Series("a", "changed", [1.0, 3.0, 2.0])], [0.1, 0.1, 0.1], show)
+    assert [x for x, _ in places(svg)] == [166.7, 500.0, 833.3]
+    low, high, middle = (y for _, y in places(svg))
+    assert 0 <= high < middle < low <= 100
+
+
+def test_what_is_missing_or_not_known_breaks_the_line() -> None:
+    missing = lines(over(9, 8, 4, 3), [Series("a", "changed", [1.0, 2.0, 2.0, 1.0])], [None] * 4, show)
+    unknown = lines(over(4, 3, 2, 1), [Series("a", "changed", [1.0, 2.0, None, 1.0])], [None] * 4, show)
+    assert [d.count("M") for d in paths(missing, "line")] == [2]
+    assert [d.count("M") for d in paths(unknown, "line")] == [2]
+    assert paths(unknown, "line")[0].endswith("h0"), "a point alone is a dot"
+
+
+def test_layers_stand_on_one_another_and_end_at_a_gap() -> None:
+    layers = [Series("a", "changed", [1.0, 1.0, 2.0]), Series("b", "failed", [1.0, 1.0, 0.0])]
+    svg = stacks(over(5, 4, 1), layers, None, show)
+    (first,), (second,) = paths(svg, "layer changed"), paths(svg, "layer failed")
+    assert first.count("Z") == second.count("Z") == 2
+    bottom = re.findall(r"M[\d.]+ ([\d.]+)", first)
+    assert set(bottom) == {"100.0"}
+    top_of_first, bottom_of_second = re.search(r"V([\d.]+)H", first), re.search(r"M[\d.]+ ([\d.]+)", second)
+    assert top_of_first and bottom_of_second and top_of_first[1] == bottom_of_second[1]
+
+
+def test_a_limit_is_seen_above_low_layers() -> None:
+    svg = stacks(over(2, 1), [Series("a", "changed", [1.0, 1.0])], Series("budget", "ink", [50.0, 50.0]), show)
+    (line,) = paths(svg, "line ink")
+    assert all(0 < float(y) < 50 for y in re.findall(r"V([\d.]+)", line))
+    assert ">budget<" in svg
+
+
+@pytest.mark.parametrize("hours", [(), (1,), (1000,)])
+def test_no_point_one_point_and_old_points_can_be_drawn(hours: tuple[int, ...]) -> None:
+    figures = over(*hours)
+    values = [5.0 for _ in hours]
+    for svg in (
+        lines(figures, [Series("a", "changed", values)], values, show),
+        stacks(figures, [Series("a", "changed", values)], None, show),
+    ):
+        assert "nan" not in svg and "inf" not in svg
+        assert all(0 <= x <= 1000 and 0 <= y <= 100 for x, y in places(svg))
+
+
+def test_a_young_crawl_fills_its_chart() -> None:
+    assert over(3, 2, 1).start == END - 3 * HOUR
+    assert over(100, 50).start == END - DAY
+    assert over().start == END - HOUR
+
+
+@pytest.mark.parametrize(
+    ("values", "from_zero"),
+    [([], True), ([0.0], True), ([0.0, 0.0], False), ([0.72, 0.72], False), ([1e-9, 2e-9], False), ([3.0, 7e9], True)],
+)
+def test_a_scale_holds_its_values_between_round_ticks(values: list[float], from_zero: bool) -> None:
+    scale = Scale.of(values, from_zero=from_zero)
+    assert all(0 <= scale.y(value) <= 100 for value in values)
+    assert 2 <= len(scale.ticks) <= 6
+    assert all(-1e-6 <= scale.y(tick) <= 100 + 1e-6 for tick in scale.ticks)
+    if from_zero:
+        assert scale.low == 0
+
+
+@pytest.mark.parametrize("span", [HOUR, 5 * HOUR, DAY, 3 * DAY, 14 * DAY, 60 * DAY])
+def test_there_are_some_times_below_but_not_too_many(span: timedelta) -> None:
+    figures = Figures([NOW - span], HOUR, NOW, span)
+    svg = stacks(figures, [Series("a", "changed", [1.0])], None, show)
+    assert 2 <= len(re.findall(r'class="x', svg)) <= 8
+
+
+def test_the_table_has_every_number_and_the_newest_first() -> None:
+    table = numbers(over(3, 2, 1), [("a", [1.0, None, 3.0])], lambda v: "–" if v is None else f"{v:g}")
+    assert re.findall(r'class="right">([^<]+)</td>', table) == ["3", "–", "1"]
+    assert re.findall(r'data-x="([\d.]+)"', table) == ["833.3", "500.0", "166.7"]
+
+
+def test_a_bar_stays_within_its_track() -> None:
+    assert 'width="100.0%"' in bar([(1.7, "changed")])
+    assert "rect" not in bar([(0.0, "changed")])
+    assert "mark" not in bar([(0.5, "changed")], [(1.2, "first")])

@@ -1,0 +1,210 @@
+"""What is said of a picture is true: also of none, of one point, of gaps, and of what is not known."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from recrawl.view import sentences
+from recrawl.view.amounts import clock, count, number, percent, points, short
+from recrawl.view.figures import HeldBack, LateHost, Total
+from recrawl.view.history import DAY, HOUR, BlockedHost, Span
+from worker.view.looks import DAY_TOTAL, HISTORY, LAST_MINUTE, MINUTE, NOW
+
+
+def plain(sentence: str) -> str:
+    return sentence.replace("**", "").replace("\N{NO-BREAK SPACE}", " ")
+
+
+def span(ago: timedelta, **more: float | None) -> Span:
+    return Span(NOW - ago, **more)  # type: ignore[arg-type]
+
+
+# -- amounts --
+
+
+def test_a_share_is_never_nothing_when_it_is_something_nor_all_when_it_is_less() -> None:
+    shares = {
+        0: "0 %",
+        1e-9: "< 0.1 %",
+        0.0006: "0.1 %",
+        0.72: "72.0 %",
+        0.9994: "99.9 %",
+        0.99999: "> 99.9 %",
+        1: "100 %",
+    }
+    assert {share: plain(percent(share)) for share in shares} == shares
+    assert plain(percent(0.996, 0)) == "> 99 %"
+    assert percent(None) == "–"
+
+
+def test_amounts_are_short_with_three_digits() -> None:
+    amounts = {0: "0", 7.25: "7.25", 999: "999", 1000: "1 k", 463_541: "464 k", 999_600: "1 M", 1_210_571: "1.21 M"}
+    assert {n: plain(short(n)) for n in amounts} == amounts
+    assert short(None) == count(None) == "–"
+
+
+def test_words_go_with_their_numbers() -> None:
+    assert [number("page", n) for n in (0, 1, 2)] == ["0 pages", "1 page", "2 pages"]
+    assert (points(0.012), points(-0.012)) == ("+1.2", "−1.2")
+
+
+def test_a_time_is_as_exact_as_it_is_near() -> None:
+    assert clock(NOW - HOUR, NOW) == "14:04"
+    assert clock(NOW - DAY, NOW) == "yesterday 15:04"
+    assert clock(NOW + DAY, NOW) == "tomorrow 15:04"
+    assert clock(NOW - 9 * DAY, NOW) == "12 Nov 15:04"
+    assert clock(NOW - 400 * DAY, NOW) == "17 Oct 2025"
+    assert clock(NOW.replace(year=9999), NOW) == "for good"
+
+
+# -- freshness --
+
+
+def test_freshness_of_nothing_is_not_known() -> None:
+    assert sentences.freshness([], None, NOW).startswith("Not known yet")
+    assert sentences.freshness([span(HOUR, fetches=3)], None, NOW).startswith("Not known yet")
+
+
+def test_freshness_stands_beside_what_was_promised_and_is_possible() -> None:
+    said = plain(sentences.freshness(HISTORY.hours, LAST_MINUTE, NOW))
+    assert said.startswith("72.0 % of the crawl's value is fresh")
+    assert "1.4 points less than the allocation promised (73.4 %); at most 73.9 % is possible" in said
+    assert "A week ago it was 71." in said
+
+
+def test_a_difference_within_the_error_is_none() -> None:
+    minute = replace(LAST_MINUTE, fresh=0.72, promised=0.729, fresh_error=0.005)
+    assert "as the allocation promised (72.9 %)" in plain(sentences.freshness(HISTORY.hours, minute, NOW))
+    more = replace(LAST_MINUTE, fresh=0.76)
+    assert "2.6 points more than" in plain(sentences.freshness(HISTORY.hours, more, NOW))
+
+
+def test_one_hour_without_a_promise_says_so() -> None:
+    said = plain(sentences.freshness([span(HOUR / 2, fresh=1.0)], None, NOW))
+    assert (
+        said
+        == "100 % of the crawl's value is fresh, by estimate. No allocation promised a freshness to compare it with."
+    )
+
+
+def test_an_old_estimate_says_when_it_was() -> None:
+    said = plain(sentences.freshness([span(DAY, fresh=0.5)], None, NOW))
+    assert said.startswith("50.0 % of the crawl's value was fresh yesterday 15:04, when it was last estimated.")
+
+
+# -- fetches --
+
+
+def test_fetches_of_nothing() -> None:
+    assert sentences.fetches([], Total(), None, NOW) == "Nothing was fetched yet."
+    old = [span(3 * DAY, fetches=5.0)]
+    assert "the last fetches are from 18 Nov" in sentences.fetches(old, Total(), 100.0, NOW)
+
+
+def test_fetches_beside_the_budget() -> None:
+    said = plain(sentences.fetches(HISTORY.hours, DAY_TOTAL, 500_000, NOW))
+    assert said == "463,541 fetches in 24 hours, 93 % of the budget; 24 % found a change."
+    assert "; no budget is set; " in plain(sentences.fetches(HISTORY.hours, DAY_TOTAL, None, NOW))
+
+
+def test_a_young_crawl_is_measured_by_its_own_time() -> None:
+    young = Total(since=NOW - 6 * HOUR, fetches=250)
+    said = plain(sentences.fetches([span(HOUR, fetches=250)], young, 1000.0, NOW))
+    assert said.startswith("250 fetches in the 6 h that are known, 100 % of the budget")
+    assert sentences.of_budget(Total(since=NOW), 1000.0, NOW) == 0
+
+
+def test_many_failures_are_told_and_few_are_not() -> None:
+    failing = replace(DAY_TOTAL, failed=100_000)
+    assert "22 % failed, were throttled or denied" in plain(sentences.fetches(HISTORY.hours, failing, None, NOW))
+    assert "failed" not in sentences.fetches(HISTORY.hours, DAY_TOTAL, None, NOW)
+
+
+def test_hours_without_fetches_are_told_apart_from_hours_that_are_missing() -> None:
+    hours = list(HISTORY.hours)
+    hours[-10] = replace(hours[-10], fetches=0)
+    del hours[-21:-18]
+    said = sentences.fetches(hours, DAY_TOTAL, None, NOW)
+    assert said.endswith("This week, in 1 hour nothing was fetched and of 3 hours nothing is known.")
+
+
+# -- who is late --
+
+
+def test_waiting_says_what_would_help() -> None:
+    gap = plain(sentences.waiting(HISTORY.tens, LAST_MINUTE, NOW))
+    assert gap.startswith("7,718 pages are past their time, 0.6 % of all. Most wait for their host's gap")
+    assert "more crawlers would not help" in gap
+    crawler = replace(LAST_MINUTE, due=100, due_crawler=100, due_gap=0, due_blocked=0)
+    assert "All wait for a crawler: more crawlers would help." in plain(sentences.waiting(HISTORY.tens, crawler, NOW))
+
+
+def test_waiting_of_little() -> None:
+    assert sentences.waiting([], None, NOW).startswith("Not known yet")
+    assert sentences.waiting([span(HOUR, due=None)], None, NOW).startswith("Not known yet")
+    one = [span(timedelta(minutes=9), due=1.0, due_gap=1.0, due_crawler=0.0, due_blocked=0.0)]
+    assert plain(sentences.waiting(one, None, NOW)).startswith("1 page is past its time. All wait for their host's gap")
+    causeless = [span(timedelta(minutes=9), due=2.0)]
+    assert plain(sentences.waiting(causeless, None, NOW)) == "2 pages are past their time."
+
+
+def test_nothing_late_now_still_tells_the_worst_of_the_day() -> None:
+    none = [span(timedelta(minutes=9), due=0.0)]
+    assert plain(sentences.waiting(none, None, NOW)) == "No page is past its time."
+    once = [span(5 * HOUR, due=500.0), *none]
+    assert plain(sentences.waiting(once, None, NOW)).endswith("The most within a day were 500, 10:04.")
+
+
+def test_lateness() -> None:
+    said = plain(sentences.lateness(DAY_TOTAL, NOW))
+    assert said.startswith("Of 414,801 revisits in 24 hours 97.7 % began within 10 minutes of their time. 1,204 more")
+    assert sentences.lateness(Total(), NOW).startswith("No page was visited again")
+    assert plain(sentences.lateness(Total(since=NOW - DAY, late_1m=1), NOW)) == (
+        "Of 1 revisit in 24 hours 100 % began within 10 minutes of its time. None was lost."
+    )
+    assert "1 more visit was lost" in sentences.lateness(replace(DAY_TOTAL, lost=1), NOW)
+
+
+# -- hosts --
+
+
+def test_hosts_that_hold_back_are_late_or_blocked() -> None:
+    assert sentences.holding_back([], 0, 5).startswith("None")
+    assert sentences.holding_back([], None, None).startswith("Not known yet")
+    assert plain(sentences.holding_back([], 2, 5)).startswith("2 of 5 hosts are at the cap")
+    held = [HeldBack("a.test", 1, MINUTE, 9, 3)]
+    assert plain(sentences.holding_back(held, 1, 5)).startswith("1 of 5 hosts is at the cap")
+    assert "most costly" in sentences.holding_back(held, None, None)
+
+    assert sentences.late_hosts([]).startswith("None")
+    late = [
+        LateHost("a.test", 3, MINUTE, "gap"),
+        LateHost("b.test", 3, MINUTE, "gap"),
+        LateHost("c.test", 1, MINUTE, "block"),
+    ]
+    assert sentences.late_hosts(late) == "The 3 with the latest pages wait: 2 for the gap, 1 for the end of a block."
+    assert sentences.late_hosts(late[:1]) == "One, which waits for the gap."
+
+    assert sentences.blocked_hosts([], 0, 9).startswith("None")
+    assert sentences.blocked_hosts([], None, None).startswith("Not known yet")
+    assert plain(sentences.blocked_hosts([], 2, 8)) == "2 hosts, 25.0 % of all. None of them has pages past their time."
+    blocked = [BlockedHost("a.test", 3, NOW + HOUR, None)]
+    assert "1 host" in plain(sentences.blocked_hosts(blocked, 0, 9)), "the count is older than the block"
+
+
+# -- since yesterday --
+
+
+def test_changes_compare_whole_days_and_only_what_is_known() -> None:
+    found = {change.name: change for change in sentences.changes(HISTORY.hours, NOW)}
+    assert found["Fresh, mean of the day"].better is False
+    assert found["Fetches"].now.startswith("45") and "−" in found["Fetches"].difference
+    assert sentences.changes(HISTORY.hours[-30:], NOW) == [], "of the day before six hours are known"
+    assert sentences.changes([], NOW) == []
+
+
+@pytest.mark.parametrize("share", ["changed", "failed"])
+def test_shares_of_a_day_without_fetches_are_left_out(share: str) -> None:
+    idle = [replace(hour, fetches=0, fresh=None, due=None) for hour in HISTORY.hours]
+    assert {change.name for change in sentences.changes(idle, NOW)} == {"Fetches", "Visits lost", "Pages taken in"}

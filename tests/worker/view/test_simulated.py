@@ -1,0 +1,136 @@
+"""The report of crawls that ran: its verdict and its pictures are those of what happened to them."""
+
+import os
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy.engine import make_url
+
+from helpers import HOUR, MINUTE, Crawl
+from recrawl.view import report
+from recrawl.view.html import text_of
+from recrawl.view.page import Look
+from worker.view.browser import DESK, PHONE, Browser, open_browser, program
+from worker.view.simulated import BUDGET, DEAD, TIRED, Simulated, a_day
+from worker.view.test_browser import assert_fits
+
+
+def connected(url: str) -> psycopg.Connection:
+    return psycopg.connect(url, autocommit=True, options="-c search_path=recrawl,recrawl_internal")
+
+
+@pytest.fixture(scope="module")
+def day(template: str, new_database: Callable[..., str]) -> tuple[str, Simulated]:
+    """A database in which a day went by, and what went by; to be cloned."""
+    url = new_database(template)
+    with connected(url) as connection:
+        simulated = a_day(Crawl(connection), url)
+    return make_url(url).database or "", simulated
+
+
+@pytest.fixture
+def lived(day: tuple[str, Simulated], new_database: Callable[..., str]) -> Iterator[Simulated]:
+    """The same, for one test to go on with."""
+    url = new_database(day[0])
+    with connected(url) as connection:
+        simulated = Simulated(Crawl(connection), url)
+        simulated.rates, simulated.seen, simulated.crawl.now = day[1].rates, dict(day[1].seen), day[1].crawl.now
+        yield simulated
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser | None]:
+    """None where there is no Chromium."""
+    if program() is None:
+        yield None
+    else:
+        with open_browser() as browser:
+            yield browser
+
+
+def read(crawl: Crawl) -> Look:
+    return report.read(crawl.connection)
+
+
+def looked_at(browser: Browser | None, look: Look, name: str, folder: Path) -> str:
+    """The text of its page, which a browser has shown in all four ways."""
+    html = report.html(look)
+    file = folder / "report.html"
+    file.write_text(html)
+    for width, dark in ((DESK, False), (DESK, True), (PHONE, False), (PHONE, True)) if browser else ():
+        assert browser
+        browser.show(file.as_uri(), width, dark=dark)
+        assert browser.complaints() == []
+        assert_fits(browser)
+        if pictures := os.environ.get("RECRAWL_PICTURES"):
+            browser.picture(Path(pictures) / f"real-{name}-{width}{'-dark' if dark else ''}.png")
+    return text_of(html[html.index("<main") :]).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_a_day_in_health(lived: Simulated, browser: Browser | None, tmp_path: Path) -> None:
+    look = read(lived.crawl)
+    text = looked_at(browser, look, "health", tmp_path)
+    day = lived.crawl.row(
+        "select sum(fetches)::int as fetches, sum(changed)::int as changed from vitals "
+        "where at >= now() - interval '1 day'"
+    )
+    assert f"{day['fetches']:,} fetches in 24 hours" in text
+    assert f"{day['changed'] / day['fetches']:.0%}".replace("%", " %") + " found a change" in text
+    assert look.verdict.level != "trouble"
+    assert "of the crawl's value is fresh" in text and "the allocation promised" in text.replace("than the", "the")
+    assert f"budget: {BUDGET / 24:,.0f} an hour" in text
+    assert look.history.events and all(event.says in text for event in look.history.events)
+
+
+def test_no_crawlers(lived: Simulated, browser: Browser | None, tmp_path: Path) -> None:
+    lived.crawl.age(2 * HOUR)
+    lived.crawl.connection.execute("update pulse set at = at - interval '2 hours'")
+    lived.crawl.connection.execute("delete from vital where at >= now() - interval '2 hours'")
+    lived.crawl.connection.execute("delete from vital_hour where at >= now() - interval '3 hours'")
+    lived.run(lived.crawl.now + 2 * HOUR, crawlers=False, jobs=False)
+    look = read(lived.crawl)
+    text = looked_at(browser, look, "still", tmp_path)
+    assert look.verdict.level == "trouble"
+    assert "more crawlers would help" in text
+
+
+def test_a_crawl_that_is_paused(lived: Simulated, browser: Browser | None, tmp_path: Path) -> None:
+    lived.crawl.value("select pause()")
+    look = read(lived.crawl)
+    looked_at(browser, look, "paused", tmp_path)
+    assert look.verdict.code == "paused"
+
+
+def test_blocked_hosts(lived: Simulated, browser: Browser | None, tmp_path: Path) -> None:
+    for host in (DEAD, TIRED, "site-0.test"):
+        reason = f"<b>{host}</b> & asked"
+        lived.crawl.value("select block_host(%s, %s, %s)", host, lived.crawl.now + 30 * HOUR, reason)
+        of_host = "select page_id from page join host using (host_id) where name = %s and fetched_at is not null"
+        lived.crawl.value(f"select fetch_now_at(%s, array({of_host}))", lived.crawl.now, host)
+    lived.crawl.connection.execute("update vitals_state set hosts_at = null")
+    lived.run(lived.crawl.now + 10 * MINUTE, jobs=False)
+    look = read(lived.crawl)
+    text = looked_at(browser, look, "blocked", tmp_path)
+    assert {host.host for host in look.history.blocked} >= {TIRED, "site-0.test"}
+    assert all(f"<b>{host.host}</b> & asked" in text for host in look.history.blocked)
+
+
+def test_an_empty_crawl(crawl: Crawl, browser: Browser | None, tmp_path: Path) -> None:
+    look = read(crawl)
+    text = looked_at(browser, look, "empty", tmp_path)
+    assert look.verdict.code == "empty"
+    assert "Nothing was fetched yet." in text and "Not known yet" in text
+
+
+def test_a_young_crawl_without_an_allocation(crawl: Crawl, url: str, browser: Browser | None, tmp_path: Path) -> None:
+    simulated = Simulated(crawl, url)
+    simulated.begin(timedelta(hours=3))
+    simulated.run(crawl.now + timedelta(hours=3), jobs=False)
+    look = read(crawl)
+    text = looked_at(browser, look, "young", tmp_path)
+    assert "No allocation promised a freshness to compare it with." in text
+    assert "The last allocation" not in text
+    assert "that are known" in text

@@ -1,0 +1,378 @@
+"""What is said of a crawl in each state, from figures that are made up: every code, every screen, no contradiction."""
+
+import itertools
+import os
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from recrawl.view import checks, screens
+from recrawl.view.checks import Checkup, Facts, Server, Slot, Superuser, Table, Transaction
+from recrawl.view.figures import Allocation, Ever, Figures, HeldBack, LastRun, LateHost, Minute, Now, Total
+from recrawl.view.verdict import ALONE, CODES, RULES, Verdict, verdict
+from recrawl.view.words import bar, count, lasting, share, sparkline, when
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+NOON = datetime(2030, 6, 1, 12, tzinfo=UTC)
+SECOND, MINUTE, HOUR, DAY = (timedelta(**{unit: 1}) for unit in ("seconds", "minutes", "hours", "days"))
+
+
+@pytest.fixture(autouse=True)
+def in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Screens show times in this machine's zone."""
+    import time
+
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+
+
+def minutes(**last: float | timedelta | None) -> tuple[Minute, ...]:
+    usual = {
+        "fetches": 330, "changed": 78, "unchanged": 204, "first": 36, "failed": 9, "throttled": 3,
+        "due": 7718, "due_gap": 5244, "due_blocked": 2402, "due_crawler": 72, "new_waiting": 180176, "leased": 3600,
+        "pages": 1210571, "hosts": 20412, "hosts_ready": 41, "hosts_blocked": 203, "hosts_capped": 214,
+        "ready_wait": 0.8 * SECOND, "asks": 30, "fresh": 0.72, "fresh_error": 0.004, "covered": 0.85,
+        "promised": 0.734, "possible": 0.739, "unpolite": 0.812, "budget": 500000,
+    }  # fmt: skip
+    rows = [Minute(NOON - place * MINUTE, **usual) for place in range(60, 1, -1)]  # type: ignore[arg-type]
+    rows = [replace(row, fetches=300 + 40 * (row.at.minute % 7)) for row in rows]
+    return (*rows, Minute(NOON - MINUTE, **usual | last))  # type: ignore[arg-type]
+
+
+WORKING = Figures(
+    now=Now(
+        as_of=NOON,
+        last_report_at=NOON - 2 * SECOND,
+        fetches_per_second=5.5,
+        ready_wait=0.8 * SECOND,
+        hosts_ready=41,
+        due=7718,
+        new_waiting=180176,
+        is_estimate=True,
+        leased=3600,
+        leases=36,
+        oldest_lease_at=NOON - 4 * MINUTE,
+        next_ready_at=NOON,
+        ticked_at=NOON,
+        worker_runs=True,
+        vitals_at=NOON - MINUTE,
+    ),
+    reported_at=NOON - 2 * SECOND,
+    workers=1,
+    minutes=minutes(),
+    hour=Total(NOON - HOUR, fetches=19314, changed=4700, unchanged=12100, first=1900, failed=500, throttled=114),
+    day=Total(
+        NOON - DAY, fetches=463541, changed=111000, unchanged=290000, untold=900, first=47000, failed=12000,
+        throttled=3541, late_1m=361900, late_10m=43200, late_1h=5600, late_6h=2700, late_1d=1010, late_more=391,
+        lost=1204, handed_out=470000, expired=2100, asks=40000, stale=400, duplicate=12,
+    ),
+    allocation=Allocation(
+        NOON - 40 * MINUTE, "freshness", 500000, 441300, 30000, 28700, 1030395, 214, 0.734, 0.739, 0.812
+    ),
+    runs=(
+        LastRun("allocate", NOON - 40 * MINUTE, 31, True, "freshness 0.734 (at most 0.739)", NOON - 40 * MINUTE, 0),
+        LastRun("opic", NOON - 3 * HOUR, 212, True, "1,210,571 pages, 9,310,022 links", NOON - 3 * HOUR, 0),
+        LastRun("rates", NOON - 3 * HOUR, 12, True, "1,030,395 pages on 20,412 hosts", NOON - 3 * HOUR, 0),
+    ),
+    late_hosts=(
+        LateHost("news.harbour-post.example", 5100, 41 * MINUTE, "gap", 2 * SECOND),
+        LateHost(
+            "www.gazette-nord.example", 1310, 16 * HOUR, "block", SECOND, NOON + 37 * MINUTE, "it answered 429"
+        ),
+        LateHost("img.portal-8.example", 12, 2 * MINUTE, "crawler", SECOND),
+    ),
+    held_back=(HeldBack("news.harbour-post.example", 48210, 2 * SECOND, 51900, 43200, 0.006),),
+    settings={"budget": "500000", "objective": "freshness", "frequency": "1"},
+)  # fmt: skip
+
+SMALL = Figures(
+    now=Now(
+        as_of=NOON, last_report_at=NOON - 40 * SECOND, fetches_per_second=0.02, next_ready_at=NOON + 20 * MINUTE,
+        ticked_at=NOON, worker_runs=True, vitals_at=NOON - MINUTE,
+    ),
+    reported_at=NOON - 40 * SECOND,
+    workers=1,
+    minutes=(Minute(NOON - MINUTE, fetches=1, unchanged=1, due=0, pages=12, hosts=3, fresh=0.91, covered=1),),
+    hour=Total(NOON - 30 * MINUTE, fetches=14, first=12, unchanged=2, late_1m=2),
+    day=Total(NOON - 30 * MINUTE, fetches=14, first=12, unchanged=2, late_1m=2, handed_out=14),
+    settings={"budget": None, "objective": "freshness", "frequency": "1"},
+)  # fmt: skip
+
+
+def now(figures: Figures, **changes: object) -> Figures:
+    return replace(figures, now=replace(figures.now, **changes))  # type: ignore[arg-type]
+
+
+STILL = replace(
+    now(
+        WORKING, last_report_at=NOON - 12 * MINUTE, fetches_per_second=0.0, ready_wait=12 * MINUTE + 4 * SECOND,
+        hosts_ready=1000, leased=0, leases=0, oldest_lease_at=None,
+    ),
+    reported_at=NOON - 12 * MINUTE,
+    minutes=tuple(replace(row, asks=0) for row in minutes()),
+)  # fmt: skip
+STATES = {
+    "not_migrated": Figures(Now(NOON), database="none"),
+    "database_old": Figures(Now(NOON), database="older"),
+    "database_new": Figures(Now(NOON), database="newer"),
+    "empty": Figures(Now(NOON, worker_runs=True), ever=Ever(False, False), workers=1),
+    "paused": now(WORKING, paused=True, ready_wait=HOUR, leased=12),
+    "inbox_stuck": now(WORKING, inbox_wait=8 * MINUTE, longest_transaction=9 * MINUTE),
+    "worker_silent": now(WORKING, worker_runs=False, ticked_at=NOON - 90 * SECOND),
+    "never_fetched": replace(
+        now(SMALL, last_report_at=None, fetches_per_second=0, new_waiting=12),
+        reported_at=None, ever=Ever(True, False), minutes=(), hour=Total(), day=Total(),
+    ),
+    "standing_still": STILL,
+    "failing": replace(WORKING, hour=replace(WORKING.hour, failed=9000, throttled=1200)),
+    "crawlers_slow": now(WORKING, ready_wait=3 * MINUTE, hosts_ready=812),
+    "no_worker": replace(now(WORKING, worker_runs=False), workers=0),
+    "transaction_held": now(WORKING, longest_transaction=95 * MINUTE),
+    "job_failing": replace(
+        WORKING,
+        runs=(
+            LastRun("allocate", NOON - 5 * MINUTE, 3, False, "out of memory", NOON - 5 * HOUR, 4), *WORKING.runs[1:]
+        ),
+    ),
+    "hosts_block": replace(WORKING, minutes=minutes(hosts_blocked=4100.0, due_blocked=90210.0)),
+    "nothing_due": SMALL,
+    "no_allocation": now(SMALL, due=3),
+    "budget_unspent": replace(
+        WORKING, allocation=replace(WORKING.allocation, spent=270000, unspent=200000)  # type: ignore[type-var]
+    ),
+    "budget_sets_pace": replace(
+        WORKING, allocation=replace(WORKING.allocation, spent=470000, unspent=0)  # type: ignore[type-var]
+    ),
+    "gaps_set_pace": WORKING,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_state_has_its_code_and_its_screen(code: str) -> None:
+    figures = STATES[code]
+    said = verdict(figures)
+    assert said.code == code
+    assert_golden("status", code, screens.status(figures, said))
+
+
+def test_the_states_are_those_that_can_be_said_and_no_other() -> None:
+    assert tuple(STATES) == CODES == tuple(rule.__name__ for rule in RULES)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_screen_is_of_80_columns_and_at_most_three_mends(code: str) -> None:
+    said = verdict(STATES[code])
+    assert len(said.mends) <= 3
+    assert len({mend.topic for mend in said.mends}) == len(said.mends)
+    lines = screens.status(STATES[code], said)
+    assert [line for line in lines if len(line) > 80] == []
+    assert len(lines) <= 26
+    for line in (lines, screens.top(STATES[code], said, "news")):
+        assert all(len(text) <= 80 for text in line)
+
+
+def test_a_verdict_fits_whatever_else_holds() -> None:
+    """Troubles come together: of each two, one is said, and nothing that contradicts it."""
+    changes = {
+        code: {name: getattr(state, name) for name in vars(state) if getattr(state, name) != getattr(WORKING, name)}
+        for code, state in STATES.items()
+        if code not in ("empty", "never_fetched", "nothing_due", "no_allocation", *ALONE - {"paused"})
+    }
+    order = {code: place for place, code in enumerate(CODES)}
+    for first, second in itertools.combinations(changes, 2):
+        both = replace(WORKING, **changes[second] | changes[first])
+        said = verdict(both)
+        assert order[said.code] <= max(order[first], order[second])
+        if said.level == "trouble":
+            assert "keeping up" not in said.headline and "Working" not in said.headline
+        if said.code == "paused":
+            assert [mend.topic for mend in said.mends] == ["paused"]
+
+
+@pytest.mark.parametrize("code", ["empty", "never_fetched", "nothing_due", "no_allocation", "gaps_set_pace"])
+def test_a_healthy_crawl_is_not_alarmed(code: str) -> None:
+    assert verdict(STATES[code]).level == "ok"
+
+
+def test_a_small_crawl_that_waits_for_its_next_due_page_does_not_stand_still() -> None:
+    figures = replace(
+        now(SMALL, last_report_at=None, ready_wait=None, next_ready_at=NOON + 5 * HOUR), reported_at=NOON - 9 * HOUR
+    )
+    assert verdict(figures).code == "nothing_due"
+    just_due = now(figures, due=1, hosts_ready=1, ready_wait=20 * SECOND)
+    assert verdict(just_due).level == "ok"
+    assert verdict(now(just_due, ready_wait=6 * MINUTE)).code == "standing_still"
+
+
+def test_one_number_tells_crawlers_from_gaps() -> None:
+    assert verdict(now(WORKING, ready_wait=59 * SECOND)).code == "gaps_set_pace"
+    assert verdict(now(WORKING, ready_wait=61 * SECOND)).code == "crawlers_slow"
+    assert verdict(now(WORKING, ready_wait=None, hosts_ready=0)).code == "gaps_set_pace"
+
+
+def test_what_blocks_us_gets_a_longer_gap_as_a_hint() -> None:
+    (mend,) = [mend for mend in verdict(WORKING).mends if mend.topic == "host"]
+    assert mend.do == "SELECT recrawl.set_host('www.gazette-nord.example', gap => '2 s');"
+
+
+# What a test must not do to the server it shares.
+NOT_HERE = ("SELECT pg_drop", "SELECT pg_term", "ROLLBACK", "VACUUM", "CREATE ROLE", "ALTER SYSTEM")
+
+
+def test_every_mend_in_sql_can_be_pasted(connection: psycopg.Connection) -> None:
+    connection.execute("select recrawl.add_pages('{http://www.gazette-nord.example/}')")
+    connection.execute("set search_path = public")
+    said = {mend.do for state in STATES.values() for mend in verdict(state).mends}
+    said |= {check.do for facts in (HEALTHY, *PLANTED.values()) for check in checks.checks(facts)}
+    tried = 0
+    for statement in sorted(said):
+        if statement.endswith(";") and not statement.startswith(NOT_HERE):
+            connection.execute(statement)
+            tried += 1
+    assert tried >= 8
+
+
+# -- doctor --
+
+HEALTHY = Facts(
+    figures=WORKING,
+    server=Server(18, NOON, vacuums=True, sees_all=True),
+    asked_at=NOON,
+    checkup=Checkup(1210571, 1210000, 1210571, 48210, "news.harbour-post.example", 203, ["a.test", "b.test"]),
+    slots=(Slot("replica", True, 1e6, 10),),
+    tables=(Table("host", 20412, 9000, NOON),),
+    every={"allocate": HOUR, "opic": 6 * HOUR, "rates": 6 * HOUR},
+)
+HELD = Transaction(4711, "anna", "psql", "idle in transaction", 12 * MINUTE, None, holds_hosts=True)
+
+
+def with_day(**counts: float) -> Facts:
+    return replace(HEALTHY, figures=replace(WORKING, day=replace(WORKING.day, **counts)))  # type: ignore[arg-type]
+
+
+def state(code: str) -> Facts:
+    return replace(HEALTHY, figures=STATES[code])
+
+
+PLANTED = {
+    "server_version": replace(HEALTHY, server=replace(HEALTHY.server, version=14)),
+    "database": state("database_old"),
+    "clocks": replace(HEALTHY, asked_at=NOON - 40 * SECOND),
+    "vacuum": replace(HEALTHY, tables=(Table("queue", 1000, 900000, None),)),
+    "replicas": replace(HEALTHY, slots=(Slot("gone", False, 9e9, None),)),
+    "transactions": replace(HEALTHY, transactions=(HELD,)),
+    "logins": replace(HEALTHY, superusers=(Superuser("postgres", 3),)),
+    "paused": state("paused"),
+    "worker": state("no_worker"),
+    "inbox": state("inbox_stuck"),
+    "reports": state("standing_still"),
+    "crawlers": state("crawlers_slow"),
+    "leases": with_day(expired=40000),
+    "stale": with_day(stale=30000),
+    "learning": with_day(untold=280000),
+    "failures": state("failing"),
+    "blocks": replace(HEALTHY, checkup=replace(HEALTHY.checkup, blocked_hosts=4100)),
+    "jobs": state("job_failing"),
+    "allocation": replace(
+        HEALTHY, figures=replace(WORKING, settings=WORKING.settings | {"objective": "harmonic"})
+    ),
+    "budget": with_day(fetches=900000),
+    "big_host": replace(HEALTHY, checkup=replace(HEALTHY.checkup, most_pages=900000)),
+}  # fmt: skip
+
+
+def found(facts: Facts) -> dict[str, str]:
+    return {check.code: check.level for check in checks.checks(facts) if check.level not in ("ok", "unseen")}
+
+
+def test_doctor_is_silent_on_a_healthy_crawl() -> None:
+    quiet = replace(HEALTHY, figures=replace(WORKING, late_hosts=()))
+    assert found(quiet) == {}
+    assert found(replace(HEALTHY, figures=SMALL, checkup=Checkup(12, None, 12, 6, "a.test"))) == {}
+
+
+def test_the_planted_troubles_are_those_that_doctor_knows_and_no_other() -> None:
+    assert tuple(PLANTED) == checks.CODES
+
+
+@pytest.mark.parametrize("code", checks.CODES)
+def test_doctor_finds_the_planted_trouble_and_says_what_mends_it(code: str) -> None:
+    assert code in found(PLANTED[code])
+    (check,) = [check for check in checks.checks(PLANTED[code]) if check.code == code]
+    assert check.do
+    assert_golden("doctor", code, screens.doctor(checks.checks(PLANTED[code])))
+
+
+def test_what_a_login_may_not_see_is_said_and_not_cried_about() -> None:
+    facts = replace(HEALTHY, server=replace(HEALTHY.server, sees_all=False), figures=replace(WORKING, late_hosts=()))
+    assert found(facts) == {}
+    assert [check.code for check in checks.checks(facts) if check.level == "unseen"] == ["transactions", "logins"]
+    assert_golden("doctor", "unseen", screens.doctor(checks.checks(facts)))
+
+
+def test_doctor_tells_allocations_of_another_budget_or_of_far_fewer_pages() -> None:
+    other = replace(HEALTHY, figures=replace(WORKING, settings=WORKING.settings | {"budget": "900000"}))
+    fewer = replace(HEALTHY, checkup=replace(HEALTHY.checkup, newest_allocated=400000))
+    assert "allocation" in found(other) and "allocation" in found(fewer)
+
+
+# -- jobs and top --
+
+
+def test_jobs_says_what_ran_what_runs_and_what_comes_next() -> None:
+    scheduled = [
+        screens.Scheduled("upkeep", 0.4 * SECOND, is_kept=False),
+        screens.Scheduled("rates", 6 * HOUR, NOON + 4 * HOUR),
+        screens.Scheduled("opic", None),
+        screens.Scheduled("allocate", HOUR, NOON + 12 * MINUTE),
+        screens.Scheduled("retention", HOUR, is_kept=False),
+    ]
+    runs = [
+        LastRun("rates", NOON - 2 * HOUR, 12, True, "1,030,395 pages on 20,412 hosts", NOON - 2 * HOUR, 0),
+        LastRun("opic", NOON - 12 * SECOND, 12, None, "is running", None, 0),
+        LastRun("allocate", NOON - 5 * MINUTE, 3, False, "out of memory", NOON - 5 * HOUR, 4),
+    ]
+    assert_golden("jobs", "worker", screens.jobs(scheduled, runs, NOON, worker_runs=True))
+    assert_golden("jobs", "no_worker", screens.jobs(scheduled, runs, NOON, worker_runs=False))
+    past = [vars(run) for run in runs[2:]]
+    assert_golden("jobs", "of_one", screens.runs("allocate", past))
+
+
+@pytest.mark.parametrize("code", ["gaps_set_pace", "standing_still", "empty", "nothing_due"])
+def test_top_fills_a_terminal_of_80_by_24(code: str) -> None:
+    lines = screens.top(STATES[code], verdict(STATES[code]), "news", 24)
+    assert len(lines) == 24 and max(map(len, lines)) <= 80
+    assert_golden("top", code, lines)
+
+
+# -- words --
+
+
+def test_numbers_read_as_people_say_them() -> None:
+    assert [count(n) for n in (0, 7, 2.25, 12.3, 7718)] == ["0", "7", "2.2", "12", "7,718"]
+    durations = (0.8, 60, 90, 119, 120, 3600, 5400, 7200, 86400, 200000)
+    said = ["0.8 s", "1 min", "90 s", "119 s", "2 min", "1 h", "90 min", "2 h", "24 h", "2 days"]
+    assert [lasting(timedelta(seconds=s)) for s in durations] == said
+    assert (share(0.7204, 1), share(None)) == ("72.0 %", "–")
+    assert (bar(0.5, 4), bar(1.7, 4), bar(0, 4)) == ("██", "████", "")
+    assert sparkline([0, 1, 2], 2) == "▅█" and sparkline([0, 0], 5) == "▁▁" and sparkline([], 5) == ""
+    assert when(NOON + HOUR, NOON) == "at 13:00" and when(NOON + DAY, NOON) == "on 2 June at 12:00"
+
+
+def test_a_verdict_is_not_changed_by_asking() -> None:
+    assert isinstance(verdict(WORKING), Verdict) and verdict(WORKING) == verdict(WORKING)
+
+
+def assert_golden(screen: str, name: str, lines: list[str]) -> None:
+    """Of each screen all states in one file; `make golden` writes it."""
+    path = GOLDEN / f"{screen}.txt"
+    text = path.read_text() if path.exists() else ""
+    blocks = dict(part.split("\n", 1) for part in text.split("==== ")[1:])
+    shown = "\n".join(line.rstrip() for line in lines) + "\n\n"
+    if os.environ.get("UPDATE_GOLDEN"):
+        blocks[name] = shown
+        path.write_text("".join(f"==== {key}\n{blocks[key]}" for key in sorted(blocks)))
+    assert blocks.get(name) == shown, f"the screen {screen} changed: if that is meant, say `make golden`"

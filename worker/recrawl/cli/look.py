@@ -1,0 +1,170 @@
+"""Commands that tell how the crawl stands: status, top, doctor, jobs. They change nothing."""
+
+import json
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recrawl.cli import show
+from recrawl.cli.database import PATIENCE, database, given_url
+from recrawl.jobs.registry import JOBS
+
+if TYPE_CHECKING:
+    from recrawl import store
+    from recrawl.view.screens import Scheduled
+
+TROUBLE, WARNING = 2, 1  # exit codes
+EVERY = 2.0  # seconds between two looks of `recrawl top`
+COLOURS = {"✓": "green", "▲": "yellow", "✕": "red", "▶": "cyan"}
+
+
+@click.command(epilog="The exit code is 2 when there is trouble, else 0; 1 when it could not be found out.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: the verdict, and the figures it is made of.")
+def status(as_json: bool) -> None:
+    """Whether the crawl works, the figures that matter, and what to do."""
+    from recrawl import store
+    from recrawl.view import figures, screens
+    from recrawl.view.verdict import verdict
+
+    with database() as url, store.connect(url, connect_timeout=PATIENCE) as connection:
+        found = figures.read(connection)
+    said = verdict(found)
+    if as_json:
+        from dataclasses import asdict
+
+        click.echo(json.dumps({"verdict": asdict(said), "figures": asdict(found)}, default=show.iso))
+    else:
+        tell(screens.status(found, said))
+    sys.exit(TROUBLE if said.level == "trouble" else 0)
+
+
+@click.command(epilog="The exit code is 2 when there is trouble, 1 when there is something to mend, else 0.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a check.")
+def doctor(as_json: bool) -> None:
+    """Check everything: of each thing that all is well, or what is wrong and what mends it."""
+    from recrawl import store
+    from recrawl.view import checks, screens
+
+    with database() as url, store.connect(url, connect_timeout=PATIENCE) as connection:
+        facts = checks.read(connection, given_url() is None)
+    found = checks.checks(facts)
+    if as_json:
+        from dataclasses import asdict
+
+        for check in found:
+            click.echo(json.dumps(asdict(check)))
+    else:
+        tell(screens.doctor(found))
+    levels = {check.level for check in found}
+    sys.exit(TROUBLE if "trouble" in levels else WARNING if "warn" in levels else 0)
+
+
+@click.command()
+@click.argument("job", type=click.Choice([name for name, entry in JOBS.items() if entry.is_batch]), required=False)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a run, the newest first.")
+def jobs(job: str | None, as_json: bool) -> None:
+    """What the jobs did last, what runs, and what comes next; of one JOB, its last runs.
+
+    To run one now, say `recrawl run JOB`.
+    """
+    from recrawl import store
+    from recrawl.view import figures, screens
+
+    with database() as url, store.connect(url, connect_timeout=PATIENCE) as connection:
+        if as_json or job:
+            runs = store.past_runs(connection, job, 20)
+        else:
+            now = store.crawl_status(connection, figures.Now)
+            last, known = store.last_runs(connection, figures.LastRun), scheduled(connection)
+    if as_json:
+        for run in runs:
+            click.echo(json.dumps(run, default=show.iso))
+    elif job:
+        tell(screens.runs(job, runs))
+    else:
+        tell(screens.jobs(known, last, now.as_of, bool(now.worker_runs)))
+
+
+def scheduled(connection: "store.Connection") -> "list[Scheduled]":
+    """The jobs of the registry, as the settings have them run."""
+    from recrawl import store
+    from recrawl.view.screens import Scheduled
+
+    known = store.schedules(connection)
+    return [
+        Scheduled(name, *known.get(name, (entry.every, None)), is_kept=entry.is_batch) for name, entry in JOBS.items()
+    ]
+
+
+@click.command()
+def top() -> None:
+    """How the crawl stands, every two seconds, until q is pressed."""
+    if not sys.stdin.isatty() or not sys.stdout.isatty():
+        raise click.ClickException("top needs a terminal; for a look at once say: recrawl status")
+    from rich.console import Console
+    from rich.live import Live
+
+    from recrawl import store
+
+    with database() as url, store.connect(url, connect_timeout=PATIENCE) as connection:
+        name, console = connection.info.dbname, Console(highlight=False)
+        with Live(console=console, screen=True, auto_refresh=False) as live, _keys() as pressed:
+            while True:
+                live.update(_screen(connection, name, console), refresh=True)
+                if pressed(EVERY):
+                    break
+
+
+def _screen(connection: "store.Connection", name: str, console: Any) -> Any:
+    from rich.text import Text
+
+    from recrawl.view import figures, screens
+    from recrawl.view.verdict import verdict
+
+    found = figures.read(connection)
+    text = Text(no_wrap=True, overflow="crop")
+    for line in screens.top(found, verdict(found), name, console.height):
+        text.append(line, style=COLOURS.get(line[:1], ""))
+        text.append("\n")
+    text.right_crop(1)
+    return text
+
+
+class _keys:
+    """The keyboard without Enter and without echo. What it gives waits some seconds, and says whether to quit."""
+
+    def __enter__(self) -> Any:
+        import termios
+        import tty
+
+        self.before = termios.tcgetattr(sys.stdin)
+        tty.setcbreak(sys.stdin)
+        return self.quits
+
+    def __exit__(self, *_: object) -> None:
+        import termios
+
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self.before)
+
+    def quits(self, seconds: float) -> bool:
+        import os
+        import select
+        import time
+
+        until = time.monotonic() + seconds
+        while select.select([sys.stdin], [], [], max(0.0, until - time.monotonic()))[0]:
+            key = os.read(sys.stdin.fileno(), 1)
+            if key in (b"q", b"Q", b"\x1b", b"\x04", b""):
+                return True
+        return False
+
+
+def tell(lines: Iterable[str]) -> None:
+    """Lines in which a mark at the beginning is painted, on a terminal; for one without these signs, without them."""
+    for line in lines:
+        mark = line[:1]
+        painted = click.style(mark, fg=COLOURS[mark], bold=True) + line[1:] if mark in COLOURS else line
+        encoding = sys.stdout.encoding or "utf-8"
+        click.echo(painted.encode(encoding, "replace").decode(encoding))

@@ -1,0 +1,72 @@
+"""How far a job is: a line a step, with a bar where the share done is known, else with something that moves."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from recrawl.jobs.job import Tell
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+
+@contextmanager
+def steps() -> Iterator[Tell]:
+    """Shows what it is told on a terminal; elsewhere it writes a line when a step begins."""
+    if not sys.stderr.isatty():
+        yield _Lines()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
+    from rich.text import Text
+
+    class Share(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            if task.total is None:
+                return Text(f"{task.completed:,.0f}" if task.completed else "")
+            return Text(f"{task.percentage:.0f} %".rjust(5))
+
+    class Bar(BarColumn):
+        """Nothing where the share is not known."""
+
+        def render(self, task: Task) -> object:  # type: ignore[override]
+            return "" if task.total is None else super().render(task)
+
+    columns = SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"), Bar(24), Share(), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True, highlight=False)) as bars:
+        shown = _Bars(bars)
+        yield shown
+        shown.end()
+
+
+class _Lines:
+    def __init__(self) -> None:
+        self.step = ""
+
+    def __call__(self, step: str, done: float | None = None, of: float | None = None) -> None:
+        if step != self.step:
+            click.echo(step, err=True)
+        self.step = step
+
+
+class _Bars:
+    """A task a step; the one before is done when the next begins."""
+
+    def __init__(self, bars: "Progress") -> None:
+        self.bars, self.step = bars, ""
+        self.task: TaskID | None = None
+
+    def __call__(self, step: str, done: float | None = None, of: float | None = None) -> None:
+        if step != self.step:
+            self.end()
+            self.step, self.task = step, self.bars.add_task(step, total=None)
+        if self.task is not None:
+            self.bars.update(self.task, completed=done, total=of)
+
+    def end(self) -> None:
+        if self.task is not None:
+            done = self.bars.tasks[self.bars.task_ids.index(self.task)].completed or 1
+            self.bars.update(self.task, total=done, completed=done)

@@ -1,0 +1,55 @@
+"""A batch job in a process of its own, so that upkeep goes on beside it and its memory comes back.
+
+It runs once for each line on its standard input and answers with one of JSON. It ends when it has nothing to remember,
+or more than it may, and when its worker has.
+"""
+
+import _thread
+import json
+import os
+import sys
+import threading
+import time
+from queue import SimpleQueue
+from typing import Any
+
+from recrawl import store
+from recrawl.jobs.job import Job
+from recrawl.jobs.registry import JOBS
+
+ABANDONED_AFTER = 2.0  # seconds: what computes does not listen
+
+
+def main(name: str, url: str) -> None:
+    orders: SimpleQueue[str] = SimpleQueue()
+    threading.Thread(target=_listen, args=[orders], daemon=True).start()
+    job: Job | None = None
+    while orders.get():
+        started = time.monotonic()
+        try:
+            job = job or JOBS[name].load()(url)
+            outcome: dict[str, Any] = {"ok": True, "said": job.run()}
+        except Exception as error:
+            outcome = {"ok": False, "said": " ".join((str(error) or type(error).__name__).split())}
+        stays = job is not None and outcome["ok"] and 0 < job.remembers() <= store.memory(url)
+        outcome |= {"seconds": round(time.monotonic() - started, 3), "stays": stays}
+        print(json.dumps(outcome), flush=True)
+        if not stays:
+            return
+
+
+def _listen(orders: "SimpleQueue[str]") -> None:
+    """A worker that was killed says nothing more: what it asked for is somebody else's now."""
+    for line in sys.stdin:
+        orders.put(line)
+    orders.put("")
+    _thread.interrupt_main()
+    time.sleep(ABANDONED_AFTER)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1], os.environ["DATABASE_URL"])
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,11 @@
+"""Deletes what is older than the settings keep_vitals and keep_history."""
+
+from recrawl import store
+from recrawl.jobs.job import Job, Tell, nobody
+
+
+class Retention(Job):
+    def run(self, tell: Tell = nobody) -> str:
+        with store.connect(self.url, "recrawl retention") as self.connection:
+            gone = store.forget_history(self.connection)
+        return f"{gone:,} rows of the past deleted"

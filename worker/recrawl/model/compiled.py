@@ -1,0 +1,128 @@
+"""numba's functions and computed tables, kept in the user's cache: to compile what an objective needs takes 5 to 9 s.
+
+They are kept by a digest of the whole model, as a function contains those that it takes from other files. numba's own
+cache=True forgets only when the file itself changes, never finds a function that was made inside another one, fails
+at the import where nothing can be written, at a full disk and at a damaged file, and where two processes compile for
+different types at once may keep the code of one as the other's, for good.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import platformdirs
+from numba.core import caching
+from numpy.typing import NDArray
+
+FORGOTTEN_AFTER = 30 * 86400  # seconds without anything new, for what other versions kept
+
+
+def compiled(variant: str = "", **options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """numba.njit with these options. A function made inside another one needs a `variant` for each that is made."""
+
+    def compiled_once(function: Callable[..., Any]) -> Any:
+        if variant:  # kept code and code just compiled are told apart by the names and types of functions alone
+            function.__qualname__ += f".{variant}"
+        dispatcher = numba.njit(**options)(function)
+        if kept_in():
+            dispatcher._cache = _Kept(function)
+        return dispatcher
+
+    return compiled_once
+
+
+def kept_table(name: str, compute: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
+    folder = kept_in()
+    if folder is None:
+        return compute()
+    path = folder / f"{name}.npy"
+    with suppress(OSError, ValueError, EOFError):
+        table: NDArray[np.float64] = np.load(path)
+        return table
+    table = compute()
+    with suppress(OSError), tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+        np.save(file, table)
+        file.close()
+        Path(file.name).replace(path)
+    return table
+
+
+@cache
+def kept_in() -> Path | None:
+    """A folder for this source, numba, numpy and Python; None where nothing can be kept, or not safely."""
+    digest = sha256(repr((numba.__version__, np.__version__, sys.version)).encode())
+    model = Path(__file__).parent
+    folder = platformdirs.user_cache_path("recrawl") / "compiled"
+    try:
+        for path in sorted(model.rglob("*.py")):
+            digest.update(f"\0{path.relative_to(model)}\0".encode() + path.read_bytes())
+        folder /= digest.hexdigest()[:32]
+        if not folder.exists():
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _forget_former(folder.parent)
+        # What is read from there is run: it must be nobody else's.
+        if sys.platform != "win32" and (folder.stat().st_uid != os.geteuid() or folder.stat().st_mode & 0o022):
+            return None
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return None
+    return folder
+
+
+def _forget_former(folders: Path) -> None:
+    for folder in folders.iterdir():
+        if folder.stat().st_mtime < time.time() - FORGOTTEN_AFTER:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Place(caching._CacheLocator):
+    def __init__(self, folder: Path, line: int) -> None:
+        self._folder, self._line = folder, line
+
+    @classmethod
+    def from_function(cls, function: Any, _file: str) -> "_Place | None":
+        folder = kept_in()
+        return None if folder is None else cls(folder, function.__code__.co_firstlineno)
+
+    def get_cache_path(self) -> str:
+        return str(self._folder)
+
+    def get_source_stamp(self) -> str:
+        return self._folder.name
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+
+class _Results(caching.CompileResultCacheImpl):
+    _locator_classes = [_Place]  # noqa: RUF012 (as numba has it)
+
+
+class _Kept(caching.FunctionCache):
+    _impl_class = _Results
+
+    def _index_key(self, types: Any, codegen: Any) -> Any:
+        return types, codegen.magic_tuple()  # what else decides, the folder and the file's name say
+
+    def load_overload(self, types: Any, target: Any) -> Any:
+        try:
+            found = super().load_overload(types, target)
+        except Exception:  # whatever unpickling may raise
+            with suppress(OSError):
+                self.flush()
+            return None
+        return found if found is not None and found.signature.args == types else None
+
+    def save_overload(self, types: Any, result: Any) -> None:
+        with suppress(OSError):
+            super().save_overload(types, result)

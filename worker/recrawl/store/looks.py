@@ -1,0 +1,149 @@
+"""What people look at, through the views that recrawl_reader may read.
+
+The fields of a dataclass name the columns that are wanted, as those of the settings do.
+"""
+
+from dataclasses import fields
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
+
+from psycopg import sql
+from psycopg.errors import InvalidSchemaName, UndefinedTable
+from psycopg.rows import class_row, dict_row
+
+from recrawl.store.connection import Connection
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Shape = TypeVar("Shape", bound="DataclassInstance")
+
+
+def crawl_status(connection: Connection, shape: type[Shape]) -> Shape:
+    (row,) = _rows(connection, shape, "crawl_status")
+    return row
+
+
+def vitals(connection: Connection, shape: type[Shape], last: timedelta) -> list[Shape]:
+    """The minutes of the last hour or so, in order."""
+    return _rows(connection, shape, "vitals", "where at >= clock_timestamp() - %s order by at", last)
+
+
+def vitals_total(connection: Connection, shape: type[Shape], last: timedelta) -> Shape:
+    """The counts of the minutes of a day or so, added up, with the start of the first of them as `since`."""
+    counts = [field.name for field in fields(shape) if field.name != "since"]
+    sums = sql.SQL(", ").join(sql.SQL("coalesce(sum({0}), 0)::float8 as {0}").format(sql.Identifier(n)) for n in counts)
+    with connection.cursor(row_factory=class_row(shape)) as cursor:
+        cursor.execute(
+            sql.SQL(
+                "select min(at) as since, {} from recrawl.vitals where at >= clock_timestamp() - %s::interval"
+            ).format(sums),
+            [last],
+        )
+        (row,) = cursor.fetchall()
+    return row
+
+
+def last_allocation(connection: Connection, shape: type[Shape]) -> Shape | None:
+    found = _rows(connection, shape, "allocation_run", "order by started_at desc limit 1")
+    return found[0] if found else None
+
+
+def late_hosts(connection: Connection, shape: type[Shape], n: int) -> list[Shape]:
+    """The latest first."""
+    return _rows(connection, shape, "late_hosts", "order by late desc nulls last limit %s", n)
+
+
+def held_back(connection: Connection, shape: type[Shape], n: int) -> list[Shape]:
+    """Those first whose gap costs most."""
+    return _rows(connection, shape, "held_back", "order by gain desc nulls last limit %s", n)
+
+
+def last_runs(connection: Connection, shape: type[Shape]) -> list[Shape]:
+    """Of each job its last run, when it last succeeded, and how many failed since."""
+    with connection.cursor(row_factory=class_row(shape)) as cursor:
+        cursor.execute(
+            """
+            select distinct on (job) job, started_at, seconds, ok, message, succeeded_at,
+                   (select count(*) from recrawl.job_run f
+                    where f.job = r.job and not f.ok
+                      and f.started_at > coalesce(r.succeeded_at, '-infinity'))::int as failures
+            from (select *, max(started_at) filter (where ok) over (partition by job) as succeeded_at
+                  from recrawl.job_run) r
+            order by job, started_at desc
+            """
+        )
+        return cursor.fetchall()
+
+
+def past_runs(connection: Connection, job: str | None, n: int) -> list[dict[str, Any]]:
+    """The last runs, the newest first."""
+    with connection.cursor(row_factory=dict_row) as cursor:
+        cursor.execute(
+            """
+            select job, started_at, seconds, ok, message from recrawl.job_run
+            where %(job)s::text is null or job = %(job)s order by started_at desc limit %(n)s
+            """,
+            {"job": job, "n": n},
+        )
+        return cursor.fetchall()
+
+
+def shown_settings(connection: Connection) -> dict[str, str | None]:
+    """The settings as the view shows them."""
+    return dict(connection.execute("select name, value from recrawl.settings").fetchall())
+
+
+def version(connection: Connection) -> str | None:
+    """Of the database's tables; None = it was never migrated."""
+    try:
+        (found,) = connection.execute("select version from recrawl.checkup").fetchone() or (None,)
+    except UndefinedTable:  # there is no such view yet, or no schema
+        (is_there,) = connection.execute(
+            "select exists (select from pg_namespace where nspname = 'recrawl')"
+        ).fetchone() or (False,)
+        return "0000" if is_there else None
+    return str(found)
+
+
+def in_force(connection: Connection) -> tuple[str, str] | None:
+    """The version of the tables and the digest of sql/; None before the first migration."""
+    try:
+        rows = connection.execute(
+            "select version_num, digest from recrawl_internal.alembic_version, recrawl_internal.replayed"
+        )
+    except (InvalidSchemaName, UndefinedTable):
+        return None
+    return rows.fetchone()
+
+
+def schedules(connection: Connection) -> dict[str, tuple[timedelta | None, datetime | None]]:
+    """How often each batch job is to run, and when it does next; None = never, or it does now."""
+    rows = connection.execute("select job, every, due_at from recrawl.job_schedule").fetchall()
+    return {job: (every, due_at) for job, every, due_at in rows}
+
+
+def checkup(connection: Connection, shape: type[Shape]) -> Shape:
+    """Only what is asked for is found out."""
+    (row,) = _rows(connection, shape, "checkup")
+    return row
+
+
+def last_report(connection: Connection) -> datetime | None:
+    """About when crawlers last reported, as far as vitals remember."""
+    (found,) = connection.execute(
+        """
+        select greatest((select max(at) + interval '1 minute' from recrawl.vitals where fetches > 0),
+                        (select max(at) from recrawl.vitals_by_hour where fetches > 0))
+        """
+    ).fetchone() or (None,)
+    return found if isinstance(found, datetime) else None
+
+
+def _rows(
+    connection: Connection, shape: type[Shape], view: LiteralString, rest: LiteralString = "", *arguments: object
+) -> list[Shape]:
+    columns = sql.SQL(", ").join(sql.Identifier(field.name) for field in fields(shape))
+    with connection.cursor(row_factory=class_row(shape)) as cursor:
+        cursor.execute(sql.SQL("select {} from recrawl." + view + " " + rest).format(columns), arguments)
+        return cursor.fetchall()

@@ -1,0 +1,58 @@
+"""What a monitoring system asks of a crawl every few seconds, through the views that recrawl_reader may read."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from recrawl.store.connection import Connection
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Scrape:
+    status: Row  # the row of crawl_status
+    schedule: list[Row]  # of job_schedule
+    minutes: list[Row]  # of vitals, in order
+    runs: list[Row]  # of job_run
+
+
+def scrape(connection: Connection, minutes_since: datetime | None, runs_since: datetime | None) -> Scrape:
+    """In a short transaction that writes nothing, with a reader's rights where this login may take them.
+
+    The minutes and runs of the hour before the times given, or of the last hour there is; and what is running. Minutes
+    grow for less than an hour. The clock may have been put back meanwhile.
+    """
+    with connection.transaction(), connection.cursor(row_factory=dict_row) as cursor:
+        cursor.execute(
+            """
+            select pg_catalog.set_config('transaction_read_only', 'on', true),
+                   pg_catalog.set_config('statement_timeout', '1s', true),
+                   pg_catalog.set_config('idle_in_transaction_session_timeout', '5s', true),
+                   case when pg_catalog.pg_has_role('recrawl_reader', 'usage')
+                        then pg_catalog.set_config('role', 'recrawl_reader', true) end
+            """
+        )
+        (status,) = cursor.execute("select * from recrawl.crawl_status").fetchall()
+        schedule = cursor.execute(
+            "select job, every, running_since, succeeded_at, failures from recrawl.job_schedule"
+        ).fetchall()
+        running = [row["running_since"] for row in schedule if row["running_since"]]
+        minutes = cursor.execute(
+            """
+            select * from recrawl.vitals
+            where at >= (select least(max(at), %s, now()) from recrawl.vitals) - interval '1 hour' and at <= now()
+            order by at
+            """,
+            [minutes_since],
+        ).fetchall()
+        runs = cursor.execute(
+            """
+            select job, started_at, seconds, ok from recrawl.job_run
+            where job = any (%s) and started_at >= least(%s, %s, now()) - interval '1 hour'
+            """,
+            [[row["job"] for row in schedule], runs_since, min(running, default=None)],
+        ).fetchall()
+    return Scrape(status, schedule, minutes, runs)

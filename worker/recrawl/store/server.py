@@ -1,0 +1,104 @@
+"""The server that a crawl lives on, as far as the login that asks may see. A null says that it may not."""
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, LiteralString, TypeVar
+
+from psycopg.rows import class_row
+
+from recrawl.store.connection import Connection
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Shape = TypeVar("Shape", bound="DataclassInstance")
+
+
+def server(connection: Connection, shape: type[Shape]) -> Shape:
+    (row,) = _rows(
+        connection,
+        shape,
+        """
+        select current_setting('server_version_num')::int / 10000 as version,
+               clock_timestamp() as clock,
+               current_setting('autovacuum')::bool and current_setting('track_counts')::bool as vacuums,
+               pg_has_role('pg_read_all_stats', 'usage') as sees_all
+        """,
+    )
+    return row
+
+
+def transactions(connection: Connection, shape: type[Shape], longer_than: timedelta) -> list[Shape]:
+    """Those of others in this database that are open for longer, the oldest first; prepared ones have no pid."""
+    return _rows(
+        connection,
+        shape,
+        """
+        select a.pid, a.usename::text as login, a.application_name as program, a.state,
+               clock_timestamp() - a.xact_start as age, null as gid,
+               exists (select from pg_locks l join pg_class c on c.oid = l.relation
+                       join pg_namespace n on n.oid = c.relnamespace
+                       where l.pid = a.pid and l.database = a.datid and l.granted
+                         and n.nspname = 'recrawl_internal' and c.relname = 'host'
+                         and l.mode in ('RowShareLock', 'RowExclusiveLock')) as holds_hosts
+        from pg_stat_activity a
+        where a.datname = current_database() and a.pid <> pg_backend_pid() and a.backend_type = 'client backend'
+          and a.xact_start < clock_timestamp() - %(longer)s::interval
+        union all
+        select null, p.owner::text, null, 'prepared', clock_timestamp() - p.prepared, p.gid,
+               exists (select from pg_locks l join pg_class c on c.oid = l.relation
+                       join pg_namespace n on n.oid = c.relnamespace
+                       where l.pid is null and l.granted and n.nspname = 'recrawl_internal' and c.relname = 'host')
+        from pg_prepared_xacts p
+        where p.database = current_database() and p.prepared < clock_timestamp() - %(longer)s::interval
+        order by age desc
+        """,
+        longer=longer_than,
+    )
+
+
+def superusers(connection: Connection, shape: type[Shape]) -> list[Shape]:
+    """Logins that stand above all rights and ask for pages or report them."""
+    return _rows(
+        connection,
+        shape,
+        """
+        select a.usename::text as login, count(*)::int as sessions
+        from pg_stat_activity a join pg_roles r on r.oid = a.usesysid
+        where a.datname = current_database() and a.pid <> pg_backend_pid() and r.rolsuper
+          and a.query ~ '\\m(next_pages|report|report_pages)\\s*[(]'
+        group by a.usename order by a.usename
+        """,
+    )
+
+
+def slots(connection: Connection, shape: type[Shape]) -> list[Shape]:
+    """What keeps write-ahead log, or rows that were deleted, for a replica."""
+    return _rows(
+        connection,
+        shape,
+        """
+        select slot_name::text as name, active,
+               pg_wal_lsn_diff(case when pg_is_in_recovery() then pg_last_wal_replay_lsn()
+                                    else pg_current_wal_lsn() end, restart_lsn)::float8 as kept_bytes,
+               greatest(age(xmin), age(catalog_xmin)) as transactions_behind
+        from pg_replication_slots order by slot_name
+        """,
+    )
+
+
+def dead_rows(connection: Connection, shape: type[Shape]) -> list[Shape]:
+    """Of each table of the crawl the rows that live, and those that wait to be cleared away; the worst first."""
+    return _rows(
+        connection,
+        shape,
+        """
+        select relname::text as table, n_live_tup as live, n_dead_tup as dead, last_autovacuum as vacuumed_at
+        from pg_stat_user_tables where schemaname = 'recrawl_internal' order by n_dead_tup desc
+        """,
+    )
+
+
+def _rows(connection: Connection, shape: type[Shape], query: LiteralString, **values: object) -> list[Shape]:
+    with connection.cursor(row_factory=class_row(shape)) as cursor:
+        cursor.execute(query, values or None)
+        return cursor.fetchall()

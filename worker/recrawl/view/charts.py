@@ -1,0 +1,300 @@
+"""Charts as SVG that fits any width: shapes stretch, strokes and text do not. Pure: figures in, markup out.
+
+What a chart shows is also its sentence and its table, from which the script reads what it tells under the pointer.
+Places are attributes and colours are classes: a content security policy lets no style attribute through.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import ceil, floor, log10
+from operator import itemgetter
+
+from recrawl.view.html import Html, el, said
+
+WIDTH = 1000  # of the plot in its own units, which stretch; its height is 100
+Value = float | None
+
+SPACINGS = [timedelta(minutes=m) for m in (1, 5, 15, 30, 60, 180, 360, 720, 1440, 2880, 4320, 10080, 20160, 43200)]
+MOST_TICKS = 7
+LABEL = 9  # percent of a plot's height that a line of text takes
+
+
+@dataclass(frozen=True)
+class Series:
+    name: str
+    look: str  # the class that colours it
+    values: Sequence[Value]  # None = not known
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Series over the same times, each value for the `step` from its time on. Times may be missing: that is a gap."""
+
+    at: Sequence[datetime]
+    step: timedelta
+    until: datetime
+    longest: timedelta
+
+    @property
+    def start(self) -> datetime:
+        """A young crawl fills its chart as well."""
+        first = self.at[0] if self.at else self.until - self.step
+        return max(self.until - self.longest, min(first, self.until - self.step))
+
+    def x(self, at: datetime) -> float:
+        return round((at - self.start) / (self.until - self.start) * WIDTH, 1)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """From figures to places, in percent from above."""
+
+    low: float
+    high: float
+    ticks: Sequence[float]
+
+    @classmethod
+    def of(cls, values: Sequence[float], *, from_zero: bool) -> "Scale":
+        low, high = (min(values), max(values)) if values else (0.0, 1.0)
+        if from_zero:
+            low = 0.0
+        if high <= low:  # all the same
+            high = low + (abs(low) * 0.1 or 1.0)
+            low = low if from_zero else low - (high - low)
+        step = _round_step((high - low) / 3)
+        bottom = low if from_zero else floor(low / step) * step
+        top = high + (high - low) * 0.08 if from_zero else ceil(high / step) * step
+        ticks = [step * i for i in range(ceil(bottom / step - 1e-9), floor(top / step + 1e-9) + 1)]
+        return cls(bottom, top, ticks)
+
+    def y(self, value: float) -> float:
+        return round(100 - (value - self.low) / (self.high - self.low) * 100, 2)
+
+
+def _round_step(least: float) -> float:
+    """The next of 1, 2, 5, 10, …"""
+    power = 10.0 ** floor(log10(least))
+    return next(m * power for m in (1, 2, 5, 10) if m * power >= least * (1 - 1e-9))
+
+
+# ---------------------------------------------------------------------------------------------------- kinds of chart
+
+
+def lines(figures: Figures, series: Sequence[Series], error: Sequence[Value], show: Callable[[float], str]) -> Html:
+    """The first series within its error, plus and minus; the others as dashed steps; each is named at its end."""
+    first, *others = series
+    around = [None if v is None or e is None else (v - e, v + e) for v, e in zip(first.values, error, strict=True)]
+    known = [value for line in series for value in line.values if value is not None]
+    scale = Scale.of([*known, *(edge for edges in around if edges for edge in edges)], from_zero=False)
+    middles = [at + figures.step / 2 for at in figures.at]
+    drawn = [_path(f"line {first.look}", _line(figures, scale, middles, first.values))]
+    drawn += [_path(f"line dashed {one.look}", _steps(figures, scale, one.values)) for one in others]
+    band = _path(f"band {first.look}", _band(figures, scale, around))
+    return _plot(figures, scale, [band, *reversed(drawn)], show, _ends(scale, series))
+
+
+def stacks(figures: Figures, series: Sequence[Series], limit: Series | None, show: Callable[[float], str]) -> Html:
+    """Layers on one another, in steps; a limit is a line across."""
+    count = len(figures.at)
+    tops: list[list[Value]] = [[0.0] * count]
+    for layer in series:
+        tops.append(
+            [None if below is None or v is None else below + v for below, v in zip(tops[-1], layer.values, strict=True)]
+        )
+    most = [value for column in [tops[-1], limit.values if limit else []] for value in column if value is not None]
+    scale = Scale.of(most, from_zero=True)
+    drawn: list[Html | None] = []
+    for layer, below, above in zip(series, tops, tops[1:], strict=False):
+        between = [None if a is None or b is None else (b, a) for b, a in zip(below, above, strict=True)]
+        drawn.append(_path(f"layer {layer.look}", _band(figures, scale, between)))
+    labels: list[Html] = []
+    if limit:
+        drawn.append(_path(f"line {limit.look}", _steps(figures, scale, limit.values)))
+        if (last := next((v for v in reversed(limit.values) if v is not None), None)) is not None:
+            labels.append(el("text", limit.name, class_="limit", x="100%", y=f"{scale.y(last)}%", dy=-6))
+    return _plot(figures, scale, drawn, show, labels)
+
+
+def bars(rows: Sequence[tuple[str, float, str, str]]) -> Html:
+    """Rows of name, value, the class that colours it, and its value in words."""
+    most = max((value for _, value, _, _ in rows), default=0) or 1
+    return el(
+        "table",
+        (
+            el(
+                "tr",
+                el("th", name, scope="row"),
+                el("td", bar([(value / most, look)]), class_="bar"),
+                el("td", words, class_="right"),
+            )
+            for name, value, look, words in rows
+        ),
+        class_="bars",
+    )
+
+
+def bar(shares: Sequence[tuple[float, str]], marks: Sequence[tuple[float, str]] = ()) -> Html:
+    """A bar that is so full, and marks on it. It says nothing that is not beside it in words."""
+    within = [(min(max(share, 0), 1), look) for share, look in shares]
+    return el(
+        "svg",
+        (
+            el("rect", class_=f"fill {look}", width=f"{max(share * 100, 0.4):.1f}%", height="100%")
+            for share, look in within
+            if share > 0
+        ),
+        (
+            el("line", class_=f"mark {look}", x1=f"{place * 100:.1f}%", x2=f"{place * 100:.1f}%", y1=-3, y2="100%")
+            for place, look in marks
+            if 0 <= place <= 1
+        ),
+        class_="meter",
+        aria_hidden="true",
+    )
+
+
+def figure(
+    key: str, title: str, sentence: str, chart: Html | None, legend: Sequence[Series] = (), numbers: Html | None = None
+) -> Html:
+    """A chart under its title and the sentence that says what it shows. With its numbers it is a plot to move along."""
+    caption = el("figcaption", el("h3", title), el("p", said(sentence)), id=f"{key}-says")
+    if chart is None or numbers is None:
+        return el("figure", caption, chart, id=key)
+    names = (el("span", el("b", class_=f"key {series.look}"), series.name) for series in legend)
+    return el(
+        "figure",
+        caption,
+        el("div", names, el("output"), class_="legend"),
+        el("div", chart, class_="plot" if legend else "plot named", role="img", aria_labelledby=f"{key}-says"),
+        el("details", el("summary", "The numbers"), numbers, id=f"{key}-numbers"),
+        id=key,
+    )
+
+
+def numbers(figures: Figures, columns: Sequence[tuple[str, Sequence[Value]]], show: Callable[[Value], str]) -> Html:
+    """The newest first. Each row knows its place in the plot."""
+    within = [i for i, at in enumerate(figures.at) if at >= figures.start]
+    return el(
+        "div",
+        el(
+            "table",
+            el("thead", el("tr", el("th", "from", scope="col"), (_heading(name) for name, _ in columns))),
+            el(
+                "tbody",
+                (
+                    el(
+                        "tr",
+                        el("th", f"{figures.at[i]:%a %d %b %H:%M}", scope="row"),
+                        (el("td", show(values[i]), class_="right") for _, values in columns),
+                        data_x=figures.x(figures.at[i] + figures.step / 2),
+                    )
+                    for i in reversed(within)
+                ),
+            ),
+        ),
+        class_="scroll",
+        tabindex=0,
+    )
+
+
+def _heading(name: str) -> Html:
+    return el("th", name, scope="col", class_="right")
+
+
+# ------------------------------------------------------------------------------------------------------ their parts
+
+
+def _plot(
+    figures: Figures, scale: Scale, drawn: Sequence[Html | None], show: Callable[[float], str], labels: Sequence[Html]
+) -> Html:
+    places = [(f"{scale.y(tick)}%", show(tick)) for tick in scale.ticks]
+    return el(
+        "svg",
+        (el("line", class_="grid", x2="100%", y1=y, y2=y) for y, _ in places),
+        el("svg", drawn, viewBox=f"0 0 {WIDTH} 100", preserveAspectRatio="none"),
+        (el("text", words, class_="y", x=-8, y=y, dy=4) for y, words in places),
+        (
+            el("text", words, class_="x second" if i % 2 else "x", x=f"{x / WIDTH * 100:.1f}%", y="100%", dy=18)
+            for i, (x, words) in enumerate(_times(figures))
+        ),
+        labels,
+        el("line", class_="cursor", y2="100%"),
+        aria_hidden="true",
+    )
+
+
+def _times(figures: Figures) -> Iterator[tuple[float, str]]:
+    span = figures.until - figures.start
+    spacing = next((s for s in SPACINGS if span / s <= MOST_TICKS), SPACINGS[-1])
+    days = max(spacing.days, 1)
+    at = figures.until.replace(hour=0, minute=0, second=0, microsecond=0)
+    while at > figures.start:  # back to a midnight from which ticks go forth
+        at -= timedelta(days=days)
+    while at <= figures.until:
+        x = figures.x(at) if at >= figures.start else -1
+        if 0.02 * WIDTH <= x <= 0.98 * WIDTH:
+            midnight = at.hour == at.minute == 0
+            yield x, f"{at.day} {at:%b}" if midnight else f"{at:%H:%M}"
+        at += spacing
+
+
+def _path(look: str, d: str) -> Html | None:
+    return el("path", class_=look, d=d) if d else None
+
+
+def _runs(figures: Figures, known: Sequence[object | None]) -> Iterator[list[int]]:
+    """Stretches of times without a gap, within the plot."""
+    run: list[int] = []
+    for i, at in enumerate(figures.at):
+        if run and (known[i] is None or at - figures.at[run[-1]] > 1.5 * figures.step):
+            yield run
+            run = []
+        if known[i] is not None and at >= figures.start:
+            run.append(i)
+    if run:
+        yield run
+
+
+def _line(figures: Figures, scale: Scale, places: Sequence[datetime], values: Sequence[Value]) -> str:
+    """A point without neighbours is drawn as a dot: a line of no length with round ends."""
+    drawn = ""
+    for run in _runs(figures, values):
+        drawn += "M" + "L".join(f"{figures.x(places[i])} {scale.y(values[i] or 0)}" for i in run)
+        drawn += "h0" if len(run) == 1 else ""
+    return drawn
+
+
+def _steps(figures: Figures, scale: Scale, values: Sequence[Value]) -> str:
+    drawn = ""
+    for run in _runs(figures, values):
+        x = figures.x(figures.at[run[0]])
+        drawn += f"M{x} {scale.y(values[run[0]] or 0)}"
+        for i in run:
+            drawn += f"V{scale.y(values[i] or 0)}H{figures.x(figures.at[i] + figures.step)}"
+    return drawn
+
+
+def _band(figures: Figures, scale: Scale, between: Sequence[tuple[float, float] | None]) -> str:
+    """The area between two lines of steps."""
+    drawn = ""
+    for run in _runs(figures, between):
+        sides = [(figures.x(figures.at[i]), figures.x(figures.at[i] + figures.step), between[i] or (0, 0)) for i in run]
+        drawn += f"M{sides[0][0]} {scale.y(sides[0][2][0])}"
+        drawn += "".join(f"V{scale.y(high)}H{right}" for _, right, (_, high) in sides)
+        drawn += "".join(f"V{scale.y(low)}H{left}" for left, _, (low, _) in reversed(sides)) + "Z"
+    return drawn
+
+
+def _ends(scale: Scale, series: Sequence[Series]) -> list[Html]:
+    """The names beside the last values, kept apart."""
+    lasts = [(next((v for v in reversed(one.values) if v is not None), None), one) for one in series]
+    ends = sorted(((scale.y(v), one) for v, one in lasts if v is not None), key=itemgetter(0))
+    places: list[float] = []
+    for y, _ in ends:
+        places.append(max(y, places[-1] + LABEL) if places else y)
+    too_low = max(places[-1] - 100, 0) if places else 0
+    return [
+        el("text", one.name, class_=f"end {one.look}", x="100%", dx=7, y=f"{y - too_low:.1f}%", dy=4)
+        for y, (_, one) in zip(places, ends, strict=True)
+    ]

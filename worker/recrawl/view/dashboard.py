@@ -1,0 +1,222 @@
+"""The report, live, on this machine: an HTTP server that reads as recrawl_reader and changes nothing.
+
+There is no login, so it listens on loopback, and answers only to names that it was given: a page from elsewhere whose
+name leads here (DNS rebinding) reads nothing.
+"""
+
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import psycopg
+
+from recrawl import store
+from recrawl.view import find, page, report
+from recrawl.view.page import Look
+
+REFRESH_SECONDS = 5
+REMEMBERED_SECONDS = 2.0  # many windows cost the database one look
+LONGEST_READ = timedelta(seconds=10)
+LONGEST_CONNECT = 5  # seconds
+MOST_CONNECTIONS = 32
+LONGEST_TARGET = 8192  # bytes; what may be searched for has 2048 characters, each up to 12 bytes when quoted
+SLOWEST_REQUEST = 10.0  # seconds
+
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+METHODS = ("GET", "HEAD")
+
+
+class Dashboard(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = MOST_CONNECTIONS
+
+    def __init__(self, url: str, address: tuple[str, int], names: tuple[str, ...], restart: Callable[[], None]) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        super().__init__(address, Answer)
+        self.url, self.restart = url, restart
+        self.names = {f"{name}:{self.server_port}".lower() for name in (*LOOPBACK, *names)} | {
+            name.lower() for name in names
+        }
+        self.room = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        self.reading = threading.Lock()
+        self.last: tuple[float, Look] | None = None
+
+    @property
+    def address(self) -> str:
+        host = str(self.server_address[0])
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.server_port}/"
+
+    # ------------------------------------------------------------------------------------------------- connections
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """One thread a connection; where too many are open, the next is closed at once."""
+        if not self.room.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:
+            self.room.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.room.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A browser that went away is no error."""
+
+    # ---------------------------------------------------------------------------------------------------- database
+
+    def look(self) -> Look:
+        with self.reading:
+            if self.last is None or time.monotonic() - self.last[0] > REMEMBERED_SECONDS:
+                with self.connect() as connection:
+                    self.last = time.monotonic(), report.read(connection, live=True)
+            return self.last[1]
+
+    def find(self, asked: str) -> find.Found:
+        with self.connect() as connection:
+            return find.find(connection, asked)
+
+    def connect(self) -> store.Connection:
+        """A connection a look: whatever happens to the database, the next look finds it as it is."""
+        connection = store.connect(self.url, "recrawl dashboard", connect_timeout=LONGEST_CONNECT)
+        try:
+            store.only_read(connection, LONGEST_READ)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+class Answer(BaseHTTPRequestHandler):
+    server: Dashboard
+    server_version, sys_version = "recrawl", ""
+    timeout = SLOWEST_REQUEST
+
+    def do_GET(self) -> None:
+        try:
+            status, html = self.answer()
+        except psycopg.Error as error:
+            status, html = HTTPStatus.SERVICE_UNAVAILABLE, self.away(error)
+            with suppress(Exception):
+                self.server.restart()
+        except PermissionError as error:
+            status, html = (
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                trouble("The dashboard may not read this database.", str(error)),
+            )
+        except Exception as error:
+            self.log_message("%s", repr(error))
+            said = f"{type(error).__name__}. What happened stands in the log of recrawl dashboard."
+            status, html = HTTPStatus.INTERNAL_SERVER_ERROR, trouble("The dashboard failed to show this.", said)
+        self.send(status, html)
+
+    do_HEAD = do_GET
+
+    def answer(self) -> tuple[HTTPStatus, str]:
+        if self.headers.get("Host", "").lower() not in self.server.names:
+            return HTTPStatus.MISDIRECTED_REQUEST, refusal(
+                "This name is not the dashboard's.", f"Ask for {self.server.address}, or start it with --name."
+            )
+        if len(self.path) > LONGEST_TARGET:
+            return HTTPStatus.REQUEST_URI_TOO_LONG, refusal("That is too long.", "A URL has at most 2048 characters.")
+        target = urlsplit(self.path)
+        if target.path == "/":
+            return HTTPStatus.OK, report.html(self.server.look(), REFRESH_SECONDS)
+        if target.path == "/find":
+            asked = parse_qs(target.query).get("q", [""])[0].strip()
+            found = self.server.find(asked)
+            return HTTPStatus.OK if found.ok else HTTPStatus.NOT_FOUND, find.shown(found, REFRESH_SECONDS)
+        return HTTPStatus.NOT_FOUND, refusal("There is no such page.", f"The dashboard is at {self.server.address}")
+
+    def away(self, error: psycopg.Error) -> str:
+        self.log_message("%s", " ".join(str(error).split()))
+        if isinstance(error, psycopg.errors.QueryCanceled):
+            return trouble(
+                "The database is too slow to answer.", "It was asked for ten seconds. The next try is made by itself."
+            )
+        return trouble(
+            "The database does not answer.",
+            "This page comes back by itself when it does. Crawlers that cannot ask for pages wait as well. "
+            f"It said: {' '.join(str(error).split())[:300]}",
+        )
+
+    def send(self, status: HTTPStatus, html: str) -> None:
+        body = html.encode()
+        self.send_response(status)
+        for name, value in {
+            "Content-Type": "text/html; charset=utf-8",
+            "Content-Length": len(body),
+            "Cache-Control": "no-store",
+            "Content-Security-Policy": f"{page.policy(live=True)}; frame-ancestors 'none'",
+            "Cross-Origin-Opener-Policy": "same-origin",
+            "Cross-Origin-Resource-Policy": "same-origin",
+            "Referrer-Policy": "no-referrer",
+            "X-Content-Type-Options": "nosniff",
+            "X-Frame-Options": "DENY",
+        }.items():
+            self.send_header(name, str(value))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What http.server itself refuses: other methods, broken or too large requests. The connection is closed."""
+        status = HTTPStatus(code)
+        self.close_connection = True
+        if status == HTTPStatus.NOT_IMPLEMENTED:
+            status = HTTPStatus.METHOD_NOT_ALLOWED
+        self.command = getattr(self, "command", None) or "GET"
+        self.requestline, self.request_version = "", self.protocol_version  # it may have understood neither
+        self.send(status, refusal(f"{status.phrase}.", "The dashboard answers GET and HEAD, and changes nothing."))
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        """A page that refreshes itself would fill the log."""
+
+
+def trouble(headline: str, detail: str) -> str:
+    """A page that says what is wrong, and asks again by itself."""
+    return _plain(headline, detail, REFRESH_SECONDS)
+
+
+def refusal(headline: str, detail: str) -> str:
+    return _plain(headline, detail, None)
+
+
+def _plain(headline: str, detail: str, live_seconds: float | None) -> str:
+    head = page.header("", "", live=live_seconds is not None)
+    body = page.verdict_box("trouble", headline, detail)
+    return page.document(f"recrawl: {headline}", head, body, live_seconds=live_seconds)
+
+
+# ---------------------------------------------------------------------------------------------------------- listening
+
+
+def listening(listen: str, names: tuple[str, ...]) -> tuple[str, int]:
+    """Where to listen. Elsewhere than on loopback only for names that somebody gave: anybody there reads the crawl."""
+    host, _, port = listen.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise ValueError(f"--listen must be like 127.0.0.1:8035, got {listen!r}")
+    try:
+        is_loopback = host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        raise ValueError(f"--listen must begin with an address like 127.0.0.1 or localhost, got {listen!r}") from None
+    if not is_loopback and not names:
+        raise ValueError(
+            f"{host} is not loopback, and the dashboard has no login: whoever reaches it reads the crawl. "
+            "If that is meant, say by which host name it is asked for: --name HOST"
+        )
+    return ("127.0.0.1" if host == "localhost" else host), int(port)

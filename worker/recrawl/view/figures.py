@@ -1,0 +1,238 @@
+"""All that status, top, the report's head and the verdict are made of, read in one go."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from recrawl import store
+from recrawl.setup import project
+
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Now:
+    """The row of crawl_status, as of this moment."""
+
+    as_of: datetime
+    paused: bool = False
+    last_report_at: datetime | None = None  # within the last quarter of an hour
+    fetches_per_second: float | None = None  # over the last five minutes
+    ready_wait: timedelta | None = None  # of the first free host with work; None = none is free
+    hosts_ready: int = 0  # counted up to 1,000
+    due: int = 0
+    new_waiting: int = 0
+    is_estimate: bool = False
+    leased: int = 0
+    leases: int = 0
+    oldest_lease_at: datetime | None = None
+    next_ready_at: datetime | None = None
+    ticked_at: datetime | None = None
+    worker_runs: bool | None = None
+    vitals_at: datetime | None = None
+    longest_transaction: timedelta | None = None
+    inbox_wait: timedelta | None = None
+
+
+@dataclass(frozen=True)
+class Minute:
+    """A row of the view vitals."""
+
+    at: datetime
+    fetches: float = 0
+    changed: float = 0
+    unchanged: float = 0
+    first: float = 0
+    missing: float = 0
+    failed: float = 0
+    throttled: float = 0
+    denied: float = 0
+    asks: float = 0
+    empty_asks: float = 0
+    handed_out: float = 0
+    due: float | None = None
+    due_crawler: float | None = None
+    due_gap: float | None = None
+    due_blocked: float | None = None
+    new_waiting: float | None = None
+    leased: float | None = None
+    pages: float | None = None
+    hosts: float | None = None
+    hosts_ready: float | None = None
+    hosts_blocked: float | None = None
+    hosts_capped: float | None = None
+    ready_wait: timedelta | None = None
+    fresh: float | None = None
+    fresh_error: float | None = None
+    covered: float | None = None
+    promised: float | None = None
+    possible: float | None = None
+    unpolite: float | None = None
+    budget: float | None = None
+
+
+@dataclass(frozen=True)
+class Total:
+    """The counts of many minutes, added up."""
+
+    since: datetime | None = None  # the start of the first of them; None = there is none
+    fetches: float = 0
+    changed: float = 0
+    unchanged: float = 0
+    untold: float = 0  # those of the unchanged of which nothing tells
+    first: float = 0
+    missing: float = 0
+    failed: float = 0
+    throttled: float = 0
+    denied: float = 0
+    stale: float = 0
+    duplicate: float = 0
+    refused: float = 0
+    late_1m: float = 0
+    late_10m: float = 0
+    late_1h: float = 0
+    late_6h: float = 0
+    late_1d: float = 0
+    late_more: float = 0
+    lost: float = 0
+    handed_out: float = 0
+    expired: float = 0
+    asks: float = 0
+    empty_asks: float = 0
+    new_pages: float = 0
+
+    @property
+    def revisits(self) -> float:
+        return self.late_1m + self.late_10m + self.late_1h + self.late_6h + self.late_1d + self.late_more
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """The last that came into force. Fetches per day; utility and bounds per unit of value."""
+
+    started_at: datetime
+    objective: str
+    budget: float
+    spent: float
+    new_pages: float
+    unspent: float
+    pages: int
+    capped_hosts: int
+    utility: float | None = None
+    polite_bound: float | None = None
+    unpolite_bound: float | None = None
+
+
+@dataclass(frozen=True)
+class LastRun:
+    """Of one job."""
+
+    job: str
+    started_at: datetime
+    seconds: float
+    ok: bool | None  # None = it is running
+    message: str | None
+    succeeded_at: datetime | None
+    failures: int  # since it last succeeded
+
+
+@dataclass(frozen=True)
+class LateHost:
+    host: str
+    due: int
+    late: timedelta | None
+    waits_for: str  # crawler, gap or block
+    gap: timedelta | None = None
+    blocked_until: datetime | None = None
+    blocked_reason: str | None = None
+
+
+@dataclass(frozen=True)
+class HeldBack:
+    host: str
+    pages: int
+    gap: timedelta
+    wanted: float  # fetches per day at the budget's price
+    frequency: float  # fetches per day that it was given
+    gain: float | None = None
+
+
+@dataclass(frozen=True)
+class Ever:
+    """Of the row of checkup."""
+
+    has_pages: bool = True
+    has_handed_out: bool = True
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Of a database that is not migrated, or of another version, only `database` says something."""
+
+    now: Now
+    database: str = "same"  # as the program wants it; or none, older, newer
+    ever: Ever = field(default_factory=Ever)
+    reported_at: datetime | None = None  # about; None = never, as far as is remembered
+    workers: int = 0  # that are connected, whether they do anything or not
+    minutes: tuple[Minute, ...] = ()  # of the last hour
+    hour: Total = field(default_factory=Total)
+    day: Total = field(default_factory=Total)
+    allocation: Allocation | None = None
+    runs: tuple[LastRun, ...] = ()
+    late_hosts: tuple[LateHost, ...] = ()  # the latest first
+    held_back: tuple[HeldBack, ...] = ()
+    settings: dict[str, str | None] = field(default_factory=dict)
+
+    @property
+    def minute(self) -> Minute | None:
+        """The newest that is known."""
+        return self.minutes[-1] if self.minutes else None
+
+    @property
+    def set_budget(self) -> float | None:
+        """Fetches per day, as somebody set it; None = none, or it is measured."""
+        try:
+            return float(self.settings.get("budget") or "")
+        except ValueError:
+            return None
+
+    @property
+    def budget(self) -> float | None:
+        """Fetches per day in force; None = none."""
+        return self.set_budget or (self.minute.budget if self.minute else None)
+
+    @property
+    def quiet(self) -> timedelta | None:
+        """How long no crawler has reported; None = longer than is remembered."""
+        return None if self.reported_at is None else self.now.as_of - self.reported_at
+
+    @property
+    def allocates_freshness(self) -> bool:
+        return self.allocation is not None and self.allocation.objective == "freshness"
+
+
+def compared(version: str | None, known: list[str]) -> str:
+    """How a database is beside what the program knows."""
+    if version is None:
+        return "none"
+    return "same" if version == known[-1] else "newer" if version > known[-1] else "older"
+
+
+def read(connection: store.Connection) -> Figures:
+    database = compared(store.version(connection), project.versions())
+    if database != "same":
+        return Figures(Now(datetime.now(UTC)), database=database)
+    now = store.crawl_status(connection, Now)
+    return Figures(
+        now=now,
+        ever=store.checkup(connection, Ever),
+        reported_at=now.last_report_at or store.last_report(connection),
+        workers=store.workers(connection),
+        minutes=tuple(store.vitals(connection, Minute, HOUR)),
+        hour=store.vitals_total(connection, Total, HOUR),
+        day=store.vitals_total(connection, Total, DAY),
+        allocation=store.last_allocation(connection, Allocation),
+        runs=tuple(store.last_runs(connection, LastRun)),
+        late_hosts=tuple(store.late_hosts(connection, LateHost, 20)),
+        held_back=tuple(store.held_back(connection, HeldBack, 20)),
+        settings=store.shown_settings(connection),
+    )

@@ -1,0 +1,133 @@
+"""What somebody looks for: a page by its URL or id, or a host. Reading, and rendering apart from it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from recrawl import store
+from recrawl.view import page
+from recrawl.view.amounts import clock, count, moment
+from recrawl.view.hosts import interval
+from recrawl.view.html import Html, el
+from recrawl.view.words import lasting, literal
+
+
+@dataclass(frozen=True)
+class Found:
+    asked: str
+    now: datetime
+    explanation: Sequence[Mapping[str, Any]] = ()  # rows of explain_page
+    host: Mapping[str, Any] | None = None
+    status: Mapping[str, Any] | None = None  # the page's row of page_status
+
+    @property
+    def ok(self) -> bool:
+        return bool(self.host) or any(row["topic"] == "page" for row in self.explanation)
+
+
+def find(connection: store.Connection, asked: str) -> Found:
+    now = datetime.now().astimezone()
+    if not asked or "\0" in asked:
+        return Found("", now)
+    if asked.isdecimal() or "://" in asked:
+        return Found(asked, now, explanation=store.explain_page(connection, asked))
+    if "/" in asked:
+        return Found(asked, now, explanation=store.explain_page(connection, f"https://{asked}"))
+    return Found(asked, now, host=store.host(connection, asked.lower()))
+
+
+def shown(found: Found, live_seconds: float) -> str:
+    head = page.header("", moment(found.now), live=True, asked=found.asked)
+    if found.explanation:
+        body = explained(found)
+    elif found.host:
+        body = described(found, found.host)
+    else:
+        body = page.verdict_box("warn", "Nothing is known by that name.", HOW)
+    title = f"recrawl: {found.asked}" if found.asked else "recrawl"
+    return page.document(
+        title,
+        head,
+        Html.of(body, el("p", el("a", "Back to the crawl", href="/"), class_="back")),
+        live_seconds=live_seconds,
+    )
+
+
+HOW = (
+    "Ask for a page by its whole URL (https://example.com/news), in any spelling, or by its page_id; or for a host by "
+    "its name (example.com), without port."
+)
+
+TOPICS = {
+    "page": "The page",
+    "now": "Why not now?",
+    "also": "What else holds it up",
+    "last": "Last time",
+    "often": "How often?",
+    "changes": "How often does it change?",
+    "value": "What is it worth?",
+}
+
+
+def explained(found: Found) -> Html:
+    cards = (
+        el(
+            "section",
+            el("h3", TOPICS.get(row["topic"], row["topic"]), " ", el("span", row["code"], class_="pill")),
+            el("p", row["says"]),
+            page.mend(row["mend"]),
+            class_="card",
+        )
+        for row in found.explanation
+    )
+    return el("div", el("h1", found.asked, class_="asked"), cards, class_="found", data_part="found")
+
+
+def described(found: Found, host: Mapping[str, Any]) -> Html:
+    now = found.now
+    rows: list[tuple[str, object]] = [
+        ("pages", count(host["pages"])),
+        ("gap between two requests", f"{lasting(host['gap'])}{_own_gap(host)}"),
+        ("next request may start", _at(host["next_slot_at"], now) or "now"),
+        ("blocked", _blocked(host, now)),
+        ("late", _late(host)),
+        ("fetches a day that it was given", count(host["frequency"])),
+        ("at its cap", {True: "yes: its gap, not the budget, decides", False: "no", None: "–"}[host["capped"]]),
+        ("fetches so far", f"{count(host['fetches'])}; {count(host['failures'])} failed since most succeeded"),
+    ]
+    name = literal(host["host"])
+    mends = [f"SELECT recrawl.set_host({name}, gap => {literal(interval(host['gap'] / 2))});"]
+    mends += (
+        [f"SELECT recrawl.unblock_host({name});"]
+        if host["blocked_until"]
+        else [f"SELECT recrawl.block_host({name}, now() + interval '1 day', 'a reason');"]
+    )
+    return el(
+        "div",
+        el("h1", host["host"], class_="asked"),
+        el("section", page.terms(rows), class_="card"),
+        el("section", el("h3", "To change it"), map(page.mend, mends), class_="card"),
+        class_="found",
+        data_part="found",
+    )
+
+
+def _own_gap(host: Mapping[str, Any]) -> str:
+    return "; its robots.txt asks for " + lasting(host["crawl_delay"]) if host["crawl_delay"] else ""
+
+
+def _at(at: datetime | None, now: datetime) -> str | None:
+    return clock(at, now) if at and at > now else None
+
+
+def _blocked(host: Mapping[str, Any], now: datetime) -> str:
+    if not host["blocked_until"]:
+        return "no"
+    return f"until {clock(host['blocked_until'], now)}: {host['blocked_reason'] or 'no reason given'}"
+
+
+def _late(host: Mapping[str, Any]) -> str:
+    if not host["due"]:
+        return "not among the latest hosts"
+    return f"{count(host['due'])} pages are past their time, the oldest by {lasting(host['late'])}"

@@ -1,0 +1,71 @@
+"""What the report shows beside the present figures: two weeks hour by hour, a day in tens of minutes, what happened."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from recrawl import store
+
+DAY = timedelta(days=1)
+HOUR = timedelta(hours=1)
+TEN_MINUTES = timedelta(minutes=10)
+
+
+@dataclass(frozen=True)
+class Span:
+    """An hour or ten minutes: counts of what happened in it, means of what was so. None = not known."""
+
+    at: datetime
+    fetches: float = 0
+    changed: float = 0
+    unchanged: float = 0
+    first: float = 0
+    missing: float = 0
+    failed: float = 0
+    throttled: float = 0
+    denied: float = 0
+    lost: float = 0
+    new_pages: float = 0
+    due: float | None = None
+    due_crawler: float | None = None
+    due_gap: float | None = None
+    due_blocked: float | None = None
+    pages: float | None = None
+    fresh: float | None = None
+    fresh_error: float | None = None
+    promised: float | None = None
+    possible: float | None = None
+    budget: float | None = None  # fetches per day
+
+
+@dataclass(frozen=True)
+class Event:
+    at: datetime
+    kind: str
+    subject: str
+    says: str
+    by: str | None
+
+
+@dataclass(frozen=True)
+class BlockedHost:
+    host: str
+    due: int
+    blocked_until: datetime
+    blocked_reason: str | None
+
+
+@dataclass(frozen=True)
+class History:
+    hours: tuple[Span, ...] = ()  # of the last 14 days
+    tens: tuple[Span, ...] = ()  # of the last 24 hours
+    blocked: tuple[BlockedHost, ...] = ()  # with most due pages
+    events: tuple[Event, ...] = ()  # the newest first
+
+
+def read(connection: store.Connection) -> History:
+    return History(
+        hours=tuple(store.vitals_by_hour(connection, Span, 14 * DAY)),
+        tens=tuple(store.vitals_by_ten_minutes(connection, Span, DAY)),
+        blocked=tuple(store.blocked_hosts(connection, BlockedHost, 10)),
+        events=tuple(store.events(connection, Event, 2 * DAY, 12)),
+    )

@@ -1,0 +1,150 @@
+"""Tables of hosts: those that hold the crawl back, that are late, that are blocked."""
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from urllib.parse import urlencode
+
+from recrawl.view import sentences
+from recrawl.view.amounts import clock, count, percent
+from recrawl.view.html import Html, el, said
+from recrawl.view.page import Look, mend, part
+from recrawl.view.words import lasting, literal
+
+
+def host_table(
+    look: Look, name: str, columns: Sequence[tuple[str, str | None]], rows: Iterable[tuple[str, Sequence[object]]]
+) -> Html:
+    """A row a host; columns with their class. On a phone each cell says its heading itself."""
+    return el(
+        "table",
+        el(
+            "thead",
+            el("tr", el("th", "host", scope="col"), (el("th", words, scope="col", class_=c) for words, c in columns)),
+        ),
+        el(
+            "tbody",
+            (
+                el(
+                    "tr",
+                    el("th", host_link(look, host), scope="row"),
+                    (
+                        el("td", cell, class_=c, data_name=words)
+                        for (words, c), cell in zip(columns, cells, strict=True)
+                    ),
+                )
+                for host, cells in rows
+            ),
+        ),
+        class_="list",
+        id=name,
+    )
+
+
+def host_link(look: Look, host: str) -> object:
+    return el("a", host, href=f"/find?{urlencode({'q': host})}") if look.live else host
+
+
+def held_back(look: Look) -> Html:
+    hosts, minute = look.figures.held_back[:10], look.figures.minute
+    sentence = sentences.holding_back(hosts, minute.hosts_capped if minute else None, minute.hosts if minute else None)
+    of_freshness = look.figures.allocates_freshness
+    rows = [
+        (
+            host.host,
+            [
+                count(host.pages),
+                lasting(host.gap),
+                count(host.wanted),
+                count(host.frequency),
+                "–" if host.gain is None else f"+{percent(host.gain, 2)}" if of_freshness else f"+{host.gain:.2g}",
+                mend(f"SELECT recrawl.set_host({literal(host.host)}, gap => {literal(interval(host.gap / 2))});"),
+            ],
+        )
+        for host in hosts
+    ]
+    columns = [
+        *((words, "right") for words in ("pages", "gap", "visits a day wanted", "given", "half the gap would bring")),
+        ("if the host agrees", "wide"),
+    ]
+    return part(
+        "held-back",
+        "Hosts that hold the crawl back",
+        el(
+            "div",
+            el("p", said(sentence), class_="note"),
+            host_table(look, "held", columns, rows) if rows else None,
+            class_="card",
+        ),
+    )
+
+
+def interval(time: timedelta) -> str:
+    return f"{time.total_seconds():g} seconds"
+
+
+WAITS = {"crawler": ("failed", "a crawler"), "gap": ("", "its gap"), "block": ("failed", "a block")}
+
+
+def late_hosts(look: Look) -> Html:
+    hosts = look.figures.late_hosts
+    rows = []
+    for host in hosts[:10]:
+        kind, words = WAITS.get(host.waits_for, ("", host.waits_for))
+        rows.append(
+            (
+                host.host,
+                [count(host.due), lasting(host.late), lasting(host.gap), el("span", words, class_=f"pill {kind}")],
+            )
+        )
+    columns = [("pages due", "right"), ("the oldest by", "right"), ("gap", "right"), ("waits for", None)]
+    more = f"The ten latest of {len(hosts)}." if len(hosts) > 10 else ""
+    return el(
+        "details",
+        el("summary", "The hosts with the latest pages"),
+        el("p", said(sentences.late_hosts(hosts)), " ", more, class_="note"),
+        host_table(
+            look,
+            "late-hosts",
+            columns,
+            rows,
+        ),
+        class_="card",
+        id="late-details",
+    )
+
+
+def blocked(look: Look) -> Html:
+    hosts, minute = look.history.blocked, look.figures.minute
+    sentence = sentences.blocked_hosts(
+        hosts, minute.hosts_blocked if minute else None, minute.hosts if minute else None
+    )
+    rows = [
+        (
+            host.host,
+            [
+                clock(host.blocked_until, look.now),
+                host.blocked_reason or "–",
+                count(host.due),
+                mend(f"SELECT recrawl.unblock_host({literal(host.host)});"),
+            ],
+        )
+        for host in hosts
+    ]
+    columns = [("until", None), ("because", None), ("pages due", "right"), ("if you know better", "wide")]
+    return part(
+        "blocked",
+        "Blocked hosts",
+        el(
+            "div",
+            el("p", said(sentence), class_="note"),
+            host_table(
+                look,
+                "blocked-hosts",
+                columns,
+                rows,
+            )
+            if rows
+            else None,
+            class_="card",
+        ),
+    )

@@ -1,0 +1,49 @@
+"""Markup put together so that nothing gets into it unescaped: text is escaped unless it is Html already."""
+
+from collections.abc import Iterable
+from html import escape, unescape
+from re import sub
+from typing import Self
+
+VOID = {"input", "meta"}
+
+
+class Html(str):
+    """Markup that was made by el(), or is written in this package."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, *children: object) -> Self:
+        """Text is escaped, None is nothing, an iterable is all that is in it."""
+        return cls("".join(_markup(child) for child in children))
+
+
+def _markup(child: object) -> str:
+    if isinstance(child, Html):
+        return child
+    if child is None:
+        return ""
+    if isinstance(child, Iterable) and not isinstance(child, str):
+        return Html.of(*child)
+    return escape(str(child))
+
+
+def el(tag: str, *children: object, **attributes: object) -> Html:
+    """An element. class_ is class, data_x is data-x; an attribute that is None or False is left out."""
+    given = "".join(
+        f" {name.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{escape(str(value))}"')
+        for name, value in attributes.items()
+        if value is not None and value is not False
+    )
+    return Html(f"<{tag}{given}>" if tag in VOID else f"<{tag}{given}>{Html.of(*children)}</{tag}>")
+
+
+def said(sentence: str) -> Html:
+    """A sentence, in which **this** stands out."""
+    return Html(sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", escape(sentence)))
+
+
+def text_of(markup: str) -> str:
+    """What a reader sees of it."""
+    return unescape(sub(r"<[^>]*>", "", markup))

@@ -1,0 +1,362 @@
+"""What Prometheus reads of a crawl, served at /metrics.
+
+A scrape looks at the database in one short transaction that writes nothing, on a thread and a connection of its own. It
+waits PATIENCE seconds at most, and one that comes meanwhile waits for the same look: where the database hangs, one
+thread and one connection hang, and recrawl_up is 0.
+
+Counters begin at 0 with the process and never fall: a look adds what rows of `vitals` and `job_run` have more than when
+they were seen last. What was there at the first look is not counted.
+"""
+
+import logging
+import socket
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import version
+from itertools import accumulate
+from typing import Any
+
+import psycopg
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+
+from recrawl import store
+
+log = logging.getLogger(__name__)
+
+PATIENCE = 1.5  # seconds that a scrape waits for the database
+CLIENT_PATIENCE = 5  # seconds that a client has to say what it wants
+CLIENTS = 8  # served at once; one is meant to be there
+REMEMBERED = 1_000  # rows, of which those of the last hour may be seen again
+
+Figures = Mapping[str, float | None]  # times in seconds; None = unknown: no sample
+
+# A name, its help, and the figure behind it or behind each value of its label.
+OUTCOMES = ("changed", "unchanged", "first", "missing", "failed", "throttled", "denied")
+COUNTERS: dict[str, tuple[str, dict[str, str]]] = {
+    "recrawl_fetches{outcome}": (
+        "Fetches that were reported, by what came of them: first = the page's first success, missing = 404, 410 or "
+        "moved, failed = other errors, throttled = 429 or 503, denied = by robots.txt.",
+        {outcome: outcome for outcome in OUTCOMES},
+    ),
+    "recrawl_fetches_untold": (
+        "Fetches counted as unchanged of which the report did not say whether the page changed.",
+        {"": "untold"},
+    ),
+    "recrawl_reports_not_ok{code}": (
+        "Reports that were not ok, by their code: refused = unknown_page or invalid.",
+        {"stale_lease": "stale", "duplicate": "duplicate", "refused": "refused"},
+    ),
+    "recrawl_asks{answer}": (
+        "Calls of next_pages, by what they got.",
+        {"pages": "asks_answered", "nothing": "empty_asks"},
+    ),
+    "recrawl_pages_handed_out": ("Pages that crawlers were given.", {"": "handed_out"}),
+    "recrawl_pages_expired": ("Pages that came back because their lease ran out.", {"": "expired"}),
+    "recrawl_pages_added": ("Pages that were taken in, from links or by add_pages.", {"": "new_pages"}),
+    "recrawl_visit_periods_lost": ("Whole periods that had passed before a late revisit began.", {"": "lost"}),
+}
+LATENESS = {
+    "60": "late_1m",
+    "600": "late_10m",
+    "3600": "late_1h",
+    "21600": "late_6h",
+    "86400": "late_1d",
+    "+Inf": "late_more",
+}
+GAUGES: dict[str, tuple[str, dict[str, str]]] = {
+    # of the last minute
+    "recrawl_due_pages{waits_for}": (
+        "Fetched pages that are due again, by what they wait for: crawler = their host is free, gap = its next slot is "
+        "still to come, block = it is blocked.",
+        {"crawler": "due_crawler", "gap": "due_gap", "block": "due_blocked"},
+    ),
+    "recrawl_new_pages": ("Pages that wait for their first fetch.", {"": "new_waiting"}),
+    "recrawl_pages": ("Pages that the crawl knows.", {"": "pages"}),
+    "recrawl_hosts": ("Hosts that the crawl knows.", {"": "hosts"}),
+    "recrawl_hosts_ready": ("Hosts that have work and are free.", {"": "hosts_ready"}),
+    "recrawl_hosts_blocked": ("Hosts that are blocked.", {"": "hosts_blocked"}),
+    "recrawl_hosts_capped": (
+        "Hosts whose gap decides how often they are visited, not the budget.",
+        {"": "hosts_capped"},
+    ),
+    "recrawl_freshness_ratio": ("Share of the pages' value that is fresh, estimated (0 to 1).", {"": "fresh"}),
+    "recrawl_freshness_error_ratio": ("Standard error of recrawl_freshness_ratio (0 to 1).", {"": "fresh_error"}),
+    "recrawl_freshness_promised_ratio": ("Freshness that the last allocation promises (0 to 1).", {"": "promised"}),
+    "recrawl_freshness_possible_ratio": ("Freshness at most possible with budget and gaps (0 to 1).", {"": "possible"}),
+    "recrawl_covered_ratio": ("Share of the pages' value that was fetched at least once (0 to 1).", {"": "covered"}),
+    "recrawl_budget_fetches_per_second": ("Fetches per second that the budget allows.", {"": "budget_per_second"}),
+    # live
+    "recrawl_paused": ("1 while the crawl is paused, else 0.", {"": "paused"}),
+    "recrawl_worker_runs": ("1 if a worker did upkeep within the last five seconds, else 0.", {"": "worker_runs"}),
+    "recrawl_leased_pages": ("Pages that crawlers have.", {"": "leased"}),
+    "recrawl_ready_wait_seconds": (
+        "How long the first free host with work has waited for a crawler, in seconds; 0 = none waits.",
+        {"": "ready_wait"},
+    ),
+    "recrawl_inbox_wait_seconds": (
+        "How long the oldest entry of the inbox has waited for upkeep, in seconds; 0 = none waits.",
+        {"": "inbox_wait"},
+    ),
+    "recrawl_longest_transaction_seconds": (
+        "Age of the longest transaction that holds the crawl's rows, or their old versions, in seconds; 0 = none.",
+        {"": "longest_transaction"},
+    ),
+    "recrawl_last_report_timestamp_seconds": (
+        "When a crawler last reported, in Unix time (seconds).",
+        {"": "last_report_at"},
+    ),
+    "recrawl_upkeep_timestamp_seconds": ("When upkeep last ran, in Unix time (seconds).", {"": "ticked_at"}),
+    "recrawl_vitals_timestamp_seconds": (
+        "When the last minute of figures began, in Unix time (seconds).",
+        {"": "vitals_at"},
+    ),
+}
+COUNTED = {column for _, behind in COUNTERS.values() for column in behind.values()} - {"asks_answered"}
+COUNTED |= {*LATENESS.values(), "late_seconds", "asks"}
+ZERO_IF_NONE = ("ready_wait", "inbox_wait", "longest_transaction")
+JOB_GAUGES = {
+    "recrawl_job_last_success_timestamp_seconds": (
+        "When the job last ended well, in Unix time (seconds).",
+        "succeeded_at",
+    ),
+    "recrawl_job_failures_since_success": (
+        "Runs of the job that failed since it last ended well, up to 20.",
+        "failures",
+    ),
+    "recrawl_job_interval_seconds": ("How often the job is meant to run, in seconds.", "every"),
+}
+
+
+def serve(url: str, host: str, port: int) -> Callable[[], None]:
+    """Serves what is known of a crawl, on threads of its own; what it returns ends that."""
+    looks = Looks(url)
+    registry = CollectorRegistry()
+    registry.register(looks)
+    ProcessCollector(registry=registry)
+    try:
+        server = Server(host, port, registry)
+    except OSError as error:
+        raise OSError(f"metrics cannot be served on {host}:{port}: {error.strerror}") from None
+    looks.begin()  # counts from now on, not from the first scrape
+    threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
+
+    def stop() -> None:
+        server.shutdown()
+        server.server_close()
+        looks.close()
+
+    return stop
+
+
+class Counts:
+    """Sums that never fall, over rows that may grow for a while and are removed one day."""
+
+    def __init__(self) -> None:
+        self.totals: dict[str, float] = defaultdict(float)
+        self.seen: dict[Hashable, dict[str, float]] = {}
+        self.has_begun = False
+
+    def add(self, rows: Mapping[Hashable, Mapping[str, float]]) -> None:
+        for key, figures in rows.items():
+            had = self.seen.setdefault(key, {} if self.has_begun else dict(figures))
+            for name, figure in figures.items():
+                if (more := figure - had.get(name, 0)) > 0:
+                    had[name] = figure
+                    self.totals[name] += more
+        self.has_begun = True
+        while len(self.seen) > REMEMBERED:
+            del self.seen[next(iter(self.seen))]
+
+
+@dataclass(frozen=True)
+class Found:
+    """By one look at the database."""
+
+    counts: Mapping[str, float]
+    gauges: Figures
+    jobs: Mapping[str, Figures]
+
+
+class Looks:
+    """Looks at the database, and tells Prometheus what it found."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.connection: store.Connection | None = None
+        self.counts = Counts()
+        self.minutes_since: datetime | None = None
+        self.runs_since: datetime | None = None
+        self.found: Found | None = None
+        self.complaint = ""
+        self.thread: threading.Thread | None = None
+        self.starting = threading.Lock()
+
+    def collect(self) -> Iterator[Metric]:
+        """Called by the library at every scrape."""
+        look = self.begin()
+        look.join(PATIENCE)
+        found = None if look.is_alive() else self.found
+        yield GaugeMetricFamily("recrawl_up", "1 if the database answered in time, else 0.", bool(found))
+        build = GaugeMetricFamily("recrawl_build_info", "1; the label says which recrawl this is.", labels=["version"])
+        build.add_metric([version("recrawl")], 1)
+        yield build
+        if found:
+            yield from metrics(found)
+
+    def begin(self) -> threading.Thread:
+        """A look, or the one that is on its way."""
+        with self.starting:
+            if not self.thread or not self.thread.is_alive():
+                self.thread = threading.Thread(target=self.look, name="metrics look", daemon=True)
+                self.thread.start()
+            return self.thread
+
+    def close(self) -> None:
+        if self.connection and not (self.thread and self.thread.is_alive()):
+            self.connection.close()
+
+    def look(self) -> None:
+        try:
+            self.found = self.took_in(self.seen())
+            self.complaint = ""
+        except psycopg.Error as error:
+            self.found = None
+            complaint = str(error).partition("\n")[0]
+            if complaint != self.complaint:
+                log.warning("metrics: %s", complaint)
+            self.complaint = complaint
+
+    def seen(self) -> store.Scrape:
+        if self.connection:
+            try:
+                return store.scrape(self.connection, self.minutes_since, self.runs_since)
+            except psycopg.OperationalError:
+                if not self.connection.closed:
+                    raise
+        # The first, or the server was started again meanwhile.
+        self.connection = store.connect(self.url, "recrawl metrics", connect_timeout=2, tcp_user_timeout=2000)
+        return store.scrape(self.connection, self.minutes_since, self.runs_since)
+
+    def took_in(self, seen: store.Scrape) -> Found:
+        minutes = {row["at"]: counts_of_minute(row) for row in seen.minutes}
+        self.counts.add(minutes | {(run["job"], run["started_at"]): counts_of_run(run) for run in seen.runs})
+        self.minutes_since = max(minutes, default=self.minutes_since)
+        self.runs_since = min(
+            (run["started_at"] for run in seen.runs if run["ok"] is None), default=seen.status["as_of"]
+        )
+        minute = seen.minutes[-1] if seen.minutes else {}
+        gauges = {name: seconds(value) for name, value in (minute | seen.status).items()}
+        gauges |= {name: gauges[name] or 0 for name in ZERO_IF_NONE}
+        if budget := gauges.get("budget"):
+            gauges["budget_per_second"] = budget / 86400
+        jobs = {
+            row["job"]: {name: seconds(value) for name, value in row.items() if name != "job"} for row in seen.schedule
+        }
+        return Found(dict(self.counts.totals), gauges, jobs)
+
+
+def counts_of_minute(row: store.Row) -> dict[str, float]:
+    return {name: row[name] for name in COUNTED} | {"asks_answered": row["asks"] - row["empty_asks"]}
+
+
+def counts_of_run(run: store.Row) -> dict[str, float]:
+    job, ok = run["job"], run["ok"]
+    if ok is None:
+        return {}
+    return {f"{job} {'ok' if ok else 'failed'}": 1, f"{job} seconds": run["seconds"]}
+
+
+def seconds(value: Any) -> float | None:
+    """Numbers as they are."""
+    if isinstance(value, datetime):
+        return value.timestamp()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    return None if value is None else float(value)
+
+
+def metrics(found: Found) -> Iterator[Metric]:
+    counts = found.counts
+    for name, (says, behind) in COUNTERS.items():
+        yield family(CounterMetricFamily, name, says, {label: counts.get(of, 0) for label, of in behind.items()})
+    bins = accumulate(counts.get(name, 0) for name in LATENESS.values())
+    lateness = HistogramMetricFamily(
+        "recrawl_visit_lateness_seconds", "How long after they were due revisits had their slot, in seconds."
+    )
+    lateness.add_metric([], list(zip(LATENESS, bins, strict=True)), counts.get("late_seconds", 0))
+    yield lateness
+    for name, (says, behind) in GAUGES.items():
+        yield family(GaugeMetricFamily, name, says, {label: found.gauges.get(of) for label, of in behind.items()})
+    runs = CounterMetricFamily("recrawl_job_runs", "Runs of jobs that ended, by how.", labels=["job_name", "result"])
+    for job in found.jobs:
+        for result in ("ok", "failed"):
+            runs.add_metric([job, result], counts.get(f"{job} {result}", 0))
+    yield runs
+    took = {job: counts.get(f"{job} seconds", 0) for job in found.jobs}
+    yield family(
+        CounterMetricFamily, "recrawl_job_run_seconds{job_name}", "How long these runs took, in seconds.", took
+    )
+    for name, (says, of) in JOB_GAUGES.items():
+        known = {job: figures[of] for job, figures in found.jobs.items()}
+        yield family(GaugeMetricFamily, f"{name}{{job_name}}", says, known)
+
+
+Family = type[CounterMetricFamily] | type[GaugeMetricFamily]
+
+
+def family(kind: Family, name: str, says: str, samples: Figures) -> Metric:
+    """One metric; its name may end in {label}, else its one sample goes by the empty string."""
+    name, _, label = name.rstrip("}").partition("{")
+    made = kind(name, says, labels=[label] if label else [])
+    for value, figure in samples.items():
+        if figure is not None:
+            made.add_metric([value] if label else [], figure)
+    return made
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, host: str, port: int, registry: CollectorRegistry) -> None:
+        self.registry = registry
+        self.free = threading.BoundedSemaphore(CLIENTS)
+        ((self.address_family, *_), *_) = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        super().__init__((host, port), Handler)
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        return self.free.acquire(blocking=False)  # else the connection is closed
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is nobody's trouble."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+    timeout = CLIENT_PATIENCE
+
+    def do_GET(self) -> None:
+        if self.path.partition("?")[0] != "/metrics":
+            self.send_error(404, "There is only /metrics")
+            return
+        encode, content_type = choose_encoder(self.headers.get("Accept", ""))
+        body = encode(self.server.registry)
+        self.send_response(200)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Scrapes come every few seconds: nothing to tell."""

@@ -1,0 +1,110 @@
+"""What changed since yesterday, what happened, and what the jobs did."""
+
+from collections.abc import Callable
+
+from recrawl.view import sentences
+from recrawl.view.amounts import clock, count, number, percent
+from recrawl.view.charts import figure
+from recrawl.view.html import Html, el
+from recrawl.view.page import Look, part, terms
+from recrawl.view.words import lasting
+
+
+def news(look: Look) -> Html:
+    return part("news", "What changed since yesterday?", el("div", changes(look), events(look), class_="two"))
+
+
+def changes(look: Look) -> Html:
+    found = sentences.changes(look.history.hours, look.now)
+    looks: dict[bool | None, str | None] = {True: "better", False: "worse", None: None}
+    rows = (
+        el(
+            "tr",
+            el("th", c.name, scope="row"),
+            el("td", c.now, class_="right"),
+            el("td", c.difference, class_=f"right {looks[c.better] or ''}"),
+        )
+        for c in found
+    )
+    heading = el(
+        "tr",
+        *(
+            el("th", name, scope="col", class_=c)
+            for name, c in (("", None), ("24 hours", "right"), ("than the 24 before", "right"))
+        ),
+    )
+    told = "The last 24 whole hours beside the 24 before." if found else "Too little is known of the day before."
+    return figure(
+        "changes",
+        "The figures",
+        told,
+        el("table", el("thead", heading), el("tbody", rows)) if found else None,
+    )
+
+
+def events(look: Look) -> Html:
+    shown = look.history.events
+    rows = (
+        el(
+            "tr",
+            el("td", clock(event.at, look.now), class_="when"),
+            el("td", el("span", event.kind, class_=f"pill {'crawl' if event.kind == 'crawl' else ''}")),
+            el("td", el("b", event.subject), ": ", event.says, f" ({event.by})" if event.by else None, class_="wide"),
+        )
+        for event in shown
+    )
+    told = "The newest first." if shown else "Nobody changed anything, and nothing stood still, in the last two days."
+    return figure("events", "What happened", told, el("table", el("tbody", rows), class_="events") if shown else None)
+
+
+def machinery(look: Look) -> Html:
+    last = look.figures.allocation
+    return part("machinery", None, jobs(look), allocation(look) if last else None)
+
+
+def jobs(look: Look) -> Html:
+    runs = look.figures.runs
+    rows = (
+        el(
+            "tr",
+            el("th", run.job, scope="row"),
+            el("td", clock(run.started_at, look.now), class_="when"),
+            el(
+                "td",
+                "is running" if run.ok is None else "well" if run.ok else "failed",
+                class_=None if run.ok in (True, None) else "worse",
+            ),
+            el("td", f"{run.seconds:,.1f} s", class_="right"),
+            el("td", run.message or "", class_="wide"),
+        )
+        for run in runs
+    )
+    heading = (el("th", name, scope="col") for name in ("job", "last began", "ended", "took", "said"))
+    body = (
+        el("table", el("thead", el("tr", heading)), el("tbody", rows))
+        if runs
+        else el("p", "No job ran yet: start `recrawl worker`.", class_="note")
+    )
+    return el("details", el("summary", "Jobs"), el("div", body, class_="scroll", tabindex=0), class_="card", id="jobs")
+
+
+def allocation(look: Look) -> Html | None:
+    last = look.figures.allocation
+    if last is None:
+        return None
+    per_value: Callable[[float | None], str] = (
+        percent if last.objective == "freshness" else lambda v: "–" if v is None else f"{v:,.4g}"
+    )
+    rows = [
+        ("came into force", f"{clock(last.started_at, look.now)}, {lasting(look.now - last.started_at)} ago"),
+        ("objective", last.objective),
+        ("promised", per_value(last.utility)),
+        ("possible within budget and gaps", per_value(last.polite_bound)),
+        ("possible without gaps", per_value(last.unpolite_bound)),
+        ("fetches a day", count(last.budget)),
+        ("of these, for pages seen before", f"{count(last.spent)}, for {number('page', last.pages)}"),
+        ("for new pages", count(last.new_pages)),
+        ("without use", count(last.unspent)),
+        ("hosts at their cap", count(last.capped_hosts)),
+    ]
+    return el("details", el("summary", "The last allocation"), terms(rows), class_="card", id="allocation")

@@ -1,0 +1,136 @@
+"""What every page is made of, and what browsers may do with it: run what is in it, and ask where it came from.
+
+Pure, as all that is put on it: figures in, markup out.
+"""
+
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+
+from recrawl.view.figures import Figures
+from recrawl.view.history import History
+from recrawl.view.html import Html, el
+from recrawl.view.verdict import Mend, Verdict
+
+STYLE = Html((Path(__file__).parent / "page.css").read_text())
+SCRIPT = Html((Path(__file__).parent / "page.js").read_text())
+MARKS = {"ok": "✓", "warn": "▲", "trouble": "✕"}
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is shown, and how: times in the zone of `now`; where it is live, hosts lead to their search."""
+
+    figures: Figures
+    verdict: Verdict
+    history: History
+    now: datetime
+    live: bool = False
+
+
+# ----------------------------------------------------------------------------------------------------------- document
+
+
+def policy(live: bool) -> str:
+    """What a browser may do with the page: run and apply what is in it, and ask where it came from."""
+    itself = "'self'" if live else "'none'"
+    return (
+        f"default-src 'none'; style-src {_digest(STYLE)}; script-src {_digest(SCRIPT)}; img-src data:; "
+        f"connect-src {itself}; form-action {itself}; base-uri 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+def document(title: str, head: Html, body: Html, *, live_seconds: float | None = None) -> str:
+    """A whole page. In a file it carries its policy; a server sends it in a header."""
+    live = live_seconds is not None
+    html = el(
+        "html",
+        el(
+            "head",
+            el("meta", charset="utf-8"),
+            None if live else el("meta", http_equiv="Content-Security-Policy", content=policy(live)),
+            el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+            el("meta", name="referrer", content="no-referrer"),
+            el("title", title),
+            Html('<link rel="icon" href="data:,">'),
+            el("noscript", el("meta", http_equiv="refresh", content=30)) if live else None,
+            el("style", STYLE),
+        ),
+        el(
+            "body",
+            el("a", "Skip to the figures", class_="skip", href="#main"),
+            head,
+            el("main", body, id="main", tabindex=-1),
+            el("script", SCRIPT),
+            data_live=live_seconds,
+        ),
+        lang="en",
+    )
+    return f"<!doctype html>\n{html}\n"
+
+
+def header(about: str, as_of: str, *, live: bool, asked: str = "") -> Html:
+    return el(
+        "header",
+        el("a", "recrawl", class_="name", href="/") if live else el("span", "recrawl", class_="name"),
+        el("span", about, data_part="about"),
+        el("span", as_of, class_="as-of", data_part="as-of"),
+        el(
+            "form",
+            el(
+                "input",
+                type="search",
+                name="q",
+                value=asked,
+                required=True,
+                maxlength=2048,
+                placeholder="https://… or a page's id or a host",
+                aria_label="Explain a page, by its URL or id, or a host",
+            ),
+            el("button", "Explain", type="submit"),
+            action="/find",
+            role="search",
+        )
+        if live
+        else None,
+        el("p", id="news", role="status") if live else None,
+    )
+
+
+def part(name: str, title: str | None, *children: object) -> Html:
+    """A section, which the script can put in the place of the same one of before."""
+    heading = el("h2", title, id=f"{name}-title") if title else None
+    return el("section", heading, *children, data_part=name, aria_labelledby=title and f"{name}-title")
+
+
+def verdict_box(level: str, headline: str, detail: str, mends: Sequence[Mend] = ()) -> Html:
+    return el(
+        "section",
+        el("h1", el("span", MARKS[level], " ", aria_hidden="true"), headline),
+        el("p", detail),
+        el(
+            "ul",
+            (el("li", el("span", m.topic, class_="topic"), el("div", m.says, mend(m.do))) for m in mends),
+            class_="mends",
+        )
+        if mends
+        else None,
+        class_=f"verdict {level}",
+        data_part="verdict",
+    )
+
+
+def mend(do: str | None) -> Html | None:
+    """SQL or a command, to copy."""
+    return el("div", el("code", do), class_="mend") if do else None
+
+
+def terms(rows: Iterable[tuple[str, object]]) -> Html:
+    return el("dl", ((el("dt", name), el("dd", value)) for name, value in rows))

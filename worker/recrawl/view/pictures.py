@@ -1,0 +1,124 @@
+"""The charts: which figures each is drawn from."""
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+
+from recrawl.view import sentences
+from recrawl.view.amounts import count, percent, short
+from recrawl.view.charts import Figures, Series, bars, figure, lines, numbers, stacks
+from recrawl.view.history import DAY, HOUR, TEN_MINUTES, Span
+from recrawl.view.hosts import late_hosts
+from recrawl.view.html import Html, el
+from recrawl.view.page import Look, part
+
+
+def over(look: Look, spans: Sequence[Span], step: timedelta, longest: timedelta) -> Figures:
+    """Times in the zone of the page, up to now or to the end of the last step, if that goes on."""
+    at = [span.at.astimezone(look.now.tzinfo) for span in spans]
+    since_midnight = look.now - look.now.replace(hour=0, minute=0, second=0, microsecond=0)
+    step_now = look.now - since_midnight % step
+    return Figures(at, step, until=max(step_now, at[-1] + step) if at else step_now, longest=longest)
+
+
+def column(spans: Iterable[Span], *names: str) -> list[float | None]:
+    """Added up; None where none of them is known."""
+    found = []
+    for span in spans:
+        known = [value for name in names if (value := getattr(span, name)) is not None]
+        found.append(sum(known) if known else None)
+    return found
+
+
+def freshness_and_budget(look: Look) -> Html:
+    return part("budget", "Freshness and budget", el("div", freshness(look), fetches(look), class_="two"))
+
+
+def freshness(look: Look) -> Html:
+    hours = look.history.hours
+    shown = over(look, hours, HOUR, 14 * DAY)
+    series = [
+        Series("fresh now", "changed", column(hours, "fresh")),
+        Series("promised", "first", column(hours, "promised")),
+        Series("possible", "soft", column(hours, "possible")),
+    ]
+    errors = [2 * hour.fresh_error if hour.fresh_error is not None else None for hour in hours]
+    known = any(value is not None for value in series[0].values)
+    return figure(
+        "freshness",
+        "Is it fresh, and how near to what is possible?",
+        sentences.freshness(hours, look.figures.minute, look.now),
+        lines(shown, series, errors, lambda share: f"{share * 100:.3g} %") if known else None,
+        (),
+        numbers(shown, [*((one.name, one.values) for one in series), ("error, ±", errors)], percent) if known else None,
+    )
+
+
+def fetches(look: Look) -> Html:
+    hours = sentences.whole(look.history.hours, look.now, 7 * DAY) or look.history.hours
+    shown = over(look, hours, HOUR, 7 * DAY)
+    layers = [
+        Series("found a change", "changed", column(hours, "changed")),
+        Series("unchanged", "unchanged", column(hours, "unchanged")),
+        Series("first fetch", "first", column(hours, "first")),
+        Series("missing", "missing", column(hours, "missing")),
+        Series("failed, throttled, denied", "failed", column(hours, "failed", "throttled", "denied")),
+    ]
+    budget: list[float | None] = [None if hour.budget is None else hour.budget / 24 for hour in hours]
+    last = next((value for value in reversed(budget) if value is not None), None)
+    limit = Series(f"budget: {count(last)} an hour", "ink", budget) if last is not None else None
+    columns = [
+        *((layer.name, layer.values) for layer in layers[:4]),
+        *((name, column(hours, name)) for name in ("failed", "throttled", "denied")),
+        ("all", column(hours, "fetches")),
+        ("budget", budget),
+    ]
+    known = any(hour.fetches for hour in hours)
+    return figure(
+        "fetches",
+        "Where do the fetches go, and is the budget spent?",
+        sentences.fetches(hours, look.figures.day, look.figures.budget, look.now),
+        stacks(shown, layers, limit, short) if known else None,
+        layers,
+        numbers(shown, columns, count) if known else None,
+    )
+
+
+def lateness(look: Look) -> Html:
+    return part(
+        "late",
+        "Who is late, and why?",
+        el("div", waiting(look), visits(look), class_="two"),
+        late_hosts(look) if look.figures.late_hosts else None,
+    )
+
+
+def waiting(look: Look) -> Html:
+    tens = look.history.tens
+    shown = over(look, tens, TEN_MINUTES, DAY)
+    layers = [
+        Series("their host's gap", "unchanged", column(tens, "due_gap")),
+        Series("a blocked host", "first", column(tens, "due_blocked")),
+        Series("a crawler", "failed", column(tens, "due_crawler")),
+    ]
+    known = any(ten.due is not None for ten in tens)
+    minute = look.figures.minute
+    columns = [*((layer.name, layer.values) for layer in layers), ("all", column(tens, "due"))]
+    return figure(
+        "waiting",
+        "What do late pages wait for?",
+        sentences.waiting(tens, minute, look.now),
+        stacks(shown, layers, None, short) if known else None,
+        layers,
+        numbers(shown, columns, count) if known else None,
+    )
+
+
+def visits(look: Look) -> Html:
+    day = look.figures.day
+    looks = ("changed", "changed", "first", "first", "failed", "failed")
+    rows = []
+    for (name, words), colour in zip(sentences.BINS, looks, strict=True):
+        visits = getattr(day, name)
+        rows.append((words, visits, colour, f"{count(visits)} · {percent(visits / (day.revisits or 1))}"))
+    sentence = sentences.lateness(day, look.now)
+    return figure("visits", "How late are visits?", sentence, bars(rows) if day.revisits else None)

@@ -1,0 +1,52 @@
+"""The report of a crawl: reads all of it, and puts its parts together."""
+
+from datetime import datetime
+
+from recrawl import store
+from recrawl.view import figures as present
+from recrawl.view import history
+from recrawl.view.amounts import moment, number
+from recrawl.view.hosts import blocked, held_back
+from recrawl.view.html import Html, el
+from recrawl.view.news import machinery, news
+from recrawl.view.page import Look, document, header, verdict_box
+from recrawl.view.pictures import freshness_and_budget, lateness
+from recrawl.view.tiles import tiles
+from recrawl.view.verdict import verdict
+
+
+def read(connection: store.Connection, *, live: bool = False) -> Look:
+    """With times in the zone of this machine."""
+    figures = present.read(connection)
+    past = history.read(connection) if figures.database == "same" else history.History()
+    now: datetime = figures.now.as_of.astimezone()
+    return Look(figures, verdict(figures), past, now, live)
+
+
+def html(look: Look, live_seconds: float | None = None) -> str:
+    minute = look.figures.minute
+    about = (
+        f"{number('page', minute.pages)} on {number('host', minute.hosts)}"
+        if minute and minute.pages is not None and minute.hosts is not None
+        else ""
+    )
+    head = header(about, moment(look.now), live=look.live)
+    sections = [section for make in SECTIONS if (section := make(look))]
+    return document(
+        f"recrawl: {look.verdict.headline}", head, Html.of(sections, footer(look)), live_seconds=live_seconds
+    )
+
+
+def judged(look: Look) -> Html:
+    return verdict_box(look.verdict.level, look.verdict.headline, look.verdict.detail, look.verdict.mends)
+
+
+def footer(look: Look) -> Html:
+    return el(
+        "footer",
+        "Freshness, coverage and what pages wait for are estimates, made by a worker every minute. ",
+        "What to do stands there as SQL or as a command, to copy: nothing here changes anything.",
+    )
+
+
+SECTIONS = (judged, tiles, freshness_and_budget, lateness, held_back, blocked, news, machinery)

@@ -1,0 +1,325 @@
+"""What status, doctor, jobs and top print: lines of at most 80 columns, from figures alone.
+
+A line that begins with a mark (✓ ▲ ✕) is what a terminal paints.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+from recrawl.view.figures import Figures, LastRun, Now
+from recrawl.view.verdict import ALONE, Mend, Verdict
+from recrawl.view.words import bar, count, lasting, share, sparkline, when
+
+if TYPE_CHECKING:
+    from recrawl.view.checks import Check
+
+WIDTH = 80
+MARKS = {"ok": "✓", "warn": "▲", "trouble": "✕", "unseen": "?"}
+QUIETLY = {"gaps_set_pace", "budget_sets_pace", "budget_unspent", "nothing_due"}  # whose detail the figures tell too
+
+
+def status(figures: Figures, said: Verdict) -> list[str]:
+    lines = [f"{MARKS[said.level]} {line}" if first else f"  {line}" for first, line in _wrapped(said.headline, 2)]
+    lines += ["", *_indented(said.detail, 2)] if said.code not in QUIETLY else []
+    if said.code not in ALONE or said.code == "paused":
+        lines += ["", *_figures(figures)]
+    for mend in said.mends:
+        lines += ["", *_mend(mend)]
+    if figures.database == "same":
+        lines += ["", _footer(figures)]
+    return lines
+
+
+def _figures(figures: Figures) -> Iterator[str]:
+    now, day, minute = figures.now, figures.day, figures.minute
+    lasts = _lasts(figures)
+    if day.fetches or now.fetches_per_second:
+        spent = ""
+        if figures.budget and lasts:
+            of_budget = day.fetches / (figures.budget * (lasts / timedelta(days=1)))
+            spent = f" {bar(of_budget, 20)} {share(of_budget)} of budget"
+        yield _row(
+            "fetches",
+            _rate(now.fetches_per_second or 0),
+            f"{count(day.fetches)} in {_lasting_day(lasts)}{spent}",
+        )
+    if minute and minute.fresh is not None:
+        known = [
+            f"{word} {100 * bound:.1f}"
+            for word, bound in (
+                ("promised", minute.promised),
+                ("possible", minute.possible),
+                ("without gaps", minute.unpolite),
+            )
+            if bound is not None
+        ]
+        yield _row("fresh", share(minute.fresh, 1), ", ".join(known) or "of the pages' value, by estimate")
+    if day.revisits:
+        in_time = (day.late_1m + day.late_10m) / day.revisits
+        lost = f"; {count(day.lost)} visits lost in {_lasting_day(lasts)}" if day.lost >= 1 else ""
+        yield _row("in time", share(in_time, 1), f"began within 10 min{lost}")
+    about = "about " if now.is_estimate else ""
+    parts = [
+        f"{word} {count(pages)}"
+        for word, pages in (
+            ("gap", minute.due_gap if minute else None),
+            ("block", minute.due_blocked if minute else None),
+            ("crawler", minute.due_crawler if minute else None),
+        )
+        if pages
+    ]
+    then = (
+        f"next {when(now.next_ready_at, now.as_of)}"
+        if now.next_ready_at and not now.due and not now.new_waiting
+        else ""
+    )
+    yield _row("waiting", f"{about}{count(now.due)} due", " · ".join(parts) if now.due and parts else then)
+    if now.ready_wait is not None:
+        free = "1 host" if now.hosts_ready == 1 else f"{_thousand(now.hosts_ready)} hosts"
+        yield _row("free", free, f"the first has waited {lasting(now.ready_wait)} for a crawler")
+    if now.new_waiting:
+        pace = day.first / (lasts / timedelta(days=1)) if lasts and day.first else 0
+        left = f"{lasting(timedelta(days=now.new_waiting / pace))} at today's pace" if pace else ""
+        yield _row("new", f"{about}{count(now.new_waiting)}", left)
+    if now.leased:
+        oldest = (
+            f", the oldest from {lasting(now.as_of - now.oldest_lease_at)} ago"
+            if now.oldest_lease_at is not None
+            else ""
+        )
+        leases = "1 lease" if now.leases == 1 else f"{count(now.leases)} leases"
+        yield _row("out", _pages(now.leased), f"{leases}{oldest}")
+    if minute and minute.pages:
+        capped = f"{count(minute.hosts_capped)} at their cap" if minute.hosts_capped else ""
+        blocked = f"{count(minute.hosts_blocked)} blocked" if minute.hosts_blocked else ""
+        more = ", ".join(filter(None, (capped, blocked)))
+        hosts = "1 host" if minute.hosts == 1 else f"{count(minute.hosts or 0)} hosts"
+        yield _row("pages", count(minute.pages), f"on {hosts}" + (f"; {more}" if more else ""))
+
+
+def doctor(checks: "Sequence[Check]") -> list[str]:
+    lines = []
+    for check in checks:
+        text = _wrapped(check.says, 2)
+        lines += [f"{MARKS[check.level]} {line}" if first else f"  {line}" for first, line in text]
+        if check.do:
+            lines += _commands(check.do)
+    levels = [check.level for check in checks]
+    bad, unseen = levels.count("warn") + levels.count("trouble"), levels.count("unseen")
+    hidden = f", {unseen} cannot be seen by this login" if unseen else ""
+    well = levels.count("ok")
+    lines += ["", f"{well} of {len(levels)} checks are well" + (f", {bad} not" if bad else "") + hidden]
+    return lines
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """A job as the worker has it."""
+
+    name: str
+    every: timedelta | None  # None = only when somebody says so
+    due_at: datetime | None = None
+    is_kept: bool = True  # its runs are in job_run
+
+
+def jobs(scheduled: Iterable[Scheduled], runs: Sequence[LastRun], as_of: datetime, worker_runs: bool) -> list[str]:
+    last = {run.job: run for run in runs}
+    lines = []
+    for job in scheduled:
+        run = last.get(job.name)
+        every = f"every {lasting(job.every)}" if job.every else "when told"
+        mark = "·" if run is None else {True: MARKS["ok"], False: MARKS["trouble"], None: "▶"}[run.ok]
+        comes = _next(job, as_of, worker_runs)
+        lines.append(f"{mark} {job.name:<10} {_ran(job, run, as_of):<38} {every:<12} {comes}".rstrip())
+        if run and run.message and run.ok is not None:
+            lines += [f"    {line}" for line in wrap(run.message, WIDTH - 4)[:3]]
+    if not worker_runs:
+        lines += ["", "▲ No worker runs, so none of them will by itself: recrawl worker"]
+    return [*lines, "", "Run one now: recrawl run JOB"]
+
+
+def runs(name: str, past: Sequence[dict[str, Any]]) -> list[str]:
+    """Of one job, the newest first."""
+    if not past:
+        return [f"{name} never ran: recrawl run {name}"]
+    lines = []
+    for run in past:
+        mark = {True: MARKS["ok"], False: MARKS["trouble"], None: "▶"}[run["ok"]]
+        at = run["started_at"].astimezone()
+        lines.append(f"{mark} {at:%Y-%m-%d %H:%M:%S}  took {lasting(timedelta(seconds=run['seconds']))}")
+        lines += [f"    {line}" for line in wrap(run["message"] or "", WIDTH - 4)]
+    return lines
+
+
+def _ran(job: Scheduled, run: LastRun | None, as_of: datetime) -> str:
+    if not job.is_kept:
+        return "keeps no record"
+    if run is None:
+        return "never ran"
+    if run.ok is None:
+        return f"has run for {lasting(as_of - run.started_at)}"
+    took = lasting(timedelta(seconds=run.seconds))
+    often = f" ({run.failures} in a row)" if run.failures > 1 else ""
+    return f"{'ran' if run.ok else 'failed'} {lasting(as_of - run.started_at)} ago{often}, took {took}"
+
+
+def _next(job: Scheduled, as_of: datetime, worker_runs: bool) -> str:
+    return f"next {when(job.due_at, as_of)}" if job.due_at and worker_runs else ""
+
+
+def line(now: Now, runs: Sequence[LastRun], due: Mapping[str, datetime]) -> str:
+    """Of one line: what happens, what ran last and what comes next."""
+    about = "about " if now.is_estimate else ""
+    parts = ["paused"] if now.paused else [f"{now.fetches_per_second or 0:.3g} fetches/s"]
+    parts.append(f"{about}{now.due:,} due, {now.new_waiting:,} new, {now.leased:,} out")
+    if runs:
+        last = max(runs, key=lambda run: run.started_at)
+        fared = {True: "ran", False: "failed", None: "began"}[last.ok]
+        parts.append(f"{last.job} {fared} {lasting(now.as_of - last.started_at)} ago")
+    if due:
+        job, at = min(due.items(), key=lambda each: each[1])
+        parts.append(f"{job} next {when(at, now.as_of)}")
+    return " · ".join(parts)
+
+
+def top(figures: Figures, said: Verdict, name: str, height: int = 24) -> list[str]:
+    """A full screen: the same every two seconds."""
+    now, minutes = figures.now, figures.minutes
+    clock = f"{now.as_of.astimezone():%H:%M:%S}"
+    head = f"recrawl  {name}"[: WIDTH - 12]
+    lines = [f"{head:<{WIDTH - len(clock)}}{clock}"]
+    lines += [f"{MARKS[said.level]} {line}" if first else f"  {line}" for first, line in _wrapped(said.headline, 2)][:2]
+    lines.append("")
+    last = minutes[-1] if minutes else None
+    per_minute = [minute.fetches for minute in minutes]
+    kinds = (
+        "  ".join(
+            f"{word} {count_small(number / 60)}"
+            for word, number in (
+                ("changed", last.changed),
+                ("unchanged", last.unchanged),
+                ("new", last.first),
+                ("failed", last.failed + last.throttled),
+            )
+            if number
+        )
+        if last
+        else ""
+    )
+    lines.append(_trend("fetches/s", per_minute, count_small(now.fetches_per_second or 0), kinds))
+    waits = [(minute.ready_wait or timedelta(0)).total_seconds() for minute in minutes]
+    lines.append(_trend("free wait", waits, lasting(now.ready_wait), f"hosts free {_thousand(now.hosts_ready)}"))
+    due = [minute.due or 0 for minute in minutes]
+    parts = (
+        f"gap {count(last.due_gap or 0)}  block {count(last.due_blocked or 0)}  crawler {count(last.due_crawler or 0)}"
+        if last and last.due is not None
+        else ""
+    )
+    lines.append(_trend("due", due, count(now.due), parts))
+    inbox = f"inbox waits {lasting(now.inbox_wait)}  " if now.inbox_wait else ""
+    lines.append(_trend("new", [minute.new_waiting or 0 for minute in minutes], count(now.new_waiting), inbox))
+    lines.append(
+        _trend("out", [minute.leased or 0 for minute in minutes], count(now.leased), f"leases {count(now.leases)}")
+    )
+    if last and last.fresh is not None:
+        fresh = [minute.fresh or 0 for minute in minutes]
+        promised = f"promised {share(last.promised, 1)}" if last.promised is not None else ""
+        lines.append(_trend("fresh", fresh, share(last.fresh, 1), promised))
+    lines.append("")
+    room = height - len(lines) - 1
+    lines += _hosts(figures)[:room]
+    lines = [line[:WIDTH] for line in lines]
+    return [*lines, *[""] * (height - 1 - len(lines)), "every 2 s · q quits"]
+
+
+def _hosts(figures: Figures) -> list[str]:
+    if not figures.late_hosts:
+        return ["No host has late pages."]
+    gains = {host.host: host for host in figures.held_back}
+    lines = [f"{'HOST':<34}{'DUE':>8}{'LATE':>9}  {'WAITS FOR':<10}{'GAP':>6}{'/DAY':>10}"]
+    for host in figures.late_hosts:
+        held = gains.get(host.host)
+        waits = host.waits_for
+        if host.blocked_until is not None:
+            waits = f"→{host.blocked_until.astimezone():%H:%M}"
+        lines.append(
+            f"{_cut(host.host, 33):<34}{count(host.due):>8}{lasting(host.late):>9}  {waits:<10}"
+            f"{lasting(host.gap):>6}{count(held.frequency) if held else '':>10}"
+        )
+    return lines
+
+
+def _trend(name: str, numbers: Sequence[float], value: str, more: str) -> str:
+    return f"{name:<10}{sparkline(numbers, 24):<25}{value:>10}  {more}".rstrip()
+
+
+def _thousand(number: int) -> str:
+    return "1,000+" if number >= 1000 else count(number)
+
+
+def count_small(number: float) -> str:
+    """A rate: two figures are enough where it is small."""
+    return f"{number:,.0f}" if number >= 10 else f"{number:.1f}" if number >= 0.1 or number == 0 else f"{number:.2g}"
+
+
+def _rate(per_second: float) -> str:
+    """In the unit that shows it best."""
+    units = (("a second", 1), ("a minute", 60), ("an hour", 3600))
+    unit, seconds = next((each for each in units if per_second * each[1] >= 0.1), units[0])
+    return f"{count_small(per_second * seconds)} {unit}"
+
+
+def _pages(number: int) -> str:
+    return "1 page" if number == 1 else f"{count(number)} pages"
+
+
+def _lasts(figures: Figures) -> timedelta | None:
+    """What the day's figures are about: a young crawl has less than a day."""
+    since = figures.day.since
+    if since is None:
+        return None
+    return min(timedelta(days=1), max(figures.now.as_of - since, timedelta(minutes=1)))
+
+
+def _lasting_day(lasts: timedelta | None) -> str:
+    return "24 h" if lasts is None or lasts > timedelta(hours=23) else lasting(lasts)
+
+
+def _row(name: str, figure: str, more: str = "") -> str:
+    return f"  {name:<10}  {figure:<14} {more}".rstrip()[:WIDTH]
+
+
+def _mend(mend: Mend) -> list[str]:
+    lines = [f"▲ {line}" if first else f"  {line}" for first, line in _wrapped(mend.says, 2)]
+    return lines + _commands(mend.do)
+
+
+def _commands(text: str) -> list[str]:
+    """To be copied: SQL is broken between words and not within its texts, so that it still means the same."""
+    lines = [""]
+    for word in re.findall(r"(?:'[^']*'|[^\s'])+", text) if text.endswith(";") else [text]:
+        if lines[-1] and len(lines[-1]) + 1 + len(word) > WIDTH - 4:
+            lines.append("")
+        lines[-1] += f" {word}" if lines[-1] else word
+    return [f"    {line}" for line in lines]
+
+
+def _footer(figures: Figures) -> str:
+    at = f"{figures.now.as_of.astimezone():%H:%M:%S}"
+    return f"as of {at} · recrawl doctor checks everything · recrawl explain URL says why"
+
+
+def _wrapped(text: str, indent: int) -> list[tuple[bool, str]]:
+    return [(place == 0, line) for place, line in enumerate(wrap(text, WIDTH - indent))]
+
+
+def _indented(text: str, by: int) -> list[str]:
+    return [" " * by + line for line in wrap(text, WIDTH - by)]
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"

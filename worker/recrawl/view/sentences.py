@@ -1,0 +1,304 @@
+"""What each picture shows, in words. Pure: the same figures give the same sentence, also where little is known.
+
+**This** stands out.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from recrawl.view.amounts import clock, count, either, number, percent, points
+from recrawl.view.figures import HeldBack, LateHost, Minute, Total
+from recrawl.view.history import DAY, HOUR, BlockedHost, Span
+from recrawl.view.words import lasting
+
+SAME = 0.005  # of the value: half a point of freshness is no difference
+ENOUGH = 20  # hours of a day that must be known of it
+FAILING = 0.05  # of the fetches: from here on it is worth a word
+
+
+def join(*parts: str | None) -> str:
+    return " ".join(part for part in parts if part)
+
+
+# --------------------------------------------------------------------------------------------------------- freshness
+
+
+def freshness(hours: Sequence[Span], minute: Minute | None, now: datetime) -> str:
+    known: list[Span | Minute] = [hour for hour in hours if hour.fresh is not None]
+    if not known:
+        return "Not known yet: a worker estimates it every minute once pages were fetched."
+    last = minute if minute and minute.fresh is not None else known[-1]
+    fresh = last.fresh or 0.0
+    then = now - last.at > 2 * HOUR
+    return join(
+        f"**{percent(fresh)}** of the crawl's value "
+        + (f"was fresh {clock(last.at, now)}, when it was last estimated." if then else "is fresh, by estimate."),
+        _beside(fresh, last),
+        _trend(known, last),
+    )
+
+
+def _beside(fresh: float, last: Span | Minute) -> str:
+    if last.promised is None:
+        return "No allocation promised a freshness to compare it with."
+    same = max(SAME, 2 * (last.fresh_error or 0))
+    difference = fresh - last.promised
+    said = (
+        f"as the allocation promised ({percent(last.promised)})"
+        if abs(difference) <= same
+        else f"{points(abs(difference))[1:]} points {'less' if difference < 0 else 'more'} than the allocation promised"
+        f" ({percent(last.promised)})"
+    )
+    bound = (
+        ""
+        if last.possible is None
+        else f"; at most {percent(last.possible)} is possible with this budget and these gaps"
+    )
+    return f"That is {said}{bound}."
+
+
+def _trend(known: Sequence[Span | Minute], last: Span | Minute) -> str | None:
+    before = [hour for hour in known if last.at - 7 * DAY <= hour.at <= last.at - 6 * DAY]
+    if not before:
+        return None
+    mean = sum(hour.fresh or 0 for hour in before) / len(before)
+    difference = (last.fresh or 0) - mean
+    if abs(difference) <= SAME:
+        return "A week ago it was the same."
+    return f"A week ago it was {percent(mean)}."
+
+
+# ----------------------------------------------------------------------------------------------------------- fetches
+
+
+def fetches(hours: Sequence[Span], day: Total, budget: float | None, now: datetime) -> str:
+    if day.since is None or not day.fetches:
+        last = next((hour for hour in reversed(hours) if hour.fetches), None)
+        if last is None:
+            return "Nothing was fetched yet."
+        return f"Nothing was fetched in the last 24 hours; the last fetches are from {clock(last.at, now)}."
+    failing = day.failed + day.throttled + day.denied
+    return join(
+        f"**{count(day.fetches)}** {either(day.fetches, 'fetch', 'fetches')} in {elapsed(day, now)}"
+        + (f", {percent(of_budget(day, budget, now), 0)} of the budget;" if budget else "; no budget is set;"),
+        f"{percent(day.changed / day.fetches, 0)} found a change.",
+        f"**{percent(failing / day.fetches, 0)} failed**, were throttled or denied."
+        if failing > FAILING * day.fetches
+        else None,
+        _idle(hours, now),
+    )
+
+
+def elapsed(day: Total, now: datetime) -> str:
+    """How long the day is of which something is known."""
+    since = now - (day.since or now)
+    return "24 hours" if since > 23 * HOUR else f"the {lasting(since)} that are known"
+
+
+def of_budget(day: Total, budget: float | None, now: datetime) -> float | None:
+    """What was fetched as a share of what the budget gives that time."""
+    if not budget or day.since is None:
+        return None
+    return day.fetches / (budget * min(max((now - day.since) / DAY, 1 / 1440), 1))
+
+
+def whole(hours: Sequence[Span], now: datetime, last: timedelta) -> list[Span]:
+    """Of the hours that are over those of the last days."""
+    end = now.replace(minute=0, second=0, microsecond=0)
+    return [hour for hour in hours if end - last <= hour.at < end]
+
+
+def _idle(hours: Sequence[Span], now: datetime) -> str | None:
+    """Whole hours of the last week without a fetch, or of which nothing is known."""
+    week = whole(hours, now, 7 * DAY)
+    idle = sum(not hour.fetches for hour in week)
+    missing = round((week[-1].at - week[0].at) / HOUR) + 1 - len(week) if week else 0
+    told = [
+        f"in {number('hour', idle)} nothing was fetched" if idle else None,
+        f"of {number('hour', missing)} nothing is known" if missing > 0 else None,
+    ]
+    said = " and ".join(part for part in told if part)
+    return f"This week, {said}." if said else None
+
+
+# ------------------------------------------------------------------------------------------------------ who is late?
+
+CAUSES = {
+    "due_gap": ("their host's gap", "that is politeness: more crawlers would not help"),
+    "due_blocked": ("a blocked host", "they go on when the block ends"),
+    "due_crawler": ("a crawler", "**more crawlers would help**"),
+}
+
+
+def waiting(tens: Sequence[Span], minute: Minute | None, now: datetime) -> str:
+    known = [ten for ten in tens if ten.due is not None]
+    if not known:
+        return "Not known yet: a worker looks every minute at what waits."
+    last = minute if minute and minute.due is not None else known[-1]
+    pages = minute.pages if minute else None
+    due = last.due or 0.0
+    at = "" if now - last.at <= HOUR else f" (as of {clock(last.at, now)})"
+    if round(due) == 0:
+        most = max(known, key=lambda ten: ten.due or 0)
+        peak = (
+            "" if not round(most.due or 0) else f" The most within a day were {count(most.due)}, {clock(most.at, now)}."
+        )
+        return f"**No page** is past its time{at}.{peak}"
+    share = f", {percent(due / pages)} of all" if pages else ""
+    return join(
+        f"**{number('page', due)}** {either(due, 'is past its', 'are past their')} time{share}{at}.",
+        _cause(last),
+    )
+
+
+def _cause(last: Span | Minute) -> str | None:
+    shares = {name: getattr(last, name) for name in CAUSES}
+    total = sum(share for share in shares.values() if share)
+    if not total:
+        return None
+    name = max(shares, key=lambda name: shares[name] or 0)
+    waits_for, so = CAUSES[name]
+    part = shares[name] / total
+    how_many = "All" if part > 0.995 else "Nearly all" if part > 0.9 else "Most" if part > 0.5 else "The largest part"
+    return f"{how_many} wait{'s' if how_many == 'The largest part' else ''} for {waits_for}: {so}."
+
+
+BINS = (
+    ("late_1m", "within a minute"),
+    ("late_10m", "1 to 10 min"),
+    ("late_1h", "10 min to 1 h"),
+    ("late_6h", "1 to 6 h"),
+    ("late_1d", "6 h to a day"),
+    ("late_more", "more than a day"),
+)
+
+
+def lateness(day: Total, now: datetime) -> str:
+    if not day.revisits:
+        return "No page was visited again in the last 24 hours, so nothing could be late."
+    in_time = (day.late_1m + day.late_10m) / day.revisits
+    lost = number("more visit", day.lost)
+    return join(
+        f"Of {number('revisit', day.revisits)} in {elapsed(day, now)} **{percent(in_time)}** began",
+        f"within 10 minutes of {either(day.revisits, 'its', 'their')} time.",
+        f"{lost} {either(day.lost, 'was', 'were')} lost: the next was due before."
+        if round(day.lost)
+        else "None was lost.",
+    )
+
+
+# -------------------------------------------------------------------------------------------------------------- hosts
+
+
+def holding_back(hosts: Sequence[HeldBack], capped: float | None, all_hosts: float | None) -> str:
+    if not hosts and capped is None:
+        return "Not known yet: the job allocate finds them."
+    if not hosts and not round(capped or 0):
+        return "None: no host's gap keeps its pages from being fetched as often as the budget would pay for."
+    if capped is None or not all_hosts:
+        return "Their gap, not the budget, says how often their pages are fetched. The most costly first."
+    return (
+        f"**{count(capped)}** of {number('host', all_hosts)} {either(capped, 'is', 'are')} at the cap: the gap, not "
+        "the budget, says how often their pages are fetched." + (" The most costly first." if hosts else "")
+    )
+
+
+def late_hosts(hosts: Sequence[LateHost]) -> str:
+    if not hosts:
+        return "None: no host has pages that are past their time."
+    causes = {"crawler": "a crawler", "gap": "the gap", "block": "the end of a block"}
+    told = [
+        f"{sum(host.waits_for == cause for host in hosts)} for {words}"
+        for cause, words in causes.items()
+        if any(host.waits_for == cause for host in hosts)
+    ]
+    return (
+        f"The {len(hosts)} with the latest pages wait: {', '.join(told)}."
+        if len(hosts) > 1
+        else f"One, which waits {told[0][2:]}."
+    )
+
+
+def blocked_hosts(hosts: Sequence[BlockedHost], blocked: float | None, all_hosts: float | None) -> str:
+    if not hosts and blocked is None:
+        return "Not known yet: a worker looks every five minutes."
+    if not hosts and not blocked:
+        return "None: every host may be asked."
+    if blocked is None or not all_hosts:
+        return "Those with most pages past their time first."
+    blocked = max(blocked, len(hosts))  # hosts are counted now and then
+    share = f", {percent(blocked / all_hosts)} of all" if blocked <= all_hosts else ""
+    rest = "None of them has pages past their time." if not hosts else "Those with most pages past their time first."
+    return f"**{number('host', blocked)}**{share}. {rest}"
+
+
+# -------------------------------------------------------------------------------------------------------- what changed
+
+
+@dataclass(frozen=True)
+class Change:
+    """Of a figure from the day before to the last day, as words, and whether it is for the better; None = neither."""
+
+    name: str
+    now: str
+    difference: str
+    better: bool | None
+
+
+def changes(hours: Sequence[Span], now: datetime) -> list[Change]:
+    """The last 24 whole hours beside the 24 before; only what is known of both."""
+    day, before = whole(hours, now, DAY), whole(hours, now - DAY, DAY)
+    if min(len(day), len(before)) < ENOUGH:
+        return []
+    found = [
+        _of_shares(
+            "Fresh, mean of the day", _mean(h.fresh for h in day), _mean(h.fresh for h in before), more_is_better=True
+        ),
+        _of_counts("Fetches", _sum(day, "fetches"), _sum(before, "fetches")),
+        _of_shares("Found a change", _share(day, "changed"), _share(before, "changed"), more_is_better=None),
+        _of_shares(
+            "Failed, throttled or denied",
+            _share(day, "failed", "throttled", "denied"),
+            _share(before, "failed", "throttled", "denied"),
+            more_is_better=False,
+        ),
+        _of_counts("Visits lost", _sum(day, "lost"), _sum(before, "lost")),
+        _of_counts("Pages taken in", _sum(day, "new_pages"), _sum(before, "new_pages")),
+        _of_counts("Pages past their time, mean", _mean(h.due for h in day), _mean(h.due for h in before)),
+    ]
+    return [change for change in found if change]
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _sum(hours: Sequence[Span], *names: str) -> float:
+    return float(sum(getattr(hour, name) for hour in hours for name in names))
+
+
+def _share(hours: Sequence[Span], *names: str) -> float | None:
+    total = _sum(hours, "fetches")
+    return _sum(hours, *names) / total if total else None
+
+
+def _of_shares(name: str, now: float | None, before: float | None, *, more_is_better: bool | None) -> Change | None:
+    if now is None or before is None:
+        return None
+    difference = now - before
+    if abs(difference) < 0.0005:
+        return Change(name, percent(now), "the same", None)
+    better = None if more_is_better is None else (difference > 0) == more_is_better
+    return Change(name, percent(now), f"{points(difference)} points", better)
+
+
+def _of_counts(name: str, now: float | None, before: float | None) -> Change | None:
+    if now is None or before is None:
+        return None
+    difference = round(now) - round(before)
+    if not difference:
+        return Change(name, count(now), "the same", None)
+    words = f"{difference:+,}".replace("-", "−")
+    return Change(name, count(now), words, None)

@@ -1,0 +1,90 @@
+"""The four figures that matter, each beside what it could be."""
+
+from recrawl.view import sentences
+from recrawl.view.amounts import number, percent, short
+from recrawl.view.charts import bar
+from recrawl.view.history import DAY, HOUR, TEN_MINUTES
+from recrawl.view.html import Html, el
+from recrawl.view.page import Look, part
+from recrawl.view.words import lasting
+
+
+def tiles(look: Look) -> Html:
+    return part("tiles", None, el("div", (tile(look) for tile in TILES), class_="tiles"))
+
+
+def tile(name: str, value: str, beside: str, meter: Html | None, note: str) -> Html:
+    small = el("small", beside) if beside else None
+    return el(
+        "div", el("h3", name), el("strong", value, " " if beside else None, small), meter, el("p", note), class_="tile"
+    )
+
+
+def fresh_tile(look: Look) -> Html:
+    minute, name = look.figures.minute, "Fresh now"
+    if minute is None or minute.fresh is None:
+        return tile(name, "–", "", None, "not known yet: a worker estimates it every minute")
+    marks = [
+        (share, kind) for share, kind in ((minute.promised, "first"), (minute.possible, "ink")) if share is not None
+    ]
+    told = [
+        f"{word} {percent(share)}"
+        for word, share in (
+            ("promised", minute.promised),
+            ("possible", minute.possible),
+            ("without gaps", minute.unpolite),
+        )
+        if share is not None
+    ]
+    error = f"± {percent(2 * minute.fresh_error)}" if minute.fresh_error else ""
+    note = ", ".join(told) or "of the crawl's value; no allocation has promised anything yet"
+    return tile(name, percent(minute.fresh), error, bar([(minute.fresh, "changed")], marks), note)
+
+
+def fetched_tile(look: Look) -> Html:
+    day, budget = look.figures.day, look.figures.budget
+    share = sentences.of_budget(day, budget, look.now)
+    name = "Fetched in 24 hours"
+    if budget is None:
+        return tile(name, short(day.fetches), "", None, "no budget is set: as fast as hosts and crawlers are")
+    planned = _planned(look)
+    note = f"{percent(share, 0)} of the budget" if share is not None else "nothing in the last 24 hours"
+    if day.since and look.now - day.since <= 23 * HOUR:
+        note += f" for the {lasting(look.now - day.since)} that are known"
+    if planned is not None and planned < 0.99:
+        note += f"; gaps leave a use for {percent(planned, 0)}"
+    meter = bar([(share or 0, "changed")], [(planned, "first")] if planned is not None and planned < 0.99 else [])
+    return tile(name, short(day.fetches), f"of {short(budget)}", meter, note)
+
+
+def _planned(look: Look) -> float | None:
+    """What hosts' gaps leave of the budget a use for, as a share."""
+    last = look.figures.allocation
+    return None if last is None or not last.budget else (last.budget - last.unspent) / last.budget
+
+
+def in_time_tile(look: Look) -> Html:
+    day, name = look.figures.day, "Visits in time"
+    if not day.revisits:
+        return tile(name, "–", "", None, "no page was visited again in the last 24 hours")
+    share = (day.late_1m + day.late_10m) / day.revisits
+    lost = f"{number('visit', day.lost)} lost" if round(day.lost) else "none lost"
+    return tile(name, percent(share), "", bar([(share, "changed")]), f"began within 10 min of their time; {lost}")
+
+
+def covered_tile(look: Look) -> Html:
+    minute, name = look.figures.minute, "Pages seen at least once"
+    if minute is None or minute.covered is None:
+        return tile(name, "–", "", None, "not known yet: a worker estimates it every minute")
+    waiting = minute.new_waiting or 0
+    note = "no new page waits"
+    if round(waiting):
+        note = f"{number('new page', waiting)} wait{'s' if round(waiting) == 1 else ''}"
+        day = look.figures.day
+        if day.first and day.since:
+            left = waiting / day.first * min(max(look.now - day.since, TEN_MINUTES), DAY)
+            note += f"; at this pace {lasting(left)}" if left < 3650 * DAY else ""
+    return tile(name, percent(minute.covered), "by value", bar([(minute.covered, "changed")]), note)
+
+
+TILES = (fresh_tile, fetched_tile, in_time_tile, covered_tile)
