@@ -13,32 +13,27 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    # Roles belong to the whole server and stay; so does the schema that holds alembic's own table.
+    # Roles belong to the whole server and stay; so does the schema that holds alembic's own table. All names are known
+    # before anything goes, as what stands on it goes with it.
     op.execute("""
         drop schema recrawl cascade;
 
         do $$
         declare
-            thing text;
-        begin
-            for thing in
+            things constant text[] := array(
                 select 'function ' || p.oid::regprocedure
                 from pg_proc p
                 where p.pronamespace = 'recrawl_internal'::regnamespace
                 union all
-                select case c.relkind when 'S' then 'sequence ' else 'table ' end || c.oid::regclass
+                select case c.relkind when 'S' then 'sequence ' when 'c' then 'type ' else 'table ' end
+                       || c.oid::regclass
                 from pg_class c
                 where c.relnamespace = 'recrawl_internal'::regnamespace
-                  and c.relkind in ('r', 'p', 'S') and not c.relispartition and c.relname <> 'alembic_version'
-            loop
-                execute 'drop ' || thing || ' cascade';
-            end loop;
-            for thing in
-                select 'type ' || t.oid::regtype
-                from pg_type t join pg_class c on c.oid = t.typrelid and c.relkind = 'c'
-                where t.typnamespace = 'recrawl_internal'::regnamespace
-            loop
-                execute 'drop ' || thing || ' cascade';
+                  and c.relkind in ('r', 'p', 'S', 'c') and c.relname <> 'alembic_version');
+            thing text;
+        begin
+            foreach thing in array things loop
+                execute 'drop ' || regexp_replace(thing, ' ', ' if exists ') || ' cascade';
             end loop;
         end $$;
     """)

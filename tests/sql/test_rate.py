@@ -9,7 +9,7 @@ import pytest
 from helpers import DAY, MINUTE, Crawl, Row, misplaced, result_of
 from recrawl.model.change import gamma_filter, signals
 
-PRIOR = (0.7, 3.5)  # before anything is known: see migrations/versions/0002_prices.up.sql
+PRIOR = (0.7, 3.5)  # before anything is known: see migrations/versions/0001_schema.sql
 
 
 # ---------------------------------------------------------------------------------------- the filter, against the model

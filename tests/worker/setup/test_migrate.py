@@ -304,27 +304,6 @@ def test_down_leaves_nothing_and_up_again_is_up(new_database: NewDatabase, copy:
     assert rows(database, LEFT_OVER) == before
 
 
-@pytest.mark.parametrize("version", ["0001", "0002"])
-@pytest.mark.parametrize("interval", ["none", "10 years", "2 mons"])
-def test_down_a_version_and_up_again_keeps_pages_and_settings(
-    new_database: NewDatabase, copy: Project, version: str, interval: str
-) -> None:
-    database = new_database()
-    copy.alembic(database, "upgrade", "head")
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("select recrawl.add_pages('{http://a.test/,http://b.test/}')")
-        connection.execute("select recrawl.next_pages(1)")
-        connection.execute("select recrawl.set_setting('keep_log', %s)", [interval])
-        connection.execute("select recrawl.set_setting('default_gap', '1 mon')")
-    known = "select url, state, due_at, value from recrawl.page_status order by url"
-    settings = "select name, value from recrawl.settings where name in ('default_gap', 'keep_log')"
-    before = rows(database, known), rows(database, settings)
-    copy.alembic(database, "downgrade", version)
-    copy.alembic(database, "upgrade", "head")
-    after = rows(database, known), rows(database, settings)
-    assert [sorted(part) for part in after] == [sorted(part) for part in before]
-
-
 def test_going_down_spares_what_is_the_users(new_database: NewDatabase, copy: Project) -> None:
     database = new_database()
     copy.migrate(database)

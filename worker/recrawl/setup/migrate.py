@@ -27,4 +27,7 @@ def upgrade(url: str) -> None:
     except DBAPIError as error:
         raise error.orig or error from None
     except CommandError as error:
-        raise SystemExit(f"recrawl cannot migrate this database: {error}") from None
+        of_another = "; a newer recrawl made it, or one from before the first release: then add its URLs to a new one"
+        raise SystemExit(
+            f"recrawl cannot migrate this database: {error}{of_another * ('locate revision' in str(error))}"
+        ) from None
