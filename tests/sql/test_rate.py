@@ -6,7 +6,7 @@ import numpy as np
 import psycopg
 import pytest
 
-from helpers import DAY, MINUTE, Crawl, Row, misplaced, result_of
+from helpers import DAY, HOUR, MINUTE, Crawl, Row, misplaced, result_of
 from recrawl.model.change import gamma_filter, signals
 
 PRIOR = (0.7, 3.5)  # before anything is known: see migrations/versions/0001_schema.sql
@@ -75,7 +75,7 @@ def test_sql_gives_a_visit_that_was_brought_forward_the_same_worth(connection: p
         [days.tolist(), planned.tolist(), rate.tolist()],
     ).fetchall()
     worth = signals.days_worth(days, planned, rate)
-    np.testing.assert_allclose(np.array(rows).T[0], worth, rtol=1e-6, atol=1e-100)
+    np.testing.assert_allclose(np.array(rows).T[0], worth, rtol=1e-6, atol=1e-30)
 
 
 def test_sql_gives_the_same_interval(connection: psycopg.Connection) -> None:
@@ -351,6 +351,20 @@ def test_a_fetch_that_was_brought_forward_says_what_the_planned_one_would_have(c
     before = crawl.value("select seen_days from page")
     crawl.report_ok(crawl.next(), changed=False)
     assert crawl.value("select seen_days from page") == pytest.approx(before * np.exp(-1 / 50) + 10), "this was not"
+
+
+def test_a_false_hint_of_a_page_that_changes_all_the_time_teaches_nothing(crawl: Crawl) -> None:
+    """An hour without a change, where two thousand were to come: that is next to impossible."""
+    crawl.add("http://a.test/")
+    crawl.report_ok(crawl.next())
+    crawl.wait(DAY)
+    crawl.report_ok(crawl.next(), changes=10_000)
+    before = crawl.page("http://a.test/")["rate"]
+    crawl.wait(HOUR)
+    assert crawl.value("select hint_change_at(%s, '{1}', 0.99, 1e-9)", crawl.now) == 1
+    crawl.tick()
+    crawl.report_ok(crawl.next(), changed=False)
+    assert crawl.page("http://a.test/")["rate"] == pytest.approx(before, rel=1e-3)
 
 
 @pytest.mark.parametrize(
