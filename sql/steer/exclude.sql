@@ -83,7 +83,7 @@ begin
     )
     select count(*) into back from revived;
     -- Whoever remembers the graph has forgotten who links to them: more than can be told.
-    perform tell_graph('{null}') where back > 0;
+    perform tell_graph(array[null]::bigint[]) where back > 0;
     perform note_event(t, 'pages', pattern, format('no longer excluded: %s pages came back', back), session_user);
     return back;
 end $$;

@@ -141,6 +141,13 @@ def test_unexclude_brings_pages_back(crawl: Crawl) -> None:
         crawl.value("select unexclude('calendar')")
 
 
+def test_unexclude_does_not_care_how_a_session_reads_arrays(crawl: Crawl) -> None:
+    crawl.connection.execute("set array_nulls = off")
+    crawl.add("http://a.test/")
+    crawl.value("select exclude('a.test')")
+    assert crawl.value("select unexclude_at(%s, 'a.test')", crawl.now) == 1
+
+
 def test_a_page_excluded_while_it_is_out_and_taken_back_is_there_once(crawl: Crawl) -> None:
     crawl.add("http://a.test/x")
     (page,) = crawl.next()
