@@ -77,14 +77,15 @@ begin
     perform clock_was_ahead(t) where tick_due and not holds_none;      -- keeps the time in mind
 
     -- After an outage, the due times that hold the pages of expired leases may have come. They go back first, a few at
-    -- a time, while callers get nothing. Where somebody's open transaction locks a lease, the hosts of its pages wait.
+    -- a time, while callers get nothing. Where somebody's open transaction locks a lease, or pages of it, the hosts of
+    -- its pages wait.
     if exists (select from lease where lease_until between lease_from and t + ahead - longest_ahead()) then
-        perform reap_at(t, 100) where holds_none;
+        got := case when holds_none then reap_at(t, 100) end;
         perform from lease
         where lease_until between lease_from and t + ahead - longest_ahead()
         limit 1
         for update skip locked;
-        if found then
+        if found and got is distinct from 0 then
             return;
         end if;
         stuck := waiting_hosts(t + ahead - longest_ahead());

@@ -1,12 +1,15 @@
 -- Leases that ran out give their unreported pages back: at their old due time, or after a back-off when it happens
--- again. A page that was fetched since, by whoever sent no lease or sent it too late, keeps the due time it has. Lock
--- order: lease (skipping locked ones: a report holds those), page by id. The queue learns of it through the inbox.
+-- again. A page that was fetched since, by whoever sent no lease or sent it too late, keeps the due time it has. The
+-- queue learns of it through the inbox.
+--
+-- Nobody is waited for. A lease that is locked is somebody's who reaps, or reports; one of whose pages somebody holds
+-- (a report without a lease, say, in a transaction that hangs) stays until they are free.
 
 create or replace function recrawl_internal.reap_at(t timestamptz, max_leases int) returns int
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes lease, page, inbox; locks lease (passing over locked ones), page by id
+-- plans: lookups; writes lease, page, inbox; locks lease, page by id (passing over locked ones)
 declare
     horizon constant timestamptz := from_micros((select last_value from lease_horizon));
     given_back int;
@@ -19,32 +22,47 @@ begin
     end if;
 
     with
-    -- Each is somebody's who reaps, or reports.
-    expired as (
-        delete from lease l
-        using (select ctid as tid from lease
-               where lease_until between horizon and t
-               order by lease_until limit max_leases
-               for update skip locked) e
-        where l.ctid = e.tid
-        returning l.*
+    ended as materialized (
+        select l.ctid as tid, l.* from lease l
+        where l.lease_until between horizon and t
+        order by l.lease_until limit max_leases
+        for update skip locked
     ),
-    -- Their pages that were not reported: due as before, or later each time it happens again.
-    unreported as materialized (
-        select p.page_id, p.host_id, p.state, i.held_due, f.was_fetched,
-               case when f.was_fetched then i.held_due
-                    when p.attempts = 0 then i.due
-                    else t + backoff('1 minute', '24 hours', p.attempts - 1) end as due
-        from expired e
+    -- Their pages that were not reported.
+    item as materialized (
+        select e.tid as lease_tid, e.lease_id, e.popped_at, e.lease_until, i.page_id, i.due, i.held_due
+        from ended e
         cross join lateral unnest(e.page_ids, e.dues, e.held_dues) as i (page_id, due, held_due)
         join page p on p.page_id = i.page_id
+        where coalesce(p.last_lease, 0) < e.lease_id
+    ),
+    free as materialized (
+        select i.*, p.host_id, p.state, p.attempts, p.fetched_at
+        from item i
+        join page p on p.page_id = i.page_id
+        where coalesce(p.last_lease, 0) < i.lease_id
+        order by i.page_id
+        for update of p skip locked    -- so that the inbox has the entries of a page in the order of its changes
+    ),
+    expired as (
+        delete from lease l using ended e
+        where l.ctid = e.tid
+          and (l.ctid in (select i.lease_tid from item i
+                          where (i.page_id in (select f.page_id from free f)) is not true)) is not true
+        returning l.ctid as tid
+    ),
+    -- Due as before, or later each time it happens again.
+    unreported as materialized (
+        select u.page_id, u.host_id, u.state, u.held_due, f.was_fetched,
+               case when f.was_fetched then u.held_due
+                    when u.attempts = 0 then u.due
+                    else t + backoff('1 minute', '24 hours', u.attempts - 1) end as due
+        from free u
         -- Not if the lease has no duration: pull_in_leases() ended it, whose due times are no good.
         cross join lateral (
-            select coalesce(p.fetched_at >= e.popped_at and e.lease_until > e.popped_at, false) as was_fetched
+            select coalesce(u.fetched_at >= u.popped_at and u.lease_until > u.popped_at, false) as was_fetched
         ) f
-        where coalesce(p.last_lease, 0) < e.lease_id
-        order by p.page_id
-        for update of p                -- so that the inbox has the entries of a page in the order of its changes
+        where (u.lease_tid in (select e.tid from expired e)) is true
     ),
     counted as (
         update page p set attempts = least(p.attempts + (not u.was_fetched)::int, 30000), due_at = u.due
@@ -65,7 +83,7 @@ begin
     return given_back;
 end $$;
 comment on function recrawl_internal.reap_at(timestamptz, int) is
-    'Gives back the unreported pages of at most max_leases expired leases; returns how many pages.';
+    'Gives back the unreported pages of at most max_leases expired leases that nobody holds; returns how many pages.';
 
 -- What somebody's open transaction keeps from being given back.
 create or replace function recrawl_internal.waiting_hosts(t timestamptz) returns bigint[]

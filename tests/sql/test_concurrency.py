@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -146,12 +147,13 @@ def test_fetch_now_while_a_lease_is_reaped_leaves_one_truth(crawl: Crawl, beside
     crawl.add("http://a.test/", "http://b.test/", due=[crawl.now])
     first, second = sorted(crawl.next(lease=MINUTE), key=lambda page: int(page["page_id"]))
     crawl.wait(2 * MINUTE)
-    holder, reaper = beside(), beside()
+    holder, reaper = beside(), beside(autocommit=True)
     holder.connection.execute("select from page where page_id = %s for update", (first["page_id"],))
     with blocked(crawl, reaper, lambda: reaper.value("select tick_at(%s, 10, 10)", crawl.now)):
         crawl.connection.execute("set statement_timeout = '5 s'")
         crawl.value("select fetch_now_at(%s, %s)", crawl.now, [second["page_id"]])
         holder.connection.commit()
+    crawl.tick()
     assert misplaced(crawl) == []
 
 
@@ -170,6 +172,24 @@ def test_a_pop_that_reaps_never_waits_for_a_page_while_it_holds_hosts(crawl: Cra
         reporter.report({"page_id": page["page_id"], "status": 429})
         reporter.connection.commit()
         assert len(pop.result(20)) <= 2
+
+
+@pytest.mark.parametrize("later", [2 * MINUTE, HOUR], ids=["soon", "when their held due times have come"])
+def test_pages_that_somebody_holds_keep_nobody_waiting_when_their_lease_ends(
+    crawl: Crawl, beside: Beside, later: timedelta
+) -> None:
+    crawl.add("http://a.test/", "http://b.test/", "http://c.test/", due=[crawl.now])
+    a, b = crawl.next(1, lease=MINUTE) + crawl.next(1, lease=MINUTE)
+    crawl.wait(later)
+    hanging = beside()
+    hanging.report({"page_id": a["page_id"], "status": 200})
+    crawl.connection.execute("set statement_timeout = '5 s'")
+    crawl.tick()
+    assert {page["url"] for page in crawl.next()} == {b["url"], "http://c.test/"}
+    hanging.connection.rollback()
+    crawl.tick()
+    assert [(page["url"], page["attempt"]) for page in crawl.next()] == [(a["url"], 2)]
+    assert misplaced(crawl) == []
 
 
 # ---------------------------------------------------------------------------------------------- one order of locks
