@@ -39,16 +39,22 @@ def server(open_folder: Path) -> Iterator[str]:
         with embedded.server(open_folder / "postgres") as url:
             # A database for every test is made and dropped in 40 ms, not in 580 (PostgreSQL 18, virtual disk). What a
             # killed server wrote is there all the same; only a machine that stops would lose it.
-            for setting in ("fsync", "full_page_writes"):
-                on_server(url, "alter system set {} = off", setting)
-            on_server(url, "alter system set {} = '200MB'", "max_wal_size")
-            on_server(url, "select pg_reload_conf()")
+            with psycopg.connect(url, autocommit=True) as connection:
+                for setting in ("fsync = off", "full_page_writes = off", "max_wal_size = '200MB'"):
+                    connection.execute(f"alter system set {setting}".encode())
+                connection.execute("select pg_reload_conf()")
             yield url
 
 
-def on_server(url: str, statement: str, *names: str) -> None:
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
+@pytest.fixture(scope="session")
+def on_server(server: str) -> Iterator[Callable[..., None]]:
+    """Says a statement there. One connection for all, as making one costs as much as making a database."""
+    with psycopg.connect(server, autocommit=True) as connection:
+
+        def say(statement: str, *names: str) -> None:
+            connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
+
+        yield say
 
 
 def database_on(url: str, name: str) -> str:
@@ -56,19 +62,19 @@ def database_on(url: str, name: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def new_database(server: str) -> Iterator[Callable[..., str]]:
+def new_database(server: str, on_server: Callable[..., None]) -> Iterator[Callable[..., str]]:
     """Makes databases, empty or as clones, and drops them at the end."""
     made: list[str] = []
 
     def make(template: str = "template0") -> str:
         name = f"recrawl_test_{uuid.uuid4().hex[:12]}"
-        on_server(server, "create database {} template {} encoding 'UTF8' strategy file_copy", name, template)
+        on_server("create database {} template {} encoding 'UTF8' strategy file_copy", name, template)
         made.append(name)
         return database_on(server, name)
 
     yield make
     for name in made:
-        on_server(server, "drop database if exists {} with (force)", name)
+        on_server("drop database if exists {} with (force)", name)
 
 
 @pytest.fixture(scope="session")
@@ -79,11 +85,11 @@ def template(new_database: Callable[..., str]) -> str:
 
 
 @pytest.fixture
-def url(template: str, new_database: Callable[..., str], server: str) -> Iterator[str]:
+def url(template: str, new_database: Callable[..., str], on_server: Callable[..., None]) -> Iterator[str]:
     """The URL of a migrated database that only this test uses."""
     url = new_database(template)
     yield url
-    on_server(server, "drop database if exists {} with (force)", make_url(url).database or "")
+    on_server("drop database if exists {} with (force)", make_url(url).database or "")
 
 
 @pytest.fixture

@@ -165,7 +165,14 @@ class Hinted(World):
 
 @pytest.mark.parametrize(
     ("recall", "delay", "false_rate", "price"),  # with a price, what is learnt decides when the next fetch is
-    [(1.0, 0.0, 0.0, None), (1.0, 0.0, 0.0, 0.5), (0.5, 0.0, 0.0, None), (0.9, 0.5, 0.0, 0.5), (0.9, 0.0, 0.3, None)],
+    [
+        (0.9, 0.5, 0.0, 0.5),
+        (0.9, 0.0, 0.3, None),
+        *(
+            pytest.param(*hints, marks=pytest.mark.soak)
+            for hints in [(1, 0, 0, None), (1, 0, 0, 0.5), (0.5, 0, 0, None)]
+        ),
+    ],
 )
 def test_hints_do_not_make_pages_look_faster_than_they_are(
     crawl: Crawl, recall: float, delay: float, false_rate: float, price: float | None

@@ -579,11 +579,12 @@ def test_what_is_too_old_goes_and_the_newest_runs_stay(crawl: Crawl) -> None:
     assert crawl.value("select forget_history_at(%s)", crawl.now) == 0
 
 
-def test_nothing_grows_over_a_month(crawl: Crawl) -> None:
+@pytest.mark.parametrize("days", [8, pytest.param(30, marks=pytest.mark.soak)])
+def test_nothing_grows_with_the_days(crawl: Crawl, days: int) -> None:
     crawl.add(*(f"http://{n % 7}.test/{n}" for n in range(30)))
     crawl.value("select set_setting('frequency', '20')")
     sizes: list[Row] = []
-    for half_hour in range(30 * 48):
+    for half_hour in range(days * 48):
         crawl.tick()
         pages = crawl.next()
         if pages:

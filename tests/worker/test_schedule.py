@@ -80,9 +80,9 @@ def test_what_is_overdue_runs_in_the_order_of_the_registry_while_upkeep_goes_on(
     with worker(url) as process:
         wait_for(lambda: len(runs(crawl)) == len(BATCH) and all(ok for _, ok in runs(crawl)))
         crawl.connection.execute("select recrawl.add_pages('{http://b.test/}')")
-        wait_for(lambda: crawl.value("select count(*) from inbox") == 0, 5)
+        wait_for(lambda: crawl.value("select count(*) from inbox") == 0)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
         _, said = process.communicate()
     assert [job for job, _ in runs(crawl)] == BATCH
     lines = [line for line in said.splitlines() if not line.startswith("waiting for")]  # the last to exit
@@ -110,9 +110,9 @@ def test_a_stop_does_not_wait_for_a_job_and_the_job_says_so(fetched: Crawl, url:
         )
         wait_for(lambda: fetched.value(waits))
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
         holder.rollback()
-        wait_for(lambda: runs(fetched)[-1] == ("rates", False), 20)
+        wait_for(lambda: runs(fetched)[-1] == ("rates", False))
 
 
 def test_a_job_that_is_killed_is_one_failed_run_and_the_others_go_on(fetched: Crawl, url: str) -> None:
@@ -137,7 +137,7 @@ def test_a_stop_says_which_job_it_waits_for_and_the_next_one_kills_it(fetched: C
         time.sleep(0.5)
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
 
 
 @pytest.mark.parametrize("held_for", [0.2, 1, 30])
@@ -149,7 +149,7 @@ def test_a_stop_waits_for_nobodys_lock(fetched: Crawl, url: str, held_for: float
         if held_for < 10:
             time.sleep(held_for)
             holder.rollback()  # what it waited for comes just as it stops
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
 
 
 def test_what_goes_wrong_again_and_again_is_said_once(fetched: Crawl, url: str) -> None:
@@ -183,9 +183,9 @@ def test_one_worker_does_the_jobs_and_the_next_one_takes_over_from_a_killed_one(
             assert len(runs(fetched)) == 1 and not os.popen(f"pgrep -P {second.pid}").read(), "it stands by"
             first.kill()
             died = time.monotonic()
-            wait_for(lambda: len(runs(fetched)) > 1, 20)
-            assert time.monotonic() - died < 10  # 5 s, but this machine may be busy
-            wait_for(lambda: not any(Path(f"/proc/{child}").exists() for child in children), 5)
+            wait_for(lambda: len(runs(fetched)) > 1)
+            assert time.monotonic() - died < 50, "not only when a minute went by without a sign of life"
+            wait_for(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
             holder.rollback()
             wait_for(lambda: len(runs(fetched)) == 1 + len(BATCH) and runs(fetched)[-1][1])
         first_run, *later = runs(fetched)
@@ -309,6 +309,8 @@ def test_opic_reads_only_the_news_of_a_graph_that_fits_the_setting_memory(
     crawl.value("select set_setting('opic_every', '10 s')")
     crawl.value("select set_setting('memory', %s)", str(memory))
     with worker(url):
+        wait_for(lambda: ("opic", True) in runs(crawl))
+        crawl.connection.execute("update job set started_at = started_at - '10 s'::interval")
         wait_for(lambda: len(crawl.rows("select from opic")) == 2)
     assert [row["is_full"] for row in crawl.rows("select is_full from opic order by token")] == whole
 
@@ -330,10 +332,12 @@ def test_a_worker_outlives_its_server(open_folder: Path) -> None:
         with embedded.server(folder) as again:
             assert again == url
             before = number_of_runs(url)
+            with store.connect(url) as connection:
+                connection.execute("update recrawl_internal.job set started_at = started_at - '10 s'::interval")
             wait_for(lambda: number_of_runs(url) >= before + len(BATCH))
             assert process.poll() is None
             process.send_signal(signal.SIGTERM)
-            assert process.wait(10) == 0
+            assert process.wait(60) == 0
 
 
 def number_of_runs(url: str) -> int:

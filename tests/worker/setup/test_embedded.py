@@ -98,7 +98,7 @@ def place() -> Iterator[Path]:
         holder.process.kill()
         holder.process.wait()
     try:
-        within(10, lambda: not processes_in(directory))
+        eventually(lambda: not processes_in(directory))
     finally:
         for process in processes_in(directory):
             kill(process)
@@ -144,7 +144,7 @@ def kill(process: psutil.Process) -> None:
     """Kills a process and waits until it is dead; its parent may leave it a zombie."""
     with suppress(psutil.NoSuchProcess):
         process.kill()
-        within(5, lambda: process.status() == psutil.STATUS_ZOMBIE)
+        eventually(lambda: process.status() == psutil.STATUS_ZOMBIE)
 
 
 def title(process: psutil.Process) -> str:
@@ -161,10 +161,11 @@ def guard(home: Path) -> psutil.Process:
     return next(process for process in processes_in(home) if "recrawl.setup.embedded" in title(process))
 
 
-def within(seconds: float, happens: Callable[[], Any]) -> Any:
-    end = time.monotonic() + seconds
+def eventually(happens: Callable[[], Any]) -> Any:
+    """Within a minute: it takes a moment, but this machine may be busy."""
+    end = time.monotonic() + 60
     while not (result := happens()):
-        assert time.monotonic() < end, f"did not happen within {seconds} s"
+        assert time.monotonic() < end, "it never happened"
         time.sleep(0.02)
     return result
 
@@ -371,7 +372,7 @@ def test_a_killed_user_leaves_nothing_running(home: Path) -> None:
     holder.url()
     assert processes_in(home)
     holder.kill()
-    within(5, lambda: not processes_in(home))
+    eventually(lambda: not processes_in(home))
 
 
 def test_a_killed_user_does_not_stop_the_server_of_another(home: Path) -> None:
@@ -399,7 +400,7 @@ def test_a_user_killed_at_its_first_start_does_not_spoil_the_next(fresh: Path, s
 
 def test_an_initdb_killed_half_way_does_not_spoil_the_next_start(fresh: Path) -> None:
     holder = Holder(fresh)
-    within(5, (fresh / "cluster.new" / "base").exists)
+    eventually((fresh / "cluster.new" / "base").exists)
     for process in processes_in(fresh):
         kill(process)
     assert "did not start" in holder.says()
@@ -446,7 +447,7 @@ def test_guard_and_user_killed_at_once_leave_nothing_running(home: Path) -> None
     guard(home).kill()
     holder.kill()
     if sys.platform == "linux":
-        within(5, lambda: not processes_in(home))
+        eventually(lambda: not processes_in(home))
     with server(home) as url:  # elsewhere the server stays until somebody comes
         assert ask(url, "SELECT 1") == 1
     assert processes_in(home) == []
@@ -455,7 +456,7 @@ def test_guard_and_user_killed_at_once_leave_nothing_running(home: Path) -> None
 def test_a_terminated_guard_stops_the_server_cleanly(home: Path) -> None:
     with server(home):
         guard(home).terminate()
-        within(5, lambda: not processes_in(home))
+        eventually(lambda: not processes_in(home))
     assert "database system is shut down" in (home / "postgres.log").read_text()
 
 
@@ -488,7 +489,7 @@ def test_recovery_may_take_longer_than_ten_seconds(home: Path) -> None:
     started = time.monotonic()
     recovered = Holder(home)
 
-    halted = within(10, lambda: [process for process in processes_in(home) if "postgres: startup" in title(process)])[0]
+    halted = eventually(lambda: [process for process in processes_in(home) if "postgres: startup" in title(process)])[0]
     halted.suspend()
     time.sleep(12)
     halted.resume()

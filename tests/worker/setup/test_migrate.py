@@ -16,6 +16,7 @@ import pytest
 from psycopg import sql
 from sqlalchemy.engine import make_url
 
+import command
 from helpers import run_program
 from recrawl.setup import migrate, project
 
@@ -158,12 +159,15 @@ class Project:
         shutil.copytree(Path(project.__file__).parents[1], root / "worker" / "recrawl", ignore=skip)
         shutil.copy(here / "alembic.ini", root)
 
-    def start(self, url: str | None, *command: str) -> subprocess.Popen[str]:
-        environment = os.environ | {"PYTHONPATH": str(self.root / "worker"), "PYTHONDONTWRITEBYTECODE": "1"}
-        environment.pop("DATABASE_URL", None)
+    def environment(self, url: str | None) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+        ours = {"PYTHONPATH": str(self.root / "worker"), "PYTHONDONTWRITEBYTECODE": "1"}
+        return kept | ours | ({"DATABASE_URL": url} if url else {})
+
+    def start(self, url: str, *words: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", *command],
-            env=environment | ({"DATABASE_URL": url} if url else {}),
+            [sys.executable, "-m", *words],
+            env=self.environment(url),
             cwd=self.directory,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -171,17 +175,15 @@ class Project:
             text=True,
         )
 
-    def run(self, url: str | None, *command: str) -> str:
-        process = self.start(url, *command)
-        output, errors = process.communicate(timeout=120)
-        assert process.returncode == 0, errors
-        return output
+    def run(self, url: str | None, module: str, *arguments: str) -> str:
+        done = command.run(module, *arguments, environment=self.environment(url), cwd=self.directory)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
-    def fails(self, url: str, *command: str) -> str:
-        process = self.start(url, *command)
-        _, errors = process.communicate(timeout=120)
-        assert process.returncode not in (0, None)
-        return errors
+    def fails(self, url: str | None, module: str, *arguments: str) -> str:
+        done = command.run(module, *arguments, environment=self.environment(url), cwd=self.directory)
+        assert done.returncode != 0
+        return done.stderr
 
     def migrate(self, url: str) -> None:
         self.run(url, "recrawl", "migrate")
@@ -391,21 +393,21 @@ def test_a_right_that_no_file_grants_any_more_is_gone(copy: Project, url: str) -
     assert dump(url) == before
 
 
-@pytest.mark.parametrize("command", [["current"], ["history"], ["heads"], ["show", "head"]], ids=lambda c: c[0])
-def test_looking_replays_nothing(copy: Project, url: str, command: list[str]) -> None:
+@pytest.mark.parametrize("words", [["current"], ["history"], ["heads"], ["show", "head"]], ids=lambda c: c[0])
+def test_looking_replays_nothing(copy: Project, url: str, words: list[str]) -> None:
     copy.change("steer/pause.sql", "Hands out nothing", "Changed: hands out nothing")
     written = rows(url, WRITTEN)
-    copy.alembic(url, *command)
+    copy.alembic(url, *words)
     assert rows(url, WRITTEN) == written
 
 
-@pytest.mark.parametrize("command", [["current"], ["history"]], ids=lambda c: c[0])
+@pytest.mark.parametrize("words", [["current"], ["history"]], ids=lambda c: c[0])
 def test_looking_at_an_empty_database_leaves_it_empty(
-    new_database: NewDatabase, copy: Project, command: list[str]
+    new_database: NewDatabase, copy: Project, words: list[str]
 ) -> None:
     database = new_database()
     before = rows(database, LEFT_OVER)
-    copy.alembic(database, *command)
+    copy.alembic(database, *words)
     assert rows(database, LEFT_OVER) == before
 
 
@@ -437,15 +439,15 @@ def one_line(errors: str) -> str:
     return line
 
 
-@pytest.mark.parametrize("command", [["recrawl", "migrate"], ["alembic", "upgrade", "head"]], ids=lambda c: c[0])
-def test_an_error_in_one_file_leaves_everything_as_it_was(copy: Project, url: str, command: list[str]) -> None:
+@pytest.mark.parametrize("words", [["recrawl", "migrate"], ["alembic", "upgrade", "head"]], ids=lambda c: c[0])
+def test_an_error_in_one_file_leaves_everything_as_it_was(copy: Project, url: str, words: list[str]) -> None:
     before, written = everything(url), rows(url, WRITTEN)
     copy.add_version("create table recrawl_internal.later ()")
     copy.change("steer/pause.sql", "Hands out nothing", "Changed: hands out nothing")
     copy.add_file(
         "broken.sql", "create or replace function recrawl.broken() returns int language sql as 'select nowhere';\n"
     )
-    assert 'column "nowhere" does not exist' in copy.fails(url, *command)
+    assert 'column "nowhere" does not exist' in copy.fails(url, *words)
     assert everything(url) == before
     assert rows(url, WRITTEN) == written
 
@@ -458,8 +460,8 @@ def test_a_database_that_is_not_utf8_is_refused_in_one_line(server: str, copy: P
         )
         try:
             database = make_url(server).set(database=name).render_as_string(hide_password=False)
-            for command in (["recrawl", "migrate"], ["alembic", "upgrade", "head"]):
-                line = one_line(copy.fails(database, *command))
+            for words in (["recrawl", "migrate"], ["alembic", "upgrade", "head"]):
+                line = one_line(copy.fails(database, *words))
                 assert "UTF8" in line and "SQL_ASCII" in line
             assert rows(database, "select nspname from pg_namespace where nspname ~ 'recrawl'") == []
         finally:
@@ -467,10 +469,7 @@ def test_a_database_that_is_not_utf8_is_refused_in_one_line(server: str, copy: P
 
 
 def test_without_database_url_alembic_says_so_in_one_line(copy: Project) -> None:
-    process = copy.start(None, "alembic", "upgrade", "head")
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 1
-    assert "DATABASE_URL" in one_line(errors)
+    assert "DATABASE_URL" in one_line(copy.fails(None, "alembic", "upgrade", "head"))
 
 
 def test_a_database_of_a_newer_recrawl_is_refused_in_one_line(copy: Project, url: str) -> None:
@@ -659,9 +658,9 @@ def test_a_dump_restored_where_the_roles_are_missing_is_put_right(
         " create function recrawl_internal.length(text) returns int language sql as 'select 1'",
     ],
 )
-@pytest.mark.parametrize("command", [["recrawl", "migrate"], ["alembic", "upgrade", "head"]], ids=lambda c: c[0])
+@pytest.mark.parametrize("words", [["recrawl", "migrate"], ["alembic", "upgrade", "head"]], ids=lambda c: c[0])
 def test_what_somebody_else_owns_is_refused_in_one_line(
-    new_database: NewDatabase, server: str, copy: Project, theirs: str, command: list[str]
+    new_database: NewDatabase, server: str, copy: Project, theirs: str, words: list[str]
 ) -> None:
     database, other = new_database(), f"recrawl_test_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(database, autocommit=True) as connection:
@@ -675,7 +674,7 @@ def test_what_somebody_else_owns_is_refused_in_one_line(
             connection.execute(f"{theirs} authorization {other}".encode())
         connection.execute("reset role")
         before = rows(database, LEFT_OVER)
-        line = one_line(copy.fails(database, *command))
+        line = one_line(copy.fails(database, *words))
         assert f"belongs to {other}" in line and "recrawl" in line
         assert rows(database, LEFT_OVER) == before
         connection.execute(f"drop owned by {other} cascade")

@@ -54,7 +54,7 @@ class Prometheus:
         return {alert["labels"]["alertname"] for alert in self.get("alerts")["alerts"]}
 
 
-def wait_for(what: Callable[[], object], seconds: float = 30) -> None:
+def wait_for(what: Callable[[], object], seconds: float = 60) -> None:
     until = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < until, what
@@ -95,7 +95,7 @@ def worker(crawl: Crawl, url: str, worker_port: int) -> Iterator["subprocess.Pop
         wait_for(lambda: b"recrawl_up 1" in scraped(worker_port) or started.poll())
         yield started
         started.terminate()
-        assert started.wait(10) == 0
+        assert started.wait(30) == 0
 
 
 def scraped(port: int) -> bytes:
@@ -169,7 +169,7 @@ def test_every_query_of_the_dashboard_has_an_answer_and_every_rule_runs(crawl: C
         ]
 
     try:
-        wait_for(lambda: all(values and "NaN" not in values for _, _, values in answers()), 20)
+        wait_for(lambda: all(values and "NaN" not in values for _, _, values in answers()))
     except AssertionError:
         pytest.fail("\n".join(f"{title:32} {' '.join(values):32} {query}" for title, query, values in answers()))
     wait_for(lambda: all(rule["health"] == "ok" for rule in rules(prometheus)))
