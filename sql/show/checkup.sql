@@ -4,7 +4,8 @@
 create or replace view recrawl.checkup as
 select (select version_num from recrawl_internal.alembic_version)::text as version,
        exists (select from recrawl_internal.page) as has_pages,
-       (select is_called from recrawl_internal.lease_id) as has_handed_out,
+       (select is_called from recrawl_internal.lease_id) -- also by what was rolled back, as the demo
+       and exists (select from recrawl_internal.queue) as has_handed_out,
        (select last_value from recrawl_internal.page_id) as newest_page,
        (select newest_page from recrawl_internal.allocation order by token desc limit 1) as newest_allocated,
        (select sum(pages) from recrawl_internal.host)::bigint as pages,

@@ -123,7 +123,7 @@ begin
         return query
         select 'now', 'crawlers',
                format('Due for %s. Its host %s is free, and has waited for a crawler for %s; %s free for longer, and '
-                      '%s of its own due before. Start more crawlers, or let each ask for more at once.',
+                      '%s due before it. Start more crawlers, or let each ask for more at once.',
                       in_words(t - p.due_at), h.name, in_words(t - greatest(free_at, h.head_due)),
                       how_many(hosts, most, 'host') || case hosts when 1 then ' is' else ' are' end,
                       how_many(before, most, 'page') || case before when 1 then ' is' else ' are' end),

@@ -93,7 +93,7 @@ declare
     code    text;
     more    float8;                    -- the value that would bring more visits
     raise_value text;                  -- how to give it
-    visited constant text := 'Visited ' || often_in_words(frequency);
+    visited constant text := 'To be visited ' || often_in_words(frequency);
     worth   constant text := format('It changes %s and is worth %s (1 is the average)',
                                     often_in_words(rate), amount(p.value));
 begin

@@ -207,6 +207,17 @@ def test_a_small_crawl_that_waits_for_its_next_due_page_does_not_stand_still() -
     assert verdict(now(just_due, ready_wait=6 * MINUTE)).code == "standing_still"
 
 
+def test_a_crawl_is_not_called_working_while_nobody_reports_and_free_hosts_wait() -> None:
+    said = verdict(replace(now(WORKING, ready_wait=3 * MINUTE), reported_at=NOON - 8 * MINUTE))
+    assert (said.code, said.headline) == ("crawlers_slow", "The crawlers are too slow, or away.")
+
+
+def test_pages_that_were_taken_and_never_reported_are_no_crawl_that_works() -> None:
+    taken = replace(STATES["never_fetched"], ever=replace(WORKING.ever, has_handed_out=True))
+    assert verdict(now(taken, ready_wait=10 * SECOND)).code == "never_fetched"
+    assert verdict(now(taken, ready_wait=6 * MINUTE)).code == "standing_still"
+
+
 def test_one_number_tells_crawlers_from_gaps() -> None:
     assert verdict(now(WORKING, ready_wait=59 * SECOND)).code == "gaps_set_pace"
     assert verdict(now(WORKING, ready_wait=61 * SECOND)).code == "crawlers_slow"

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from itertools import chain
 
 import click
 
@@ -9,8 +10,28 @@ from recrawl.cli import crawl, jobs, look, server, view
 from recrawl.cli.database import EPILOG
 from recrawl.cli.explain import explain
 
+SECTIONS: dict[str, list[click.Command]] = {
+    "To begin": [crawl.demo, server.up, crawl.add],
+    "How it does": [look.status, look.top, look.doctor, look.jobs, explain, view.report, view.dashboard],
+    "What crawlers get": [crawl.look, crawl.next_command, crawl.release],
+    "How often pages are fetched": [jobs.run_command, jobs.plan, jobs.audit_command],
+    "The database and its worker": [server.migrate_command, server.worker, server.psql],
+}
 
-@click.group(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+
+class Sections(click.Group):
+    """Its help lists the commands by what they are for, each with its first sentence, uncut."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        width = max(map(len, self.commands))
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{c.name:{width}}", c.get_short_help_str(limit=1000)) for c in commands])
+
+
+@click.group(
+    cls=Sections, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(package_name="recrawl")
 def cli() -> None:
     """A crawl scheduler embedded in Postgres.
@@ -20,27 +41,7 @@ def cli() -> None:
     """
 
 
-for command in (
-    server.up,
-    server.migrate_command,
-    server.worker,
-    server.psql,
-    crawl.add,
-    crawl.next_command,
-    crawl.look,
-    crawl.release,
-    explain,
-    crawl.demo,
-    look.status,
-    look.top,
-    look.doctor,
-    look.jobs,
-    jobs.run_command,
-    jobs.plan,
-    jobs.audit_command,
-    view.report,
-    view.dashboard,
-):
+for command in chain.from_iterable(SECTIONS.values()):
     cli.add_command(command)
 
 

@@ -36,7 +36,7 @@ EXAMPLES = [
 @click.command()
 @click.argument("sources", nargs=-1, required=True, metavar="FILE|URL…")
 def add(sources: tuple[str, ...]) -> None:
-    """Add URLs: given as such, or from files, or from standard input (-).
+    """Add URLs: given as such, or in files, or on standard input (-).
 
     A file holds one URL a line, or is a CSV with a header (url and, if you like, value and rate, the changes
     per day), or a dump of URLFrontier in JSON lines. Any of them may be gzipped (.gz).
@@ -61,6 +61,8 @@ def add(sources: tuple[str, ...]) -> None:
                 # Click would take an EOFError, which is what a truncated .gz raises, for the user's Ctrl-D.
                 except (ImportFileError, EOFError, zlib.error, BadGzipFile) as error:
                     raise ImportFileError(f"{name}: {error}") from None
+                except FileNotFoundError:
+                    raise ImportFileError(f"{name}: no such file; a URL begins with http:// or https://") from None
         except BaseException:
             tell_counts(progress)
             if progress.counts:
@@ -163,7 +165,7 @@ class Seconds(click.ParamType[timedelta]):
 @click.option("--per-host", type=int, help="At most this many pages of one host.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def next_command(n: int, ahead: timedelta, lease: timedelta, per_host: int | None, as_json: bool) -> None:
-    """Take the next N pages to fetch, as a crawler would: they are leased to you.
+    """Take the next N pages, as a crawler does: they are leased to you.
 
     `recrawl look` leases nothing, and `recrawl release` gives the pages of a lease back.
     """
@@ -196,7 +198,10 @@ def look(n: int, as_json: bool) -> None:
 @click.argument("lease_id", type=int)
 @click.argument("page_ids", type=int, nargs=-1, metavar="[PAGE_ID…]")
 def release(lease_id: int, page_ids: tuple[int, ...]) -> None:
-    """Give back, unfetched, what `recrawl next` leased to you: all of a lease, or some pages."""
+    """Give back, unfetched, what `recrawl next` leased to you.
+
+    All that is left of a lease, or some of its pages.
+    """
     from recrawl import store
 
     with database() as url, store.connect(url) as connection:
@@ -213,12 +218,12 @@ def show_pages(pages: list[dict[str, Any]], as_json: bool) -> None:
     else:
         columns = ("page_id", "url", "is_new", "fetch_at", "start_by", "due_at", "attempt", "value")
         rows = [{name: page[name] for name in columns if name in page} for page in pages]
-        show.table(rows, "nothing may be fetched now")
+        show.table(rows, "nothing may be fetched now; recrawl status says what waits for what")
 
 
 @click.command()
 def demo() -> None:
-    """Show it working: adds a few URLs, asks for pages, and takes it all back."""
+    """Show it working: add a few URLs, ask for pages, take it all back."""
     from recrawl import store
     from recrawl.setup import migrate
 
@@ -231,3 +236,4 @@ def demo() -> None:
             columns = ("page_id", "url", "fetch_at", "lease_id")
             show.table([{name: page[name] for name in columns} for page in pages], "nothing may be fetched now")
             click.echo("\nOne page a host: the second page of a host has to wait for the host's gap.")
+        click.echo("Nothing of this was kept. To begin a crawl: recrawl up")

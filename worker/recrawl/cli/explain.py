@@ -20,10 +20,10 @@ INDENT = max(map(len, HEADINGS.values())) + 2
 @click.argument("what", metavar="URL|ID")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with all figures; times in UTC.")
 def explain(what: str, as_json: bool) -> None:
-    """Say of a page why it is not fetched now, when it is, how often, and why.
+    """Say why a page is not fetched now, when it will be, how often.
 
-    The URL may be written in any way. Below what could be done about it stands what does it: SQL for `recrawl psql`, or
-    a command. The exit code is 4 if there is no such page.
+    The URL may be in any spelling, with http:// or https://. Where something can be done about it, the line below is
+    what does it: SQL for `recrawl psql`, or a command. The exit code is 4 if there is no such page.
     """
     from recrawl import store
 

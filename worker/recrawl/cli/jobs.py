@@ -7,6 +7,7 @@ import click
 from recrawl.cli import show
 from recrawl.cli.database import database
 from recrawl.jobs.registry import JOBS
+from recrawl.view.words import count
 
 BATCH_JOBS = {name: entry for name, entry in JOBS.items() if entry.is_batch}
 
@@ -31,14 +32,15 @@ run_command.help = "\n\n".join(
 
 
 @click.command()
-@click.option("--budget", "budgets", help="Fetches per day, or multiples of the present budget, as 0.5x,1x,2x.")
-@click.option("--freshness", type=float, help="The budget that reaches this share (0.95) of what could be reached.")
+@click.option("--budget", "budgets", help="Fetches per day, or multiples of the present budget; else 0.5x,1x,2x,5x.")
+@click.option("--freshness", type=float, help="Also the budget that reaches this share (as 0.95) of what could be.")
 @click.option("--png", type=click.Path(dir_okay=False), help="Also draw the curve into this file (needs matplotlib).")
 def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
-    """What other budgets would bring, from what is known of your pages. Changes nothing.
+    """What other budgets would bring. Changes nothing.
 
-    The objective is told per unit of value (freshness: the share of the value that is fresh), beside what it could be
-    at most within the hosts' gaps (polite bound) and without them (unpolite bound).
+    Worked out from what is known of your pages. The objective is told per unit of value (freshness: the share of the
+    value that is fresh), beside what it could be at most within the hosts' gaps (polite bound) and without them
+    (unpolite bound). Below stand the hosts whose gaps cost most.
     """
     from recrawl.jobs.crawl import NOBODY_TAKES_PART
     from recrawl.jobs.plan import Plan
@@ -48,18 +50,20 @@ def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
         if not plan.crawl.pages:
             raise click.ClickException(NOBODY_TAKES_PART)
         try:
-            wanted = [multiple_of(plan.present.budget, text) for text in (budgets or "0.5x,1x,2x,5x").split(",")]
+            if freshness is None:
+                budgets = budgets or "0.5x,1x,2x,5x"
+            wanted = [multiple_of(plan.present.budget, text) for text in budgets.split(",")] if budgets else []
             if freshness is not None:
-                wanted = [plan.budget_for(freshness)]
+                wanted.append(plan.budget_for(freshness))
         except ValueError as error:
             raise click.ClickException(str(error)) from None
         points, held_back = plan.curve(wanted), plan.held_back(5)
         pages, present, objective = plan.crawl.pages, plan.present.budget, plan.crawl.objective
-    click.echo(f"{pages:,} pages; the budget is {present:,.6g} fetches a day\n")
+    click.echo(f"{pages:,} pages; the budget is {count(present)} fetches a day\n")
     show.curve(points, present, objective)
     for point in points:
         if point.not_kept:
-            click.echo(f"\nAt {point.budget:,.6g} fetches a day {point.not_kept}.")
+            click.echo(f"\nAt {count(point.budget)} fetches a day {point.not_kept}.")
     if held_back:
         click.echo("\nHosts of which half the gap would bring most at the present budget:\n")
         show.held_back(held_back, objective)
@@ -72,9 +76,10 @@ def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
 
 @click.command("audit")
 def audit_command() -> None:
-    """Hold the rates that are learnt two numbers a page against all that the fetch log knows (the setting keep_log).
+    """Check the learnt change rates against the fetch log.
 
-    The change rate of every page whose visits are all in the log is estimated anew by maximum likelihood.
+    The log is kept while the setting keep_log says so. The rate of each page whose visits are all in it is estimated
+    anew, by maximum likelihood from all of them; what is learnt keeps two numbers a page.
     """
     from recrawl.jobs.audit import audit
 

@@ -43,7 +43,7 @@ def status(as_json: bool) -> None:
 @click.command(epilog="The exit code is 2 when there is trouble, 1 when there is something to mend, else 0.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a check.")
 def doctor(as_json: bool) -> None:
-    """Check everything: of each thing that all is well, or what is wrong and what mends it."""
+    """Check everything, and say what mends what is wrong."""
     from recrawl import store
     from recrawl.view import checks, screens
 
@@ -65,9 +65,9 @@ def doctor(as_json: bool) -> None:
 @click.argument("job", type=click.Choice([name for name, entry in JOBS.items() if entry.is_batch]), required=False)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a run, the newest first.")
 def jobs(job: str | None, as_json: bool) -> None:
-    """What the jobs did last, what runs, and what comes next; of one JOB, its last runs.
+    """What the jobs did last, what runs, what comes next.
 
-    To run one now, say `recrawl run JOB`.
+    With the name of a batch job: its last runs. To run one now, say `recrawl run`.
     """
     from recrawl import store
     from recrawl.view import figures, screens

@@ -38,23 +38,30 @@ metrics_option = click.option(
 @click.command()
 @metrics_option
 def up(metrics: Address | None) -> None:
-    """Bring everything up: the database, its newest version, a worker. Ctrl-C stops.
+    """Run the database and a worker, until Ctrl-C.
 
-    The embedded PostgreSQL is started again should it end; where it cannot be, this ends with the reason.
+    The database is brought to the newest version first. The embedded PostgreSQL is started again should it end; where
+    it cannot be, this ends with the reason. With DATABASE_URL it is your server, and recrawl starts none.
     """
     from recrawl.setup import migrate
 
     with lasting_database() as (url, restart):
         migrate.upgrade(url)
-        click.echo(f"The database is at {without_password(url)}")
-        click.echo("Try `recrawl psql`, then: SELECT * FROM next_pages(5)")
+        if given_url():
+            click.echo(f"The database is at {without_password(url)}")
+        else:
+            click.echo(f"Crawlers find the database so:\nexport DATABASE_URL='{url}'")
+        click.echo("Next, in another terminal: recrawl add https://example.com/, then recrawl status")
         work(url, restart, metrics, live.line(url))
 
 
 @click.command("migrate")
 @click.option("--search-path", is_flag=True, help="Also put the schema recrawl on this database's search_path.")
 def migrate_command(search_path: bool) -> None:
-    """Bring the database to the newest version (also: alembic upgrade head)."""
+    """Bring the database to the newest version, also an empty one.
+
+    The same as alembic upgrade head. To do it again is safe.
+    """
     from recrawl import store
     from recrawl.setup import migrate
 
@@ -69,7 +76,7 @@ def migrate_command(search_path: bool) -> None:
 @click.command()
 @metrics_option
 def worker(metrics: Address | None) -> None:
-    """Look after the crawl until Ctrl-C: its queue, all within half a second, and the batch jobs.
+    """Look after the queue and run the batch jobs, until Ctrl-C.
 
     The settings rates_every, opic_every and allocate_every say how often each job runs; it also comes early when it is
     worth it, and soon again after it failed. Of several workers one does the jobs, and another within seconds of its
@@ -82,7 +89,10 @@ def worker(metrics: Address | None) -> None:
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def psql(arguments: tuple[str, ...]) -> None:
-    """Open psql on the database, with the schema recrawl on its search_path."""
+    """Open psql, with the schema recrawl on its search_path.
+
+    Arguments go to psql: recrawl psql -c 'SELECT * FROM queue_status'
+    """
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
     from recrawl.setup import embedded

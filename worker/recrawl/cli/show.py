@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from recrawl.view.words import count
+
 if TYPE_CHECKING:
     from recrawl.jobs.plan import HeldBack, Point
     from recrawl.model.change.audit import Agreement
@@ -36,8 +38,8 @@ def table(rows: list[dict[str, Any]], nothing: str) -> None:
     from rich.table import Table
 
     table = Table(box=box.ASCII2, show_edge=False, pad_edge=False)
-    for name in names:
-        table.add_column(name, overflow="fold")
+    for name, narrowest in zip(names, least, strict=True):
+        table.add_column(name, overflow="fold", min_width=narrowest)
     for row in cells:
         table.add_row(*row)
     Console(width=width, highlight=False).print(table)
@@ -75,10 +77,10 @@ def curve(points: "Sequence[Point]", present: float, objective: str) -> None:
     """What budgets would bring, beside the present one."""
     rows = [
         {
-            "budget, fetches/day": f"{point.budget:,.6g}",
+            "budget, fetches a day": count(point.budget),
             "of the present": f"{point.budget / present:.3g} x",
-            "revisits": f"{point.spent:,.6g}",
-            "new pages": f"{point.new_pages:,.6g}",
+            "revisits": count(point.spent),
+            "new pages": count(point.new_pages),
             objective: _utility(point.utility),
             "polite bound": _utility(point.polite_bound),
             "unpolite bound": _utility(point.unpolite_bound),
@@ -99,7 +101,7 @@ def held_back(hosts: "Sequence[HeldBack]", objective: str) -> None:
             "host": host.host,
             "pages": f"{host.pages:,}",
             "slot every, s": f"{host.slot_every:,.6g}",
-            f"{objective} with half the gap": f"+{host.gain:.2g}",
+            f"{objective} with half the gap": f"+{host.gain:.4f}" if host.gain >= 0.0001 else "under +0.0001",
         }
         for host in hosts
     ]

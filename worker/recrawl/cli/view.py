@@ -14,7 +14,9 @@ from recrawl.cli.database import database, lasting_database
 @click.command()
 @click.argument("file", default="recrawl.html", type=click.Path(dir_okay=False, allow_dash=True))
 def report(file: str) -> None:
-    """Write a report of the crawl: one HTML page in FILE (recrawl.html; - is standard output) that needs no network.
+    """Write a report of the crawl: one HTML page.
+
+    It needs no network. FILE is recrawl.html unless you say otherwise; - is standard output.
 
     A verdict and what to do, then how fresh the crawl is beside what is possible, where its fetches go, who is late and
     why, which hosts hold it back, and what changed since yesterday.
@@ -68,10 +70,10 @@ def current_umask() -> int:
     "Needed to listen elsewhere than on loopback.",
 )
 def dashboard(listen: str, names: tuple[str, ...]) -> None:
-    """Show the report live in a browser, with a search that explains a page or a host, until Ctrl-C.
+    """Show the report live in a browser, until Ctrl-C.
 
-    It reads as recrawl_reader and changes nothing: what to do stands there as SQL to copy. It has no login, so it
-    listens on this machine only.
+    A search explains a page, or a host. It reads as recrawl_reader and changes nothing: what to do stands there as SQL
+    to copy. It has no login, so it listens on this machine only.
     """
     from recrawl.view.dashboard import Dashboard, listening
 

@@ -52,13 +52,18 @@ class Allocate(Job):
                 _fit(run, crawl, divided, late)
             run.message = (
                 f"{crawl.objective} {_told(proof.utility)} (at most {_told(proof.polite_bound)}) with "
-                f"{result.spent:,.6g} of {divided.budget:,.6g} fetches a day, beside {proof.new_pages:,.6g} of "
-                f"new pages; {proof.capped_hosts:,} of {proof.hosts:,} hosts are at their cap; "
+                f"{_fetches(result.spent)} of {_fetches(divided.budget)} fetches a day, and "
+                f"{_fetches(proof.new_pages)} for new pages; "
+                f"{proof.capped_hosts:,} of {proof.hosts:,} hosts at the cap; "
                 f"{len(page_ids):,} of {crawl.pages:,} frequencies moved"
             )
             if crawl.pages and not crawl.limits.is_kept(result.floor_interval):
                 run.message += f"; {not_kept(crawl.limits.longest_interval, result.floor_interval)}"
         return run.message
+
+
+def _fetches(a_day: float) -> str:
+    return f"{a_day:,.0f}" if a_day >= 100 else f"{a_day:.3g}"
 
 
 def _fit(run: store.Run, crawl: Crawl, divided: Divided, late: store.SpentOfLate) -> None:

@@ -448,8 +448,8 @@ def _patiently(home: Path, event: str) -> Iterator[None]:
         waited = time.monotonic() - start
         if waited > notice:
             notice += 10
-            progress = f"recrawl: waiting {event}, {waited:.0f} s; {_log_line(home, 'LOG:')}"
-            print(progress, file=sys.stderr, flush=True)
+            doing = _log_line(home, "LOG:")
+            print(f"recrawl: waiting {event}, {waited:.0f} s{doing and '; '}{doing}", file=sys.stderr, flush=True)
 
 
 def _log_line(home: Path, pattern: str, start: int = 0) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from recrawl import store
@@ -81,7 +81,8 @@ def explained(found: Found) -> Html:
         )
         for row in found.explanation
     )
-    return el("div", el("h1", found.asked, class_="asked"), cards, class_="found", data_part="found")
+    asked = f"Page {found.asked}" if found.asked.isdecimal() else found.asked
+    return el("div", el("h1", asked, class_="asked"), cards, class_="found", data_part="found")
 
 
 def described(found: Found, host: Mapping[str, Any]) -> Html:
@@ -94,23 +95,29 @@ def described(found: Found, host: Mapping[str, Any]) -> Html:
         ("late", _late(host)),
         ("fetches a day that it was given", count(host["frequency"])),
         ("at its cap", {True: "yes: its gap, not the budget, decides", False: "no", None: "–"}[host["capped"]]),
-        ("fetches so far", f"{count(host['fetches'])}; {count(host['failures'])} failed since most succeeded"),
+        ("fetches so far", count(host["fetches"])),
+        ("failed of late", count(host["failures"])),
     ]
     name = literal(host["host"])
-    mends = [f"SELECT recrawl.set_host({name}, gap => {literal(interval(host['gap'] / 2))});"]
-    mends += (
-        [f"SELECT recrawl.unblock_host({name});"]
+    mends = [
+        ("twice as fast, if the host agrees", f"SELECT recrawl.set_host({name}, gap => {_gap(host['gap'] / 2)});"),
+        ("half as fast", f"SELECT recrawl.set_host({name}, gap => {_gap(host['gap'] * 2)});"),
+        ("let it be asked again", f"SELECT recrawl.unblock_host({name});")
         if host["blocked_until"]
-        else [f"SELECT recrawl.block_host({name}, now() + interval '1 day', 'a reason');"]
-    )
+        else ("not at all", f"SELECT recrawl.block_host({name}, now() + interval '1 day', 'a reason');"),
+    ]
     return el(
         "div",
         el("h1", host["host"], class_="asked"),
         el("section", page.terms(rows), class_="card"),
-        el("section", el("h3", "To change it"), map(page.mend, mends), class_="card"),
+        el("section", el("h3", "To change it"), page.terms((does, page.mend(do)) for does, do in mends), class_="card"),
         class_="found",
         data_part="found",
     )
+
+
+def _gap(gap: timedelta) -> str:
+    return literal(interval(gap))
 
 
 def _own_gap(host: Mapping[str, Any]) -> str:

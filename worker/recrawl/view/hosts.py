@@ -56,7 +56,7 @@ def held_back(look: Look) -> Html:
                 lasting(host.gap),
                 count(host.wanted),
                 count(host.frequency),
-                "–" if host.gain is None else f"+{percent(host.gain, 2)}" if of_freshness else f"+{host.gain:.2g}",
+                "–" if host.gain is None else percent(host.gain, 2) if of_freshness else f"{host.gain:.2g}",
                 mend(f"SELECT recrawl.set_host({literal(host.host)}, gap => {literal(interval(host.gap / 2))});"),
             ],
         )

@@ -131,10 +131,10 @@ if (seconds) {
   document.documentElement.classList.add("live");
   pause.type = "button";
   pause.id = "pause";
-  pause.textContent = "Pause";
+  pause.textContent = "Stop updating";
   pause.addEventListener("click", () => {
     paused = !paused;
-    pause.textContent = paused ? "Go on" : "Pause";
+    pause.textContent = paused ? "Keep updating" : "Stop updating";
     if (paused) clearTimeout(timer); else refresh();
   });
   document.querySelector("header form").append(pause);

@@ -45,7 +45,7 @@ def _figures(figures: Figures) -> Iterator[str]:
         yield _row(
             "fetches",
             _rate(now.fetches_per_second or 0),
-            f"{count(day.fetches)} in {_lasting_day(lasts)}{spent}",
+            f"{count(day.fetches)} in {_lasting_day(lasts)}{spent}" if day.fetches else "",
         )
     if minute and minute.fresh is not None:
         known = [
@@ -94,7 +94,7 @@ def _figures(figures: Figures) -> Iterator[str]:
         leases = "1 lease" if now.leases == 1 else f"{count(now.leases)} leases"
         yield _row("out", _pages(now.leased), f"{leases}{oldest}")
     if minute and minute.pages:
-        capped = f"{count(minute.hosts_capped)} at their cap" if minute.hosts_capped else ""
+        capped = f"{count(minute.hosts_capped)} at the cap" if minute.hosts_capped else ""
         blocked = f"{count(minute.hosts_blocked)} blocked" if minute.hosts_blocked else ""
         more = ", ".join(filter(None, (capped, blocked)))
         hosts = "1 host" if minute.hosts == 1 else f"{count(minute.hosts or 0)} hosts"

@@ -145,7 +145,8 @@ def inbox_stuck(figures: Figures) -> Verdict | None:
 
 def standing_still(figures: Figures) -> Verdict | None:
     now = figures.now
-    if _crawls(figures) or not figures.ever.has_handed_out or not _longer(now.ready_wait, STANDSTILL):
+    began = figures.ever.has_handed_out or figures.reported_at is not None
+    if _crawls(figures) or not began or not _longer(now.ready_wait, STANDSTILL):
         return None
     quiet = "many hours" if figures.quiet is None else lasting(figures.quiet)
     many = "More than " if now.hosts_ready >= 1000 else ""
@@ -186,13 +187,13 @@ def failing(figures: Figures) -> Verdict | None:
 
 def crawlers_slow(figures: Figures) -> Verdict | None:
     now = figures.now
-    if not _crawls(figures) or not _longer(now.ready_wait, SLOW):
+    if not _longer(now.ready_wait, SLOW) or standing_still(figures):
         return None
     many = "more than " if now.hosts_ready >= 1000 else ""
     return Verdict(
         "crawlers_slow",
         "warn",
-        "Working, but the crawlers are too slow.",
+        "Working, but the crawlers are too slow." if _crawls(figures) else "The crawlers are too slow, or away.",
         f"{_pace(figures)} A host that is free and has work has waited {lasting(now.ready_wait)} for a crawler; "
         f"{many}{count(now.hosts_ready)} hosts are free.",
         (
@@ -293,7 +294,7 @@ def never_fetched(figures: Figures) -> Verdict | None:
             f"{count(now.leased)} pages are out, the first that are fetched.",
             "No crawler has reported yet.",
         )
-    if figures.ever.has_handed_out:
+    if figures.ever.has_handed_out and _longer(now.ready_wait, STANDSTILL):
         return None
     return Verdict(
         "never_fetched",
