@@ -23,7 +23,10 @@ select j.job,
        running.started_at as running_since,
        ok.ended_at as succeeded_at,
        failed.times as failures,
-       last.message
+       last.message,
+       newest.started_at as ran_at,
+       newest.seconds,
+       case when newest.is_dead then false else newest.ok end as ok
 from recrawl_internal.setting s
 cross join lateral (
     values ('rates', s.rates_every), ('opic', s.opic_every), ('allocate', s.allocate_every)
@@ -52,10 +55,18 @@ cross join lateral (
           where r.job = j.job and r.token > coalesce(ok.token, 0) and r.ended_at is not null
                 and r.message is distinct from 'stopped'
           limit 20) f
-) failed;
+) failed
+left join lateral (
+    select r.started_at, r.ok, r.ended_at is null and recrawl_internal.run_is_dead(r) as is_dead,
+           date_part('epoch', coalesce(r.ended_at, least(now.t, r.alive_until)) - r.started_at) as seconds
+    from recrawl_internal.job r
+    where r.job between j.job and j.job
+    order by r.job desc, r.token desc
+    limit 1
+) newest on true;
 comment on view recrawl.job_schedule is
-    'When a worker runs each batch job next. It may come earlier: see the settings rates_every, opic_every and '
-    'allocate_every.';
+    'When a worker runs each batch job next, and how it ran last. It may come earlier: see the settings rates_every, '
+    'opic_every and allocate_every.';
 comment on column recrawl.job_schedule.job is 'Its name; recrawl run lists them.';
 comment on column recrawl.job_schedule.every is 'How often it runs, by its setting; null = never by itself.';
 comment on column recrawl.job_schedule.due_at is
@@ -63,7 +74,12 @@ comment on column recrawl.job_schedule.due_at is
 comment on column recrawl.job_schedule.running_since is 'When the run began that is under way; null = none is.';
 comment on column recrawl.job_schedule.succeeded_at is 'When it last ended well; null = never.';
 comment on column recrawl.job_schedule.failures is 'How often it has failed since, up to 20.';
-comment on column recrawl.job_schedule.message is 'What its last run said.';
+comment on column recrawl.job_schedule.message is 'What the last run said that has ended.';
+comment on column recrawl.job_schedule.ran_at is
+    'When its last run began, also one that is under way; null = it never ran.';
+comment on column recrawl.job_schedule.seconds is 'How long that took, or has taken.';
+comment on column recrawl.job_schedule.ok is
+    'Whether its result is in force; null while it runs.';
 grant select on recrawl.job_schedule to recrawl_reader;
 
 -- From a hundred blocks of the pages; the error is what blocks differ by, and blocks without a page are taken to be

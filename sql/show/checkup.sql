@@ -1,5 +1,59 @@
 -- What recrawl looks at first, to know whether it can read this database at all, and what doctor asks beside the other
--- views. Each column is found out only where it is asked for; those of hosts read all of them.
+-- views. Each column is found out only where it is asked for.
+
+-- All hosts are read only where they are few: for each column, some 2 ms.
+create or replace function recrawl_internal.are_few_hosts() returns boolean
+language sql stable
+begin atomic
+    select pg_relation_size('recrawl_internal.host') <= 4000000;
+end;
+comment on function recrawl_internal.are_few_hosts() is 'Whether a view may read all hosts.';
+
+-- Who has half of all pages surely has most of a sample, the same each time.
+create or replace function recrawl_internal.largest_host() returns bigint
+language plpgsql stable security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: whole
+declare
+    share constant float8 := least(100, 100.0 * 100 / greatest(pg_relation_size('page') / 8192, 1));
+begin
+    if are_few_hosts() then
+        return (select h.host_id from host h order by h.pages desc limit 1);
+    end if;
+    return (
+        select p.host_id
+        from page p tablesample system (share) repeatable (0)
+        group by p.host_id
+        order by count(*) desc
+        limit 1);
+end $$;
+comment on function recrawl_internal.largest_host() is
+    'The host with most pages; where there are many hosts, in a sample of a hundred blocks of pages.';
+
+create or replace function recrawl_internal.largest_blocked_hosts(t timestamptz) returns text[]
+language plpgsql stable security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: whole
+begin
+    if are_few_hosts() then
+        return array(select h.name from host h where h.blocked_until > t order by h.pages desc, h.name limit 5);
+    end if;
+    return array(
+        select h.name
+        from late_host l
+        cross join lateral (select * from host h where h.host_id = l.host_id offset 0) h
+        where h.blocked_until > t
+        order by h.pages desc, h.name
+        limit 5);
+end $$;
+comment on function recrawl_internal.largest_blocked_hosts(timestamptz) is
+    'The five hosts with most pages of those that are blocked; where there are many hosts, of those of them that are '
+    'late.';
+grant execute on function
+    recrawl_internal.are_few_hosts, recrawl_internal.largest_host, recrawl_internal.largest_blocked_hosts
+to recrawl_reader;
 
 create or replace view recrawl.checkup as
 select (select version_num from recrawl_internal.alembic_version)::text as version,
@@ -8,22 +62,32 @@ select (select version_num from recrawl_internal.alembic_version)::text as versi
        and exists (select from recrawl_internal.queue) as has_handed_out,
        (select last_value from recrawl_internal.page_id) as newest_page,
        (select newest_page from recrawl_internal.allocation order by token desc limit 1) as newest_allocated,
-       (select sum(pages) from recrawl_internal.host)::bigint as pages,
-       (select max(pages) from recrawl_internal.host)::bigint as most_pages,
-       (select name from recrawl_internal.host order by pages desc limit 1) as largest_host,
-       (select count(*) from recrawl_internal.host where blocked_until > clock_timestamp()) as blocked_hosts,
-       array(select name from recrawl_internal.host where blocked_until > clock_timestamp()
-             order by pages desc, name limit 5) as largest_blocked;
-comment on view recrawl.checkup is 'One row: what `recrawl doctor` looks at beside the other views.';
+       case when recrawl_internal.are_few_hosts() then (select sum(pages) from recrawl_internal.host)::bigint
+            else (select pages from recrawl_internal.vitals_state) end as pages,
+       (select pages::bigint from recrawl_internal.host
+        where host_id = (select recrawl_internal.largest_host())) as most_pages,
+       (select name from recrawl_internal.host
+        where host_id = (select recrawl_internal.largest_host())) as largest_host,
+       case when recrawl_internal.are_few_hosts()
+            then (select count(*) from recrawl_internal.host where blocked_until > clock_timestamp())
+            else (select coalesce(hosts_blocked, 0) from recrawl_internal.vitals_state) end as blocked_hosts,
+       recrawl_internal.largest_blocked_hosts(clock_timestamp()) as largest_blocked;
+comment on view recrawl.checkup is
+    'One row: what `recrawl doctor` looks at beside the other views. Where there are very many hosts, not all of them '
+    'are read for it.';
 comment on column recrawl.checkup.version is 'Of the tables.';
 comment on column recrawl.checkup.has_pages is 'Whether any URL was ever taken in.';
 comment on column recrawl.checkup.has_handed_out is 'Whether any page was ever handed out.';
 comment on column recrawl.checkup.newest_page is 'The last page_id that was given.';
 comment on column recrawl.checkup.newest_allocated is
     'The last page_id that there was at the last allocation; null = it is not known, or there was none.';
-comment on column recrawl.checkup.pages is 'Pages taken in.';
-comment on column recrawl.checkup.most_pages is 'Pages taken in of the host that has most.';
+comment on column recrawl.checkup.pages is
+    'Pages taken in; of very many hosts, as of a worker''s last look: null = there was none.';
+comment on column recrawl.checkup.most_pages is
+    'Pages taken in of the host that has most; of very many hosts, in a sample.';
 comment on column recrawl.checkup.largest_host is 'That host.';
-comment on column recrawl.checkup.blocked_hosts is 'Hosts that are blocked.';
-comment on column recrawl.checkup.largest_blocked is 'Those five of them that have most pages.';
+comment on column recrawl.checkup.blocked_hosts is
+    'Hosts that are blocked; of very many, as of a worker''s last look.';
+comment on column recrawl.checkup.largest_blocked is
+    'Those five of them that have most pages; of very many hosts, that are late and have most pages.';
 grant select on recrawl.checkup to recrawl_reader;

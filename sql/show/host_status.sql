@@ -1,5 +1,5 @@
 create or replace view recrawl.host_status as
-select h.name as host,
+select n.name as host,
        recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap) as gap,
        recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap)
            + recrawl_internal.start_window(
@@ -26,7 +26,7 @@ select h.name as host,
        t.prior_changes,
        t.prior_days
 from recrawl_internal.host h
-join recrawl_internal.host_name n using (name)
+join recrawl_internal.host_name n on n.host_id = h.host_id      -- one is found by the key of names
 cross join recrawl_internal.setting s
 join recrawl_internal.host_terms common on common.host_id = 0
 left join recrawl_internal.host_terms t on t.host_id = h.host_id;

@@ -40,10 +40,17 @@ declare
 begin
     is_exact := pg_relation_size('host') / 8192 <= 2000;
     for first in
-        select h.host_id, h.head_due
-        from host h
-        where h.head_due <= t and (is_exact or h.host_id in (select l.host_id from late_host l))
-        order by h.head_due
+        select f.host_id, f.head_due
+        from (
+            select h.host_id, h.head_due from host h where is_exact
+            union all
+            select h.host_id, h.head_due
+            from late_host l
+            cross join lateral (select * from host h where h.host_id = l.host_id offset 0) h
+            where not is_exact
+        ) f
+        where f.head_due <= t
+        order by f.head_due
         limit at_first
     loop
         exit when oldest <= first.head_due;

@@ -335,3 +335,38 @@ def test_a_report_updates_its_page_in_place(connection: Connection, ahead: str) 
     updated = counts(connection, "n_tup_upd")["page"] - before
     assert updated == 500
     assert counts(connection, "n_tup_hot_upd")["page"] - before_hot == updated
+
+
+# ---------------------------------------------------------------------------------------------- what people look at
+
+
+def test_no_view_about_the_crawl_or_a_host_reads_all_of_many_hosts(connection: Connection) -> None:
+    load(connection, pages=70_000, hosts=70_000)
+    connection.execute("analyze host, host_name")
+    connection.execute("select look_at_hosts(now()), take_counts(now())")
+    hosts = connection.execute("select pg_relation_size('host') / 8192").fetchone()
+    assert hosts and hosts[0] > 2000
+    views: dict[LiteralString, int] = {
+        "select * from recrawl.checkup": 1000,
+        "select * from recrawl.queue_status": 1500,
+        "select * from recrawl.crawl_status": 1500,
+        "select * from recrawl.late_hosts": 1000,
+        "select * from recrawl.host_status where host = 'host77.test'": 50,
+    }
+    for query, most in views.items():
+        cost(connection, query)  # plans, and the session's catalogue
+        assert cost(connection, query)[0] <= most, query
+
+
+def test_what_is_known_of_many_hosts_is_what_a_worker_saw_and_a_sample(connection: Connection) -> None:
+    load(connection, pages=70_000, hosts=70_000)
+    connection.execute("update page set host_id = 3 where page_id % 5 < 3")
+    connection.execute("update host set pages = 42000 where host_id = 3")
+    connection.execute("update host set blocked_until = 'infinity', pages = host_id where host_id between 10 and 19")
+    query = "select pages, most_pages, largest_host, blocked_hosts, largest_blocked[1] from recrawl.checkup"
+    assert connection.execute(query).fetchone() == (None, 42000, "host3.test", 0, None)
+    connection.execute("update host set head_due = now() - interval '1 day' where host_id between 10 and 14")
+    connection.execute("update queue set due_at = now() - interval '1 day' where host_id between 10 and 14")
+    connection.execute("select look_at_hosts(now())")
+    pages = 42000 - 1 + 70000 + sum(range(10, 20)) - 10
+    assert connection.execute(query).fetchone() == (pages, 42000, "host3.test", 10, "host14.test")

@@ -18,7 +18,8 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
-from helpers import MINUTE, SECOND, Crawl, result_of, run_job
+from helpers import HOUR, MINUTE, SECOND, Crawl, ended_run, result_of, run_job
+from recrawl import store
 from recrawl.jobs.registry import JOBS
 from recrawl.view import checks, figures
 from recrawl.view.verdict import verdict
@@ -82,6 +83,50 @@ def fetch(crawl: Crawl, pages: int = 40, **result: object) -> None:
 
 def add_up(crawl: Crawl) -> None:
     crawl.value("select take_vitals_at(clock_timestamp() + interval '1 minute')")
+
+
+# -- the last runs --
+
+
+def test_the_last_runs_are_found_among_thousands(crawl: Crawl) -> None:
+    """A crawl keeps an allocation an hour for 400 days. No job is looked up by anything but an index."""
+    for job in ("rates", "allocate"):
+        for ok, ago in ((True, 4 * HOUR), (False, 3 * HOUR), (False, 2 * HOUR)):
+            ended_run(crawl, job, ok, ago)
+    crawl.connection.execute(
+        """
+        update job set token = token + 10000;
+        insert into job (token, job, started_at, alive_until, ended_at, ok)
+        select i, (array['rates', 'opic', 'allocate'])[i % 3 + 1], at, at, at, true
+        from (select i, now() - interval '400 days' + i * interval '1 hour' as at from generate_series(1, 9000) i) r;
+        insert into job (token, job, started_at, alive_until, pid)
+        values (20000, 'rates', now() - interval '1 hour', now() + interval '1 minute', pg_backend_pid()),
+               (20001, 'allocate', now() - interval '1 hour', now() - interval '59 minutes', null);
+        """
+    )
+    before = rows_read(crawl, "job")
+    runs = {run.job: run for run in store.last_runs(crawl.connection, figures.LastRun)}
+    assert rows_read(crawl, "job") - before < 50
+    assert {job: (run.ok, run.failures, run.message) for job, run in runs.items()} == {
+        "rates": (None, 2, "is running"),
+        "opic": (True, 0, None),
+        "allocate": (False, 3, "its worker died"),
+    }
+    assert runs["allocate"].seconds == pytest.approx(60)
+    assert (runs["rates"].succeeded_at or crawl.now) < runs["rates"].started_at
+
+
+def rows_read(crawl: Crawl, table: str) -> int:
+    crawl.connection.execute("select pg_stat_force_next_flush()")
+    return int(
+        crawl.value(
+            """
+            select seq_tup_read + idx_tup_fetch from pg_stat_user_tables
+            where schemaname = 'recrawl_internal' and relname = %s
+            """,
+            table,
+        )
+    )
 
 
 # -- status --

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from recrawl.jobs.job import Job
+if TYPE_CHECKING:
+    from recrawl.jobs.job import Job
 
 
 @dataclass(frozen=True)
@@ -20,8 +22,8 @@ class Entry:
         """It may take minutes, runs in a process of its own and is in job_run."""
         return self.every is None
 
-    def load(self) -> type[Job]:
-        """Only now: numpy and what is compiled take a second, which `--help` has no use for."""
+    def load(self) -> "type[Job]":
+        """Only now: numpy and what is compiled take a second, psycopg .2 s, which `--help` has no use for."""
         loaded: type[Job] = getattr(import_module(f"recrawl.jobs.{self.name}"), self.name.capitalize())
         return loaded
 

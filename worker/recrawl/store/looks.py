@@ -64,13 +64,14 @@ def last_runs(connection: Connection, shape: type[Shape]) -> list[Shape]:
     with connection.cursor(row_factory=class_row(shape)) as cursor:
         cursor.execute(
             """
-            select distinct on (job) job, started_at, seconds, ok, message, succeeded_at,
-                   (select count(*) from recrawl.job_run f
-                    where f.job = r.job and not f.ok
-                      and f.started_at > coalesce(r.succeeded_at, '-infinity'))::int as failures
-            from (select *, max(started_at) filter (where ok) over (partition by job) as succeeded_at
-                  from recrawl.job_run) r
-            order by job, started_at desc
+            select job, ran_at as started_at, seconds, ok,
+                   case when running_since is null then message
+                        when ok is null then 'is running'
+                        else 'its worker died' end as message,
+                   succeeded_at, failures + (running_since is not null and ok is false)::int as failures
+            from recrawl.job_schedule
+            where ran_at is not null
+            order by job
             """
         )
         return cursor.fetchall()

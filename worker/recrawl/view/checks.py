@@ -358,7 +358,7 @@ def blocks(facts: Facts) -> Check:
     due = sum(host.due for host in facts.figures.late_hosts if host.waits_for == "block")
     is_much = found.blocked_hosts >= max(5, verdict.MANY_BLOCKED * of) or due >= FEW
     which = "those with most pages: " if found.blocked_hosts > len(found.largest_blocked) else ""
-    says = f"{hosts} blocked; {which}{names}."
+    says = f"{hosts} blocked{f'; {which}{names}' if names else ''}."
     return Check("blocks", "warn", says, verdict.BLOCKED_HOSTS) if is_much else Check("blocks", "ok", says)
 
 
