@@ -48,7 +48,7 @@ def server(open_folder: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def on_server(server: str) -> Iterator[Callable[..., None]]:
-    """Says a statement there. One connection for all, as making one costs as much as making a database."""
+    """Says a statement there, over one connection for all tests."""
     with psycopg.connect(server, autocommit=True) as connection:
 
         def say(statement: str, *names: str) -> None:

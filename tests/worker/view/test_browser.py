@@ -4,7 +4,7 @@ RECRAWL_PICTURES=folder keeps pictures of what was looked at.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from sqlalchemy.engine import make_url
 
-from conftest import on_server
 from helpers import Crawl
 from recrawl.view import dashboard as served
 from recrawl.view import report
@@ -225,18 +224,18 @@ def test_it_can_be_held(browser: Browser, dashboard: Dashboard, crawl: Crawl) ->
 
 
 def test_a_database_that_goes_and_comes_is_told_on_the_page(
-    browser: Browser, dashboard: Dashboard, url: str, server: str
+    browser: Browser, dashboard: Dashboard, url: str, on_server: Callable[..., None]
 ) -> None:
     name = make_url(url).database or ""
     browser.show(dashboard.address)
     try:
-        on_server(server, "alter database {} with allow_connections false", name)
+        on_server("alter database {} with allow_connections false", name)
         until(lambda: "The database does not answer" in browser.text("h1"))
         assert browser.find("#freshness"), "the last figures stay"
         browser.show(dashboard.address)
         assert "The database does not answer" in browser.text("h1")
     finally:
-        on_server(server, "alter database {} with allow_connections true", name)
+        on_server("alter database {} with allow_connections true", name)
     until(lambda: "The database does not answer" not in browser.text("h1"))
     until(lambda: browser.run("return !!document.querySelector('#freshness')"))
 

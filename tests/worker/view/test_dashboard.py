@@ -16,7 +16,6 @@ import psycopg
 import pytest
 from sqlalchemy.engine import make_url
 
-from conftest import on_server
 from helpers import Crawl
 from recrawl import store
 from recrawl.view.dashboard import LONGEST_TARGET, MOST_CONNECTIONS, Dashboard, listening
@@ -212,10 +211,10 @@ def test_it_reads_with_a_readers_rights_and_changes_nothing(dashboard: Dashboard
             connection.execute("select * from recrawl_internal.page")
 
 
-def test_a_login_that_may_not_read_is_told_what_to_do(url: str, server: str) -> None:
+def test_a_login_that_may_not_read_is_told_what_to_do(url: str, on_server: Callable[..., None]) -> None:
     login = "recrawl_test_nobody"
-    on_server(server, "drop role if exists {}", login)
-    on_server(server, "create role {} login", login)
+    on_server("drop role if exists {}", login)
+    on_server("create role {} login", login)
     try:
         theirs = make_url(url).set(username=login, password=None).render_as_string(hide_password=False)
         try:
@@ -231,17 +230,19 @@ def test_a_login_that_may_not_read_is_told_what_to_do(url: str, server: str) -> 
             answer = Answer(server_of_theirs, "/")
             assert answer.status == 503 and "GRANT recrawl_reader" in answer.text
     finally:
-        on_server(server, "drop role {}", login)
+        on_server("drop role {}", login)
 
 
-def test_a_database_that_is_away_is_said_and_comes_back(dashboard: Dashboard, url: str, server: str) -> None:
+def test_a_database_that_is_away_is_said_and_comes_back(
+    dashboard: Dashboard, url: str, on_server: Callable[..., None]
+) -> None:
     name = make_url(url).database or ""
-    on_server(server, "alter database {} with allow_connections false", name)
+    on_server("alter database {} with allow_connections false", name)
     answer = Answer(dashboard, "/")
     assert answer.status == 503
     assert "The database does not answer." in answer.text and 'data-live="5"' in answer.text
     assert "Traceback" not in answer.text
-    on_server(server, "alter database {} with allow_connections true", name)
+    on_server("alter database {} with allow_connections true", name)
     assert Answer(dashboard, "/").status == 200
 
 
