@@ -96,8 +96,12 @@ begin
         select distinct p.host_id
         from (select lease_id, unnest(page_ids) as page_id
               from lease where lease_until between from_micros((select last_value from lease_horizon)) and t) l
-        join page p on p.page_id = l.page_id
-        where coalesce(p.last_lease, 0) < l.lease_id);
+        -- Joined as it stands: before PostgreSQL 18 the scan of the horizon hides what else costs.
+        cross join lateral (
+            select p.host_id from page p
+            where p.page_id = l.page_id and coalesce(p.last_lease, 0) < l.lease_id
+            offset 0
+        ) p);
 end $$;
 comment on function recrawl_internal.waiting_hosts(timestamptz) is
     'Hosts with unreported pages of leases that ran out by a time and were not taken back.';

@@ -370,3 +370,31 @@ def test_what_is_known_of_many_hosts_is_what_a_worker_saw_and_a_sample(connectio
     connection.execute("select look_at_hosts(now())")
     pages = 42000 - 1 + 70000 + sum(range(10, 20)) - 10
     assert connection.execute(query).fetchone() == (pages, 42000, "host3.test", 10, "host14.test")
+
+
+ONE: dict[LiteralString, int] = {
+    "select next_ready_at()": 50,
+    "select * from coming(now(), 10)": 200,
+    "select put_held_back(1, '1 minute', '{5}', '{1}', '{1}', '{1}', '{1}')": 50,
+    "select hint_change(array(select generate_series(1000, 1099)))": 4000,
+    "select * from explain_page(1000)": 300,
+    "select set_rate(1000, 2)": 100,
+    "select set_value(1000, 2)": 100,
+    "select set_host('host77.test', gap => '2 seconds')": 100,
+    "select fetch_now('{1000}')": 100,
+    "select extend_lease(1, '1 hour')": 100,
+    "select block_host('host78.test')": 100,
+    "select * from recrawl.page_status where page_id = 1000": 50,
+}
+
+
+@pytest.mark.parametrize("analysed", [False, True])
+def test_what_is_asked_of_a_few_pages_or_a_host_does_not_read_all(connection: Connection, analysed: bool) -> None:
+    load(connection, due=LATER)
+    connection.execute("update host set ready_at = now() where host_id = 9")
+    connection.execute("select start_job('allocate', '1 minute')")
+    if analysed:
+        connection.execute("analyze")
+    for query, most in ONE.items():
+        cost(connection, query)
+        assert cost(connection, query)[0] <= most, query
