@@ -4,6 +4,7 @@ import argparse
 import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 from bench import (
     allocation_rows,
@@ -12,10 +13,13 @@ from bench import (
     job_rows,
     lasting_rows,
     line_rows,
+    look_rows,
     opic_rows,
     rate_rows,
     server,
+    worker_rows,
 )
+from bench.large import TIMES, Large, large
 from bench.measure import must_see_the_server, progress
 from bench.stage import STANDARD_PAGES, Stage
 from bench.table import Line, formatted
@@ -34,9 +38,18 @@ ROWS: dict[str, tuple[Callable[[Stage], Iterator[Line]], str]] = {
     "onehost": (cpu_rows.onehost, "one host with all pages"),
     "growth": (cpu_rows.growth, "ten times the pages"),
     "filter": (job_rows.report_with_filter, "reports that learn how often pages change"),
-    "allocate": (job_rows.allocate, "an allocation from end to end, ten times the pages"),
     "opic": (graph_rows.opic, "reading the graph; a batch of OPIC from end to end"),
     "bloat": (lasting_rows.bloat, "sizes after every page was popped six times"),
+}
+# Rows about a crawl of ten times the pages.
+LARGE_ROWS: dict[str, tuple[Callable[[Large], Iterator[Line]], str]] = {
+    "looks": (look_rows.looks, "the views and functions that people look at"),
+    "commands": (look_rows.commands, "recrawl status, top, explain, doctor, jobs, --help"),
+    "allocate": (job_rows.allocate, "an allocation from end to end"),
+    "beside": (job_rows.beside, "pops while allocate and opic run"),
+    "minute": (worker_rows.minute, "what the worker's small jobs cost the server"),
+    "worker": (worker_rows.worker, "a worker at rest"),
+    "start": (worker_rows.start, "recrawl up"),
 }
 # Rows about the numerics, which need no database.
 MODEL_ROWS: dict[str, tuple[Callable[[], Iterator[Line]], str]] = {
@@ -57,14 +70,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("rows", nargs="*", metavar="ROW", help="what to measure; all if none is named")
     parser.add_argument("--pages", type=int, default=STANDARD_PAGES, help="size of the standard data set (%(default)s)")
+    parser.add_argument("--keep", type=Path, help="a folder in which the large database is kept for the next time")
     parser.add_argument("--list", action="store_true", help="say which rows there are")
     arguments = parser.parse_args()
     if arguments.list:
-        for name, (_, meaning) in (ROWS | MODEL_ROWS).items():
+        for name, (_, meaning) in (ROWS | LARGE_ROWS | MODEL_ROWS).items():
             print(f"{name:12} {meaning}")
         return
-    names = arguments.rows or [*ROWS, *MODEL_ROWS]
-    if unknown := set(names) - {*ROWS, *MODEL_ROWS}:
+    names = arguments.rows or [*ROWS, *LARGE_ROWS, *MODEL_ROWS]
+    if unknown := set(names) - {*ROWS, *LARGE_ROWS, *MODEL_ROWS}:
         parser.error(f"no such row: {', '.join(sorted(unknown))}; --list says which there are")
 
     random.seed(1)
@@ -88,6 +102,11 @@ def main() -> None:
                 for name in names:
                     if name in ROWS:
                         measure(name, ROWS[name][0](stage))
+        if any(name in LARGE_ROWS for name in names):
+            with large(TIMES * arguments.pages, arguments.keep) as crawl:
+                for name in names:
+                    if name in LARGE_ROWS:
+                        measure(name, LARGE_ROWS[name][0](crawl))
     finally:
         if lines:
             print(formatted(lines))

@@ -9,8 +9,11 @@ Connection = psycopg.Connection[tuple[object, ...]]
 PAGES_A_HOST = 50
 # A page that is handed out now is due again 23 hours later: its queue row says so at once, no report moves it.
 DUE: LiteralString = "now() - random() * interval '1 hour'"
+A_TENTH_DUE: LiteralString = "now() + interval '1 day' * (random() - 0.1)"
 DUE_LATER: LiteralString = "now() + interval '1 hour' + random() * interval '1 day'"
 REF_ROWS = 1_000_000
+HOST: LiteralString = "page_id * 7919 %% %(hosts)s + 1"  # neighbours by id are on different hosts
+AN_ELEVENTH_OF_ONE_HOST: LiteralString = f"case when page_id %% 11 = 0 then 1 else {HOST} end"
 
 
 def host_of(page: int, hosts: int) -> int:
@@ -23,7 +26,13 @@ def url_of(page: int, hosts: int) -> str:
 
 
 def load_pages(
-    connection: Connection, hosts: int, pages: int, *, due: LiteralString = DUE, first_page: int = 1
+    connection: Connection,
+    hosts: int,
+    pages: int,
+    *,
+    due: LiteralString = DUE,
+    host: LiteralString = HOST,
+    first_page: int = 1,
 ) -> None:
     """Adds pages first_page … pages, on hosts 1 … hosts that are new as far as no page of theirs was loaded yet."""
     arguments = {"hosts": hosts, "pages": pages, "first": first_page}
@@ -34,12 +43,12 @@ def load_pages(
         f"""
         insert into page (
             page_id, key, host_id, due_at, fetched_at, reported_at,
-            last_status, fetches, changes, url, content_hash, etag
+            last_status, fetches, changes, value, seen_changes, seen_days, url, content_hash, etag
         )
         select page_id, url_key(url), host_id, {due}, now() - interval '25 hours', now() - interval '25 hours',
-               200, 5, 1, url, md5(url), '"' || md5(url || 'e') || '"'
+               200, 5, 1, 0.1 + random(), 5 * random(), 5, url, md5(url), '"' || md5(url || 'e') || '"'
         from generate_series(%(first)s::bigint, %(pages)s) as page_id
-        cross join lateral (select page_id * 7919 %% %(hosts)s + 1 as host_id) h
+        cross join lateral (select {host} as host_id) h
         cross join lateral (
             select format('https://host%%s.example.com/section-%%s/the-article-of-the-day-%%s.html',
                           host_id, page_id %% 10, page_id) as url
@@ -76,6 +85,58 @@ def load_pages(
     )
     connection.execute("select setval('page_id', %(pages)s), setval('host_id', %(hosts)s)", arguments)
     connection.execute("vacuum (analyze) page, queue, host, host_name")
+
+
+def load_past(connection: Connection) -> None:
+    """What the views of history show, as long as the settings keep it: a quiet crawl whose jobs run as ever."""
+    connection.execute("set search_path = recrawl_internal, pg_temp")
+    for table, kept, step in (("vital", "keep_vitals", "1 minute"), ("vital_hour", "keep_history", "1 hour")):
+        connection.execute(
+            f"""
+            insert into {table} (
+                at, fetches, changed, unchanged, late_1m, late_seconds, handed_out, asks, new_pages, due, due_crawler,
+                new_waiting, leased, pages, hosts, hosts_ready, fresh, fresh_error, covered, promised, possible, budget)
+            select at, 6000, 2000, 4000, 5000, 30000, 6000, 70, 100, 100000, 100, 500000, 1000, 10000000, 200000, 10,
+                   0.7 + random() / 10, 0.001, 0.95, 0.75, 0.8, 10000000
+            from setting
+            cross join generate_series(date_trunc('hour', now()) - {kept}, now() - interval '1 minute', %s) at
+            """,
+            [step],
+        )
+    connection.execute(
+        """
+        insert into job (token, job, started_at, alive_until, ended_at, ok, message)
+        select nextval('job_token'), r.job, r.at, r.at + interval '5 minutes', r.at + interval '1 minute', true,
+               'freshness 0.7519 (at most 0.8012) with 9.5e+06 of 9.5e+06 fetches a day, beside 500,000 of new pages'
+        from (select j.job, at
+              from setting
+              cross join (values ('rates', interval '6 hours'), ('opic', '6 hours'), ('allocate', '1 hour'))
+                  as j (job, every)
+              cross join lateral generate_series(now() - keep_history, now() - interval '1 day', j.every) at
+              order by at) r
+        """
+    )
+    connection.execute(
+        """
+        insert into allocation (
+            token, started_at, seconds, policy, objective, budget, spent, price, pages, hosts, capped_hosts, utility,
+            polite_bound, unpolite_bound, residual, spread, duality_gap, floor_days, new_pages)
+        select token, started_at, 60, 'OPT_POLITE', 'freshness', 10000000, 9500000, 0.1, 10000000, 200000, 1, 0.7519,
+               0.8012, 0.81, 1e-9, 1e-9, 1e-9, 60, 500000
+        from job where job = 'allocate'
+        """
+    )
+    connection.execute(
+        """
+        insert into opic (token, started_at, pages, links, is_full, sweeps, residual, converged, cash, moved, seconds)
+        select token, started_at, 10000000, 100000000, false, 20, 1e-6, true, 10000001, 1000, 60
+        from job where job = 'opic'
+        """
+    )
+    connection.execute(
+        "insert into event (at, kind, subject, says) select ended_at, 'job', job, message from job order by ended_at"
+    )
+    connection.execute("vacuum (analyze) vital, vital_hour, job, allocation, opic, event")
 
 
 def load_ref(connection: Connection) -> None:

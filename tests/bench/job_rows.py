@@ -1,4 +1,4 @@
-"""The rows about rates and allocation in the database: filter, allocate."""
+"""The rows about the jobs rates and allocate: filter, allocate; beside (pops while batch jobs run)."""
 
 import os
 import subprocess
@@ -7,16 +7,27 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import dataclass
+from statistics import median
 from typing import LiteralString
 
 from bench import calls, data
+from bench.large import Large
 from bench.measure import Backend, Samples, progress
 from bench.stage import Stage
 from bench.table import Line, at_most, note
 
-LARGE = 10  # times the standard pages
+ROUNDS = 3
+PAUSE = 20.0  # seconds between two runs
 PAGES: LiteralString = "select page_id, host_id, value, rate, frequency from recrawl_internal.page_to_allocate"
+NEVER_ALLOCATED: tuple[LiteralString, ...] = (
+    "update recrawl_internal.page set frequency = null where frequency is not null",
+    "update recrawl_internal.host_terms"
+    " set price = null, ties = null, floor = null, is_capped = null, frequency = null",
+    "vacuum (analyze) recrawl_internal.page",
+    "vacuum (analyze) recrawl_internal.host_terms",
+    "checkpoint",
+)
 LEARNT_NOTHING: LiteralString = """
     create or replace function recrawl_internal.learnt(
         had_changes float8, had_days float8, prior_changes float8, prior_days float8,
@@ -54,88 +65,114 @@ def _reports(stage: Stage, backend: Backend, priced: bool = False) -> dict[str, 
     return {name: samples.median(f"{name} with") / samples.median(f"{name} without") for name in calls.REPORTS}
 
 
-def allocate(stage: Stage) -> Iterator[Line]:
+def allocate(large: Large) -> Iterator[Line]:
     """From end to end in a process of its own, while a crawler pops and reports."""
-    pages = LARGE * stage.pages
-    with stage.empty() as url, Backend(url) as backend:
-        progress(f"loading {pages:,} pages on {pages // data.PAGES_A_HOST:,} hosts")
-        data.load_pages(backend.connection, pages // data.PAGES_A_HOST, pages)
-        backend.run(
-            "update recrawl_internal.page set value = 0.1 + random(), seen_changes = 5 * random(), seen_days = 5"
-        )
-        backend.run("vacuum (analyze) recrawl_internal.page")
-        backend.run("select recrawl.set_setting('budget', %s)", [str(pages)])
-        backend.run("checkpoint")
-
+    with large.server() as url, Backend(url) as backend:
+        backend.run("select recrawl.set_setting('budget', %s)", [str(large.pages)])
         copied, read = [], []
         for _ in range(3):
             copied.append(_seconds(lambda: backend.run(f"copy ({PAGES}) to '/dev/null' (format binary)")))
             read.append(_seconds(lambda: _python(f"from recrawl import store; store.pages_to_allocate({url!r})")))
         start = _seconds(lambda: _python("import numpy, recrawl.store"))
-        share = (sorted(read)[1] - start) / sorted(copied)[1]
-        yield at_most(f"reading {pages:,} pages ÷ COPY on the server", share, 2.5, "×", f" ({sorted(read)[1]:.3g} s)")
+        share = (median(read) - start) / median(copied)
+        yield at_most(
+            f"reading {large.pages:,} pages ÷ COPY on the server", share, 2.5, "×", f" ({median(read):.3g} s)"
+        )
 
-        progress("the first allocation: every frequency moves")
-        first = Allocation(url)
-        yield note("the first allocation, every frequency written", f"{first.seconds:.3g} s")
-        Allocation(url)  # what was reported meanwhile is brought up to date
+        progress("as if there had been no allocation")
+        for statement in NEVER_ALLOCATED:
+            backend.run(statement)
         with _crawler(url) as crawler:
-            time.sleep(3)
-            alone = crawler.median()
-            wal = backend.rows("select pg_current_wal_lsn()")[0][0]
+            progress("the first allocation: every frequency moves")
+            first = Run(large, "allocate")
+            yield at_most("the first allocation, every frequency written", first.seconds, 150, "s", first.steps)
+            progress("one that brings up to date what was reported meanwhile")
+            Run(large, "allocate")
             crawler.pause()
-            quiet = Allocation(url)
+            wal = backend.rows("select pg_current_wal_lsn()")[0][0]
+            progress("one that moves little")
+            quiet = Run(large, "allocate")
             written = backend.rows("select pg_wal_lsn_diff(pg_current_wal_lsn(), %s)::float8 / 1e6", [wal])[0][0]
-            crawler.resume()
-            before = len(crawler.seconds)
-            busy = Allocation(url)
-            beside = sorted(crawler.seconds[before:])[len(crawler.seconds[before:]) // 2]
-        steps = f" (reading {quiet.read:.3g}, computing {quiet.computed:.3g}, publishing {quiet.published:.3g})"
-        yield note("allocation that moves little, end to end", f"{quiet.seconds:.3g} s{steps}")
-        yield at_most("publishing it", quiet.published, 5, "s")
+        name = "an allocation that moves little, until its prices are in force"
+        yield at_most(name, quiet.in_force, 30, "s", quiet.steps)
+        yield at_most("publishing its prices", quiet.published, 5, "s")
         yield at_most("WAL it writes", float(written), 50, "MB")
-        yield at_most("memory of its process at most", max(quiet.memory, busy.memory), 2.5, "GB")
-        yield at_most("median pop during an allocation ÷ before", beside / alone, 1.2, "×")
+        yield at_most("memory of its process at most", max(first.memory, quiet.memory), 2.5, "GB")
 
 
-class Allocation:
-    """One allocation as a process; when it said what."""
+def beside(large: Large) -> Iterator[Line]:
+    """Pops while a job runs, and between two runs, in turns."""
+    with large.server() as url, _crawler(url) as crawler:
+        for job in ("allocate", "opic"):
+            yield from _beside(large, crawler, job)
 
-    def __init__(self, url: str) -> None:
+
+def _beside(large: Large, crawler: "_Crawler", job: str) -> Iterator[Line]:
+    during: list[Pop] = []
+    between: list[Pop] = []
+    for number in range(ROUNDS):
+        progress(f"{job}, {number + 1} of {ROUNDS}")
+        between += crawler.pops_while(lambda: time.sleep(PAUSE))
+        during += crawler.pops_while(lambda: Run(large, job))
+    for what in ("seconds", "cpu"):
+        busy, quiet = (median(getattr(pop, what) for pop in pops) for pops in (during, between))
+        detail = f" ({busy * 1e3:.3g} and {quiet * 1e3:.3g} ms)"
+        name = {"seconds": "time", "cpu": "CPU"}[what]
+        yield at_most(f"median {name} of a pop while {job} runs ÷ between", busy / quiet, 1.2, "×", detail)
+
+
+class Run:
+    """A run of a batch job as a process; how long its steps took, in seconds."""
+
+    def __init__(self, large: Large, job: str) -> None:
         started = time.monotonic()
         process = subprocess.Popen(
-            [sys.executable, "-m", "recrawl", "run", "allocate"],
-            env=os.environ | {"DATABASE_URL": url}, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+            [sys.executable, "-m", "recrawl", "run", job],
+            env=large.environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
         )  # fmt: skip
-        said: dict[str, float] = {}
-        self.memory = 0.0
-        peak = threading.Thread(target=self._watch, args=(process,), daemon=True)
-        peak.start()
+        self.began: dict[str, float] = {}
+        said = ""
         for line in process.stderr or ():
-            said.setdefault(line.split()[0], time.monotonic() - started)
-        if process.wait():
-            raise RuntimeError("the allocation failed")
-        self.seconds = time.monotonic() - started
-        self.read = said["allocating"] - said["reading"]
-        self.computed = said["publishing"] - said["allocating"]
-        self.published = self.seconds - said["publishing"]
+            said = line.strip()
+            self.began.setdefault(said, time.monotonic() - started)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.seconds, self.memory, self.cpu = (
+            time.monotonic() - started,
+            used.ru_maxrss / 1e6,
+            used.ru_utime + used.ru_stime,
+        )
+        if process.returncode:
+            raise RuntimeError(f"the job {job} failed: {said}")
 
-    def _watch(self, process: subprocess.Popen[str]) -> None:
-        status = Path(f"/proc/{process.pid}/status")
-        while process.poll() is None:
-            for line in status.read_text().splitlines() if status.exists() else ():
-                if line.startswith("VmHWM"):
-                    self.memory = max(self.memory, int(line.split()[1]) / 1e6)
-            time.sleep(0.05)
+    @property
+    def published(self) -> float:
+        return self.in_force - self.began["publishing the prices"]
+
+    @property
+    def in_force(self) -> float:
+        return self.began.get("bringing frequencies up to date", self.seconds)
+
+    @property
+    def steps(self) -> str:
+        ends = [*list(self.began.values())[1:], self.seconds]
+        steps = [f"{step} {end - begin:.3g}" for (step, begin), end in zip(self.began.items(), ends, strict=True)]
+        return f" ({', '.join(steps)}; {self.cpu:.3g} of its CPU)"
+
+
+@dataclass(frozen=True)
+class Pop:
+    seconds: float
+    cpu: float
 
 
 class _Crawler(threading.Thread):
-    """Pops and reports, ten times a second; how long each pop took."""
+    """Pops and reports, ten times a second."""
 
     def __init__(self, url: str) -> None:
         super().__init__(daemon=True)
         self.url = url
-        self.seconds: list[float] = []
+        self.pops: list[Pop] = []
         self.done, self.goes_on = threading.Event(), threading.Event()
         self.goes_on.set()
 
@@ -143,13 +180,16 @@ class _Crawler(threading.Thread):
         with Backend(self.url) as backend:
             while not self.done.wait(0.05):
                 self.goes_on.wait()
-                started = time.monotonic()
+                before, started = backend.cpu(), time.monotonic()
                 pages = calls.pop(backend, calls.ONE_A_HOST)
-                self.seconds.append(time.monotonic() - started)
+                seconds = time.monotonic() - started
+                self.pops.append(Pop(seconds, (backend.cpu() - before) / 1e3))
                 calls.report_arrays(backend, calls.fetched(pages))
 
-    def median(self) -> float:
-        return float(sorted(self.seconds)[len(self.seconds) // 2])
+    def pops_while(self, call: Callable[[], object]) -> list[Pop]:
+        first = len(self.pops)
+        call()
+        return self.pops[first:]
 
     def pause(self) -> None:
         self.goes_on.clear()
