@@ -167,7 +167,8 @@ begin
     where host_id = 0 and objective is distinct from run ->> 'objective';
     insert into allocation
     select (jsonb_populate_record(null::allocation, run || jsonb_build_object(
-        'token', put_prices.token, 'handed_out', (select last_value from handed_out_count)))).*;
+        'token', put_prices.token, 'started_at', (select started_at from job j where j.token = put_prices.token),
+        'handed_out', (select last_value from handed_out_count)))).*;
 end $$;
 comment on function recrawl_internal.put_prices(
     bigint, interval, jsonb, bigint[], float8[], float8[], float8[], boolean[], float8[]

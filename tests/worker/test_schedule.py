@@ -19,13 +19,16 @@ from helpers import Crawl, misplaced, run_job
 from recrawl import store
 from recrawl.jobs.registry import JOBS
 from recrawl.setup import embedded, migrate
+from recrawl.view import checks
 
 BATCH = [name for name, entry in JOBS.items() if entry.is_batch]
-# The worker, but for the minutes that it gives a start to settle, and things to move.
+# The worker, but for the minutes that it gives a start to settle, things to move, and vitals to gather.
 WORKER = """
 import logging, sys
+from dataclasses import replace
 from datetime import timedelta
 from recrawl import schedule
+schedule.JOBS["vitals"] = replace(schedule.JOBS["vitals"], every=timedelta(seconds=1))
 logging.basicConfig(format="%(message)s", level=logging.INFO)
 schedule.SETTLED = timedelta(0)
 schedule.LOOK_CLOSER = timedelta(seconds=1)
@@ -152,22 +155,44 @@ def test_a_stop_waits_for_nobodys_lock(fetched: Crawl, url: str, held_for: float
         assert process.wait(10) == 0
 
 
-def test_what_goes_wrong_again_and_again_is_said_once(fetched: Crawl, url: str) -> None:
+@pytest.mark.parametrize(("job", "function"), [("upkeep", "tick"), ("vitals", "take_vitals")])
+def test_what_goes_wrong_again_and_again_is_said_and_written_down_once(
+    fetched: Crawl, url: str, job: str, function: str
+) -> None:
+    for batch in BATCH:
+        fetched.value("select set_setting(%s, 'none')", f"{batch}_every")
     name = f"worker_{uuid.uuid4().hex[:8]}"
     fetched.connection.execute(f"create role {name} login in role recrawl_worker".encode())
     try:
         login = make_conninfo(url, user=name)
         with worker(login) as process:
-            fetched.connection.execute("revoke execute on function recrawl_internal.tick from recrawl_worker")
+            fetched.connection.execute(f"revoke execute on function recrawl_internal.{function} from recrawl_worker")
+            wait_for(lambda: runs(fetched) == [(job, False)])
             time.sleep(4)
-            fetched.connection.execute("grant execute on function recrawl_internal.tick to recrawl_worker")
+            (check,) = [
+                check for check in checks.checks(checks.read(fetched.connection, False)) if check.code == "jobs"
+            ]
+            assert f"The job {job} failed. Permission denied for function {function}." in check.says
+            assert check.do == f"recrawl run {job}"
+            fetched.connection.execute(f"grant execute on function recrawl_internal.{function} to recrawl_worker")
+            wait_for(lambda: runs(fetched) == [(job, False), (job, True)])
             time.sleep(4)
             process.send_signal(signal.SIGTERM)
-            _, said = process.communicate(timeout=15)
-        lines = [line for line in said.splitlines() if "upkeep" in line]
-        assert [line.split(":")[0] for line in lines] == ["upkeep fails, trying again", "upkeep goes on again"], said
+            _, said = process.communicate(timeout=30)
+        lines = [line for line in said.splitlines() if job in line]
+        assert [line.split(":")[0] for line in lines] == [f"{job} fails, trying again", f"{job} goes on again"], said
+        assert runs(fetched) == [(job, False), (job, True)]
+        events = [row["says"] for row in fetched.rows("select says from events where subject = %s order by at", job)]
+        assert events == [f"failed: permission denied for function {function}", "works again"]
     finally:
         fetched.connection.execute(f"drop role {name}".encode())
+
+
+def test_what_an_earlier_worker_saw_fail_is_told_by_the_next_one_to_work(fetched: Crawl, url: str) -> None:
+    fetched.value("select note_health('vitals', 'No space left on device')")
+    fetched.value("select note_health('vitals', 'No space left on device')")
+    with worker(url):
+        wait_for(lambda: [run for run in runs(fetched) if run[0] == "vitals"] == [("vitals", False), ("vitals", True)])
 
 
 # ------------------------------------------------------------------------------------------------------ several workers

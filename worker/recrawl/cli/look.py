@@ -20,7 +20,9 @@ EVERY = 2.0  # seconds between two looks of `recrawl top`
 COLOURS = {"✓": "green", "▲": "yellow", "✕": "red", "▶": "cyan"}
 
 
-@click.command(epilog="The exit code is 2 when there is trouble, else 0; 1 when it cannot be found out, as the database is away.")
+@click.command(
+    epilog="The exit code is 2 when there is trouble, else 0; 1 when it cannot be found out, as the database is away."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: the verdict, and the figures it is made of.")
 def status(as_json: bool) -> None:
     """Whether the crawl works, the figures that matter, and what to do."""
@@ -65,7 +67,7 @@ def doctor(as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("job", type=click.Choice([name for name, entry in JOBS.items() if entry.is_batch]), required=False)
+@click.argument("job", type=click.Choice(list(JOBS)), required=False)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a run, the newest first.")
 def jobs(job: str | None, as_json: bool) -> None:
     """What the jobs did last, what runs, and what comes next; of one JOB, its last runs.
@@ -85,7 +87,7 @@ def jobs(job: str | None, as_json: bool) -> None:
         for run in runs:
             click.echo(json.dumps(run, default=show.iso))
     elif job:
-        tell(screens.runs(job, runs))
+        tell(screens.runs(job, runs, JOBS[job].is_batch))
     else:
         tell(screens.jobs(known, last, now.as_of, bool(now.worker_runs)))
 

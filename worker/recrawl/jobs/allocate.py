@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import asdict, astuple, dataclass
-from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +25,7 @@ LEAST_AHEAD, MOST_AHEAD = 10 / 1440, 0.25
 class Allocate(Job):
     def run(self, tell: Tell = nobody) -> str:
         with store.run(self.url, "allocate") as run:
-            started_at, started = datetime.now(UTC), time.monotonic()
+            started = time.monotonic()
             crawl = read(self.url, run.connection, tell)
             if not crawl.pages:
                 run.message = NOBODY_TAKES_PART
@@ -37,9 +36,9 @@ class Allocate(Job):
 
             tell("publishing the prices")
             late = store.spent_of_late(run.connection)
-            times = {"started_at": started_at.isoformat(), "seconds": time.monotonic() - started}
+            took = {"seconds": time.monotonic() - started}
             terms = host_terms(crawl.hosts, crawl.closed_hosts, crawl.web(divided.cap), result, crawl.objective)
-            run.put("put_prices", asdict(proof) | times, *astuple(terms))
+            run.put("put_prices", asdict(proof) | took, *astuple(terms))
             run.put("put_held_back", *astuple(_held_back(crawl, divided)))
             page_ids, frequencies = _moved(crawl, result)
             run.put_in_chunks(
