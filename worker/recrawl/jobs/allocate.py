@@ -20,6 +20,7 @@ TOLERANCE = 0.05
 
 # Days ahead that due times are fitted to the budget: as long as since the last run, within these.
 LEAST_AHEAD, MOST_AHEAD = 10 / 1440, 0.25
+MADE_GOOD = 0.25  # days, in which what was fetched too much or too little in the last 24 hours is made good
 
 
 class Allocate(Job):
@@ -63,16 +64,17 @@ class Allocate(Job):
 def _fit(run: store.Run, crawl: Crawl, divided: Divided, late: store.SpentOfLate) -> None:
     """Moves due times that were promised at other prices, so that the time until the next run keeps to the budget."""
     ahead = min(max(late.since_last, LEAST_AHEAD), MOST_AHEAD)
-    owed = (late.budgeted - late.handed_out) * ahead / max(late.days, ahead)
+    owed = (late.budgeted - late.handed_out) * ahead / min(max(late.days, ahead), MADE_GOOD)
     most = ahead * divided.budget / 2
     result = divided.allocation
+    revisits = min(result.spent, divided.budget - crawl.new_pages_within(ahead, divided))
     pages = coming.to_move(
         crawl.due_in,
         crawl.promised,
         result.frequency,
         np.repeat(result.capped, np.diff(crawl.first)),
         ahead,
-        result.spent * ahead + min(max(owed, -most), most),
+        revisits * ahead + min(max(owed, -most), most),
     )
     pages = pages[np.argsort(crawl.page_id[pages])]
     days = np.array([ahead])
