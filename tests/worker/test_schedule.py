@@ -15,7 +15,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from helpers import Crawl, misplaced, run_job
+from helpers import DAY, SECOND, Crawl, ended_run, misplaced, run_job
 from recrawl import store
 from recrawl.jobs.registry import JOBS
 from recrawl.setup import embedded, migrate
@@ -58,6 +58,11 @@ def wait_for(what: Callable[[], object], seconds: float = 60) -> None:
     while not what():
         assert time.monotonic() < until
         time.sleep(0.05)
+
+
+def child_of(pid: int) -> int:
+    (child,) = (int(pid) for pid in os.popen(f"pgrep -P {pid}").read().split())
+    return child
 
 
 def runs(crawl: Crawl) -> list[tuple[str, bool | None]]:
@@ -122,8 +127,7 @@ def test_a_job_that_is_killed_is_one_failed_run_and_the_others_go_on(fetched: Cr
     with psycopg.connect(url) as holder, worker(url) as process:
         holder.execute("lock table recrawl_internal.host_terms in share mode")
         wait_for(lambda: runs(fetched))
-        (child,) = (int(pid) for pid in os.popen(f"pgrep -P {process.pid}").read().split())
-        os.kill(child, signal.SIGKILL)
+        os.kill(child_of(process.pid), signal.SIGKILL)
         holder.rollback()
         wait_for(lambda: ("allocate", True) in runs(fetched))
         assert process.poll() is None
@@ -133,8 +137,7 @@ def test_a_stop_says_which_job_it_waits_for_and_the_next_one_kills_it(fetched: C
     with psycopg.connect(url) as holder, worker(url) as process:
         holder.execute("lock table recrawl_internal.host_terms in share mode")
         wait_for(lambda: runs(fetched))
-        (child,) = (int(pid) for pid in os.popen(f"pgrep -P {process.pid}").read().split())
-        os.kill(child, signal.SIGSTOP)  # as deaf as one that computes
+        os.kill(child_of(process.pid), signal.SIGSTOP)  # as deaf as one that computes
         process.send_signal(signal.SIGINT)
         assert process.stderr and "waiting for rates to stop; once more kills it" in process.stderr.readline()
         time.sleep(0.5)
@@ -219,6 +222,38 @@ def test_one_worker_does_the_jobs_and_the_next_one_takes_over_from_a_killed_one(
             "stopped",
             "its worker died",
         )
+
+
+def children(process: "subprocess.Popen[str]") -> list[str]:
+    return os.popen(f"pgrep -P {process.pid}").read().split()
+
+
+def everything_runs_again(crawl: Crawl) -> None:
+    newest = crawl.value("select last_value from job_token")
+    again = "select count(distinct job) from job where token > %s and ok"
+    wait_for(lambda: crawl.value(again, newest) == len(BATCH), 90)
+
+
+@pytest.mark.soak
+def test_of_five_workers_that_die_and_come_late_one_does_the_jobs(fetched: Crawl, url: str) -> None:
+    for job in BATCH:
+        fetched.value("select set_setting(%s, '10 s')", f"{job}_every")
+    with ExitStack() as started:
+        crew = [started.enter_context(worker(url)) for _ in range(3)]
+        for death in range(4):
+            wait_for(lambda: [process for process in crew if children(process)])
+            (leader,) = [process for process in crew if children(process)]
+            leader.kill()
+            crew.remove(leader)
+            if death < 2:
+                crew.append(started.enter_context(worker(url)))
+            everything_runs_again(fetched)
+        assert len(crew) == 1
+    failed = [job for job, ok in runs(fetched) if ok is False]
+    assert len(failed) <= 4, "one for each death at most"
+    assert fetched.value("select count(*) from job a join job b using (job) where a.token < b.token"
+                         " and b.started_at < a.ended_at") == 0, "one at a time"  # fmt: skip
+    assert misplaced(fetched) == []
 
 
 # ----------------------------------------------------------------------------------------------------- what is due when
@@ -312,6 +347,16 @@ def test_a_job_that_fails_comes_again_ever_later(crawl: Crawl) -> None:
         rests.append(row["rest"].total_seconds())
     assert row["failures"] == 10 and row["message"] == "no memory"
     assert rests == pytest.approx([min(4**n, 6 * 3600) for n in range(10)], abs=0.5)
+
+
+def test_a_run_under_a_clock_that_was_ahead_holds_up_nothing(crawl: Crawl) -> None:
+    for ok in (True, False):
+        ended_run(crawl, "rates", ok, ago=-300 * DAY)
+        (row,) = crawl.rows("select due_at <= clock_timestamp() as is_due from job_schedule where job = 'rates'")
+        assert row["is_due"]
+        ended_run(crawl, "rates", True, ago=SECOND)
+        (row,) = crawl.rows("select due_at - now() as rest from job_schedule where job = 'rates'")
+        assert row["rest"].total_seconds() == pytest.approx(6 * 3600, abs=2)
 
 
 def test_a_job_that_cannot_even_begin_is_a_failed_run(crawl: Crawl, url: str) -> None:
