@@ -1,9 +1,5 @@
-"""The clock steps an hour under a worker: that of its machine, of the database's, or of both, which may be one machine.
+"""The clock steps an hour under a worker: its machine's, the database's, or both, which may be one machine."""
 
-libfaketime stands between these processes and the clock; the clock that only runs forward stays as it is.
-"""
-
-import os
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -15,42 +11,19 @@ import pytest
 from helpers import Crawl, misplaced
 from recrawl import store
 from recrawl.setup import embedded, migrate
+from worker.clock import LIBRARY, Clock
 from worker.test_schedule import BATCH, runs, wait_for, worker
 
-LIBRARY = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
 pytestmark = pytest.mark.skipif(LIBRARY is None, reason="libfaketime is not installed")
 
 STANDSTILL = 60  # seconds, at most
 EVERY = 10  # seconds, of each batch job: more often is no schedule
 
 
-class Clock:
-    """Of the processes that are started with its environment."""
-
-    def __init__(self, file: Path) -> None:
-        self.file, self.seconds = file, 0
-        self.step(0)
-        self.environment = {
-            "LD_PRELOAD": str(LIBRARY),
-            "FAKETIME_TIMESTAMP_FILE": str(file),
-            "FAKETIME_CACHE_DURATION": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-            "DONT_FAKE_MONOTONIC": "1",
-        }
-
-    def step(self, seconds: int) -> None:
-        self.seconds += seconds
-        new = self.file.with_suffix(".new")
-        new.write_text(f"{self.seconds:+d}\n")
-        new.chmod(0o644)
-        new.replace(self.file)
-
-
 @pytest.fixture
 def clock(open_folder: Path) -> Iterator[Clock]:
-    clock = Clock(open_folder / "clock")
-    yield clock
-    clock.file.unlink()
+    with Clock(open_folder / "clock") as clock:
+        yield clock
 
 
 def look_after_a_step(crawl: Crawl, step: Callable[[], None]) -> None:
@@ -98,15 +71,8 @@ def test_when_the_workers_clock_steps_all_goes_on(crawl: Crawl, url: str, clock:
 @pytest.mark.soak
 @pytest.mark.parametrize("whose", ["the database's", "both"])
 @pytest.mark.parametrize("seconds", [3600, -3600], ids=["forward", "back"])
-def test_when_the_databases_clock_steps_all_goes_on(
-    open_folder: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, seconds: int, whose: str
-) -> None:
-    with monkeypatch.context() as before_the_server:
-        for name, value in clock.environment.items():
-            before_the_server.setenv(name, value)
-        server = embedded.server(open_folder / "stepping")
-        url = server.__enter__()
-    try:
+def test_when_the_databases_clock_steps_all_goes_on(open_folder: Path, clock: Clock, seconds: int, whose: str) -> None:
+    with clock.started(embedded.server(open_folder / "stepping")) as url:
         migrate.upgrade(url)
         with store.connect(url, options="-c search_path=recrawl,recrawl_internal") as connection:
             crawl = Crawl(connection)
@@ -117,6 +83,3 @@ def test_when_the_databases_clock_steps_all_goes_on(
                 assert process.poll() is None
             crawl.now = crawl.value("select clock_timestamp()")
             assert misplaced(crawl) == []
-    finally:
-        server.__exit__(None, None, None)
-    assert "LD_PRELOAD" not in os.environ
