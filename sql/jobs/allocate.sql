@@ -45,7 +45,7 @@ comment on view recrawl_internal.page_to_allocate is
     'force (NaN = none yet), in how many days it is due, and how many days after its last fetch (NaN = nobody but who '
     'said so may move that).';
 
--- Of the last six hours, run by run.
+-- Of the last day, run by run: crawlers that pause every night make good in the morning what they left.
 create or replace view recrawl_internal.spent_of_late as
 select coalesce(sum(r.days), 0)::float8 as days,
        coalesce(sum(r.days * r.budget), 0)::float8 as budgeted,
@@ -56,10 +56,10 @@ from (select a.started_at, a.budget, a.handed_out,
              date_part('epoch', coalesce(lead(a.started_at) over (order by a.started_at), clock_timestamp())
                                 - a.started_at) / 86400 as days
       from recrawl_internal.allocation a
-      where a.started_at between clock_timestamp() - interval '6.5 hours' and clock_timestamp()
+      where a.started_at between clock_timestamp() - interval '24.5 hours' and clock_timestamp()
         and a.handed_out is not null) r;
 comment on view recrawl_internal.spent_of_late is
-    'Since the first allocation of the last six hours: for how many days, what the budget came to, how many pages were '
+    'Since the first allocation of the last 24 hours: for how many days, what the budget came to, how many pages were '
     'handed out; and how many days ago the last one was.';
 
 -- Since a run that is six hours old, or an hour at least: ids of pages are drawn for new ones alone.
@@ -83,22 +83,27 @@ comment on view recrawl_internal.page_found_of_late is
 
 -- Those whose rate is pinned take part in allocation already.
 create or replace view recrawl_internal.new_pages_to_allocate as
-select n.host_id, n.value_class::int as value_class, sum(n.pages)::float8 as pages
+select n.host_id,
+       n.value_class::int as value_class,
+       sum(n.pages)::float8 as pages,
+       sum(n.waiting)::float8 as waiting
 from (
-    select w.host_id, recrawl_internal.value_class(w.rank) as value_class, count(*)::float8 as pages
+    select w.host_id, recrawl_internal.value_class(w.rank) as value_class, count(*)::float8 as pages,
+           count(*)::float8 as waiting
     from recrawl_internal.new_page w
     join recrawl_internal.page p on p.page_id = w.page_id
     where p.pinned_rate is null
     group by w.host_id, recrawl_internal.value_class(w.rank)
     union all
-    select f.host_id, f.value_class, sum(f.a_day)
+    select f.host_id, f.value_class, sum(f.a_day), 0
     from recrawl_internal.page_found_of_late f
     where f.pinned_rate is null
     group by f.host_id, f.value_class
 ) n
 group by n.host_id, n.value_class;
 comment on view recrawl_internal.new_pages_to_allocate is
-    'What allocation reads of new pages: how many of each host and class of value wait, or come within a day.';
+    'What allocation reads of new pages: how many of each host and class of value wait, or come within a day; and how '
+    'many of them wait.';
 
 create or replace function recrawl_internal.slots_per_day(gap interval, start_within real) returns float8
 language sql immutable parallel safe
@@ -167,7 +172,8 @@ begin
     where host_id = 0 and objective is distinct from run ->> 'objective';
     insert into allocation
     select (jsonb_populate_record(null::allocation, run || jsonb_build_object(
-        'token', put_prices.token, 'handed_out', (select last_value from handed_out_count)))).*;
+        'token', put_prices.token, 'started_at', (select started_at from job j where j.token = put_prices.token),
+        'handed_out', (select last_value from handed_out_count)))).*;
 end $$;
 comment on function recrawl_internal.put_prices(
     bigint, interval, jsonb, bigint[], float8[], float8[], float8[], boolean[], float8[]

@@ -16,9 +16,10 @@ select j.job,
        j.every,
        case when running.token is null and (j.every is not null)
             then case when last.token is null or last.message = 'stopped' then now.t
-                      when failed.times > 0
-                          then least(last.ended_at, now.t) + recrawl_internal.after_failures(failed.times)
-                      else least(last.started_at, now.t) + j.every end
+                      when greatest(last.started_at, last.ended_at) > now.t + recrawl_internal.small_step()
+                          then now.t                          -- it ran under another clock
+                      when failed.times > 0 then last.ended_at + recrawl_internal.after_failures(failed.times)
+                      else last.started_at + j.every end
        end as due_at,
        running.started_at as running_since,
        ok.ended_at as succeeded_at,
@@ -225,6 +226,30 @@ end $$;
 comment on function recrawl_internal.note_failure(text, bigint, text) is
     'A run that failed before it could begin; nothing if one began since another.';
 
+-- Upkeep, vitals and retention run all the time: only what differs from before is a row. They wait for nobody's lock.
+create or replace function recrawl_internal.note_health(job text, error text) returns void
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+set lock_timeout = '10ms'
+as $$
+-- plans: lookups; writes job
+declare
+    t        constant timestamptz := clock_timestamp();
+    was_well constant boolean := coalesce((
+        select j.ok from job j
+        where j.job between note_health.job and note_health.job
+        order by j.job desc, j.token desc
+        limit 1), true);
+begin
+    if was_well <> (error is null) then
+        insert into job (token, job, started_at, alive_until, ended_at, ok, message)
+        values (nextval('job_token'), note_health.job, t, t, t, error is null, error);
+        perform note_now('job', note_health.job, coalesce('failed: ' || error, 'works again'));
+    end if;
+end $$;
+comment on function recrawl_internal.note_health(text, text) is
+    'Of a job that runs all the time: the error with which it fails, or null; written down where that is news.';
+
 -- Whose session asked first and lives does the batch jobs; the others stand by. Two keys: what an application uses for
 -- itself is mostly one.
 create or replace function recrawl_internal.leads() returns boolean
@@ -235,5 +260,6 @@ as $$
 $$;
 comment on function recrawl_internal.leads() is 'Whether this session is the worker that does the batch jobs.';
 grant execute on function
-    recrawl_internal.due_jobs, recrawl_internal.note_failure, recrawl_internal.leads
+    recrawl_internal.due_jobs, recrawl_internal.note_failure, recrawl_internal.note_health,
+    recrawl_internal.leads
 to recrawl_worker;

@@ -138,7 +138,8 @@ begin
     perform keep_job(token, alive_for);
     update graph_state g set terms = put_opic.terms;
     insert into opic
-    select (jsonb_populate_record(null::opic, run || jsonb_build_object('token', put_opic.token))).*;
+    select (jsonb_populate_record(null::opic, run || jsonb_build_object(
+        'token', put_opic.token, 'started_at', (select started_at from job j where j.token = put_opic.token)))).*;
 end $$;
 comment on function recrawl_internal.put_opic(bigint, interval, jsonb, jsonb) is
     'A run of opic, now that all it found is in force.';

@@ -33,7 +33,7 @@ def granted(kind: str) -> set[str]:
 
 
 RUN = json.dumps(
-    {"token": 1, "started_at": "2030-01-01", "policy": "OPT_POLITE", "objective": "freshness"}
+    {"token": 1, "policy": "OPT_POLITE", "objective": "freshness"}
     | dict.fromkeys(
         ["seconds", "budget", "spent", "price", "pages", "hosts", "capped_hosts", "utility", "polite_bound",
          "unpolite_bound", "residual", "spread", "duality_gap"], 0,
@@ -41,7 +41,7 @@ RUN = json.dumps(
 )  # fmt: skip
 
 OPIC_RUN = json.dumps(
-    {"token": 1, "started_at": "2030-01-01", "is_full": True, "converged": True}
+    {"token": 1, "is_full": True, "converged": True}
     | dict.fromkeys(["pages", "links", "sweeps", "residual", "error", "cash", "moved", "seconds"], 0)
 )
 
@@ -497,9 +497,10 @@ def trapped(new_database: Callable[..., str], template: str) -> str:
             crawl.wait(2 * DAY)
         crawl.next(1)
     with psycopg.connect(url, autocommit=True) as connection:
-        run = json.dumps(json.loads(RUN) | {"started_at": "2020-01-01", "new_pages": 1, "newest_page": 0})
+        run = json.dumps(json.loads(RUN) | {"new_pages": 1, "newest_page": 0})
         connection.execute("select recrawl_internal.start_job('allocate', '1 hour')")
         connection.execute(f"select recrawl_internal.put_prices(1, '1 h', '{run}', '{{0}}', '{{0.1}}' {', null' * 4})")
+        connection.execute("update recrawl_internal.allocation set started_at = '2020-01-01'")
         connection.execute("update recrawl_internal.host_terms set price = 0.1, floor = 0.01, objective = 'freshness'")
         connection.execute(f"select recrawl_internal.put_opic(1, '1 hour', '{{}}', '{OPIC_RUN}')")
         connection.execute(

@@ -15,17 +15,20 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from helpers import Crawl, misplaced, run_job
+from helpers import DAY, SECOND, Crawl, ended_run, misplaced, run_job
 from recrawl import store
 from recrawl.jobs.registry import JOBS
 from recrawl.setup import embedded, migrate
+from recrawl.view import checks
 
 BATCH = [name for name, entry in JOBS.items() if entry.is_batch]
-# The worker, but for the minutes that it gives a start to settle, and things to move.
+# The worker, but for the minutes that it gives a start to settle, things to move, and vitals to gather.
 WORKER = """
 import logging, sys
+from dataclasses import replace
 from datetime import timedelta
 from recrawl import schedule
+schedule.JOBS["vitals"] = replace(schedule.JOBS["vitals"], every=timedelta(seconds=1))
 logging.basicConfig(format="%(message)s", level=logging.INFO)
 schedule.SETTLED = timedelta(0)
 schedule.LOOK_CLOSER = timedelta(seconds=1)
@@ -55,6 +58,11 @@ def wait_for(what: Callable[[], object], seconds: float = 60) -> None:
     while not what():
         assert time.monotonic() < until
         time.sleep(0.05)
+
+
+def child_of(pid: int) -> int:
+    (child,) = (int(pid) for pid in os.popen(f"pgrep -P {pid}").read().split())
+    return child
 
 
 def runs(crawl: Crawl) -> list[tuple[str, bool | None]]:
@@ -119,8 +127,7 @@ def test_a_job_that_is_killed_is_one_failed_run_and_the_others_go_on(fetched: Cr
     with psycopg.connect(url) as holder, worker(url) as process:
         holder.execute("lock table recrawl_internal.host_terms in share mode")
         wait_for(lambda: runs(fetched))
-        (child,) = (int(pid) for pid in os.popen(f"pgrep -P {process.pid}").read().split())
-        os.kill(child, signal.SIGKILL)
+        os.kill(child_of(process.pid), signal.SIGKILL)
         holder.rollback()
         wait_for(lambda: ("allocate", True) in runs(fetched))
         assert process.poll() is None
@@ -130,8 +137,7 @@ def test_a_stop_says_which_job_it_waits_for_and_the_next_one_kills_it(fetched: C
     with psycopg.connect(url) as holder, worker(url) as process:
         holder.execute("lock table recrawl_internal.host_terms in share mode")
         wait_for(lambda: runs(fetched))
-        (child,) = (int(pid) for pid in os.popen(f"pgrep -P {process.pid}").read().split())
-        os.kill(child, signal.SIGSTOP)  # as deaf as one that computes
+        os.kill(child_of(process.pid), signal.SIGSTOP)  # as deaf as one that computes
         process.send_signal(signal.SIGINT)
         assert process.stderr and "waiting for rates to stop; once more kills it" in process.stderr.readline()
         time.sleep(0.5)
@@ -152,22 +158,44 @@ def test_a_stop_waits_for_nobodys_lock(fetched: Crawl, url: str, held_for: float
         assert process.wait(60) == 0
 
 
-def test_what_goes_wrong_again_and_again_is_said_once(fetched: Crawl, url: str) -> None:
+@pytest.mark.parametrize(("job", "function"), [("upkeep", "tick"), ("vitals", "take_vitals")])
+def test_what_goes_wrong_again_and_again_is_said_and_written_down_once(
+    fetched: Crawl, url: str, job: str, function: str
+) -> None:
+    for batch in BATCH:
+        fetched.value("select set_setting(%s, 'none')", f"{batch}_every")
     name = f"worker_{uuid.uuid4().hex[:8]}"
     fetched.connection.execute(f"create role {name} login in role recrawl_worker".encode())
     try:
         login = make_conninfo(url, user=name)
         with worker(login) as process:
-            fetched.connection.execute("revoke execute on function recrawl_internal.tick from recrawl_worker")
+            fetched.connection.execute(f"revoke execute on function recrawl_internal.{function} from recrawl_worker")
+            wait_for(lambda: runs(fetched) == [(job, False)])
             time.sleep(4)
-            fetched.connection.execute("grant execute on function recrawl_internal.tick to recrawl_worker")
+            (check,) = [
+                check for check in checks.checks(checks.read(fetched.connection, False)) if check.code == "jobs"
+            ]
+            assert f"The job {job} failed. Permission denied for function {function}." in check.says
+            assert check.do == f"recrawl run {job}"
+            fetched.connection.execute(f"grant execute on function recrawl_internal.{function} to recrawl_worker")
+            wait_for(lambda: runs(fetched) == [(job, False), (job, True)])
             time.sleep(4)
             process.send_signal(signal.SIGTERM)
-            _, said = process.communicate(timeout=15)
-        lines = [line for line in said.splitlines() if "upkeep" in line]
-        assert [line.split(":")[0] for line in lines] == ["upkeep fails, trying again", "upkeep goes on again"], said
+            _, said = process.communicate(timeout=30)
+        lines = [line for line in said.splitlines() if job in line]
+        assert [line.split(":")[0] for line in lines] == [f"{job} fails, trying again", f"{job} goes on again"], said
+        assert runs(fetched) == [(job, False), (job, True)]
+        events = [row["says"] for row in fetched.rows("select says from events where subject = %s order by at", job)]
+        assert events == [f"failed: permission denied for function {function}", "works again"]
     finally:
         fetched.connection.execute(f"drop role {name}".encode())
+
+
+def test_what_an_earlier_worker_saw_fail_is_told_by_the_next_one_to_work(fetched: Crawl, url: str) -> None:
+    fetched.value("select note_health('vitals', 'No space left on device')")
+    fetched.value("select note_health('vitals', 'No space left on device')")
+    with worker(url):
+        wait_for(lambda: [run for run in runs(fetched) if run[0] == "vitals"] == [("vitals", False), ("vitals", True)])
 
 
 # ------------------------------------------------------------------------------------------------------ several workers
@@ -194,6 +222,38 @@ def test_one_worker_does_the_jobs_and_the_next_one_takes_over_from_a_killed_one(
             "stopped",
             "its worker died",
         )
+
+
+def children(process: "subprocess.Popen[str]") -> list[str]:
+    return os.popen(f"pgrep -P {process.pid}").read().split()
+
+
+def everything_runs_again(crawl: Crawl) -> None:
+    newest = crawl.value("select last_value from job_token")
+    again = "select count(distinct job) from job where token > %s and ok"
+    wait_for(lambda: crawl.value(again, newest) == len(BATCH), 90)
+
+
+@pytest.mark.soak
+def test_of_five_workers_that_die_and_come_late_one_does_the_jobs(fetched: Crawl, url: str) -> None:
+    for job in BATCH:
+        fetched.value("select set_setting(%s, '10 s')", f"{job}_every")
+    with ExitStack() as started:
+        crew = [started.enter_context(worker(url)) for _ in range(3)]
+        for death in range(4):
+            wait_for(lambda: [process for process in crew if children(process)])
+            (leader,) = [process for process in crew if children(process)]
+            leader.kill()
+            crew.remove(leader)
+            if death < 2:
+                crew.append(started.enter_context(worker(url)))
+            everything_runs_again(fetched)
+        assert len(crew) == 1
+    failed = [job for job, ok in runs(fetched) if ok is False]
+    assert len(failed) <= 4, "one for each death at most"
+    assert fetched.value("select count(*) from job a join job b using (job) where a.token < b.token"
+                         " and b.started_at < a.ended_at") == 0, "one at a time"  # fmt: skip
+    assert misplaced(fetched) == []
 
 
 # ----------------------------------------------------------------------------------------------------- what is due when
@@ -287,6 +347,16 @@ def test_a_job_that_fails_comes_again_ever_later(crawl: Crawl) -> None:
         rests.append(row["rest"].total_seconds())
     assert row["failures"] == 10 and row["message"] == "no memory"
     assert rests == pytest.approx([min(4**n, 6 * 3600) for n in range(10)], abs=0.5)
+
+
+def test_a_run_under_a_clock_that_was_ahead_holds_up_nothing(crawl: Crawl) -> None:
+    for ok in (True, False):
+        ended_run(crawl, "rates", ok, ago=-300 * DAY)
+        (row,) = crawl.rows("select due_at <= clock_timestamp() as is_due from job_schedule where job = 'rates'")
+        assert row["is_due"]
+        ended_run(crawl, "rates", True, ago=SECOND)
+        (row,) = crawl.rows("select due_at - now() as rest from job_schedule where job = 'rates'")
+        assert row["rest"].total_seconds() == pytest.approx(6 * 3600, abs=2)
 
 
 def test_a_job_that_cannot_even_begin_is_a_failed_run(crawl: Crawl, url: str) -> None:

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from types import FrameType
 from typing import Any
 
@@ -28,7 +28,29 @@ log = logging.getLogger(__name__)
 SETTLED = timedelta(minutes=1)  # after the start, before the first batch job
 LOOK = timedelta(seconds=1)  # between two looks at which jobs are due
 LOOK_CLOSER = timedelta(minutes=1)  # at which are worth running early
+STEP = timedelta(seconds=1)  # of the machine's clock, from which on its dates are put anew
 MOST_PATIENT = 5.0  # seconds, between two tries to reach a database that does not answer
+
+
+class Health:
+    """Of a job that runs all the time: only that it fails, and that it goes on again, is said and written down."""
+
+    def __init__(self, job: str, url: str) -> None:
+        self.job, self.url = job, url
+        self.is_well = True  # as was said
+        self.written: bool | None = None  # None = not yet: a worker before this one may have seen it fail
+
+    def note(self, error: psycopg.Error | None = None) -> None:
+        """Of each run: the error with which it failed, or none."""
+        if error and self.is_well:
+            log.warning("%s fails, trying again: %s", self.job, _first_line(error))
+        elif not error and not self.is_well:
+            log.info("%s goes on again", self.job)
+        self.is_well = error is None
+        if self.written is not self.is_well:
+            with suppress(psycopg.Error), store.connect(self.url, "recrawl schedule") as connection:
+                store.note_health(connection, self.job, _first_line(error) if error else None)
+                self.written = self.is_well
 
 
 class Ticking:
@@ -39,9 +61,10 @@ class Ticking:
 
     def __init__(self, upkeep: Upkeep, restart: Callable[[], None]) -> None:
         self.upkeep, self.restart = upkeep, restart
-        self.patience = 0.0  # seconds; 0 = it answers
+        self.health = Health("upkeep", upkeep.url)
+        self.is_away = False  # the database
+        self.patience = 0.0  # seconds, until it is tried again
         self.again_at = 0.0
-        self.mended = ""  # what is said once it works again
         self.failure: Exception | None = None
 
     def __call__(self) -> None:
@@ -50,22 +73,21 @@ class Ticking:
         try:
             self.upkeep.run()
         except psycopg.Error as error:
-            is_away = isinstance(error, psycopg.OperationalError)
-            if not self.patience:
-                fails, self.mended = (
-                    ("the database does not answer", "the database answers again")
-                    if is_away
-                    else ("upkeep fails", "upkeep goes on again")
-                )
-                log.warning("%s, trying again: %s", fails, str(error).splitlines()[0])
             self.patience = min(2 * self.patience, MOST_PATIENT) or 0.1
             self.again_at = time.monotonic() + self.patience
-            if is_away:
-                self._restart()
+            if not store.is_away(error):
+                self.health.note(error)
+                return
+            if not self.is_away:
+                log.warning("the database does not answer, trying again: %s", _first_line(error))
+            self.is_away = True
+            self._restart()
         else:
-            if self.patience:
-                log.info(self.mended)
-            self.patience = 0.0
+            if self.is_away:
+                log.info("the database answers again")
+            self.is_away, self.patience = False, 0.0
+            if not self.upkeep.is_stopped:
+                self.health.note()
 
     def _restart(self) -> None:
         try:
@@ -81,15 +103,19 @@ class Small:
     def __init__(self, entry: Entry, url: str) -> None:
         self.entry = entry
         self.job = entry.load()(url)
+        self.health = Health(entry.name, url)
         self.is_stopped = False
 
     def __call__(self) -> None:
+        if self.is_stopped:
+            return
         try:
-            if not self.is_stopped:
-                self.job.run()
+            self.job.run()
         except psycopg.Error as error:
-            if not self.is_stopped:
-                log.warning("%s: %s", self.entry.name, str(error).splitlines()[0])
+            if not self.is_stopped and not store.is_away(error):  # which upkeep says
+                self.health.note(error)
+        else:
+            self.health.note()
 
     def stop(self) -> None:
         self.is_stopped = True
@@ -159,6 +185,10 @@ class Batch:
             process.kill()
 
 
+def _first_line(error: psycopg.Error) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]
+
+
 def _line(fields: dict[str, Any]) -> str:
     """As those who search logs like it: name=value, quoted where it has more than a word."""
     words = {name: value if isinstance(value, str) else json.dumps(value) for name, value in fields.items()}
@@ -187,11 +217,9 @@ class Look:
             if not self.is_stopped:
                 self._look()
                 self.problem = ""
-        except psycopg.OperationalError:  # upkeep says so
-            self.close()
         except psycopg.Error as error:
-            if str(error) != self.problem:
-                log.warning("what is due cannot be found out, trying again: %s", str(error).splitlines()[0])
+            if not store.is_away(error) and str(error) != self.problem:  # upkeep says that it is away
+                log.warning("what is due cannot be found out, trying again: %s", _first_line(error))
             self.problem = str(error)
             self.close()
 
@@ -223,6 +251,20 @@ class Look:
         self.connection, self.leads = None, False
 
 
+class Clockwork(BlockingScheduler):
+    """APScheduler goes by dates: when the machine's clock steps back an hour, nothing would run for an hour."""
+
+    ahead: float | None = None  # of the clock that only runs forward, in seconds
+
+    def _process_jobs(self) -> Any:
+        before, self.ahead = self.ahead, time.time() - time.monotonic()
+        if before is not None and abs(self.ahead - before) > STEP.total_seconds():
+            log.warning("this machine's clock stepped by %+.0f s: the jobs follow", self.ahead - before)
+            for job in self.get_jobs():
+                job.modify(next_run_time=datetime.now(UTC))
+        return super()._process_jobs()
+
+
 def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[], None] = lambda: None) -> None:
     """Works until SIGINT or SIGTERM. Raises at once if the database cannot be reached or was not migrated.
 
@@ -233,7 +275,7 @@ def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[]
     store.tick(upkeep.connection)
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
     executors = {name: ThreadPoolExecutor(1) for name in ("default", "small", "look", "batch")}
-    scheduler = BlockingScheduler(
+    scheduler = Clockwork(
         executors=executors,
         job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
         timezone="UTC",

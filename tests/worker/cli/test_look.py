@@ -36,7 +36,7 @@ def found(url: str) -> dict[str, dict[str, str]]:
     said = [json.loads(line) for line in done.stdout.splitlines()]
     assert [check["code"] for check in said] == list(checks.CODES), done.stderr
     levels = {check["level"] for check in said}
-    assert done.returncode == (2 if "trouble" in levels else 1 if "warn" in levels else 0)
+    assert done.returncode == (2 if "trouble" in levels else 3 if "warn" in levels else 0)
     return {check["code"]: check for check in said if check["level"] != "ok"}
 
 
@@ -198,7 +198,9 @@ def test_a_database_of_another_version_is_told(
 
 @pytest.mark.parametrize("command", ["status", "doctor", "jobs"])
 def test_a_server_that_is_away_is_one_line(command: str) -> None:
-    assert "connection" in error("postgresql://nobody@127.0.0.1:1/none", command)
+    away = "postgresql://nobody@127.0.0.1:1/none"
+    assert "connection" in error(away, command)
+    assert recrawl(away, command).returncode == 1, "which no verdict has"
 
 
 # -- doctor --

@@ -9,10 +9,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from recrawl.jobs.registry import JOBS
 from recrawl.view import checks, screens
 from recrawl.view.checks import Checkup, Facts, Server, Slot, Superuser, Table, Transaction
 from recrawl.view.figures import Allocation, Ever, Figures, HeldBack, LastRun, LateHost, Minute, Now, Total
-from recrawl.view.verdict import ALONE, CODES, RULES, Verdict, verdict
+from recrawl.view.verdict import ALONE, ALWAYS, CODES, RULES, Verdict, job_failing, verdict
 from recrawl.view.words import bar, count, lasting, share, sparkline, when
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -330,12 +331,21 @@ def test_doctor_tells_allocations_of_another_budget_or_of_far_fewer_pages() -> N
     assert "allocation" in found(other) and "allocation" in found(fewer)
 
 
+def test_a_job_that_runs_all_the_time_has_nothing_in_force() -> None:
+    assert {name for name, entry in JOBS.items() if not entry.is_batch} == ALWAYS
+    fails = LastRun("vitals", NOON - 7 * MINUTE, 0, False, "No space left on device", None, 1)
+    said = job_failing(replace(WORKING, runs=(*WORKING.runs, fails)))
+    assert said and said.headline == "Working, but the job vitals failed."
+    assert said.detail == "No space left on device. It has failed for 7 min, and is tried again all the time."
+
+
 # -- jobs and top --
 
 
 def test_jobs_says_what_ran_what_runs_and_what_comes_next() -> None:
     scheduled = [
         screens.Scheduled("upkeep", 0.4 * SECOND, is_kept=False),
+        screens.Scheduled("vitals", MINUTE, is_kept=False),
         screens.Scheduled("rates", 6 * HOUR, NOON + 4 * HOUR),
         screens.Scheduled("opic", None),
         screens.Scheduled("allocate", HOUR, NOON + 12 * MINUTE),
@@ -345,11 +355,13 @@ def test_jobs_says_what_ran_what_runs_and_what_comes_next() -> None:
         LastRun("rates", NOON - 2 * HOUR, 12, True, "1,030,395 pages on 20,412 hosts", NOON - 2 * HOUR, 0),
         LastRun("opic", NOON - 12 * SECOND, 12, None, "is running", None, 0),
         LastRun("allocate", NOON - 5 * MINUTE, 3, False, "out of memory", NOON - 5 * HOUR, 4),
+        LastRun("vitals", NOON - 7 * MINUTE, 0, False, "No space left on device", None, 1),
+        LastRun("retention", NOON - 3 * HOUR, 0, True, None, NOON - 3 * HOUR, 0),
     ]
     assert_golden("jobs", "worker", screens.jobs(scheduled, runs, NOON, worker_runs=True))
     assert_golden("jobs", "no_worker", screens.jobs(scheduled, runs, NOON, worker_runs=False))
-    past = [vars(run) for run in runs[2:]]
-    assert_golden("jobs", "of_one", screens.runs("allocate", past))
+    past = [vars(run) for run in runs[2:3]]
+    assert_golden("jobs", "of_one", screens.runs("allocate", past, is_kept=True))
 
 
 @pytest.mark.parametrize("code", ["gaps_set_pace", "standing_still", "empty", "nothing_due"])

@@ -1,4 +1,4 @@
-"""Commands about the batch jobs, and what they would find: run, plan, audit."""
+"""Commands about the jobs, and what they would find: run, plan, audit."""
 
 import signal
 
@@ -9,11 +9,11 @@ from recrawl.cli.database import database
 from recrawl.jobs.registry import JOBS
 from recrawl.view.words import count
 
-BATCH_JOBS = {name: entry for name, entry in JOBS.items() if entry.is_batch}
 
-
-@click.command("run", epilog="The views job_run, opic_run and allocation_run keep what came of it.")
-@click.argument("job", type=click.Choice(list(BATCH_JOBS)))
+@click.command(
+    "run", epilog="The views job_run, opic_run and allocation_run keep what came of rates, opic and allocate."
+)
+@click.argument("job", type=click.Choice(list(JOBS)))
 def run_command(job: str) -> None:
     from recrawl.cli.progress import steps
 
@@ -25,8 +25,8 @@ def run_command(job: str) -> None:
 
 run_command.help = "\n\n".join(
     [
-        "Run a batch job once, now. A worker runs each by itself now and then.",
-        *(f"{entry.name}: {entry.does}." for entry in BATCH_JOBS.values()),
+        "Run a job once, now. A worker runs each by itself now and then.",
+        *(f"{entry.name}: {entry.does}." for entry in JOBS.values()),
     ]
 )
 

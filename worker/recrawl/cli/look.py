@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from recrawl import store
     from recrawl.view.screens import Scheduled
 
-TROUBLE, WARNING = 2, 1  # exit codes
+TROUBLE, WARNING = 2, 3  # exit codes; 1 is an error: it could not be found out
 EVERY = 2.0  # seconds between two looks of `recrawl top`
 COLOURS = {"✓": "green", "▲": "yellow", "✕": "red", "▶": "cyan"}
 
 
-@click.command(epilog="The exit code is 2 when there is trouble, else 0; 1 when it could not be found out.")
+@click.command(
+    epilog="The exit code is 2 when there is trouble, else 0; 1 when it cannot be found out, as the database is away."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: the verdict, and the figures it is made of.")
 def status(as_json: bool) -> None:
     """Whether the crawl works, the figures that matter, and what to do."""
@@ -40,7 +42,10 @@ def status(as_json: bool) -> None:
     sys.exit(TROUBLE if said.level == "trouble" else 0)
 
 
-@click.command(epilog="The exit code is 2 when there is trouble, 1 when there is something to mend, else 0.")
+@click.command(
+    epilog="The exit code is 2 when there is trouble, 3 when there is something to mend, else 0; 1 when it cannot be "
+    "found out, as the database is away."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a check.")
 def doctor(as_json: bool) -> None:
     """Check everything, and say what mends what is wrong."""
@@ -62,7 +67,7 @@ def doctor(as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("job", type=click.Choice([name for name, entry in JOBS.items() if entry.is_batch]), required=False)
+@click.argument("job", type=click.Choice(list(JOBS)), required=False)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a run, the newest first.")
 def jobs(job: str | None, as_json: bool) -> None:
     """What the jobs did last, what runs, what comes next.
@@ -82,7 +87,7 @@ def jobs(job: str | None, as_json: bool) -> None:
         for run in runs:
             click.echo(json.dumps(run, default=show.iso))
     elif job:
-        tell(screens.runs(job, runs))
+        tell(screens.runs(job, runs, JOBS[job].is_batch))
     else:
         tell(screens.jobs(known, last, now.as_of, bool(now.worker_runs)))
 

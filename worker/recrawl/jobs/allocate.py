@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import asdict, astuple, dataclass
-from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +20,13 @@ TOLERANCE = 0.05
 
 # Days ahead that due times are fitted to the budget: as long as since the last run, within these.
 LEAST_AHEAD, MOST_AHEAD = 10 / 1440, 0.25
+MADE_GOOD = 0.25  # days, in which what was fetched too much or too little in the last 24 hours is made good
 
 
 class Allocate(Job):
     def run(self, tell: Tell = nobody) -> str:
         with store.run(self.url, "allocate") as run:
-            started_at, started = datetime.now(UTC), time.monotonic()
+            started = time.monotonic()
             crawl = read(self.url, run.connection, tell)
             if not crawl.pages:
                 run.message = NOBODY_TAKES_PART
@@ -37,9 +37,9 @@ class Allocate(Job):
 
             tell("publishing the prices")
             late = store.spent_of_late(run.connection)
-            times = {"started_at": started_at.isoformat(), "seconds": time.monotonic() - started}
+            took = {"seconds": time.monotonic() - started}
             terms = host_terms(crawl.hosts, crawl.closed_hosts, crawl.web(divided.cap), result, crawl.objective)
-            run.put("put_prices", asdict(proof) | times, *astuple(terms))
+            run.put("put_prices", asdict(proof) | took, *astuple(terms))
             run.put("put_held_back", *astuple(_held_back(crawl, divided)))
             page_ids, frequencies = _moved(crawl, result)
             run.put_in_chunks(
@@ -69,16 +69,17 @@ def _fetches(a_day: float) -> str:
 def _fit(run: store.Run, crawl: Crawl, divided: Divided, late: store.SpentOfLate) -> None:
     """Moves due times that were promised at other prices, so that the time until the next run keeps to the budget."""
     ahead = min(max(late.since_last, LEAST_AHEAD), MOST_AHEAD)
-    owed = (late.budgeted - late.handed_out) * ahead / max(late.days, ahead)
+    owed = (late.budgeted - late.handed_out) * ahead / min(max(late.days, ahead), MADE_GOOD)
     most = ahead * divided.budget / 2
     result = divided.allocation
+    revisits = min(result.spent, divided.budget - crawl.new_pages_within(ahead, divided))
     pages = coming.to_move(
         crawl.due_in,
         crawl.promised,
         result.frequency,
         np.repeat(result.capped, np.diff(crawl.first)),
         ahead,
-        result.spent * ahead + min(max(owed, -most), most),
+        revisits * ahead + min(max(owed, -most), most),
     )
     pages = pages[np.argsort(crawl.page_id[pages])]
     days = np.array([ahead])

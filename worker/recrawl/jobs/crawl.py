@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from recrawl import store
 from recrawl.jobs.job import Tell, nobody
 from recrawl.model.allocation.floors import Limits
-from recrawl.model.allocation.new_pages import Divided, NewPages, Slots, divided
+from recrawl.model.allocation.new_pages import Divided, NewPages, Slots, divided, new_pages_within
 from recrawl.model.allocation.objectives import Floats
 from recrawl.model.allocation.solve import Allocation, Web, allocate
 
@@ -75,10 +75,16 @@ class Crawl:
 
         def revisits(cap: Floats, fetches: float, price: float | None) -> tuple[Allocation, Floats]:
             found = allocate(self.web(cap), fetches, self.objective, self.limits, price)
-            return found, np.bincount(host_of_page, found.frequency, minlength=len(cap)).astype(np.float64)
+            return found, self._on_hosts(found)
 
-        host_of_page = np.repeat(np.arange(len(self.hosts)), np.diff(self.first))
         return divided(self.slots, budget, revisits, price, self.unpaced_revisits)
+
+    def new_pages_within(self, days: float, now: Divided) -> float:
+        return new_pages_within(days, self.slots, now, self._on_hosts(now.allocation))
+
+    def _on_hosts(self, found: Allocation) -> Floats:
+        host_of_page = np.repeat(np.arange(len(self.hosts)), np.diff(self.first))
+        return np.bincount(host_of_page, found.frequency, minlength=len(self.hosts)).astype(np.float64)
 
 
 def read(url: str, connection: store.Connection, tell: Tell = nobody) -> Crawl:
@@ -117,6 +123,7 @@ def read(url: str, connection: store.Connection, tell: Tell = nobody) -> Crawl:
                 host=np.searchsorted(all_hosts.host_id, new.host_id[is_read]),
                 value_class=new.value_class[is_read],
                 pages=new.pages[is_read],
+                waiting=new.waiting[is_read],
             ),
             discovery=wanted.discovery,
         ),

@@ -4,7 +4,6 @@ import math
 import os
 import time
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 
 import numpy as np
 
@@ -40,7 +39,7 @@ class Opic(Job):
 
     def run(self, tell: Tell = nobody) -> str:
         with store.run(self.url, "opic") as run:
-            started_at, started = datetime.now(UTC), time.monotonic()
+            started = time.monotonic()
             weights = store.settings(run.connection, Weights).by_score()
             last_terms = store.last_terms(run.connection)
             tell("reading the graph")
@@ -66,8 +65,8 @@ class Opic(Job):
                 watch=lambda done: tell("writing scores and values", done, count),
             )
             record = {"pages": graph.pages, "links": graph.links, "is_full": known.is_whole, "moved": count}
-            times = {"started_at": started_at.isoformat(), "seconds": time.monotonic() - started}
-            run.put("put_opic", terms, record | found.proof | times)
+            took = {"seconds": time.monotonic() - started}
+            run.put("put_opic", terms, record | found.proof | took)
             kept = {name: np.where(moved, found.scores[name], then) for name, then in known.scores.items()}
             self.known = replace(known, scores=kept)
             hint = "" if found.proof["converged"] else f" instead of {ERROR:g}: the next run goes on from here"

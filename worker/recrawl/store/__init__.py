@@ -1,6 +1,6 @@
 """The only place that talks SQL for the worker and the command line. Has no mathematics and no opinions."""
 
-from recrawl.store.connection import Connection, cancel, connect, put_on_search_path
+from recrawl.store.connection import Connection, cancel, connect, is_away, put_on_search_path
 from recrawl.store.history import blocked_hosts, events, host, only_read, vitals_by_hour, vitals_by_ten_minutes
 from recrawl.store.looks import (
     checkup,
@@ -43,7 +43,7 @@ from recrawl.store.reads import (
     spent_of_late,
 )
 from recrawl.store.runs import CHUNK, Run, run
-from recrawl.store.schedule import due_jobs, end_dead_runs, leads, note_failure
+from recrawl.store.schedule import due_jobs, end_dead_runs, leads, note_failure, note_health
 from recrawl.store.scrape import Row, Scrape, scrape
 from recrawl.store.server import dead_rows, server, slots, superusers, transactions
 from recrawl.store.verbs import (
@@ -100,6 +100,7 @@ __all__ = [
     "host_names",
     "hosts_to_allocate",
     "in_force",
+    "is_away",
     "last_allocation",
     "last_report",
     "last_runs",
@@ -112,6 +113,7 @@ __all__ = [
     "newest_page",
     "next_pages",
     "note_failure",
+    "note_health",
     "only_read",
     "pages_to_allocate",
     "past_runs",

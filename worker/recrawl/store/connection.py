@@ -14,6 +14,11 @@ def connect(url: str, name: str = "recrawl", **options: Any) -> Connection:
     return psycopg.connect(url, autocommit=True, application_name=name, **options)
 
 
+def is_away(error: psycopg.Error) -> bool:
+    """Whether the server could not be asked, or is ending: not that it was, and failed."""
+    return error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))
+
+
 def cancel(connection: Connection | None) -> None:
     """Whatever it is waiting for."""
     if connection:

@@ -60,7 +60,8 @@ def held_back(connection: Connection, shape: type[Shape], n: int) -> list[Shape]
 
 
 def last_runs(connection: Connection, shape: type[Shape]) -> list[Shape]:
-    """Of each job its last run, when it last succeeded, and how many failed since."""
+    """Of each job its last run, when it last succeeded, and how many failed since; of those that run all the time, that
+    they fail or work again."""
     with connection.cursor(row_factory=class_row(shape)) as cursor:
         cursor.execute(
             """
@@ -71,6 +72,12 @@ def last_runs(connection: Connection, shape: type[Shape]) -> list[Shape]:
                    succeeded_at, failures + (running_since is not null and ok is false)::int as failures
             from recrawl.job_schedule
             where ran_at is not null
+            union all
+            select l.job, l.started_at, l.seconds, l.ok, l.message, case when l.ok then l.started_at end, (not l.ok)::int
+            from unnest(array['upkeep', 'vitals', 'retention']) as always (job)
+            cross join lateral (
+                select * from recrawl.job_run r where r.job = always.job order by r.started_at desc limit 1
+            ) l
             order by job
             """
         )

@@ -57,6 +57,7 @@ class NewPagesToAllocate:
     host_id: "NDArray[np.int64]"
     value_class: "NDArray[np.int32]"
     pages: "NDArray[np.float64]"  # that wait, or come within a day
+    waiting: "NDArray[np.float64]"
 
 
 @dataclass(frozen=True)
@@ -84,14 +85,15 @@ def hosts_to_allocate(url: str) -> HostsToAllocate:
 
 def new_pages_to_allocate(url: str) -> NewPagesToAllocate:
     query: LiteralString = (
-        "select host_id, value_class, pages from recrawl_internal.new_pages_to_allocate order by value_class, host_id"
+        "select host_id, value_class, pages, waiting from recrawl_internal.new_pages_to_allocate"
+        " order by value_class, host_id"
     )
     return NewPagesToAllocate(*read(url, query))
 
 
 @dataclass(frozen=True)
 class SpentOfLate:
-    """Since the first allocation of the last six hours. Days and fetches."""
+    """Since the first allocation of the last 24 hours. Days and fetches."""
 
     days: float
     budgeted: float

@@ -24,3 +24,8 @@ def end_dead_runs(connection: Connection) -> None:
 def note_failure(connection: Connection, job: str, newest: int, message: str) -> None:
     """A run that failed before it could begin."""
     connection.execute("select recrawl_internal.note_failure(%s, %s, %s)", [job, newest, message])
+
+
+def note_health(connection: Connection, job: str, error: str | None) -> None:
+    """Of a job that runs all the time, how it fares."""
+    connection.execute("select recrawl_internal.note_health(%s, %s)", [job, error])

@@ -123,7 +123,7 @@ class Scheduled:
     name: str
     every: timedelta | None  # None = only when somebody says so
     due_at: datetime | None = None
-    is_kept: bool = True  # its runs are in job_run
+    is_kept: bool = True  # its runs are in job_run; else, only that it fails, and that it works again
 
 
 def jobs(scheduled: Iterable[Scheduled], runs: Sequence[LastRun], as_of: datetime, worker_runs: bool) -> list[str]:
@@ -142,10 +142,10 @@ def jobs(scheduled: Iterable[Scheduled], runs: Sequence[LastRun], as_of: datetim
     return [*lines, "", "Run one now: recrawl run JOB"]
 
 
-def runs(name: str, past: Sequence[dict[str, Any]]) -> list[str]:
+def runs(name: str, past: Sequence[dict[str, Any]], is_kept: bool) -> list[str]:
     """Of one job, the newest first."""
     if not past:
-        return [f"{name} never ran: recrawl run {name}"]
+        return [f"{name} never ran: recrawl run {name}" if is_kept else f"{name} never failed"]
     lines = []
     for run in past:
         mark = {True: MARKS["ok"], False: MARKS["trouble"], None: "▶"}[run["ok"]]
@@ -157,7 +157,9 @@ def runs(name: str, past: Sequence[dict[str, Any]]) -> list[str]:
 
 def _ran(job: Scheduled, run: LastRun | None, as_of: datetime) -> str:
     if not job.is_kept:
-        return "keeps no record"
+        if run is None:
+            return "never failed"
+        return f"has {'worked again' if run.ok else 'failed'} for {lasting(as_of - run.started_at)}"
     if run is None:
         return "never ran"
     if run.ok is None:

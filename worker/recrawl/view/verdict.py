@@ -23,6 +23,7 @@ FEW = 20  # fetches an hour, from which shares are told
 UNSPENT = 0.1  # of the budget
 
 MOST_MENDS = 3
+ALWAYS = {"upkeep", "vitals", "retention"}  # jobs that run all the time: of them only failures are kept
 
 
 @dataclass(frozen=True)
@@ -470,6 +471,8 @@ def _sentence(message: str | None) -> str:
 
 
 def _in_force(run: LastRun, as_of: datetime) -> str:
+    if run.job in ALWAYS:
+        return f"It has failed for {lasting(as_of - run.started_at)}, and is tried again all the time."
     if run.succeeded_at is None:
         return "It never succeeded."
     return f"What it found {lasting(as_of - run.succeeded_at)} ago stays in force."

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from recrawl.model.allocation.new_pages import SETTLED, Divided, NewPages, Slots, divided
+from recrawl.model.allocation.new_pages import (
+    SETTLED,
+    Divided,
+    NewPages,
+    Slots,
+    divided,
+    new_pages_within,
+)
 from recrawl.model.allocation.objectives import Floats
 from recrawl.model.allocation.solve import Allocation, Web, allocate
 
@@ -16,8 +23,9 @@ EACH = 100.0  # slots a day
 def new_pages(*classes: list[float]) -> NewPages:
     """How many each host has in each class."""
     hosts = len(classes[0])
+    pages = np.ravel(classes)
     return NewPages(
-        np.tile(np.arange(hosts), len(classes)), np.repeat(np.arange(len(classes)), hosts), np.ravel(classes)
+        np.tile(np.arange(hosts), len(classes)), np.repeat(np.arange(len(classes)), hosts), pages, 0.0 * pages
     )
 
 
@@ -52,6 +60,19 @@ def test_the_best_class_goes_first_and_in_it_the_hosts_take_turns() -> None:
     assert new.shared_out(room, 133.0).tolist() == [8, 5, 30, 90]
     assert new.shared_out(room, math.inf).tolist() == [20, 20, 30, 90]
     assert new_pages([0, 0]).shared_out(room[:2], 10.0).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("waiting", "comes", "expected"),
+    [(0, 12, 12), (12, 0, 30), (1, 0, 24), (1, 6, 30), (1000, 0, 30)],
+    ids=["what comes, comes all day", "what waits goes now", "all of it", "and what comes", "at the pace"],
+)
+def test_what_waits_is_gone_before_the_day_is(waiting: float, comes: float, expected: float) -> None:
+    """Of 100 fetches a day 30 are sure for new pages, in the hour to come as in any other."""
+    new = NewPages(np.array([0]), np.array([0]), np.array([waiting + comes]), np.array([float(waiting)]))
+    slots = Slots(np.array([EACH]), np.array([True]), new, 0.3)
+    found = divided(slots, 100.0, Counted([500]), None, math.inf)
+    assert new_pages_within(1 / 24, slots, found, np.array([70.0])) == pytest.approx(expected)
 
 
 def test_without_new_pages_revisits_have_everything_at_the_first_try() -> None:

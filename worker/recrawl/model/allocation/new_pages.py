@@ -10,7 +10,7 @@ revisits be due than were planned.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -31,7 +31,12 @@ class NewPages:
 
     host: NDArray[np.intp]  # its place among all hosts
     value_class: NDArray[np.integer[Any]]
-    pages: Floats
+    pages: Floats  # those that come, and those that wait
+    waiting: Floats
+
+    def within(self, days: float) -> "NewPages":
+        """The same for a time of less than a day, per day: what waits need not last for longer."""
+        return replace(self, pages=self.pages + self.waiting * (1 / days - 1))
 
     def shared_out(self, room: Floats, fetches: float) -> Floats:
         """Among the hosts, none of which gets more than it has room for."""
@@ -78,6 +83,17 @@ class Divided:
     @property
     def new_pages(self) -> float:
         return float(self.new_on_host.sum())
+
+
+def new_pages_within(days: float, slots: Slots, now: Divided, revisits: Floats) -> float:
+    """New pages per day for as long as that: the few that wait go as fast as the budget lets them, and are gone then.
+
+    `revisits` are those of the hosts that are planned.
+    """
+    taken = np.zeros(len(slots.per_day))
+    taken[slots.is_planned] = revisits
+    allowed = max(slots.discovery * now.budget, now.budget - now.allocation.spent)
+    return float(slots.new_pages.within(days).shared_out(slots.for_new_pages(taken), allowed).sum())
 
 
 # What revisits bring and what each host's take, of its cap, of so many fetches and of a price to begin with.

@@ -1,0 +1,202 @@
+"""A month of a crawl with every job on its schedule: the budget, the freshness, and that nothing grows.
+
+The server's clock is moved on, step by step, through libfaketime. Verbs and jobs are called as crawlers and the worker
+call them.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+import psutil
+import pytest
+from psycopg.types.json import Jsonb
+
+from helpers import Crawl, misplaced
+from recrawl import schedule, store
+from recrawl.jobs.registry import JOBS
+from recrawl.jobs.retention import Retention
+from recrawl.jobs.upkeep import Upkeep
+from recrawl.jobs.vitals import Vitals
+from recrawl.setup import embedded, migrate
+from worker.clock import LIBRARY, Clock
+
+pytestmark = [pytest.mark.soak, pytest.mark.skipif(LIBRARY is None, reason="libfaketime is not installed")]
+
+DAYS, WARM_UP, GROWS = 30, 4, 10
+FETCHING, RESTING = 10, 14  # minutes: a step
+STEPS = 24 * 60 // (FETCHING + RESTING)  # a day
+AHEAD = f"{FETCHING} minutes"
+BUDGET, HOSTS, PAGES, FOUND_A_DAY = 1200, 40, 600, 40
+SETTINGS = {
+    "budget": BUDGET,
+    "discovery": 0.2,
+    "default_gap": "10 s",
+    "max_ahead": AHEAD,
+    "allocate_every": "3 hours",
+    "rates_every": "12 hours",
+    "opic_every": "12 hours",
+    "shortest_interval": "1 hour",
+    "keep_vitals": "2 days",
+    "keep_history": "8 days",
+    "keep_log": "2 days",
+}
+
+
+@pytest.fixture
+def clock(open_folder: Path) -> Iterator[Clock]:
+    with Clock(open_folder / "month") as clock:
+        yield clock
+
+
+@pytest.fixture
+def url(open_folder: Path, clock: Clock) -> Iterator[str]:
+    with clock.started(embedded.server(open_folder / "a month")) as url:
+        migrate.upgrade(url)
+        yield url
+
+
+class Web:
+    """Pages that change at rates of their own, and link to others; what a crawler that fetches one reports."""
+
+    def __init__(self) -> None:
+        self.rng = np.random.default_rng(11)
+        self.pages = 0
+        self.rate = np.empty(0)
+        self.version = np.empty(0, np.int64)
+        self.seen = np.empty(0, np.int64)  # the version that was fetched last; -1 = none
+
+    def grow(self, pages: int) -> list[str]:
+        first, self.pages = self.pages, self.pages + pages
+        self.rate = np.append(self.rate, np.exp(self.rng.normal(-0.7, 1, pages)))
+        self.version = np.append(self.version, np.zeros(pages, np.int64))
+        self.seen = np.append(self.seen, np.full(pages, -1))
+        return [self.address(page) for page in range(first, self.pages)]
+
+    @staticmethod
+    def address(page: int) -> str:
+        return f"http://h{page % HOSTS}.test/{page}"
+
+    def pass_time(self, days: float) -> None:
+        self.version += self.rng.poisson(self.rate * days)
+
+    def fetch(self, url: str) -> dict[str, object]:
+        page = int(url.rpartition("/")[2])
+        self.seen[page] = self.version[page]
+        links = [self.address(int(other)) for other in (self.version[page] + np.arange(3) * (page + 7)) % self.pages]
+        return {"status": 200, "content_hash": f"{self.version[page]}", "links": links}
+
+    def fresh(self, value: np.ndarray) -> float:
+        """Of the pages that were fetched before, by value."""
+        return float((value * (self.seen == self.version)).sum() / value[self.seen >= 0].sum())
+
+
+class Month:
+    def __init__(self, crawl: Crawl, url: str, clock: Clock) -> None:
+        self.crawl, self.clock, self.web = crawl, clock, Web()
+        self.always, self.retention = [Upkeep(url), Vitals(url)], Retention(url)
+        self.batches = {name: entry.load()(url) for name, entry in JOBS.items() if entry.is_batch and name != "opic"}
+        self.opic = schedule.Batch(JOBS["opic"], url)  # stays, with the graph that it remembers
+        self.fresh: list[float] = []
+
+    def step(self) -> None:
+        crawl, web = self.crawl, self.web
+        for job in self.always:
+            job.run()
+        for name, (why, newest) in store.due_jobs(crawl.connection, or_early=True).items():
+            if name == "opic":
+                self.opic(why, newest)
+            else:
+                self.batches[name].run()
+        pages = crawl.rows("select * from next_pages(1000, ahead => %s)", AHEAD)
+        web.pass_time(1 / STEPS)
+        self.clock.step(60 * FETCHING)
+        told = [{"page_id": page["page_id"], "lease_id": page["lease_id"]} | web.fetch(page["url"]) for page in pages]
+        crawl.rows("select * from report(%s)", Jsonb(told))
+        self.clock.step(60 * RESTING)
+
+    def day(self, grows: bool) -> int:
+        """Pages that were handed out."""
+        before = self.handed_out()
+        for step in range(STEPS):
+            if grows and step % (STEPS // 4) == 0:
+                self.crawl.rows("select * from add_pages(%s)", self.web.grow(FOUND_A_DAY // 4))
+            if step % (STEPS // 20) == 0:
+                self.retention.run()
+            self.step()
+        value = self.crawl.rows("select url, value from page_status")
+        of_page = {int(row["url"].rpartition("/")[2]): row["value"] for row in value}
+        self.fresh.append(self.web.fresh(np.array([of_page.get(page, 0.0) for page in range(self.web.pages)])))
+        return self.handed_out() - before
+
+    def handed_out(self) -> int:
+        return int(self.crawl.value("select last_value from handed_out_count"))
+
+    def sizes(self) -> "Counter[tuple[str, str]]":
+        """Rows and bytes of every table; of logs, whose parts take turns, of all parts."""
+        self.crawl.connection.execute("vacuum")
+        names = self.crawl.rows(
+            "select relname as name, pg_total_relation_size(oid) as bytes from pg_class"
+            " where relnamespace = 'recrawl_internal'::regnamespace and relkind = 'r'"
+        )
+        sizes: Counter[tuple[str, str]] = Counter()
+        for table in names:
+            name = re.sub(r"_\d$", "", table["name"])
+            sizes[name, "rows"] += self.crawl.value(f"select count(*) from {table['name']}")
+            sizes[name, "bytes"] += table["bytes"]
+        return sizes
+
+    def memory(self) -> dict[str, float]:
+        """Of what the worker does in its own process, and of the child that stays; in MB."""
+        assert self.opic.process
+        processes = {"worker": psutil.Process(), "opic": psutil.Process(self.opic.process.pid)}
+        return {name: process.memory_info().rss / 1e6 for name, process in processes.items()}
+
+
+def test_a_month_goes_by(url: str, clock: Clock) -> None:
+    with store.connect(url, options="-c search_path=recrawl,recrawl_internal") as connection:
+        crawl = Crawl(connection)
+        connection.execute("set synchronous_commit = off")
+        for name, value in SETTINGS.items():
+            crawl.value("select set_setting(%s, %s)", name, str(value))
+        month = Month(crawl, url, clock)
+        crawl.rows("select * from add_pages(%s)", month.web.grow(PAGES))
+        off, sizes, memory = [], [], []
+        for day in range(DAYS):
+            off.append(month.day(grows=day < GROWS) / BUDGET - 1)
+            if day in (GROWS + 8, DAYS - 1):
+                sizes.append(month.sizes())
+                memory.append(month.memory())
+            vital = crawl.row(
+                "select fresh, promised, possible from vitals where fresh is not null order by at desc limit 1"
+            )
+            print(day, f"{off[-1]:+.3f} fresh {month.fresh[-1]:.3f}", {k: round(v or 0, 3) for k, v in vital.items()})
+        print(memory)
+        month.opic.stop()
+
+        assert max(map(abs, off[WARM_UP:])) <= 0.05
+
+        late = crawl.row(
+            "select avg(fresh) as fresh, avg(promised) as promised, avg(possible) as possible from vitals_by_hour"
+            " where at > clock_timestamp() - interval '7 days'"
+        )
+        assert late["fresh"] == pytest.approx(fmean(month.fresh[-7:]), abs=0.03), "what is estimated is so"
+        assert 0.95 * late["promised"] <= fmean(month.fresh[-7:]) <= 1.03 * late["possible"]
+
+        failed = crawl.rows("select job, message from job_run where not ok")
+        assert failed == []
+        week_ago = crawl.value("select clock_timestamp() - interval '7 days'")
+        counted = crawl.rows("select job, count(*) as runs from job_run where started_at > %s group by job", week_ago)
+        runs = {row["job"]: row["runs"] for row in counted}
+        assert 13 <= runs["rates"] <= 15 and runs["opic"] >= 13 and runs["allocate"] >= 54, runs
+
+        then, now = sizes
+        for (table, what), size in now.items():
+            assert size <= 1.25 * then[table, what] + {"rows": 30, "bytes": 100_000}[what], (table, what)
+        for process, megabytes in memory[1].items():
+            assert megabytes <= memory[0][process] + 20, process
+        crawl.now = crawl.value("select clock_timestamp()")
+        assert misplaced(crawl) == []
