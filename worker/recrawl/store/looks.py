@@ -73,7 +73,8 @@ def last_runs(connection: Connection, shape: type[Shape]) -> list[Shape]:
             from recrawl.job_schedule
             where ran_at is not null
             union all
-            select l.job, l.started_at, l.seconds, l.ok, l.message, case when l.ok then l.started_at end, (not l.ok)::int
+            select l.job, l.started_at, l.seconds, l.ok, l.message,
+                   case when l.ok then l.started_at end, (not l.ok)::int
             from unnest(array['upkeep', 'vitals', 'retention']) as always (job)
             cross join lateral (
                 select * from recrawl.job_run r where r.job = always.job order by r.started_at desc limit 1
