@@ -97,6 +97,7 @@ class Web:
         finally:
             self.under_way -= 1
         body = answer.body.encode() if isinstance(answer.body, str) else answer.body
+        body = b"" if answer.status == 304 else body
         length = len(body) if answer.length is None else answer.length
         sent = {"Content-Length": str(length), **answer.headers}
         text = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
