@@ -34,6 +34,7 @@ Visit = Callable[[Page], Awaitable[object]]
 Hook = Callable[[Page, str, str | None], object]
 
 ASK_EVERY = 0.1  # seconds, while there is room for more
+LONGEST_NOTICE = 10.0  # seconds
 LONGEST_SLEEP = 1.0  # somebody may add pages meanwhile
 MOST_AT_ONCE = 1000  # pages of a call
 REPORT_EVERY = 0.2  # seconds, or
@@ -81,7 +82,7 @@ class Client:
         self._clock = Clock()
         self._asking = Database(dsn, self._clock)  # of its own: a long report keeps no page waiting
         self._database = Database(dsn, self._clock)
-        self._gate = Gate(self._database, user_agent) if robots else None
+        self._gate = Gate(self._asking, user_agent) if robots else None
         self._takes_sitemaps = sitemaps
         self._ahead, self._lease, self._per_host = ahead, lease, per_host
         self._on_outcome = on_outcome
@@ -104,6 +105,7 @@ class Client:
         self._wanted = True  # somebody asked for a page since next_pages was called last
         self._ended = 0  # visits since then
         self._rate = 0.0  # visits that end per second
+        self._notice = 0.3  # seconds from asking to having the pages, as of late; a first call takes long
         self._consumer: asyncio.Future[None] | None = None
 
     # ---------------------------------------------------------------------------------------- beginning, end
@@ -343,7 +345,7 @@ class Client:
     def _room(self) -> int:
         """How many more pages will find a visit free in time: those that are now, and those that end until then."""
         expected = self.concurrency - len(self._running) + self._rate * self._ahead
-        return int(min(expected, MOST_AT_ONCE)) - len(self._waiting)
+        return min(int(expected) - len(self._waiting), MOST_AT_ONCE)
 
     async def _ask(self) -> None:
         since = time.monotonic()
@@ -352,8 +354,13 @@ class Client:
                 await self._sleep(ASK_EVERY, self._has_room)
             else:
                 self._wanted = self._consumer is not None and not self._consumer.done()
-                rows = await self._asking.next_pages(room, self._ahead, self._lease, self._per_host)
+                sent = time.monotonic()
+                rows = await self._asking.next_pages(
+                    room, self._ahead, self._lease, self._per_host, min(self._notice, LONGEST_NOTICE)
+                )
                 await self._take_in(rows)
+                taken = 1.2 * (time.monotonic() - sent) + 0.002
+                self._notice = max(taken, 0.9 * self._notice)
                 if len(rows) >= room:
                     await self._sleep(ASK_EVERY, self._has_room)
                 elif rows or self._leases:
@@ -542,7 +549,7 @@ class Client:
             if not answer.redirect_to:
                 return answer, result
             host = urlsplit(answer.redirect_to).hostname or ""
-            slot = await self._database.take_slot(host, self._asking.notice)
+            slot = await self._database.take_slot(host, self._notice)
             if slot is None or self._stopping:
                 return None
             redirects += 1

@@ -45,9 +45,6 @@ VERBS = {
 }
 
 
-LONGEST_NOTICE = 10.0  # seconds
-
-
 class Error(Exception):
     """What stops a client, in one line."""
 
@@ -68,7 +65,6 @@ class Database:
         self._clock = clock
         self._connection: psycopg.AsyncConnection[Any] | None = None
         self._turn = asyncio.Lock()
-        self.notice = 0.3  # seconds that next_pages may take; a first call takes long
         self.until: float | None = None  # when to give up on a database that is away, by the monotonic clock
 
     async def open(self) -> None:
@@ -151,17 +147,14 @@ class Database:
 
     # ---------------------------------------------------------------------------------------------- verbs
 
-    async def next_pages(self, n: int, ahead: float, lease: float, per_host: int | None) -> list[Any]:
-        """Pages that can still be begun in time when the answer is here, if it takes no longer than the last ones."""
+    async def next_pages(self, n: int, ahead: float, lease: float, per_host: int | None, notice: float) -> list[Any]:
         sent = time.monotonic()
         rows = await self.call(
             "select page_id, url, host, fetch_at, start_by, wait, lease_id, lease_until, attempt, value, etag,"
             " last_modified, content_hash, meta from recrawl.next_pages(%s, %s, %s, %s, %s)",
-            [n, timedelta(seconds=ahead), timedelta(seconds=lease), per_host, timedelta(seconds=self.notice)],
+            [n, timedelta(seconds=ahead), timedelta(seconds=lease), per_host, timedelta(seconds=notice)],
         )
         answered = time.monotonic()
-        taken = 1.2 * (answered - sent) + 0.002
-        self.notice = min(LONGEST_NOTICE, max(taken, 0.7 * self.notice + 0.3 * taken))
         if rows:
             self._clock.learn(sent, answered, rows[0].fetch_at - rows[0].wait)
         return rows

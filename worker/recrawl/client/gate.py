@@ -7,6 +7,7 @@ from enum import Enum
 from recrawl.client.database import Database
 from recrawl.client.robots import Rules, site_of
 
+ABSENT = 30.0  # seconds for which a site that the database knows nothing of is not asked for again
 MOST_SITES = 10_000  # kept in memory; others are looked up again
 LONG_TEXT = 20_000  # characters that take some milliseconds to parse
 
@@ -23,6 +24,7 @@ class Gate:
         self._database = database
         self._agent = user_agent
         self._rules: dict[str, tuple[Rules, float]] = {}  # by site, and until when they are good (monotonic)
+        self._absent: dict[str, float] = {}
         self.asked: set[str] = set()  # sites
 
     def verdict(self, url: str) -> Verdict:
@@ -36,9 +38,13 @@ class Gate:
 
     async def look_up(self, urls: list[str]) -> None:
         """What other processes have found out of these URLs' sites."""
-        wanted = list({site_of(url): url for url in urls if self.verdict(url) is Verdict.UNKNOWN}.values())
+        now = time.monotonic()
+        self._absent = {site: until for site, until in self._absent.items() if until > now}
+        unknown = {site_of(url): url for url in urls if self.verdict(url) is Verdict.UNKNOWN}
+        wanted = [url for site, url in unknown.items() if site not in self._absent]
         if not wanted:
             return
+        self._absent |= dict.fromkeys(map(site_of, wanted), now + ABSENT)
         for row in await self._database.robots(wanted):
             await self.know(wanted[row.ord - 1], row.rules, row.good_for)
 
