@@ -55,6 +55,7 @@ set search_path = pg_catalog, pg_temp;
 \ir hand_out/held_pages.sql
 \ir hand_out/release.sql
 \ir hand_out/extend_lease.sql
+\ir hand_out/take_slot.sql
 
 -- Taking in
 \ir take_in/intern_unknown.sql
@@ -69,6 +70,7 @@ set search_path = pg_catalog, pg_temp;
 \ir take_in/report.sql
 \ir take_in/report_pages.sql
 \ir take_in/hint_change.sql
+\ir take_in/robots.sql
 
 -- A person steers
 \ir steer/steer.sql

@@ -1,5 +1,6 @@
 """What the documents say is true: their code runs, their links lead somewhere, what they name exists."""
 
+import inspect
 import os
 import re
 import shlex
@@ -12,6 +13,7 @@ import psycopg
 import pytest
 
 from recrawl import cli, store
+from recrawl.client import Client, Page
 from recrawl.setup import migrate
 
 ROOT = Path(__file__).parents[1]
@@ -224,7 +226,8 @@ def test_every_function_that_is_called_exists(
 def test_every_word_with_an_underscore_is_one_the_database_knows(document: Path, known_words: set[str]) -> None:
     words = {span.removeprefix("recrawl.") for span in spans(document)}
     tools = {word for word in words if word.startswith("pg_")}
-    assert {word for word in words if re.fullmatch(r"[a-z]+(_[a-z]+)+", word)} <= known_words | tools
+    of_client = {*inspect.signature(Client).parameters, *Page.__slots__}
+    assert {word for word in words if re.fullmatch(r"[a-z]+(_[a-z]+)+", word)} <= known_words | tools | of_client
 
 
 @documents

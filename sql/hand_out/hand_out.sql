@@ -2,7 +2,7 @@
 
 create or replace function recrawl_internal.hand_out(
     t timestamptz, v recrawl_internal.visits, split numeric, slots_until timestamptz, per_host int,
-    lease_ends timestamptz, this_lease bigint, round int, s recrawl_internal.setting
+    lease_ends timestamptz, this_lease bigint, round int, notice interval, s recrawl_internal.setting
 ) returns setof recrawl.page_to_fetch
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -24,7 +24,7 @@ begin
                greatest(next_due(coalesce(k.due_at, k.slot), k.slot, p.frequency, s.shortest_interval),
                         held_until) as held_due,
                p.url, p.attempts, p.value, p.etag, p.last_modified, p.content_hash, p.meta
-        from slots_of(v, split, t, slots_until, per_host, s) k
+        from slots_of(v, split, t + notice, slots_until, per_host, s) k
         left join lateral (
             select p.url, p.attempts, p.value, p.meta,
                    case when p.base_at is null then p.etag end as etag,
@@ -118,6 +118,7 @@ begin
     order by slot;
 end $$;
 comment on function recrawl_internal.hand_out(
-    timestamptz, recrawl_internal.visits, numeric, timestamptz, int, timestamptz, bigint, int, recrawl_internal.setting
+    timestamptz, recrawl_internal.visits, numeric, timestamptz, int, timestamptz, bigint, int, interval,
+    recrawl_internal.setting
 ) is
     'One round of next_pages: gives the pages of locked hosts their slots, leases them, and says which they are.';

@@ -5,7 +5,7 @@
 -- Lock order: host (never waits), queue. Pages are only read.
 
 create or replace function recrawl_internal.check_pop(
-    n int, ahead interval, lease interval, per_host int, max_ahead interval
+    n int, ahead interval, lease interval, per_host int, notice interval, max_ahead interval
 ) returns void
 language plpgsql stable
 set search_path = recrawl_internal, pg_temp
@@ -21,13 +21,16 @@ begin
                               coalesce(lease::text, 'null')));
     elsif per_host <= 0 then
         perform refuse(format('next_pages: per_host must be positive, got %s', per_host));
+    elsif notice is null or in_seconds(notice) not between interval '0' and max_ahead - in_seconds(ahead) then
+        perform refuse(format('next_pages: notice must lie between 0 and what ahead leaves of the setting max_ahead '
+                              '(%s), got %s', max_ahead, coalesce(notice::text, 'null')));
     end if;
 end $$;
-comment on function recrawl_internal.check_pop(int, interval, interval, int, interval) is
+comment on function recrawl_internal.check_pop(int, interval, interval, int, interval, interval) is
     'Raises where next_pages cannot be what was meant.';
 
 create or replace function recrawl_internal.next_pages_at(
-    t timestamptz, n int, ahead interval, lease interval, per_host int
+    t timestamptz, n int, ahead interval, lease interval, per_host int, notice interval default '0'
 ) returns setof recrawl.page_to_fetch
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -63,9 +66,11 @@ declare
 begin
     perform check_isolation('next_pages');
     select * into s from setting;
-    perform check_pop(n, ahead, lease, per_host, s.max_ahead), case when not s.paused then nextval('ask_count') end;
-    -- A million times 30 days is still a time.
-    select in_seconds(ahead), in_seconds(lease), least(per_host, 1000000) into ahead, lease, per_host;
+    perform check_pop(n, ahead, lease, per_host, notice, s.max_ahead),
+            case when not s.paused then nextval('ask_count') end;
+    -- A million times 30 days is still a time. From here on ahead begins with the notice.
+    select in_seconds(ahead) + in_seconds(notice), in_seconds(lease), least(per_host, 1000000), in_seconds(notice)
+    into ahead, lease, per_host, notice;
     if s.paused then
         return;
     end if;
@@ -127,7 +132,8 @@ begin
         end if;
         this_lease := coalesce(this_lease, nextval('lease_id'));
         return query
-        select * from hand_out(t, visit, split, t + ahead, per_host, t + ahead + lease, this_lease, nth, s);
+        select * from hand_out(
+            t, visit, split, t + ahead, per_host, t + ahead + lease, this_lease, nth, notice, s);
         split := null;
         get diagnostics got = row_count;
         wanted := wanted - got;
@@ -145,20 +151,22 @@ begin
     end loop;
     perform nextval('short_ask_count') where s.budget_is_measured and wanted > 0;
 end $$;
-comment on function recrawl_internal.next_pages_at(timestamptz, int, interval, interval, int) is
+comment on function recrawl_internal.next_pages_at(timestamptz, int, interval, interval, int, interval) is
     'next_pages at a given time.';
 
 create or replace function recrawl.next_pages(
-    n int default 100, ahead interval default '0', lease interval default '10 minutes', per_host int default null
+    n int default 100, ahead interval default '0', lease interval default '10 minutes', per_host int default null,
+    notice interval default '0'
 ) returns setof recrawl.page_to_fetch
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
 begin
-    return query select * from next_pages_at(clock_timestamp(), n, ahead, lease, per_host);
+    return query select * from next_pages_at(clock_timestamp(), n, ahead, lease, per_host, notice);
 end $$;
-comment on function recrawl.next_pages(int, interval, interval, int) is
+comment on function recrawl.next_pages(int, interval, interval, int, interval) is
     'Hands out at most n pages to fetch, leased for a time. With ahead = 0 each may be requested at once, one per '
-    'host; with ahead > 0 several of a host (at most per_host), at least its gap apart, as fetch_at says. Commit '
-    'before fetching. No row: nothing may be fetched now, see next_ready_at().';
+    'host; with ahead > 0 several of a host (at most per_host), at least its gap apart, as fetch_at says. No fetch_at '
+    'is sooner than notice from now: over a slow link, the time that the answer takes. Commit before fetching. No row: '
+    'nothing may be fetched now, see next_ready_at().';
 grant execute on function recrawl.next_pages to recrawl_crawler;

@@ -1,5 +1,5 @@
 -- Giving back, unfetched, what one next_pages call handed out. The pages are due as before. A slot is free again where
--- its host has given none later.
+-- its host has given none later, unless a request was made in it.
 
 -- From the last slot back: where it was its host's last one, the host is as it was before. Slots that follow one
 -- another are the gap and the window apart, so the one before is then the last. Not where default_gap grew since.
@@ -32,7 +32,9 @@ comment on function recrawl_internal.give_back(
 ) is
     'Tells hosts that pages come back from a lease unfetched.';
 
-create or replace function recrawl_internal.release_at(t timestamptz, lease_id bigint, page_ids bigint[]) returns int
+create or replace function recrawl_internal.release_at(
+    t timestamptz, lease_id bigint, page_ids bigint[], spent boolean default false
+) returns int
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
@@ -92,19 +94,22 @@ begin
            array_agg((host_id, slot, start_by)::slot_of_host order by slot desc) as slots
     into back
     from item;
-    perform give_back(t, lease_id, back.hosts, back.slots, back.popped_at);
+    perform give_back(t, lease_id, back.hosts, case when spent is not true then back.slots end, back.popped_at);
     return back.pages;
 end $$;
-comment on function recrawl_internal.release_at(timestamptz, bigint, bigint[]) is 'release at a given time.';
+comment on function recrawl_internal.release_at(timestamptz, bigint, bigint[], boolean) is 'release at a given time.';
 
-create or replace function recrawl.release(lease_id bigint, page_ids bigint[] default null) returns int
+create or replace function recrawl.release(
+    lease_id bigint, page_ids bigint[] default null, spent boolean default false
+) returns int
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
 begin
-    return release_at(clock_timestamp(), lease_id, page_ids);
+    return release_at(clock_timestamp(), lease_id, page_ids, spent);
 end $$;
-comment on function recrawl.release(bigint, bigint[]) is
+comment on function recrawl.release(bigint, bigint[], boolean) is
     'Gives back, unfetched, all or some pages of a lease; returns how many. They are due as before, and their slots '
-    'are free again where their hosts have given none later.';
+    'are free again where their hosts have given none later, unless they are spent: a request was made in them, such '
+    'as that for a robots.txt.';
 grant execute on function recrawl.release to recrawl_crawler;

@@ -2,7 +2,7 @@
 -- makes it later. recrawl.model.change.signals is the same in Python.
 
 create or replace function recrawl_internal.hint_change_at(
-    t timestamptz, page_ids bigint[], recall float8, false_rate float8
+    t timestamptz, page_ids bigint[], recall float8, false_rate float8, changed_at timestamptz[] default null
 ) returns int
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -16,6 +16,9 @@ begin
     elsif false_rate is null or false_rate not between 0 and 1e30 then
         perform refuse(format('hint_change: false_rate must lie between 0 and 1e30 hints per day, got %s',
                               coalesce(false_rate::text, 'null')));
+    elsif cardinality(changed_at) <> cardinality(page_ids) then
+        perform refuse(format('hint_change: changed_at must have one element for each of the %s page_ids, got %s',
+                              cardinality(page_ids), cardinality(changed_at)));
     end if;
 
     with
@@ -24,8 +27,10 @@ begin
         select p.page_id, p.host_id, p.due_at,
                least(p.due_at, greatest(t, p.due_at - least(a.days, 36500) * interval '24 hours',
                                         p.fetched_at + s.shortest_interval)) as sooner
-        from (select distinct id from unnest(page_ids) as id) w
+        from (select id, max(at) as changed_at from unnest(page_ids, hint_change_at.changed_at) as u (id, at)
+              group by id) w
         join page p on p.page_id = w.id and p.state = 'live' and p.due_at > t
+                       and (w.changed_at > p.fetched_at) is not false
         cross join setting s
         cross join lateral (
             select s.rate::float8 from recrawl.page_status s where s.page_id = p.page_id offset 0
@@ -54,20 +59,23 @@ begin
     select count(*) into hinted from told;
     return hinted;
 end $$;
-comment on function recrawl_internal.hint_change_at(timestamptz, bigint[], float8, float8) is
+comment on function recrawl_internal.hint_change_at(
+    timestamptz, bigint[], float8, float8, timestamptz[]
+) is
     'hint_change at a given time.';
 
 create or replace function recrawl.hint_change(
-    page_ids bigint[], recall float8 default 0.9, false_rate float8 default 0.1
+    page_ids bigint[], recall float8 default 0.9, false_rate float8 default 0.1,
+    changed_at timestamptz[] default null
 ) returns int
 language sql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
     select check_isolation('hint_change');
-    select hint_change_at(clock_timestamp(), page_ids, recall, false_rate)
+    select hint_change_at(clock_timestamp(), page_ids, recall, false_rate, changed_at)
 $$;
-comment on function recrawl.hint_change(bigint[], float8, float8) is
+comment on function recrawl.hint_change(bigint[], float8, float8, timestamptz[]) is
     'Brings pages forward of which a sitemap or a ping says that they changed, the more the likelier that is: '
     'recall is the share of changes that such hints tell of, false_rate how many a day are false. Never before now. '
-    'Returns how many pages it moved.';
+    'changed_at says when, for each page: what was fetched since stays as it is. Returns how many pages it moved.';
 grant execute on function recrawl.hint_change to recrawl_crawler, recrawl_operator;

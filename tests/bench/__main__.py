@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bench import (
     allocation_rows,
+    client_rows,
     cpu_rows,
     graph_rows,
     job_rows,
@@ -34,6 +35,7 @@ ROWS: dict[str, tuple[Callable[[Stage], Iterator[Line]], str]] = {
     "add": (rate_rows.add, "URLs taken in"),
     "links": (rate_rows.links, "reports that bring links"),
     "clients": (rate_rows.clients, "several crawlers at once"),
+    "client": (client_rows.client, "the client for asyncio: its cost, what it reaches, how prompt it is"),
     "snapshot": (lasting_rows.snapshot, "a snapshot held elsewhere meanwhile"),
     "onehost": (cpu_rows.onehost, "one host with all pages"),
     "growth": (cpu_rows.growth, "ten times the pages"),

@@ -22,7 +22,7 @@ CHECKOUT = Path(__file__).parents[2]
 ALLOWED = {
     "__init__": "",
     "__main__": "cli",
-    "client": "psycopg xxhash",
+    "client": "protego psycopg xxhash",
     "store": "adbc_driver_postgresql nanoarrow numpy psycopg",
     "intake": "store ada_url psycopg",
     "model": "model.compiled numba numpy scipy",

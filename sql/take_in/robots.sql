@@ -1,0 +1,102 @@
+-- What robots.txt says, kept for all crawlers. Each site (scheme, host and port) has its own; all sites of a host share
+-- its gap. What the text means, crawlers know: here it is only kept.
+
+create or replace function recrawl_internal.site_of(url text) returns text
+language plpgsql immutable
+set search_path = recrawl_internal, pg_temp
+as $$
+begin
+    return substring(canonical_of(url) from '^[^/]*//[^/]*');
+end $$;
+comment on function recrawl_internal.site_of(text) is
+    'Scheme, host and port of a URL, as its canonical spelling begins; null for an invalid one.';
+
+create or replace function recrawl_internal.robots_at(t timestamptz, urls text[])
+returns setof recrawl.site_robots
+language plpgsql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+begin
+    return query
+    select u.ord::int, r.site, r.status::int, r.rules, greatest(r.good_until - t, interval '0')
+    from unnest(urls) with ordinality as u (url, ord)
+    cross join lateral (select site_of(u.url) as site offset 0) s
+    join robots r on r.site = s.site
+    order by u.ord;
+end $$;
+comment on function recrawl_internal.robots_at(timestamptz, text[]) is 'robots at a given time.';
+
+create or replace function recrawl.robots(urls text[]) returns setof recrawl.site_robots
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+begin
+    return query select * from robots_at(clock_timestamp(), urls);
+end $$;
+comment on function recrawl.robots(text[]) is
+    'What is known of the robots.txt of these URLs'' sites (scheme, host and port), see set_robots; no row where '
+    'nothing is known.';
+grant execute on function recrawl.robots to recrawl_crawler;
+
+-- A robots.txt that cannot be had forbids everything, unless one is known: that counts a while longer (RFC 9309,
+-- 2.3.1.4 and 2.4).
+create or replace function recrawl_internal.set_robots_at(
+    t timestamptz, url text, status int, rules text, crawl_delay float8
+) returns boolean
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes robots
+declare
+    longest constant int := 500 * 1024;
+    asked   constant interval :=
+        case when crawl_delay between 0 and 1e9 then crawl_delay * interval '1 second' end;
+    parsed  record;
+    id      bigint;
+begin
+    perform check_isolation('set_robots');
+    select * into parsed from parse_url(set_robots_at.url);
+    if parsed.canonical is null then
+        perform refuse(format('set_robots: url must be a URL of the site, got %s',
+                              coalesce(quote_literal(left(set_robots_at.url, 200)), 'null')));
+    elsif status is null or status > 999 or status between 1 and 99 or status < -32768 then
+        perform refuse(format('set_robots: status must be an HTTP status, or 0 or less when there was no answer, '
+                              'got %s', coalesce(status::text, 'null')));
+    end if;
+    if status <= 0 or status = 429 or status >= 500 then
+        update robots r set good_until = greatest(r.good_until, t + interval '1 hour'), status = set_robots_at.status
+        where r.site = site_of(set_robots_at.url);
+        return found;
+    end if;
+
+    id := host_named('set_robots', parsed.host);
+    insert into robots as r (site, host_id, good_until, crawl_delay, status, rules)
+    values (site_of(set_robots_at.url), id, t + interval '24 hours', asked, set_robots_at.status,
+            case when set_robots_at.status between 200 and 299 then left(set_robots_at.rules, longest) end)
+    on conflict (site) do update set
+        good_until = excluded.good_until, crawl_delay = excluded.crawl_delay, status = excluded.status,
+        rules = excluded.rules;
+    perform set_crawl_delay(id, coalesce((select max(r.crawl_delay) from robots r where r.host_id = id), '0'), t)
+    from host h
+    where h.host_id = id and (asked is not null or h.crawl_delay is not null);
+    return true;
+end $$;
+comment on function recrawl_internal.set_robots_at(timestamptz, text, int, text, float8) is
+    'set_robots at a given time.';
+
+create or replace function recrawl.set_robots(
+    url text, status int, rules text default null, crawl_delay float8 default null
+) returns boolean
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+begin
+    return set_robots_at(clock_timestamp(), url, status, rules, crawl_delay);
+end $$;
+comment on function recrawl.set_robots(text, int, text, float8) is
+    'Keeps what a site''s robots.txt answered, for all crawlers: url is any URL of the site, status its HTTP status '
+    '(0 or less = no answer), rules its text (the first 500 KiB), crawl_delay what it asks of you in seconds. Good for '
+    'a day. Any 4xx but 429 means that everything is allowed. After 429, 5xx or no answer what was known counts for '
+    'another hour; false = nothing was, so nothing of the site may be fetched.';
+grant execute on function recrawl.set_robots to recrawl_crawler;

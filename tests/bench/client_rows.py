@@ -1,0 +1,130 @@
+"""What the client for asyncio costs, and how close it comes to what gaps allow. Nothing is requested of any web."""
+
+import asyncio
+import multiprocessing
+import statistics
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from bench import calls, server
+from bench.crew import Crew
+from bench.measure import Backend, progress
+from bench.stage import Stage
+from bench.table import Line, at_least, at_most, note
+from recrawl.client import Client, Page
+
+CONSUMERS = 4
+START, SECONDS = 3.0, 8.0
+HOSTS, GAP = 60, 0.2
+
+
+def client(stage: Stage) -> Iterator[Line]:
+    yield from overhead(stage)
+    yield from allowed(stage)
+    yield from promptness(stage)
+
+
+def overhead(stage: Stage) -> Iterator[Line]:
+    """Both pop and report a hundred pages at a time and do nothing else; hosts have slots enough."""
+    ratios = []
+    for turn in range(3):
+        rates = {}
+        for name in ("sql", "client") if turn % 2 else ("client", "sql"):
+            with stage.standard() as url:
+                settings(url, default_gap="100 milliseconds", start_within="1")
+                rates[name] = raw_rate(url) if name == "sql" else client_rate(url)
+        progress(f"pages per second: {rates}")
+        ratios.append(rates["sql"] / rates["client"] - 1)
+    yield note("pages per second, four consumers: SQL, client", f"{rates['sql']:,.0f}, {rates['client']:,.0f}")
+    yield at_most("client over SQL, four consumers", 100 * statistics.median(ratios), 15, "% slower")
+
+
+def settings(url: str, **values: str) -> None:
+    with Backend(url) as backend:
+        for name, value in values.items():
+            backend.run("select recrawl.set_setting(%s, %s)", [name, value])
+
+
+def cycle(backend: Backend) -> int:
+    pages = calls.pop(backend, "2 s")
+    calls.report_json(backend, [{"page_id": page[0], "lease_id": page[1], "status": 200} for page in pages])
+    return len(pages)
+
+
+def raw_rate(url: str) -> float:
+    with Crew(url, CONSUMERS) as crew:
+        return crew.rate(cycle, SECONDS)
+
+
+async def report(page: Page) -> None:
+    page.report(200)
+
+
+async def crawl(url: str, seconds: float, **options: Any) -> tuple[int, list[float]]:
+    """How many requests began in that time, after some for the start, and their lags."""
+    async with Client(url, user_agent="bench", robots=False, **options) as crawl:
+        crawl.lag = deque(maxlen=1_000_000)
+        loop = asyncio.get_running_loop()
+        loop.call_later(START, crawl.lag.clear)
+        loop.call_later(START + seconds, crawl.stop)
+        async for page in crawl:
+            crawl.spawn(report, page)
+        return len(crawl.lag), list(crawl.lag)
+
+
+def _member(url: str, seconds: float, options: dict[str, Any], tell: Callable[[object], None]) -> None:
+    tell(asyncio.run(crawl(url, seconds, **options)))
+
+
+def crawlers(url: str, count: int, seconds: float, **options: Any) -> list[tuple[int, list[float]]]:
+    spawn = multiprocessing.get_context("spawn")
+    results = spawn.SimpleQueue()
+    members = [
+        spawn.Process(target=_member, args=(url, seconds, options, results.put), daemon=True) for _ in range(count)
+    ]
+    for member in members:
+        member.start()
+    found = [results.get() for _ in members]
+    for member in members:
+        member.join()
+    return found
+
+
+def client_rate(url: str) -> float:
+    return sum(reported for reported, _ in crawlers(url, CONSUMERS, SECONDS, concurrency=200)) / SECONDS
+
+
+def allowed(stage: Stage) -> Iterator[Line]:
+    with server.database(stage.server_url) as url:
+        settings(url, default_gap=f"{GAP} s")
+        add(url, HOSTS, 500)
+        ((reported, _),) = crawlers(url, 1, 20)
+        yield at_least(
+            f"{HOSTS} hosts with a gap of {GAP} s: requests of what gaps and windows allow",
+            100 * reported / (20 * HOSTS / (1.1 * GAP)), 96, "%",
+        )  # fmt: skip
+
+
+def promptness(stage: Stage) -> Iterator[Line]:
+    hosts = 550
+    with server.database(stage.server_url) as url:
+        settings(url, default_gap="1 s")
+        add(url, hosts, 40)
+        ((reported, lags),) = crawlers(url, 1, 20, concurrency=500)
+        lags.sort()
+        yield note("requests per second meanwhile", f"{reported / 20:.0f}")
+        yield at_most("fetch_at to the start of the visit, p99", 1000 * lags[len(lags) * 99 // 100], 50, "ms")
+
+
+def add(url: str, hosts: int, pages: int) -> None:
+    with Backend(url) as backend:
+        for page in range(0, pages, 20):
+            backend.run(
+                "select count(*) from recrawl.add_pages(array(select format('http://h%%s.example/%%s', h, p)"
+                " from generate_series(1, %s) h, generate_series(%s::int, %s::int) p))",
+                [hosts, page, page + 19],
+            )
+        while backend.rows("select recrawl_internal.tick(1000, 10000)")[0][0]:
+            time.sleep(0)

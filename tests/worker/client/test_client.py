@@ -1,0 +1,313 @@
+"""The client against a real database and a real web, whose log is the judge."""
+
+import asyncio
+import re
+import threading
+import time
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from crawler import GAP, LATE, Crawl, Site, add, leases, state
+from recrawl.client import Client, Error, Page, ThreadedClient
+from web import Answer, Request, Web, links
+
+# ------------------------------------------------------------------------------------------------------ pages
+
+
+def test_pages_are_found_reported_and_a_gap_apart(url: str, db: psycopg.Connection[Any], web: Web, site: Site) -> None:
+    hosts = [f"127.0.0.{n}" for n in (2, 3, 4)]
+    site.answers |= {f"/{n}": Answer(body=links([f"/{n + 1}"]), headers={"ETag": f'"{n}"'}) for n in range(5)}
+    add(db, *(f"http://{host}:{web.port}/0" for host in hosts))
+    crawl = Crawl(url)
+    crawl.run(30, until=lambda: crawl.client.counts["ok"] == 18)
+    for host in hosts:
+        assert [entry.path for entry in web.of(host)] == ["/robots.txt", *(f"/{n}" for n in range(6))]
+        assert web.apart(host)[0] > GAP - LATE
+    assert state(db, f"http://127.0.0.2:{web.port}/4").fetches == 1
+    assert state(db, f"http://127.0.0.2:{web.port}/5").last_status == 404
+    assert leases(db) == []
+    in_hand = crawl.client.counts["handed out"] - crawl.client.counts["late"]
+    assert in_hand == len(crawl.outcomes), "each page in hand has one outcome"
+
+
+def test_what_stays_is_asked_for_with_its_validators(
+    url: str, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    asked: list[dict[str, str]] = []
+
+    def page(request: Request) -> Answer:
+        asked.append(request.headers)
+        validators = {"ETag": '"1"', "Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"}
+        return Answer(304 if request.headers.get("if-none-match") == '"1"' else 200, headers=validators)
+
+    site.answers["/"] = page
+    for name, value in {"shortest_interval": "1 s", "frequency": "86400"}.items():
+        db.execute("select recrawl.set_setting(%s, %s)", [name, value])
+    add(db, f"http://127.0.0.2:{web.port}/")
+    crawl = Crawl(url)
+    crawl.run(20, until=lambda: crawl.client.counts["ok"] == 3)
+    assert "if-none-match" not in asked[0]
+    assert (asked[2]["if-none-match"], asked[2]["if-modified-since"]) == ('"1"', "Sun, 06 Nov 1994 08:49:37 GMT")
+    assert asked[0]["user-agent"] == "shop-bot"
+    assert state(db, f"http://127.0.0.2:{web.port}/").changes == 0
+
+
+def test_a_redirect_for_now_is_a_link_and_one_for_good_hands_over(
+    url: str, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    at = f"http://127.0.0.2:{web.port}"
+    site.answers |= {
+        "/now": Answer(302, headers={"Location": "/a"}), "/ever": Answer(308, headers={"Location": "/b"}),
+        "/a": Answer(), "/b": Answer(),
+    }  # fmt: skip
+    add(db, f"{at}/now", f"{at}/ever")
+    crawl = Crawl(url)
+    crawl.run(20, until=lambda: crawl.client.counts["ok"] == 4)
+    assert {entry.path for entry in web.log} == {"/robots.txt", "/now", "/ever", "/a", "/b"}
+    assert (state(db, f"{at}/now").state, state(db, f"{at}/ever").state) == ("live", "moved")
+
+
+# ----------------------------------------------------------------------------------------------------- mishaps
+
+
+def test_what_a_visit_does_becomes_an_outcome(url: str, db: psycopg.Connection[Any], web: Web) -> None:
+    names = ["raises", "forgets", "twice", "unreadable", "good"]
+    at = {name: f"http://{name}.example/" for name in names}
+    add(db, *at.values())
+
+    async def visit(page: Page) -> None:
+        match page.host.split(".")[0]:
+            case "raises":
+                raise RuntimeError("of its own")
+            case "twice":
+                assert page.report(200) and not page.report(500) and not page.release()
+            case "unreadable":
+                page.report(200, meta={"a": "\0"})
+            case "good":
+                page.report(200, relevance=1)
+
+    crawl = Crawl(url, robots=False)
+    crawl.run(5, visit, until=lambda: len(crawl.outcomes) >= 8)
+    assert crawl.of(at["raises"]) == ["ok"] and state(db, at["raises"]).last_status == 0
+    assert set(crawl.of(at["forgets"])) == {"released"} and state(db, at["forgets"]).fetches == 0
+    assert crawl.of(at["twice"]) == ["ok"] and state(db, at["twice"]).last_status == 200
+    assert crawl.of(at["unreadable"])[0] == "invalid"
+    assert crawl.of(at["good"]) == ["ok"] and state(db, at["good"]).relevance == 1
+    assert crawl.client.counts["raised"] == 1 and crawl.client.counts["reported again"] == 1
+
+
+def test_a_hook_that_raises_stops_nothing(url: str, db: psycopg.Connection[Any]) -> None:
+    add(db, "http://a.example/", "http://b.example/")
+    crawl = Crawl(url, robots=False)
+    crawl.client._on_outcome = lambda *_: 1 / 0
+
+    async def visit(page: Page) -> None:
+        page.report(200)
+
+    crawl.run(5, visit, until=lambda: crawl.client.counts["ok"] == 2)
+    assert crawl.client.counts["ok"] == 2 == crawl.client.counts["hook raised"]
+
+
+def test_a_body_that_cannot_be_read_and_an_answer_that_never_comes_are_no_answer(
+    url: str, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    broken = {
+        "/gzip": Answer(body=b"\x1f\x8bnonsense", headers={"Content-Encoding": "gzip"}),
+        "/short": Answer(body="abc", length=1000),
+        "/hangs": Answer(hangs=True),
+    }
+    site.answers |= broken
+    at = [f"http://127.0.0.2:{web.port}{path}" for path in broken]
+    add(db, *at)
+    crawl = Crawl(url)
+    crawl.web = httpx.AsyncClient()
+    crawl.run(20, until=lambda: crawl.client.counts["ok"] == 3)
+    assert crawl.client.counts["raised"] == 3
+    assert {state(db, page).last_status for page in at} == {0}
+
+
+def test_a_visit_that_outlives_its_lease_keeps_it(url: str, db: psycopg.Connection[Any]) -> None:
+    add(db, "http://a.example/")
+
+    async def visit(page: Page) -> None:
+        await asyncio.sleep(4)
+        page.report(200)
+
+    crawl = Crawl(url, robots=False, lease=1.5)
+    crawl.run(10, visit, until=lambda: crawl.outcomes)
+    assert [outcome for _, outcome, _ in crawl.outcomes] == ["ok"]
+
+
+def test_a_visit_whose_lease_was_taken_away_is_cancelled(url: str, db: psycopg.Connection[Any]) -> None:
+    add(db, "http://a.example/")
+    cancelled: list[Page] = []
+
+    async def visit(page: Page) -> None:
+        db.execute("select recrawl.release(%s)", [page.lease_id])
+        db.execute("select recrawl.block_host('a.example', reason => 'test')")
+        try:
+            await asyncio.sleep(20)
+        except asyncio.CancelledError:
+            cancelled.append(page)
+            raise
+
+    crawl = Crawl(url, robots=False, lease=2)
+    crawl.run(10, visit, until=lambda: cancelled)
+    assert cancelled and [outcome for _, outcome, _ in crawl.outcomes] == ["lost"]
+
+
+def test_a_report_after_the_lease_is_counted(url: str, db: psycopg.Connection[Any]) -> None:
+    add(db, "http://a.example/")
+
+    async def visit(page: Page) -> None:
+        db.execute("select recrawl.release(%s)", [page.lease_id])
+        page.report(200)
+
+    crawl = Crawl(url, robots=False)
+    crawl.run(5, visit, until=lambda: crawl.outcomes)
+    assert crawl.outcomes[0][1] in ("stale_lease", "duplicate")
+
+
+def test_pages_in_hand_of_a_held_host_are_given_back_within_a_second(url: str, db: psycopg.Connection[Any]) -> None:
+    add(db, *(f"http://a.example/{n}" for n in range(50)))
+    begun: list[float] = []
+    held_at: list[float] = []
+
+    async def visit(page: Page) -> None:
+        begun.append(time.monotonic())
+        if len(begun) == 3:
+            await asyncio.to_thread(db.execute, "select recrawl.block_host('a.example', reason => 'test')")
+            held_at.append(time.monotonic())
+        page.report(200)
+
+    crawl = Crawl(url, robots=False)
+    crawl.run(6, visit)
+    assert held_at and [at for at in begun if at > held_at[0] + 1] == []
+    assert crawl.client.counts["held"] >= 1
+
+
+def test_no_more_visits_than_asked_for_and_what_finds_none_free_is_given_back(
+    url: str, db: psycopg.Connection[Any]
+) -> None:
+    add(db, *(f"http://h{n}.example/" for n in range(30)))
+    under_way = most = 0
+
+    async def visit(page: Page) -> None:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0.5)
+        under_way -= 1
+        page.report(200)
+
+    crawl = Crawl(url, robots=False, concurrency=4)
+    crawl.run(15, visit, until=lambda: crawl.client.counts["ok"] == 30)
+    assert most == 4 and crawl.client.counts["ok"] == 30
+    assert leases(db) == []
+
+
+# ------------------------------------------------------------------------------------------------- beginning, end
+
+
+@pytest.mark.parametrize("told", ["stop", "raise"])
+def test_at_the_end_nothing_stays_leased(url: str, db: psycopg.Connection[Any], told: str) -> None:
+    add(db, *(f"http://h{n}.example/{m}" for n in range(5) for m in range(20)))
+    finished: list[Page] = []
+
+    async def visit(page: Page) -> None:
+        await asyncio.sleep(0.5)
+        finished.append(page)
+        page.report(200)
+
+    async def run() -> None:
+        async with Client(url, user_agent="me", robots=False) as crawl:
+            begun = 0
+            async for page in crawl:
+                crawl.spawn(visit, page)
+                begun += 1
+                if begun == 5:
+                    if told == "raise":
+                        raise KeyError("of the loop")
+                    crawl.stop()
+
+    if told == "stop":
+        asyncio.run(run())
+        assert len(finished) == 5, "visits under way end"
+    else:
+        with pytest.raises(KeyError, match="of the loop"):
+            asyncio.run(run())
+    assert leases(db) == []
+
+
+def problem(dsn: str) -> str:
+    async def open_it() -> None:
+        async with Client(dsn, user_agent="me"):
+            pass
+
+    with pytest.raises(Error) as caught:
+        asyncio.run(open_it())
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_what_is_wrong_at_the_start_is_said_in_one_line(url: str, db: psycopg.Connection[Any], server: str) -> None:
+    assert problem("nonsense").startswith("this is no connection string: ")
+    assert problem("host=127.0.0.1 port=1 dbname=x").startswith("cannot connect to the database: ")
+    assert problem(make_conninfo(url, dbname="nosuch")).startswith("cannot connect to the database: ")
+    assert "is no crawl yet: say recrawl migrate" in problem(make_conninfo(server, dbname="template1"))
+    db.execute("drop function recrawl.take_slot")
+    assert "is of another version of recrawl than this client, which needs take_slot" in problem(url)
+
+
+def test_a_login_without_the_role_is_told_so(url: str, db: psycopg.Connection[Any]) -> None:
+    db.execute("create role nobody_special login")
+    try:
+        assert "say GRANT recrawl_crawler TO it" in problem(make_conninfo(url, user="nobody_special"))
+        db.execute("grant recrawl_crawler to nobody_special")
+        add(db, "http://a.example/")
+
+        async def visit(page: Page) -> None:
+            page.report(200)
+
+        crawl = Crawl(make_conninfo(url, user="nobody_special"), robots=False)
+        crawl.run(5, visit, until=lambda: crawl.outcomes)
+        assert crawl.of("http://a.example/") == ["ok"], "the role suffices"
+    finally:
+        db.execute("drop role nobody_special")
+
+
+def test_a_window_of_no_length_is_an_error(url: str, db: psycopg.Connection[Any]) -> None:
+    add(db, "http://a.example/")
+    db.execute("select recrawl.set_setting('start_within', '0')")
+    with pytest.raises(Error, match="the setting start_within is 0"):
+        Crawl(url).run(3)
+
+
+# ---------------------------------------------------------------------------------------------------- threads
+
+
+def test_threads_visit_pages_too(url: str, db: psycopg.Connection[Any], web: Web, site: Site) -> None:
+    site.answers |= {f"/{n}": Answer(body=links([f"/{n + 1}"]), after=0.2) for n in range(4)}
+    hosts = [f"127.0.0.{n}" for n in (2, 3, 4)]
+    add(db, *(f"http://{host}:{web.port}/0" for host in hosts))
+    threads = set()
+
+    with ThreadedClient(url, user_agent="me", concurrency=3) as crawl, httpx.Client(trust_env=False) as http:
+
+        def visit(page: Page) -> None:
+            threads.add(threading.get_ident())
+            answer = http.get(page.url, headers=page.request_headers)
+            page.report(answer.status_code, answer.headers, links=re.findall(r'href="([^"]+)"', answer.text))
+            if answer.status_code == 404 and len(web.log) >= 18:
+                crawl.stop()
+
+        for page in crawl:
+            crawl.spawn(visit, page)
+    for host in hosts:
+        assert {entry.path for entry in web.of(host)} == {"/robots.txt", *(f"/{n}" for n in range(5))}
+    assert len(threads) > 1 and threading.get_ident() not in threads
+    assert leases(db) == []

@@ -1,0 +1,240 @@
+"""robots.txt of every kind, and clocks and links of every kind: every request in a slot, judged by the web's log."""
+
+import asyncio
+import contextlib
+import gzip
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from crawler import GAP, LATE, Crawl, Site, add, state
+from web import Answer, Request, Web, links
+
+FAKETIME = [*Path("/usr/lib").glob("*/faketime/libfaketime.so.1")]
+DENY = "User-agent: *\nDisallow: /private\n"
+
+
+def paths(web: Web, host: str) -> list[str]:
+    return [entry.path for entry in web.of(host)]
+
+
+# ------------------------------------------------------------------------------------------------- robots.txt
+
+
+def test_every_kind_of_robots_txt(url: str, db: psycopg.Connection[Any], web: Web, site: Site) -> None:
+    kinds: dict[str, Answer] = {
+        "127.0.0.10": Answer(404, "nothing here"),
+        "127.0.0.11": Answer(body="User-agent: *\nDisallow: /"),
+        "127.0.0.12": Answer(500),
+        "127.0.0.13": Answer(301, headers={"Location": "/rules.txt"}),
+        "127.0.0.14": Answer(302, headers={"Location": "/robots.txt"}),
+        "127.0.0.15": Answer(body=DENY + "#" * 600_000),
+        "127.0.0.16": Answer(body=f"{DENY}Crawl-delay: 2"),
+        "127.0.0.17": Answer(308, headers={"Location": f"http://127.0.0.10:{web.port}/rules.txt"}),
+        "127.0.0.18": Answer(hangs=True),
+        "127.0.0.19": Answer(body=DENY.encode("utf-8-sig")),
+    }
+    site.answers |= {host + "/robots.txt": answer for host, answer in kinds.items()}
+    site.answers |= {"/rules.txt": Answer(body=DENY), "/": Answer(body=links(["/a", "/private", "/b"]))}
+    site.answers |= {"/a": Answer(), "/b": Answer(), "/private": Answer()}
+    at = {host: f"http://{host}:{web.port}" for host in kinds}
+    add(db, *(f"{site}/" for site in at.values()))
+    crawl = Crawl(url)
+    pages = {"/", "/a", "/b"}
+    crawl.run(25, until=lambda: all(
+        pages <= set(paths(web, host)) for host in kinds if host[-2:] not in ("11", "12", "18")
+    ) and len(paths(web, "127.0.0.12")) > 1)  # fmt: skip
+
+    assert set(paths(web, "127.0.0.10")) == {"/robots.txt", "/rules.txt", "/private", *pages}
+    assert paths(web, "127.0.0.11") == ["/robots.txt"] and state(db, at["127.0.0.11"] + "/").state == "denied"
+    for host, status in [("127.0.0.12", 500), ("127.0.0.18", 0)]:
+        assert set(paths(web, host)) == {"/robots.txt"}, "what cannot be had forbids"
+        assert state(db, f"{at[host]}/").last_status == status
+    assert paths(web, "127.0.0.13")[:2] == ["/robots.txt", "/rules.txt"]
+    assert paths(web, "127.0.0.14")[:6] == ["/robots.txt"] * 6 and "/private" in paths(web, "127.0.0.14")
+    for host in ("127.0.0.13", "127.0.0.15", "127.0.0.16", "127.0.0.17", "127.0.0.19"):
+        assert "/private" not in paths(web, host)
+    assert web.apart("127.0.0.16")[0] > 2 - LATE, "from the first page on"
+    for host in kinds:
+        if len(web.of(host)) > 1:
+            assert web.apart(host)[0] > GAP - LATE, host
+
+
+def test_ports_have_rules_of_their_own_and_share_the_gap(
+    url: str, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    host = "127.0.0.20"
+    site.answers["*"] = Answer(body=links(f"/{n}" for n in range(8)))
+    other = Site()
+    other.answers |= {"/robots.txt": Answer(body="User-agent: *\nDisallow: /"), "*": Answer()}
+    with Web(other) as denied:
+        add(db, f"http://{host}:{denied.port}/", f"http://{host}:{web.port}/", f"http://{host}:{denied.port}/x")
+        crawl = Crawl(url)
+        crawl.run(15, until=lambda: len(web.log) == 10 and denied.log)
+        assert paths(denied, host) == ["/robots.txt"]
+        web.log += denied.log
+    assert web.apart(host)[0] > GAP - LATE
+
+
+def test_what_one_process_reads_all_know(url: str, db: psycopg.Connection[Any], web: Web, site: Site) -> None:
+    site.answers["/robots.txt"] = Answer(body=DENY)
+    at = f"http://127.0.0.2:{web.port}"
+    add(db, f"{at}/")
+    first, second = Crawl(url), Crawl(url)
+    first.run(10, until=lambda: first.outcomes and first.outcomes[-1][1] == "ok")
+    add(db, f"{at}/private", f"{at}/open")
+    second.run(10, until=lambda: second.client.counts["ok"] == 2)
+    assert sorted(paths(web, "127.0.0.2")) == ["/", "/open", "/robots.txt"]
+
+
+def test_rules_that_are_a_day_old_are_fetched_again_and_kept_where_that_fails(
+    url: str, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    at = f"http://127.0.0.2:{web.port}"
+    db.execute("select recrawl.set_robots(%s, 200, %s)", [at, DENY])
+    db.execute("update recrawl_internal.robots set good_until = now() - interval '1 hour'")
+    site.answers |= {"/robots.txt": Answer(503), "/": Answer(), "/private": Answer()}
+    add(db, f"{at}/", f"{at}/private")
+    crawl = Crawl(url)
+    crawl.run(10, until=lambda: crawl.client.counts["ok"] == 2)
+    assert paths(web, "127.0.0.2") == ["/robots.txt", "/"]
+
+
+def test_sitemaps_are_pages_whose_urls_become_pages(
+    url: str, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    at = f"http://127.0.0.2:{web.port}"
+
+    def urlset(*names: str) -> str:
+        return f"<urlset>{''.join(f'<url><loc>{at}{name}</loc></url>' for name in names)}</urlset>"
+
+    site.answers |= {
+        "/robots.txt": Answer(body=f"{DENY}Sitemap: {at}/index.xml"),
+        "/index.xml": Answer(body=f"<sitemapindex><sitemap><loc>{at}/1.xml.gz</loc></sitemap></sitemapindex>"),
+        "/1.xml.gz": Answer(body=gzip.compress((urlset("/a", "/private") + "x").encode())),
+        "/": Answer(), "/a": Answer(),
+    }  # fmt: skip
+    add(db, f"{at}/")
+    crawl = Crawl(url, sitemaps=True)
+    crawl.run(15, until=lambda: "/a" in paths(web, "127.0.0.2") and crawl.client.counts["denied"])
+    assert set(paths(web, "127.0.0.2")) == {"/robots.txt", "/", "/index.xml", "/1.xml.gz", "/a"}
+    assert web.apart("127.0.0.2")[0] > GAP - LATE
+
+
+# --------------------------------------------------------------------------------------------- clocks and links
+
+
+@contextmanager
+def slow_link(dsn: str, there: float, back: float) -> Iterator[str]:
+    """A way to the database that takes its time in either direction, in a thread of its own."""
+    server = conninfo_to_dict(dsn)
+    folder, port = server.get("host"), server.get("port", "5432")
+    loop = asyncio.new_event_loop()
+
+    async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, delay: float) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(1 << 16):
+                loop.call_later(delay, writer.write, data)
+            await asyncio.sleep(delay)
+            writer.close()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if str(folder).startswith("/"):
+            far = await asyncio.open_unix_connection(f"{folder}/.s.PGSQL.{port}")
+        else:
+            far = await asyncio.open_connection(str(folder), int(str(port)))
+        await asyncio.gather(carry(reader, far[1], there), carry(far[0], writer, back))
+
+    async def end() -> None:
+        listening.close()
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+        await asyncio.sleep(0)
+
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    listening = asyncio.run_coroutine_threadsafe(asyncio.start_server(connected, "127.0.0.1", 0), loop).result()
+    try:
+        yield make_conninfo(dsn, host="127.0.0.1", port=listening.sockets[0].getsockname()[1], sslmode="disable")
+    finally:
+        asyncio.run_coroutine_threadsafe(end(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+@pytest.mark.parametrize(("there", "back"), [(0.25, 0.25), (0.5, 0.02)], ids=["both ways", "one way"])
+def test_a_slow_link_brings_no_two_requests_closer_and_stops_nothing(
+    url: str, db: psycopg.Connection[Any], web: Web, site: Site, there: float, back: float
+) -> None:
+    site.answers["*"] = Answer()
+    hosts = [f"127.0.0.{n}" for n in range(2, 6)]
+    # Of some hosts there is but one page at a time: it must come in time, too.
+    add(db, *(f"http://{host}:{web.port}/{n}" for host in hosts for n in range(12 if host < "127.0.0.4" else 1)))
+    with slow_link(url, there, back) as slow:
+        crawl = Crawl(slow, grace=15)
+        crawl.run(25, until=lambda: crawl.client.counts["ok"] == 26)
+    assert crawl.client.counts["ok"] == 26
+    for host in hosts:
+        assert web.apart(host)[0] > GAP - 2 * LATE
+
+
+@pytest.mark.skipif(not FAKETIME, reason="libfaketime is not installed")
+@pytest.mark.parametrize("wrong_by", ["-7m", "+7m"])
+def test_a_wall_clock_that_is_minutes_wrong_changes_nothing(
+    url: str, db: psycopg.Connection[Any], web: Web, site: Site, wrong_by: str, tmp_path: Path
+) -> None:
+    site.answers["*"] = Answer()
+    add(db, *(f"http://127.0.0.2:{web.port}/{n}" for n in range(6)))
+    (tmp_path / "crawler.py").write_text("""
+import asyncio, sys, time
+import httpx
+from recrawl.client import Client
+
+async def main():
+    async with httpx.AsyncClient(trust_env=False) as web, Client(sys.argv[1], user_agent="me") as crawl:
+        async def visit(page):
+            answer = await web.get(page.url)
+            page.report(answer.status_code, answer.headers, body=answer.content)
+            if crawl.counts["requests"] == 7:
+                crawl.stop()
+
+        async for page in crawl:
+            crawl.spawn(visit, page)
+    print(dict(crawl.counts))
+
+print(time.time())
+asyncio.run(main())
+""")
+    environment = os.environ | {
+        "LD_PRELOAD": str(FAKETIME[0]), "FAKETIME": wrong_by, "FAKETIME_DONT_FAKE_MONOTONIC": "1", "no_proxy": "*"
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, tmp_path / "crawler.py", url], env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert abs(float(done.stdout.split()[0]) - time.time()) > 300, "its clock is wrong"
+    assert len(web.log) == 7 and web.apart("127.0.0.2")[0] > GAP - LATE, done.stdout
+    assert state(db, f"http://127.0.0.2:{web.port}/0").fetches == 1
+
+
+def test_a_request_begins_soon_after_its_time(url: str, db: psycopg.Connection[Any], web: Web, site: Site) -> None:
+    def page(request: Request) -> Answer:
+        return Answer()
+
+    site.answers["*"] = page
+    add(db, *(f"http://127.0.0.{host}:{web.port}/{n}" for host in range(2, 22) for n in range(8)))
+    crawl = Crawl(url)
+    crawl.run(10)
+    lag = sorted(crawl.client.lag)
+    assert len(lag) > 100 and lag[0] >= 0 and lag[len(lag) // 2] < 0.02

@@ -1,0 +1,78 @@
+"""robots.txt as RFC 9309 has it: what an answer means, and what rules allow."""
+
+import pytest
+
+from recrawl.client.robots import LONGEST, MOST_REDIRECTS, Rules, address, answer_of, site_of
+
+AGENT = "shop-bot/1.0 (+http://shop.example/bot)"
+
+
+def allowed(text: str | None, path: str, agent: str = AGENT) -> bool:
+    return Rules(text, agent).allow(f"http://a.example{path}")
+
+
+def test_each_scheme_and_port_has_its_own() -> None:
+    urls = ["http://a.example/x", "https://a.example/x", "http://a.example:81/x", "HTTP://A.example/y"]
+    assert len({site_of(url) for url in urls}) == 3
+    assert address("https://a.example:8443/deep/page?q") == "https://a.example:8443/robots.txt"
+
+
+def test_the_most_special_rule_for_the_most_special_agent_counts() -> None:
+    ours = "User-agent: shop-bot\nDisallow: /private\nAllow: /private/open\nDisallow: /*.pdf$"
+    text = f"User-agent: *\nDisallow: /\n\n{ours}"
+    assert allowed(text, "/") and allowed(text, "/private/open/x") and allowed(text, "/x.pdf?y")
+    assert not allowed(text, "/private/x") and not allowed(text, "/x.pdf")
+    assert not allowed(text, "/", "other") and not allowed(text, "/", "workshop-bottle")
+
+
+def test_robots_txt_itself_is_always_allowed() -> None:
+    assert allowed("User-agent: *\nDisallow: /", "/robots.txt")
+    assert not allowed("User-agent: *\nDisallow: /", "/robots.txt.html")
+
+
+@pytest.mark.parametrize("text", [None, "", "\ufeff", "<html>not found</html>", "Disallow: /", "\r\r\n\n", "a:" * 1000])
+def test_what_has_no_rules_allows_everything(text: str | None) -> None:
+    rules = Rules(text, AGENT)
+    assert rules.allow("http://a.example/x") and rules.crawl_delay is None and rules.sitemaps == []
+
+
+def test_a_byte_order_mark_other_line_ends_and_capitals_do_not_matter() -> None:
+    answer = answer_of({"status": 200}, b"\xef\xbb\xbfUSER-AGENT: Shop-Bot\rDISALLOW: /x\rcrawl-DELAY: 2.5", 0)
+    rules = Rules(answer.text, AGENT)
+    assert not rules.allow("http://a.example/x") and rules.crawl_delay == 2.5
+
+
+def test_sitemaps_belong_to_no_agent() -> None:
+    text = "User-agent: other\nSitemap: http://a.example/1.xml\nDisallow: /\nSitemap: http://b.example/2.xml"
+    assert Rules(text, AGENT).sitemaps == ["http://a.example/1.xml", "http://b.example/2.xml"]
+
+
+@pytest.mark.parametrize("delay", ["x", "-1", "nan", "inf", "1e999", ""])
+def test_a_crawl_delay_that_is_none_is_none(delay: str) -> None:
+    found = Rules(f"User-agent: *\nCrawl-delay: {delay}", AGENT).crawl_delay
+    assert found is None or 0 <= found < 1e9
+
+
+def test_after_500_kib_nothing_counts() -> None:
+    body = b"User-agent: *\nDisallow: /first\n" + b"#" * LONGEST + b"\nDisallow: /last"
+    rules = Rules(answer_of({"status": 200}, body, 0).text, AGENT)
+    assert not rules.allow("http://a.example/first") and rules.allow("http://a.example/last")
+
+
+def test_rules_made_to_be_slow_are_not() -> None:
+    text = "User-agent: *\n" + f"Disallow: /{'*a' * 200}*b$\n" * 100
+    assert allowed(text, "/" + "a" * 2000)
+
+
+@pytest.mark.parametrize("status", [0, 429, 500, 503, 404, 403])
+def test_a_failure_stays_what_it_is(status: int) -> None:
+    answer = answer_of({"status": status}, b"User-agent: *\nDisallow: /", 0)
+    assert (answer.status, answer.text, answer.redirect_to) == (status, None, None)
+
+
+def test_redirects_are_followed_five_times_then_there_is_none() -> None:
+    result = {"status": 302, "redirect_to": "http://b.example/robots.txt"}
+    for redirects in range(MOST_REDIRECTS):
+        assert answer_of(result, b"", redirects).redirect_to == "http://b.example/robots.txt"
+    assert answer_of(result, b"", MOST_REDIRECTS).status == 404
+    assert answer_of({"status": 302}, b"", 0).status == 404, "it leads nowhere"

@@ -1,0 +1,232 @@
+"""The verbs over one connection, which comes back by itself: the database may be away for a while.
+
+Every verb may be said twice: a second report is a duplicate, a second release finds nothing. So a call whose connection
+broke is made again, and nobody needs to know whether the first one arrived.
+"""
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, LiteralString, NamedTuple
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import namedtuple_row
+
+from recrawl.client.clock import Clock
+
+log = logging.getLogger("recrawl.client")
+
+NAME = "recrawl client"  # what its connections are called
+# A connection that nobody answers on any more ends after about half a minute, unless the DSN says otherwise.
+PATIENCE: dict[str, Any] = {
+    "application_name": NAME,
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+VERBS = {
+    "add_pages": "text[], float8[], float8[], timestamptz[], jsonb[]",
+    "extend_lease": "bigint, interval",
+    "held_pages": "bigint[]",
+    "hint_change": "bigint[], float8, float8, timestamptz[]",
+    "next_pages": "int, interval, interval, int, interval",
+    "next_ready_at": "",
+    "release": "bigint, bigint[], boolean",
+    "report": "jsonb",
+    "robots": "text[]",
+    "set_robots": "text, int, text, float8",
+    "take_slot": "text, interval, interval",
+}
+
+
+class Error(Exception):
+    """What stops a client, in one line."""
+
+
+class Away(Exception):
+    """The database did not come back in time."""
+
+
+class Reported(NamedTuple):
+    code: str
+    detail: str | None
+    is_held: bool
+
+
+class Database:
+    def __init__(self, dsn: str, clock: Clock) -> None:
+        self._dsn = dsn
+        self._clock = clock
+        self._connection: psycopg.AsyncConnection[Any] | None = None
+        self._turn = asyncio.Lock()
+        self.until: float | None = None  # when to give up on a database that is away, by the monotonic clock
+
+    async def open(self) -> None:
+        """Connects, and looks whether what this client needs is there: else an Error that says what to do."""
+        try:
+            given = conninfo_to_dict(self._dsn)
+        except psycopg.ProgrammingError as error:
+            raise Error(f"this is no connection string: {_line(error)}") from None
+        self._options = {name: value for name, value in PATIENCE.items() if name not in given}
+        try:
+            await self._connect()
+            await self._check()
+            for _ in range(5):  # the fastest of them says what time it is
+                await self._ask_the_time()
+        except psycopg.OperationalError as error:
+            raise Error(f"cannot connect to the database: {_line(error)}") from None
+
+    async def close(self) -> None:
+        if self._connection:
+            await self._connection.close()
+
+    async def _connect(self) -> None:
+        # Nothing is prepared: a pooler between may give each transaction another session.
+        self._connection = await psycopg.AsyncConnection.connect(
+            self._dsn, autocommit=True, prepare_threshold=None, row_factory=namedtuple_row, **self._options
+        )
+
+    async def _check(self) -> None:
+        (is_there,) = await self._execute("select to_regnamespace('recrawl') is not null as is_there", [])
+        name = self._connection.info.dbname if self._connection else ""
+        if not is_there.is_there:
+            raise Error(f"the database {name} is no crawl yet: say recrawl migrate, with its URL as DATABASE_URL")
+        rows = await self._execute(
+            """
+            select v.verb, f.oid is not null as is_there,
+                   has_function_privilege(f.oid, 'execute') is true as may_call
+            from unnest(%s::text[], %s::text[]) as v (verb, arguments)
+            cross join has_schema_privilege('recrawl', 'usage') as u (may_use)
+            cross join lateral (select case when u.may_use then to_regprocedure(
+                format('recrawl.%%s(%%s)', v.verb, v.arguments)) end) as f (oid)
+            """,
+            [list(VERBS), list(VERBS.values())],
+        )
+        if any(not row.may_call for row in rows if row.is_there) or not any(row.is_there for row in rows):
+            raise Error(f"this login may not crawl the database {name}: say GRANT recrawl_crawler TO it")
+        if missing := [row.verb for row in rows if not row.is_there]:
+            raise Error(
+                f"the database {name} is of another version of recrawl than this client, which needs"
+                f" {', '.join(missing)} as it knows them: say recrawl migrate, or update the client"
+            )
+
+    async def _ask_the_time(self) -> None:
+        sent = time.monotonic()
+        (row,) = await self._execute("select clock_timestamp() as said", [])
+        self._clock.learn(sent, time.monotonic(), row.said)
+
+    async def _execute(self, query: LiteralString, arguments: Sequence[object]) -> list[Any]:
+        assert self._connection
+        cursor = await self._connection.execute(query, arguments)
+        return await cursor.fetchall()
+
+    async def call(self, query: LiteralString, arguments: Sequence[object] = ()) -> list[Any]:
+        """The rows of a query, made again over a new connection as long as the database is away."""
+        pause = 0.1
+        async with self._turn:
+            while True:
+                try:
+                    if not self._connection or self._connection.closed:
+                        await self._connect()
+                        log.info("the database is back")
+                    return await self._execute(query, arguments)
+                except psycopg.OperationalError as error:
+                    if self._connection and not self._connection.closed:
+                        await self._connection.close()
+                    if self.until is not None and time.monotonic() + pause > self.until:
+                        raise Away from None
+                    log.warning("the database is away: %s", _line(error))
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, 5)
+
+    # ---------------------------------------------------------------------------------------------- verbs
+
+    async def next_pages(self, n: int, ahead: float, lease: float, per_host: int | None, notice: float) -> list[Any]:
+        sent = time.monotonic()
+        rows = await self.call(
+            "select page_id, url, host, fetch_at, start_by, wait, lease_id, lease_until, attempt, value, etag,"
+            " last_modified, content_hash, meta from recrawl.next_pages(%s, %s, %s, %s, %s)",
+            [n, timedelta(seconds=ahead), timedelta(seconds=lease), per_host, timedelta(seconds=notice)],
+        )
+        answered = time.monotonic()
+        if rows:
+            self._clock.learn(sent, answered, rows[0].fetch_at - rows[0].wait)
+        return rows
+
+    async def ready_in(self, longest: float) -> float:
+        """How many seconds until it is worth while to ask again."""
+        sent = time.monotonic()
+        (row,) = await self.call("select recrawl.next_ready_at() as ready_at, clock_timestamp() as said")
+        self._clock.learn(sent, time.monotonic(), row.said)
+        if row.ready_at is None:
+            return longest
+        return max(0.0, min(longest, float((row.ready_at - row.said).total_seconds())))
+
+    async def report(self, results: Sequence[dict[str, Any]]) -> list[Reported]:
+        """What became of each; one that the database cannot read harms no other."""
+        try:
+            rows = await self.call(
+                "select code, detail, held_until is not null as is_held from recrawl.report(%s::jsonb) order by ord",
+                [json.dumps(results, default=str)],
+            )
+            return [Reported(*row) for row in rows]
+        except psycopg.DataError as error:
+            if len(results) == 1:
+                return [Reported("invalid", _line(error), False)]
+            return [row for result in results for row in await self.report([result])]
+
+    async def release(self, lease_id: int, page_ids: list[int], spent: bool) -> None:
+        await self.call("select recrawl.release(%s, %s::bigint[], %s)", [lease_id, page_ids, spent])
+
+    async def extend_lease(self, lease_id: int, by: float) -> datetime | None:
+        (row,) = await self.call("select recrawl.extend_lease(%s, %s) as until", [lease_id, timedelta(seconds=by)])
+        until: datetime | None = row.until
+        return until
+
+    async def held_pages(self, lease_ids: list[int]) -> set[tuple[int, int]]:
+        rows = await self.call("select lease_id, page_id from recrawl.held_pages(%s::bigint[])", [lease_ids])
+        return {(row.lease_id, row.page_id) for row in rows}
+
+    async def robots(self, urls: list[str]) -> list[Any]:
+        return await self.call(
+            "select ord, rules, extract(epoch from good_for)::float8 as good_for from recrawl.robots(%s::text[])",
+            [urls],
+        )
+
+    async def set_robots(self, url: str, status: int, rules: str | None, crawl_delay: float | None) -> bool:
+        (row,) = await self.call(
+            "select recrawl.set_robots(%s, %s, %s, %s) as is_known", [url, status, rules, crawl_delay]
+        )
+        return bool(row.is_known)
+
+    async def take_slot(self, host: str, notice: float) -> tuple[datetime, datetime] | None:
+        try:
+            rows = await self.call(
+                "select fetch_at, start_by from recrawl.take_slot(%s, notice => %s)", [host, timedelta(seconds=notice)]
+            )
+        except psycopg.DataError:  # a name that no host can have
+            return None
+        return (rows[0].fetch_at, rows[0].start_by) if rows else None
+
+    async def add_pages(self, urls: list[str], meta: dict[str, object] | None = None) -> list[Any]:
+        """Which page each of them is, and whether it is new."""
+        return await self.call(
+            "select page_id, code from recrawl.add_pages(%s::text[], meta => %s::jsonb[]) order by ord",
+            [urls, None if meta is None else [json.dumps(meta)]],
+        )
+
+    async def hint_change(self, page_ids: list[int], changed_at: list[datetime]) -> int:
+        (row,) = await self.call(
+            "select recrawl.hint_change(%s::bigint[], changed_at => %s::timestamptz[]) as moved", [page_ids, changed_at]
+        )
+        return int(row.moved)
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())

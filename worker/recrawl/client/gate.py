@@ -1,0 +1,62 @@
+"""What robots.txt lets through, as far as this process knows; the database knows for all."""
+
+import asyncio
+import time
+from enum import Enum
+
+from recrawl.client.database import Database
+from recrawl.client.robots import Rules, site_of
+
+ABSENT = 30.0  # seconds for which a site that the database knows nothing of is not asked for again
+MOST_SITES = 10_000  # kept in memory; others are looked up again
+LONG_TEXT = 20_000  # characters that take some milliseconds to parse
+
+
+class Verdict(Enum):
+    ALLOWED = 1
+    DENIED = 2
+    UNKNOWN = 3
+    ASKED = 4  # this process is fetching it
+
+
+class Gate:
+    def __init__(self, database: Database, user_agent: str) -> None:
+        self._database = database
+        self._agent = user_agent
+        self._rules: dict[str, tuple[Rules, float]] = {}  # by site, and until when they are good (monotonic)
+        self._absent: dict[str, float] = {}
+        self.asked: set[str] = set()  # sites
+
+    def verdict(self, url: str) -> Verdict:
+        site = site_of(url)
+        if site in self.asked:
+            return Verdict.ASKED
+        rules, good_until = self._rules.get(site, (None, 0.0))
+        if rules is None or good_until < time.monotonic():
+            return Verdict.UNKNOWN
+        return Verdict.ALLOWED if rules.allow(url) else Verdict.DENIED
+
+    async def look_up(self, urls: list[str]) -> None:
+        """What other processes have found out of these URLs' sites."""
+        now = time.monotonic()
+        self._absent = {site: until for site, until in self._absent.items() if until > now}
+        unknown = {site_of(url): url for url in urls if self.verdict(url) is Verdict.UNKNOWN}
+        wanted = [url for site, url in unknown.items() if site not in self._absent]
+        if not wanted:
+            return
+        self._absent |= dict.fromkeys(map(site_of, wanted), now + ABSENT)
+        for row in await self._database.robots(wanted):
+            await self.know(wanted[row.ord - 1], row.rules, row.good_for)
+
+    async def know(self, url: str, text: str | None, good_for: float) -> Rules:
+        rules = await self.rules_of(text)
+        self._rules.pop(site_of(url), None)
+        self._rules[site_of(url)] = rules, time.monotonic() + good_for
+        while len(self._rules) > MOST_SITES:
+            del self._rules[next(iter(self._rules))]
+        return rules
+
+    async def rules_of(self, text: str | None) -> Rules:
+        if text and len(text) > LONG_TEXT:
+            return await asyncio.to_thread(Rules, text, self._agent)
+        return Rules(text, self._agent)

@@ -1,0 +1,53 @@
+"""Sitemaps that a robots.txt lists are pages of the crawl: fetched in slots, as often as they change.
+
+They say so in their meta: {"sitemap": the host that lists it}. What they name of that host becomes pages too.
+"""
+
+import asyncio
+from typing import Any
+from urllib.parse import urlsplit
+
+from recrawl.client.answers import clean
+from recrawl.client.database import Database
+from recrawl.client.sitemaps import Entry, entries
+
+MOST_SITEMAPS = 100  # of a robots.txt
+AT_ONCE = 1000  # URLs to a call
+
+
+async def add_sitemaps(database: Database, host: str, urls: list[str]) -> None:
+    await database.add_pages([clean(url) for url in urls[:MOST_SITEMAPS]], {"sitemap": host})
+
+
+async def take_sitemap(database: Database, meta: dict[str, Any], body: bytes | str) -> int:
+    """What a sitemap names becomes pages; of those that are known, changes are hinted at. How many were new."""
+    host, is_of_index = meta["sitemap"], "of_index" in meta
+
+    def wanted() -> list[Entry]:
+        raw = body.encode() if isinstance(body, str) else body
+        return [entry for entry in entries(raw) if (not is_of_index if entry.is_sitemap else _host(entry.url) == host)]
+
+    found = await asyncio.to_thread(wanted)
+    new = 0
+    for is_sitemap in (True, False):
+        named = [entry for entry in found if entry.is_sitemap is is_sitemap]
+        kind = {"sitemap": host, "of_index": True} if is_sitemap else None
+        for start in range(0, len(named), AT_ONCE):
+            part = named[start : start + AT_ONCE]
+            rows = await database.add_pages([clean(entry.url) for entry in part], kind)
+            new += sum(row.code == "new" for row in rows)
+            changed = {
+                row.page_id: entry.changed_at
+                for row, entry in zip(rows, part, strict=True)
+                if row.code == "known" and entry.changed_at
+            }
+            if changed:
+                await database.hint_change(list(changed), list(changed.values()))
+    return new
+
+
+def _host(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None

@@ -1,0 +1,100 @@
+"""Sitemaps, read piece by piece: XML of either kind, or a URL a line; also gzipped. Bounded, whatever comes."""
+
+import zlib
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, cast
+from xml.etree.ElementTree import Element, ParseError, XMLPullParser
+
+MOST_BYTES = 50 * 1024 * 1024  # unpacked, and the most URLs: what sitemaps.org allows a file
+MOST_URLS = 50_000
+PIECE = 1 << 16
+
+
+class Entry(NamedTuple):
+    url: str
+    changed_at: datetime | None
+    is_sitemap: bool
+
+
+def entries(body: bytes) -> Iterator[Entry]:
+    """What a sitemap names, as far as it can be read."""
+    pieces = unpacked(body)
+    first = next(pieces, b"")
+    is_xml = first.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
+    found = _of_xml(first, pieces) if is_xml else _of_text(first, pieces)
+    for _, entry in zip(range(MOST_URLS), found, strict=False):
+        yield entry
+
+
+def unpacked(body: bytes) -> Iterator[bytes]:
+    """Gzip or not, in pieces, until it is too much or broken."""
+    unzip = zlib.decompressobj(wbits=31) if body.startswith(b"\x1f\x8b") else None
+    left = MOST_BYTES
+    for start in range(0, len(body), PIECE):
+        piece = body[start : start + PIECE]
+        while piece and left > 0:
+            try:
+                out = unzip.decompress(piece, PIECE) if unzip else piece
+            except zlib.error:
+                return
+            piece = unzip.unconsumed_tail if unzip else b""
+            left -= len(out)
+            if out:
+                yield out
+
+
+def _of_xml(first: bytes, rest: Iterator[bytes]) -> Iterator[Entry]:
+    parser: XMLPullParser[Any] = XMLPullParser(["start", "end"])
+    url, changed = "", ""
+    path: list[Element] = []
+    try:
+        for piece in _chain(first, rest):
+            parser.feed(piece)
+            for event, element in cast("Iterator[tuple[str, Element]]", parser.read_events()):
+                name = element.tag.rpartition("}")[2]
+                if event == "start":
+                    path.append(element)
+                    continue
+                path.pop()
+                if name == "loc" and len(path) == 2:
+                    url = (element.text or "").strip()
+                elif name == "lastmod" and len(path) == 2:
+                    changed = (element.text or "").strip()
+                elif name in ("url", "sitemap") and len(path) == 1:
+                    if url:
+                        yield Entry(url, time_of(changed), name == "sitemap")
+                    url = changed = ""
+                    path[0].clear()  # else all of it would stay in memory
+    except ParseError:
+        return
+
+
+def _of_text(first: bytes, rest: Iterator[bytes]) -> Iterator[Entry]:
+    begun = b""
+    for piece in _chain(first, rest):
+        *lines, begun = (begun + piece).split(b"\n")
+        for line in lines:
+            yield from _of_line(line)
+        begun = begun[:PIECE]
+    yield from _of_line(begun)
+
+
+def _of_line(line: bytes) -> Iterator[Entry]:
+    url = line.decode("utf-8", "replace").strip("\ufeff \t\r")
+    if url.startswith(("http://", "https://")):
+        yield Entry(url, None, False)
+
+
+def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from rest
+
+
+def time_of(said: str) -> datetime | None:
+    """A W3C date: of a day, or of a month, its beginning."""
+    try:
+        time = datetime.fromisoformat(f"{said}-01" if len(said) == 7 else said)
+    except ValueError:
+        return None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)

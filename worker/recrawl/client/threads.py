@@ -1,0 +1,80 @@
+"""The client for crawlers that use threads: the one for asyncio, on a loop in a thread of its own."""
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from recrawl.client.crawl import Client
+from recrawl.client.page import Page
+
+Result = TypeVar("Result")
+
+
+class ThreadedClient:
+    """Takes what Client takes. Pages are visited in `concurrency` threads; a visit that has begun cannot be stopped."""
+
+    def __init__(self, dsn: str, *, stop_on_signals: bool = False, **options: Any) -> None:
+        self.client = Client(dsn, **options)
+        self._stops_on_signals = stop_on_signals
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="recrawl client", daemon=True)
+        self._pool = ThreadPoolExecutor(self.client.concurrency, "visit")
+        self._before: dict[int, Any] = {}
+
+    def _await(self, work: Coroutine[Any, Any, Result]) -> Result:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        try:
+            self._await(self.client.__aenter__())
+        except BaseException:
+            self._end()
+            raise
+        if self._stops_on_signals:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                self._before[number] = signal.signal(number, lambda *_: self.stop())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._await(self.client.__aexit__(kind, error, trace))
+        finally:
+            for number, handler in self._before.items():
+                signal.signal(number, handler)
+            self._end()
+
+    def _end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+        self._pool.shutdown(wait=False)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Page:
+        try:
+            return self._await(self.client.__anext__())
+        except StopAsyncIteration:
+            raise StopIteration from None
+
+    def spawn(self, visit: Callable[[Page], object], page: Page) -> None:
+        """Visits a page in one of the threads. What it does not report is given back; where it raises, there was no
+        answer.
+        """
+
+        async def in_thread(page: Page) -> None:
+            await self._loop.run_in_executor(self._pool, visit, page)
+
+        self._loop.call_soon_threadsafe(self.client.spawn, in_thread, page)
+
+    def stop(self) -> None:
+        """Ends the iteration; visits go on."""
+        self._loop.call_soon_threadsafe(self.client.stop)
