@@ -103,7 +103,9 @@ def test_the_readmes_crawler_keeps_what_the_readme_promises(
             back = time.monotonic()
             wait_until(lambda: sum(entry.at > back for entry in web.log) > 60, 90, "goes on after a restart")
             wait_until(
-                lambda: [entry.status for entry in web.of(HOSTS[1], "/2")].count(304) > 2, 90, "304 for what stays"
+                lambda: all([entry.status for entry in web.of(host, "/2")].count(304) > 2 for host in HOSTS),
+                90,
+                "304 for what stays",
             )
         finally:
             crawler.send_signal(signal.SIGTERM)

@@ -40,7 +40,8 @@ begin
     end if;
     return query select given, ends, given - t;
 end $$;
-comment on function recrawl_internal.take_slot_at(timestamptz, text, interval, interval) is 'take_slot at a given time.';
+comment on function recrawl_internal.take_slot_at(timestamptz, text, interval, interval) is
+    'take_slot at a given time.';
 
 create or replace function recrawl.take_slot(
     host text, ahead interval default '10 seconds', notice interval default '0'
