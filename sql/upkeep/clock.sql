@@ -21,6 +21,7 @@ create or replace function recrawl_internal.small_step() returns interval
 language sql immutable parallel safe
 begin atomic select interval '1 minute'; end;
 comment on function recrawl_internal.small_step() is 'A clock that was ahead by less needs no mending.';
+grant execute on function recrawl_internal.small_step to recrawl_reader;
 
 create or replace function recrawl_internal.clock_was_ahead(t timestamptz) returns boolean
 language plpgsql volatile
