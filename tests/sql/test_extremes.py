@@ -15,9 +15,11 @@ CALLS = {
     "add_pages": "urls => '{http://a.test/8,http://a.test/9}'",
     "block_host": "host => 'b.test'",
     "extend_lease": "lease_id => 1",
+    "hint_change": "page_ids => '{2}'",
     "next_pages": "n => 10",
     "report_pages": "page_ids => '{1}', lease_ids => '{null}', statuses => '{200}'",
     "set_host": "host => 'a.test'",
+    "take_slot": "host => 'b.test'",
 }
 TIMES = ["4714-11-24 00:00+00 BC", "294276-12-31 23:59:59+00", "-infinity", "infinity", "epoch", "2199-12-31 23:59+00"]
 INTERVALS = ["-178000000 years", "178000000 years", "0", "1 microsecond", "2147483647 months", "7 days", "30 days"]

@@ -656,9 +656,9 @@ class Embedded(Running):
 
     def url(self) -> str:
         self.until("at work")
-        found = re.search(r"postgresql://\S+", self.said)
+        found = re.search(r"export DATABASE_URL='(.*)'", self.said)
         assert found
-        return found[0]
+        return found[1]
 
     def postmaster(self) -> psutil.Process:
         return psutil.Process(int((self.home / "cluster" / "postmaster.pid").read_text().split()[0]))

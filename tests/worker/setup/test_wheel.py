@@ -19,7 +19,7 @@ CHECKOUT = Path(__file__).parents[3]
 CARRIED = "recrawl/_project/"
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 # What `pip install recrawl` brings beside recrawl.
-LIGHT = ["psycopg", "psycopg-binary", "typing-extensions", "xxhash"]
+LIGHT = ["Protego", "psycopg", "psycopg-binary", "typing-extensions", "xxhash"]
 
 
 def ended(*command: str | Path, cwd: Path, **variables: str) -> "subprocess.CompletedProcess[str]":
@@ -122,7 +122,7 @@ def test_installed_elsewhere_it_migrates_and_hands_out_pages(
     where = run(bin_ / "python", "-c", "from recrawl.setup import project; print(project.root())", cwd=tmp_path)
     assert Path(where.strip()).is_relative_to(bin_.parent)
     assert "newest version" in recrawl("migrate")
-    assert recrawl("next") == "nothing may be fetched now\n"
+    assert recrawl("next").startswith("nothing may be fetched now")
     assert recrawl("add", "http://a.test/") == "1 new\n"
     assert "http://a.test/" in recrawl("next", "1")
 
@@ -138,7 +138,7 @@ def test_installed_elsewhere_alembic_does_it_too(bin_: Path, new_database: Calla
     show = "from recrawl.setup import project; print(project.root() / 'alembic.ini')"
     inifile = run(bin_ / "python", "-c", show, cwd=tmp_path).strip()
     run(bin_ / "python", "-m", "alembic", "-c", inifile, "upgrade", "head", cwd=tmp_path, DATABASE_URL=database)
-    assert run(bin_ / "recrawl", "next", cwd=tmp_path, DATABASE_URL=database) == "nothing may be fetched now\n"
+    assert run(bin_ / "recrawl", "next", cwd=tmp_path, DATABASE_URL=database).startswith("nothing may")
 
 
 def test_without_an_extra_it_brings_what_a_crawler_needs_and_no_more(light_bin: Path, tmp_path: Path) -> None:
