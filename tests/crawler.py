@@ -74,7 +74,8 @@ class Crawl:
         self.client.stop()
 
     async def visit(self, page: Page) -> None:
-        answer = await self.web.get(page.url, headers=page.request_headers, follow_redirects=False)
+        headers = {**page.request_headers, "X-Began": str(time.monotonic())}
+        answer = await self.web.get(page.url, headers=headers, follow_redirects=False)
         found = re.findall(r'href="([^"]+)"', answer.text)
         page.report(answer.status_code, answer.headers, body=answer.content, links=found)
 

@@ -119,7 +119,7 @@ def test_the_code_of_a_document_runs_from_top_to_bottom(
                     stdin=subprocess.DEVNULL,
                     capture_output=True,
                     text=True,
-                    timeout=60,
+                    timeout=180,
                 )
                 assert ran.returncode == 0, f"{text}\n{ran.stderr}"
 
