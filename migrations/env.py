@@ -119,7 +119,7 @@ def replay(connection: Connection) -> None:
     if connection.exec_driver_sql("select digest, in_force from recrawl_internal.replayed").one_or_none() == state:
         return
     for path in project.sql_files():
-        run(connection, path.read_text())
+        run(connection, path.read_text(encoding="utf-8"))
     kept = project.created_names()
     stale = [(kind, thing) for kind, thing, name in connection.exec_driver_sql(STALE) if name not in kept]
     for wanted in ("view", "function"):  # views call functions; together, as views stand on views
@@ -169,7 +169,7 @@ def offline() -> None:
         context.run_migrations()
         if context.get_revision_argument() == context.script.get_current_head():
             for path in project.sql_files():
-                write(path.read_text())
+                write(path.read_text(encoding="utf-8"))
             write(f"{put_in_force()};")
 
 

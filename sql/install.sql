@@ -22,6 +22,7 @@ set search_path = pg_catalog, pg_temp;
 
 -- What everything below speaks in
 \ir words/limits.sql
+\ir words/sample.sql
 \ir words/refusals.sql
 \ir words/url.sql
 \ir words/times.sql

@@ -9,7 +9,7 @@ down_revision = None
 
 
 def upgrade() -> None:
-    op.execute(Path(__file__).with_suffix(".sql").read_text())
+    op.execute(Path(__file__).with_suffix(".sql").read_text(encoding="utf-8"))
 
 
 def downgrade() -> None:

@@ -38,7 +38,7 @@ begin
             offset 0
         ) p on true
     ),
-    -- Revisits stay in the queue, held.
+    -- Revisits stay in the queue, held; dead ones leave it.
     revisit_moved as (
         update queue q set due_at = p.held_due from picked p where q.ctid = p.tid and p.given and p.rank is null
     ),

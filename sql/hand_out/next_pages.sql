@@ -81,19 +81,12 @@ begin
     perform tick_at(t, 10, 200) where tick_due and holds_none;
     perform clock_was_ahead(t) where tick_due and not holds_none;      -- keeps the time in mind
 
-    -- After an outage, the due times that hold the pages of expired leases may have come. They go back first, a few at
-    -- a time, while callers get nothing. Where somebody's open transaction locks a lease, or pages of it, the hosts of
-    -- its pages wait.
+    -- After an outage, the due times that hold the pages of expired leases may have come. They go back first.
     if exists (select from lease where lease_until between lease_from and t + ahead - longest_ahead()) then
-        got := case when holds_none then reap_at(t, 100) end;
-        perform from lease
-        where lease_until between lease_from and t + ahead - longest_ahead()
-        limit 1
-        for update skip locked;
-        if found and got is distinct from 0 then
+        stuck := taken_back(t, t + ahead - longest_ahead(), holds_none);
+        if stuck is null then
             return;
         end if;
-        stuck := waiting_hosts(t + ahead - longest_ahead());
     end if;
 
     per_visit := case when ahead = interval '0' then 1

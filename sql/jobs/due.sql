@@ -91,8 +91,8 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: whole
 declare
-    blocks  constant float8 := greatest(pg_relation_size('page') / current_setting('block_size')::int, 1);
-    percent constant real := least(100, 100 * 100 / blocks);
+    blocks  constant float8 := blocks_of('page');
+    percent constant real := sample_percent('page', 100);
     moved   text;
 begin
     select string_agg(f.name, ', ' order by f.place) into moved
@@ -140,7 +140,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: whole
 declare
-    percent constant real := least(100, 100.0 * 20 / greatest(pg_relation_size('graph_news') / 8192, 1));
+    percent constant real := sample_percent('graph_news', 20);
 begin
     return is_news_full() or (
         select count(*) * 100 / percent >= greatest(0.05 * graph_pages, 1)

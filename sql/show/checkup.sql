@@ -16,7 +16,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: whole
 declare
-    share constant float8 := least(100, 100.0 * 100 / greatest(pg_relation_size('page') / 8192, 1));
+    share constant real := sample_percent('page', 100);
 begin
     if are_few_hosts() then
         return (select h.host_id from host h order by h.pages desc limit 1);

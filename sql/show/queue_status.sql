@@ -10,9 +10,9 @@ as $$
 -- plans: whole
 declare
     -- Of each table so many blocks are read; a smaller one is read whole.
-    of_queue real := least(100, 100.0 * blocks / greatest(pg_relation_size('queue') / 8192, 1));
-    of_new   real := least(100, 100.0 * blocks / greatest(pg_relation_size('new_page') / 8192, 1));
-    of_inbox real := least(100, 100.0 * blocks / greatest(pg_relation_size('inbox') / 8192, 1));
+    of_queue real := sample_percent('queue', blocks);
+    of_new   real := sample_percent('new_page', blocks);
+    of_inbox real := sample_percent('inbox', blocks);
     found    bigint;
 begin
     select count(*) into found from queue tablesample system (of_queue) where due_at <= t;
@@ -38,7 +38,7 @@ declare
     at_first constant int := 20;       -- hosts that are looked at
     first    record;
 begin
-    is_exact := pg_relation_size('host') / 8192 <= 2000;
+    is_exact := blocks_of('host') <= 2000;
     for first in
         select f.host_id, f.head_due
         from (

@@ -1,5 +1,5 @@
 -- Hints from outside that pages changed: a sitemap's lastmod, a ping. Each ages its page and so brings it forward; none
--- makes it later. recrawl.model.change.signals is the same in Python.
+-- makes it later. recrawl.model.reference.signals is the same in Python.
 
 create or replace function recrawl_internal.hint_change_at(
     t timestamptz, page_ids bigint[], recall float8, false_rate float8, changed_at timestamptz[] default null
@@ -13,7 +13,7 @@ declare
 begin
     if recall is null or recall not between 0 and 1 then
         perform refuse(format('hint_change: recall must lie between 0 and 1, got %s', coalesce(recall::text, 'null')));
-    elsif false_rate is null or false_rate not between 0 and 1e30 then
+    elsif false_rate is null or false_rate not between 0 and most_amount() then
         perform refuse(format('hint_change: false_rate must lie between 0 and 1e30 hints per day, got %s',
                               coalesce(false_rate::text, 'null')));
     elsif cardinality(changed_at) <> cardinality(page_ids) then

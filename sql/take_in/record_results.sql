@@ -25,6 +25,7 @@ as $$
 #variable_conflict use_column
 begin
     with
+    -- What each result says, and what follows from it.
     judged as materialized (
         select *
         from judged_results(t, pending, fenced, redirects, any_lease, newest_lease, s, common)
@@ -75,6 +76,7 @@ begin
         from written
         where is_held and next_due is distinct from held_due
     ),
+    -- Fetches that told something.
     logged as (
         insert into fetch_log (part, page_id, at, days, changed)
         select log_part(t, s.keep_log), page_id, seen_at, days, more_changes > 0

@@ -50,6 +50,7 @@ begin
             offset 0
         ) q on true
     ),
+    -- What leaves its place: new pages, those of the queue, and what moves within it.
     left_new as (
         delete from new_page n using place p where n.ctid = p.new_tid returning n.page_id
     ),
@@ -76,6 +77,7 @@ begin
               else is_first and is_live or (page_id in (select page_id from left_new)) is true
           end
     ),
+    -- Known pages, by when they are due; new ones, by what they are worth.
     entered_queue as (
         insert into queue (host_id, page_id, due_at)
         select host_id, page_id, new_due from entering where new_due is not null
@@ -97,6 +99,7 @@ begin
         from entry e
         group by e.host_id
     ),
+    -- Each host stands where what it has now has its turn.
     woken as (
         update host h set
             pages = h.pages + l.more_pages,
@@ -158,8 +161,7 @@ begin
     end loop;
 
     with
-    -- Of the oldest entries, those of the hosts at hand. Of a page one at a time: the next may start where this one
-    -- ends.
+    -- Of the oldest entries, those of the hosts at hand.
     oldest as (
         select *
         from (select ctid as tid, at, page_id, host_id from inbox where at >= since order by at limit reach) o
@@ -167,6 +169,7 @@ begin
         order by at
         limit max_entries
     ),
+    -- Of a page one at a time: the next may start where this one ends.
     first_of_page as (
         select distinct on (page_id) tid from oldest order by page_id, at
     ),

@@ -105,3 +105,26 @@ begin
 end $$;
 comment on function recrawl_internal.waiting_hosts(timestamptz) is
     'Hosts with unreported pages of leases that ran out by a time and were not taken back.';
+
+-- Before a pop that would look at pages of leases that ran out by a time.
+create or replace function recrawl_internal.taken_back(t timestamptz, by timestamptz, may_update boolean)
+returns bigint[]
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; locks lease (passing over locked ones)
+declare
+    given_back constant int := case when may_update then reap_at(t, 100) end;
+begin
+    perform from lease
+    where lease_until between from_micros((select last_value from lease_horizon)) and by
+    limit 1
+    for update skip locked;
+    if found and given_back is distinct from 0 then
+        return null;
+    end if;
+    return waiting_hosts(by);
+end $$;
+comment on function recrawl_internal.taken_back(timestamptz, timestamptz, boolean) is
+    'Gives back pages of leases that ran out, a few at a time: null while there are more, so that callers get nothing. '
+    'Then the hosts that have to wait, as somebody''s open transaction locks a lease, or pages of it.';

@@ -10,7 +10,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: whole
 declare
-    share real := least(100, 100.0 * blocks / greatest(pg_relation_size('queue') / 8192, 1));
+    share real := sample_percent('queue', blocks);
     s     setting;
 begin
     select * into s from setting;
@@ -42,7 +42,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: whole
 declare
-    share float8 := least(100, 100.0 * blocks / greatest(pg_relation_size('page') / 8192, 1));
+    share real := sample_percent('page', blocks);
 begin
     with
     of_page as materialized (

@@ -17,7 +17,7 @@ declare
 begin
     for nth in 0 .. 1 loop
         part := 'pulse_' || mod(log_part(t, pulse_kept()) + 4 - nth, 4);
-        first := greatest(0, pg_relation_size(part::regclass) / current_setting('block_size')::int - most);
+        first := greatest(0, blocks_of(part::regclass) - most);
         execute format(
             'select max(at) as last, min(at) as first, '
             '       sum(length(translate(letters, ''srx'', ''''))) filter (where at > $1 and at <= $2) as fetches '

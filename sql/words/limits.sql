@@ -42,3 +42,8 @@ create or replace function recrawl_internal.least_amount() returns float8
 language sql immutable parallel safe
 begin atomic select 1e-30::float8; end;
 comment on function recrawl_internal.least_amount() is 'The least that is not 0.';
+
+create or replace function recrawl_internal.most_amount() returns float8
+language sql immutable parallel safe
+begin atomic select 1e30::float8; end;
+comment on function recrawl_internal.most_amount() is 'The most that a value or a rate can be.';

@@ -7,7 +7,8 @@ create or replace function recrawl_internal.value_class(rank real) returns small
 language sql immutable parallel safe
 begin atomic
     select case when rank is not null then
-               greatest(0, least(31, 19 - floor(ln(greatest(-rank::float8, 1e-30)) / ln(2::float8))))::smallint
+               greatest(0, least(31, 19 - floor(
+                   ln(greatest(-rank::float8, recrawl_internal.least_amount())) / ln(2::float8))))::smallint
            end;
 end;
 comment on function recrawl_internal.value_class(real) is

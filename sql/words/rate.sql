@@ -28,8 +28,8 @@ grant execute on function recrawl_internal.belief to recrawl_reader;
 -- then, it would make every such page look fast. So it says what the fetch as planned would have said. Once changed,
 -- that would have seen a change; still unchanged, it might have seen one yet, which takes from what the days without
 -- one are worth. Then a page is thought to change as often as it does, whichever share of its changes hints tell of,
--- however late, and however many are false. recrawl.model.change.signals is the same in Python, and proves it. Never 0,
--- nor so near that its square would be: learnt() divides by it.
+-- however late, and however many are false. recrawl.model.reference.signals is the same in Python, and proves it. Never
+-- 0, nor so near that its square would be: learnt() divides by it.
 create or replace function recrawl_internal.days_worth(days float8, planned_days float8, rate float8) returns float8
 language sql immutable parallel safe
 begin atomic

@@ -24,7 +24,8 @@ comment on function recrawl_internal.plain_array(anyarray) is
 create or replace function recrawl_internal.problem_with_amount(argument text, amount float8) returns text
 language sql stable parallel safe      -- as format() is: else it would not be inlined
 begin atomic
-    select case when not (amount = 0 or amount between 1e-30 and 1e30) then
+    select case when not (amount = 0
+                          or amount between recrawl_internal.least_amount() and recrawl_internal.most_amount()) then
         format('%s must be 0 or between 1e-30 and 1e30%s, got %s',
                argument, case argument when 'rate' then ' changes per day' else '' end, amount) end;
 end;

@@ -1,12 +1,10 @@
 """What must hold for every object recrawl puts into a database, asked of the catalogue itself."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
-from psycopg.rows import dict_row
 
 from helpers import Row
 from recrawl.setup import project
@@ -67,13 +65,6 @@ CLOCKS_OF_THE_TRANSACTION = re.compile(
     r"|transaction_timestamp|statement_timestamp|timeofday|'now'|'today')",
     re.IGNORECASE,
 )
-
-
-@pytest.fixture(scope="module")
-def catalogue(template: str, server: str) -> Iterator[psycopg.Connection[Row]]:
-    """The migrated database that all others are cloned from; read only, and left before anybody clones it again."""
-    with psycopg.connect(server, dbname=template, autocommit=True, row_factory=dict_row) as connection:
-        yield connection
 
 
 @pytest.fixture

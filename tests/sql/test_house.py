@@ -1,15 +1,14 @@
 """How sql/ is written, so that it can be read: widths, lengths, and what each function says of itself."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from psycopg.rows import dict_row
 
 from helpers import Row
+from recrawl.client import fingerprint
 from recrawl.model import limits
 from recrawl.setup import project
 
@@ -44,12 +43,6 @@ KINDS = {
     "inherited": set(),
     None: set(),
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def catalogue(template: str, server: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(server, dbname=template, autocommit=True, row_factory=dict_row) as connection:
-        yield connection
 
 
 @pytest.fixture
@@ -145,6 +138,7 @@ def test_sql_and_python_agree_on_their_numbers(sources: dict[str, str], catalogu
         from recrawl_internal.host_terms where host_id = 0
         """
     ).fetchall()
+    assert row["sketch"] == fingerprint.VALUES
     assert row["relevance"] == limits.UNKNOWN_RELEVANCE
     assert (row["prior_changes"], row["prior_days"]) == (limits.FIRST_CHANGES, limits.FIRST_DAYS)
 

@@ -7,7 +7,9 @@ import psycopg
 import pytest
 
 from helpers import DAY, HOUR, MINUTE, Crawl, Row, misplaced, result_of
-from recrawl.model.change import gamma_filter, signals
+from recrawl.model.change import gamma_filter
+from recrawl.model.reference import signals
+from recrawl.model.reference.plain_interval import plain_interval
 
 PRIOR = (0.7, 3.5)  # before anything is known: see migrations/versions/0001_schema.sql
 
@@ -85,7 +87,7 @@ def test_sql_gives_the_same_interval(connection: psycopg.Connection) -> None:
         " recrawl_internal.rate_interval(a, b) i order by place",
         [a.tolist(), b.tolist()],
     ).fetchall()
-    np.testing.assert_allclose(np.array(rows).T, gamma_filter.plain_interval(a, b), rtol=1e-9)
+    np.testing.assert_allclose(np.array(rows).T, plain_interval(a, b), rtol=1e-9)
 
 
 # --------------------------------------------------------------------------------------------------------- in reports

@@ -4,13 +4,10 @@ crawlers and reports depend on changes only together with it.
 
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psycopg
-import pytest
-from psycopg.rows import dict_row
 
 from helpers import Row
 
@@ -111,12 +108,6 @@ def reference(connection: psycopg.Connection[Row]) -> str:
         )
         + "\n"
     )
-
-
-@pytest.fixture(scope="module")
-def catalogue(template: str, server: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(server, dbname=template, autocommit=True, row_factory=dict_row) as connection:
-        yield connection
 
 
 def test_the_reference_is_what_the_database_says(catalogue: psycopg.Connection[Any]) -> None:

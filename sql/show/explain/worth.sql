@@ -44,7 +44,7 @@ as $$
     from generate_series(0, 49) as k
     cross join lateral (select greatest(p.value, 0.01)::float8 * 2 * 4.0 ^ k as value offset 0) v
     cross join lateral frequency_in_force(own, common, highest_frequency(s), v.value, rate) f
-    where v.value < 1e30 and f.frequency > value_for_more.frequency * 1.05
+    where v.value < most_amount() and f.frequency > value_for_more.frequency * 1.05
     limit 1
 $$;
 comment on function recrawl_internal.value_for_more(
@@ -189,7 +189,7 @@ as $$
     limit 1
 $$;
 comment on function recrawl_internal.explain_rate(recrawl_internal.page, float8, float8, float8) is
-    'How often a page changes, and how that is ';
+    'How often a page changes, and how that is known.';
 
 create or replace function recrawl_internal.explain_value(
     p recrawl_internal.page, hub real, authority real, importance real
@@ -221,7 +221,7 @@ as $$
     limit 1
 $$;
 comment on function recrawl_internal.explain_value(recrawl_internal.page, real, real, real) is
-    'What a page is worth, and how that is ';
+    'What a page is worth, and how that is known.';
 
 create or replace function recrawl_internal.explain_worth(
     p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting
