@@ -44,7 +44,7 @@ class Crawl:
     """A crawler in this process; what became of its pages."""
 
     def __init__(self, dsn: str, **options: Any) -> None:
-        self.client = Client(dsn, user_agent="shop-bot", on_outcome=self.note, **{"grace": 5, **options})
+        self.client = Client(dsn, user_agent="shop-bot", **{"on_outcome": self.note, "grace": 5, **options})
         self.outcomes: list[tuple[str, str, str | None]] = []
 
     def note(self, page: Page, outcome: str, detail: str | None) -> None:

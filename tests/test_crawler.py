@@ -6,13 +6,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 from psycopg.rows import dict_row
 
+from helpers import eventually
 from recrawl.setup import embedded, migrate
 from web import Answer, Request, Web, links
 
@@ -63,13 +64,6 @@ def web(pages: Pages) -> Iterator[Web]:
         yield web
 
 
-def wait_until(is_so: Callable[[], object], seconds: float, what: str) -> None:
-    end = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < end, what
-        time.sleep(0.1)
-
-
 def test_the_readmes_crawler_keeps_what_the_readme_promises(
     open_folder: Path, tmp_path: Path, web: Web, pages: Pages
 ) -> None:
@@ -91,8 +85,8 @@ def test_the_readmes_crawler_keeps_what_the_readme_promises(
         )
         try:
             found = [f"/{page}" for page in range(1, PAGES)]
-            wait_until(lambda: {entry.path for entry in web.of(HOSTS[1])} >= set(found), 90, "all found")
-            wait_until(lambda: pages.throttled, 90, "429")
+            eventually(lambda: {entry.path for entry in web.of(HOSTS[1])} >= set(found), 90, "all found")
+            eventually(lambda: pages.throttled, 90, "429")
         except BaseException:
             crawler.kill()
             raise
@@ -101,8 +95,8 @@ def test_the_readmes_crawler_keeps_what_the_readme_promises(
         assert again == url
         try:
             back = time.monotonic()
-            wait_until(lambda: sum(entry.at > back for entry in web.log) > 60, 90, "goes on after a restart")
-            wait_until(
+            eventually(lambda: sum(entry.at > back for entry in web.log) > 60, 90, "goes on after a restart")
+            eventually(
                 lambda: all([entry.status for entry in web.of(host, "/2")].count(304) > 2 for host in HOSTS),
                 90,
                 "304 for what stays",

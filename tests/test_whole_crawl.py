@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
+from helpers import eventually
 from recrawl.setup import embedded, migrate
 from web import Answer, Request, Web, links
 
@@ -152,23 +153,13 @@ def crew(folder: Path, url: str) -> Iterator[Crew]:
                 member.kill()
 
 
-def wait_until(is_so: Callable[[], object], seconds: float, what: str) -> None:
-    end = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < end, what
-        time.sleep(0.2)
-
-
 def missing(web: Web, hosts: list[str], paths: list[str]) -> list[tuple[str, str]]:
     seen = {(entry.host, entry.path) for entry in list(web.log)}
     return [(host, path) for host in hosts for path in paths if (host, path) not in seen]
 
 
-@pytest.mark.parametrize(
-    ("hosts", "pages", "revisits"),
-    [(10, 30, 20), pytest.param(40, 60, 90, marks=pytest.mark.soak)],
-    ids=["some", "thousands"],
-)
+@pytest.mark.soak
+@pytest.mark.parametrize(("hosts", "pages", "revisits"), [(10, 30, 20), (40, 60, 90)], ids=["some", "thousands"])
 def test_a_whole_crawl(open_folder: Path, tmp_path: Path, hosts: int, pages: int, revisits: float) -> None:
     names = [f"127.0.0.{n}" for n in range(2, 2 + hosts)]
     unreachable = {7, *(n for n in range(pages) if {n, (n - 1) // 2, ((n - 1) // 2 - 1) // 2} & {7})}
@@ -189,15 +180,15 @@ def test_a_whole_crawl(open_folder: Path, tmp_path: Path, hosts: int, pages: int
             crawlers = stack.enter_context(crew(tmp_path, url))
             for _ in range(3):
                 crawlers.start()
-            wait_until(lambda: len(web.log) > 5 * hosts, 60, "it begins")
+            eventually(lambda: len(web.log) > 5 * hosts, 60, "it begins")
             crawlers.members[0].kill()
             crawlers.start()
             found = [f"/p{n}" for n in range(1, pages) if n not in unreachable]
-            wait_until(lambda: missing(web, names, found) == [], 60 + 2 * pages, "all that can be reached is found")
+            eventually(lambda: missing(web, names, found) == [], 60 + 2 * pages, "all that can be reached is found")
         with embedded.server(folder) as again:
             assert again == url
             back = time.monotonic()
-            wait_until(lambda: sum(entry.at > back for entry in web.log) > 20, 60, "goes on after a restart")
+            eventually(lambda: sum(entry.at > back for entry in web.log) > 20, 60, "goes on after a restart")
             time.sleep(revisits)
             held_at = time.monotonic()
             with psycopg.connect(url, autocommit=True) as db:

@@ -2,6 +2,8 @@
 
 import asyncio
 import re
+import subprocess
+import sys
 import threading
 import time
 from typing import Any
@@ -75,7 +77,7 @@ def test_a_redirect_for_now_is_a_link_and_one_for_good_hands_over(
 
 
 def test_what_a_visit_does_becomes_an_outcome(url: str, db: psycopg.Connection[Any], web: Web) -> None:
-    names = ["raises", "forgets", "twice", "unreadable", "good"]
+    names = ["raises", "forgets", "twice", "unreadable", "undumpable", "good"]
     at = {name: f"http://{name}.example/" for name in names}
     add(db, *at.values())
 
@@ -87,23 +89,24 @@ def test_what_a_visit_does_becomes_an_outcome(url: str, db: psycopg.Connection[A
                 assert page.report(200) and not page.report(500) and not page.release()
             case "unreadable":
                 page.report(200, meta={"a": "\0"})
+            case "undumpable":
+                page.report(200, meta={(1, 2): 3})
             case "good":
                 page.report(200, relevance=1)
 
     crawl = Crawl(url, robots=False)
-    crawl.run(5, visit, until=lambda: len(crawl.outcomes) >= 8)
+    crawl.run(5, visit, until=lambda: len(crawl.outcomes) >= 9)
     assert crawl.of(at["raises"]) == ["ok"] and state(db, at["raises"]).last_status == 0
     assert set(crawl.of(at["forgets"])) == {"released"} and state(db, at["forgets"]).fetches == 0
     assert crawl.of(at["twice"]) == ["ok"] and state(db, at["twice"]).last_status == 200
-    assert crawl.of(at["unreadable"])[0] == "invalid"
+    assert crawl.of(at["unreadable"])[0] == crawl.of(at["undumpable"])[0] == "invalid"
     assert crawl.of(at["good"]) == ["ok"] and state(db, at["good"]).relevance == 1
     assert crawl.client.counts["raised"] == 1 and crawl.client.counts["reported again"] == 1
 
 
 def test_a_hook_that_raises_stops_nothing(url: str, db: psycopg.Connection[Any]) -> None:
     add(db, "http://a.example/", "http://b.example/")
-    crawl = Crawl(url, robots=False)
-    crawl.client._on_outcome = lambda *_: 1 / 0
+    crawl = Crawl(url, robots=False, on_outcome=lambda *_: 1 / 0)
 
     async def visit(page: Page) -> None:
         page.report(200)
@@ -238,9 +241,54 @@ def test_at_the_end_nothing_stays_leased(url: str, db: psycopg.Connection[Any], 
         asyncio.run(run())
         assert len(finished) == 5, "visits under way end"
     else:
+        began = time.monotonic()
         with pytest.raises(KeyError, match="of the loop"):
             asyncio.run(run())
+        assert time.monotonic() - began < 15, "also of a visit that was cancelled before it began"
     assert leases(db) == []
+
+
+def test_an_end_that_is_cancelled_leaves_nothing_leased(url: str, db: psycopg.Connection[Any]) -> None:
+    add(db, *(f"http://h{n}.example/" for n in range(5)))
+
+    async def visit(page: Page) -> None:
+        await asyncio.sleep(60)
+
+    async def run() -> None:
+        async with asyncio.timeout(3), Client(url, user_agent="me", robots=False) as crawl:
+            async for page in crawl:
+                crawl.spawn(visit, page)
+                if len(leases(db)):
+                    crawl.stop()
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(run())
+    assert leases(db) == []
+
+
+def test_a_database_that_does_not_answer_keeps_no_crawler_from_ending(url: str, db: psycopg.Connection[Any]) -> None:
+    add(db, "http://a.example/")
+
+    async def run() -> None:
+        async with Client(url, user_agent="me", robots=False, grace=1) as crawl:
+            async for page in crawl:
+                db.execute("begin; lock table recrawl_internal.page, recrawl_internal.lease")
+                page.report(200)
+                break
+
+    asyncio.run(asyncio.wait_for(run(), 20))
+    db.execute("rollback")
+
+
+def test_whoever_waits_for_a_page_hears_of_the_end(url: str, db: psycopg.Connection[Any]) -> None:
+    async def run() -> None:
+        async with Client(url, user_agent="me", robots=False) as crawl:
+            waiting = [asyncio.ensure_future(anext(crawl, None)) for _ in range(3)]
+            await asyncio.sleep(0.5)
+            crawl.stop()
+            assert await asyncio.wait_for(asyncio.gather(*waiting), 5) == [None] * 3
+
+    asyncio.run(asyncio.wait_for(run(), 20))
 
 
 def problem(dsn: str) -> str:
@@ -310,4 +358,28 @@ def test_threads_visit_pages_too(url: str, db: psycopg.Connection[Any], web: Web
     for host in hosts:
         assert {entry.path for entry in web.of(host)} == {"/robots.txt", *(f"/{n}" for n in range(5))}
     assert len(threads) > 1 and threading.get_ident() not in threads
+    assert leases(db) == []
+
+
+IMPATIENT = """
+import os, signal, sys, threading, time
+from recrawl.client import ThreadedClient
+
+def visit(page):
+    time.sleep(2)
+    page.report(200)
+
+with ThreadedClient(sys.argv[1], user_agent="me", robots=False, concurrency=5) as crawl:
+    for n, page in enumerate(crawl):
+        crawl.spawn(visit, page)
+        if n == 4:
+            break
+    threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT]).start()
+"""
+
+
+def test_an_end_that_is_interrupted_gives_back_what_threads_have(url: str, db: psycopg.Connection[Any]) -> None:
+    add(db, *(f"http://h{n}.example/" for n in range(20)))
+    done = subprocess.run([sys.executable, "-c", IMPATIENT, url], stderr=subprocess.PIPE, text=True, timeout=60)
+    assert "KeyboardInterrupt" in done.stderr and "was destroyed" not in done.stderr
     assert leases(db) == []

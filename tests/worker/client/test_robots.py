@@ -76,3 +76,4 @@ def test_redirects_are_followed_five_times_then_there_is_none() -> None:
         assert answer_of(result, b"", redirects).redirect_to == "http://b.example/robots.txt"
     assert answer_of(result, b"", MOST_REDIRECTS).status == 404
     assert answer_of({"status": 302}, b"", 0).status == 404, "it leads nowhere"
+    assert answer_of({"status": 50}, b"", 0).status == answer_of({"status": 1000}, b"", 0).status == 0, "no answer"

@@ -52,8 +52,11 @@ def test_of_what_is_cut_off_the_beginning_counts() -> None:
         assert 0 < len(found) < 10_000 and found == [f"http://a.example/{n}" for n in range(len(found))]
 
 
+ENCODED = [f'<?xml version="1.0" encoding="{name}"?><urlset/>'.encode() for name in ("nope", "hex", "gb2312")]
+
+
 @pytest.mark.parametrize(
-    "body", [b"", b"\x1f\x8b", b"\x1f\x8b\x08nonsense", b"<", b"\0\0\0", b"<html><p>no</html>", b"<a>" * 9]
+    "body", [b"", b"\x1f\x8b", b"\x1f\x8b\x08nonsense", b"<", b"\0\0\0", b"<html><p>no</html>", b"<a>" * 9, *ENCODED]
 )
 def test_what_is_none_has_no_urls(body: bytes) -> None:
     assert list(entries(body)) == []
@@ -79,4 +82,5 @@ def test_times_are_w3c_dates() -> None:
     assert time_of("2030-01") == datetime(2030, 1, 1, tzinfo=UTC)
     assert time_of("2030-01-02T03:04:05.5+01:00") == datetime(2030, 1, 2, 2, 4, 5, 500_000, tzinfo=UTC)
     assert time_of("2030-01-02T03:04Z") == datetime(2030, 1, 2, 3, 4, tzinfo=UTC)
-    assert [time_of(said) for said in ("", "2030", "soon", "2030-13-01")] == [None] * 4
+    assert time_of("2030-01-02T03:04+23:00") == datetime(2030, 1, 1, 4, 4, tzinfo=UTC), "which Postgres would not read"
+    assert [time_of(said) for said in ("", "2030", "soon", "2030-13-01", "0001-01-01T00:00+14:00")] == [None] * 5

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from email.utils import format_datetime, parsedate_to_datetime
+from itertools import islice
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -10,6 +11,7 @@ from recrawl.client import fingerprint
 
 Headers = Mapping[str, str] | Mapping[bytes, bytes] | None
 Result = dict[str, Any]
+MOST_LINKS = 10_001  # of a page: one more than report takes, so that it says so
 REDIRECTS = {301, 302, 303, 307, 308}
 
 
@@ -48,7 +50,8 @@ def result_of(
         if text is not None:
             result["sketch"] = fingerprint.sketch(text)
         if links is not None:
-            result["links"] = [target for link in links if (target := absolute(url, link))]
+            targets = (target for link in links if (target := absolute(url, link)))
+            result["links"] = list(islice(targets, MOST_LINKS))
     return result
 
 

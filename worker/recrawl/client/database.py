@@ -1,7 +1,8 @@
 """The verbs over one connection, which comes back by itself: the database may be away for a while.
 
-Every verb may be said twice: a second report is a duplicate, a second release finds nothing. So a call whose connection
-broke is made again, and nobody needs to know whether the first one arrived.
+Every verb may be said twice: a second report is a duplicate, a second release finds nothing, and pages or a slot whose
+answer was lost come back, or pass, by themselves. So a call whose connection broke is made again, and nobody needs to
+know whether the first one arrived.
 """
 
 import asyncio
@@ -23,13 +24,15 @@ log = logging.getLogger("recrawl.client")
 NAME = "recrawl client"  # what its connections are called
 # A connection that nobody answers on any more ends after about half a minute, unless the DSN says otherwise.
 PATIENCE: dict[str, Any] = {
-    "application_name": NAME,
     "connect_timeout": 10,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
+LIMIT = "54"  # the class of what is too large for the server: it would be so again
+LOOKS_AHEAD = (60, 10, 1)  # seconds for a slot, as far as the setting max_ahead lets
+LONGEST_REPORT = 8_000_000  # characters of a call
 VERBS = {
     "add_pages": "text[], float8[], float8[], timestamptz[], jsonb[]",
     "extend_lease": "bigint, interval",
@@ -47,6 +50,10 @@ VERBS = {
 
 class Error(Exception):
     """What stops a client, in one line."""
+
+
+class NoHost(Exception):
+    """A name that no host can have."""
 
 
 class Away(Exception):
@@ -73,12 +80,11 @@ class Database:
             given = conninfo_to_dict(self._dsn)
         except psycopg.ProgrammingError as error:
             raise Error(f"this is no connection string: {_line(error)}") from None
-        self._options = {name: value for name, value in PATIENCE.items() if name not in given}
+        wanted = {"application_name": NAME, **PATIENCE}
+        self._options = {name: value for name, value in wanted.items() if name not in given}
         try:
             await self._connect()
             await self._check()
-            for _ in range(5):  # the fastest of them says what time it is
-                await self._ask_the_time()
         except psycopg.OperationalError as error:
             raise Error(f"cannot connect to the database: {_line(error)}") from None
 
@@ -116,11 +122,6 @@ class Database:
                 f" {', '.join(missing)} as it knows them: say recrawl migrate, or update the client"
             )
 
-    async def _ask_the_time(self) -> None:
-        sent = time.monotonic()
-        (row,) = await self._execute("select clock_timestamp() as said", [])
-        self._clock.learn(sent, time.monotonic(), row.said)
-
     async def _execute(self, query: LiteralString, arguments: Sequence[object]) -> list[Any]:
         assert self._connection
         cursor = await self._connection.execute(query, arguments)
@@ -136,7 +137,9 @@ class Database:
                         await self._connect()
                         log.info("the database is back")
                     return await self._execute(query, arguments)
-                except psycopg.OperationalError as error:
+                except (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction) as error:
+                    if (error.sqlstate or "").startswith(LIMIT):
+                        raise
                     if self._connection and not self._connection.closed:
                         await self._connection.close()
                     if self.until is not None and time.monotonic() + pause > self.until:
@@ -146,6 +149,12 @@ class Database:
                 pause = min(2 * pause, 5)
 
     # ---------------------------------------------------------------------------------------------- verbs
+
+    async def ask_the_time(self) -> None:
+        for _ in range(5):  # the fastest says most
+            sent = time.monotonic()
+            (row,) = await self.call("select clock_timestamp() as said")
+            self._clock.learn(sent, time.monotonic(), row.said)
 
     async def next_pages(self, n: int, ahead: float, lease: float, per_host: int | None, notice: float) -> list[Any]:
         sent = time.monotonic()
@@ -171,15 +180,19 @@ class Database:
     async def report(self, results: Sequence[dict[str, Any]]) -> list[Reported]:
         """What became of each; one that the database cannot read harms no other."""
         try:
-            rows = await self.call(
-                "select code, detail, held_until is not null as is_held from recrawl.report(%s::jsonb) order by ord",
-                [json.dumps(results, default=str)],
-            )
-            return [Reported(*row) for row in rows]
-        except psycopg.DataError as error:
+            said = json.dumps(results, default=str)
+            if len(said) <= LONGEST_REPORT or len(results) == 1:
+                rows = await self.call(
+                    "select code, detail, held_until is not null as is_held from recrawl.report(%s::jsonb)"
+                    " order by ord",
+                    [said],
+                )
+                return [Reported(*row) for row in rows]
+        except (psycopg.DataError, psycopg.OperationalError, TypeError, ValueError, RecursionError) as error:
             if len(results) == 1:
                 return [Reported("invalid", _line(error), False)]
-            return [row for result in results for row in await self.report([result])]
+        half = len(results) // 2
+        return await self.report(results[:half]) + await self.report(results[half:])
 
     async def release(self, lease_id: int, page_ids: list[int], spent: bool) -> None:
         await self.call("select recrawl.release(%s, %s::bigint[], %s)", [lease_id, page_ids, spent])
@@ -206,13 +219,19 @@ class Database:
         return bool(row.is_known)
 
     async def take_slot(self, host: str, notice: float) -> tuple[datetime, datetime] | None:
-        try:
-            rows = await self.call(
-                "select fetch_at, start_by from recrawl.take_slot(%s, notice => %s)", [host, timedelta(seconds=notice)]
-            )
-        except psycopg.DataError:  # a name that no host can have
-            return None
-        return (rows[0].fetch_at, rows[0].start_by) if rows else None
+        """From when to when; None where no slot is near enough, or none is given at all."""
+        for ahead in LOOKS_AHEAD:
+            try:
+                rows = await self.call(
+                    "select fetch_at, start_by from recrawl.take_slot(%s, %s, %s)",
+                    [host, timedelta(seconds=ahead), timedelta(seconds=min(notice, ahead / 2))],
+                )
+            except psycopg.DataError as error:
+                if "host must" in str(error):
+                    raise NoHost from None
+            else:
+                return (rows[0].fetch_at, rows[0].start_by) if rows else None
+        return None
 
     async def add_pages(self, urls: list[str], meta: dict[str, object] | None = None) -> list[Any]:
         """Which page each of them is, and whether it is new."""

@@ -9,10 +9,11 @@ from recrawl.client.robots import Rules, site_of
 
 ABSENT = 30.0  # seconds for which a site that the database knows nothing of is not asked for again
 MOST_SITES = 10_000  # kept in memory; others are looked up again
+MOST_TEXT = 20_000_000  # characters of them, the longest are forgotten first: parsed they take some 300 MB
 LONG_TEXT = 20_000  # characters that take some milliseconds to parse
 
 
-class Verdict(Enum):
+class Passage(Enum):
     ALLOWED = 1
     DENIED = 2
     UNKNOWN = 3
@@ -24,23 +25,24 @@ class Gate:
         self._database = database
         self._agent = user_agent
         self._rules: dict[str, tuple[Rules, float]] = {}  # by site, and until when they are good (monotonic)
+        self._size = 0  # characters of their texts
         self._absent: dict[str, float] = {}
         self.asked: set[str] = set()  # sites
 
-    def verdict(self, url: str) -> Verdict:
+    def verdict(self, url: str) -> Passage:
         site = site_of(url)
         if site in self.asked:
-            return Verdict.ASKED
+            return Passage.ASKED
         rules, good_until = self._rules.get(site, (None, 0.0))
         if rules is None or good_until < time.monotonic():
-            return Verdict.UNKNOWN
-        return Verdict.ALLOWED if rules.allow(url) else Verdict.DENIED
+            return Passage.UNKNOWN
+        return Passage.ALLOWED if rules.allow(url) else Passage.DENIED
 
     async def look_up(self, urls: list[str]) -> None:
         """What other processes have found out of these URLs' sites."""
         now = time.monotonic()
         self._absent = {site: until for site, until in self._absent.items() if until > now}
-        unknown = {site_of(url): url for url in urls if self.verdict(url) is Verdict.UNKNOWN}
+        unknown = {site_of(url): url for url in urls if self.verdict(url) is Passage.UNKNOWN}
         wanted = [url for site, url in unknown.items() if site not in self._absent]
         if not wanted:
             return
@@ -50,11 +52,19 @@ class Gate:
 
     async def know(self, url: str, text: str | None, good_for: float) -> Rules:
         rules = await self.rules_of(text)
-        self._rules.pop(site_of(url), None)
+        self._forget(site_of(url))
         self._rules[site_of(url)] = rules, time.monotonic() + good_for
-        while len(self._rules) > MOST_SITES:
-            del self._rules[next(iter(self._rules))]
+        self._size += len(text or "")
+        self._absent.pop(site_of(url), None)
+        if len(self._rules) > MOST_SITES:
+            self._forget(next(iter(self._rules)))
+        while self._size > MOST_TEXT:
+            self._forget(max(self._rules, key=lambda site: self._rules[site][0].size))
         return rules
+
+    def _forget(self, site: str) -> None:
+        if found := self._rules.pop(site, None):
+            self._size -= found[0].size
 
     async def rules_of(self, text: str | None) -> Rules:
         if text and len(text) > LONG_TEXT:

@@ -20,7 +20,8 @@ class Page:
 
     __slots__ = (
         "_settle", "attempt", "began", "content_hash", "etag", "fetch_at", "host", "is_settled", "kind",
-        "last_modified", "lease_id", "lease_until", "meta", "page_id", "request_headers", "start_by", "url", "value",
+        "last_modified", "lease_id", "lease_until", "meta", "page_id", "request_headers", "spent", "start_by", "url",
+        "value",
     )  # fmt: skip
 
     def __init__(self, row: Any, user_agent: str, kind: Kind, settle: Settle) -> None:
@@ -40,6 +41,7 @@ class Page:
         self.kind: Kind = kind
         self.request_headers = request_headers(user_agent, self.etag, self.last_modified)
         self.is_settled = False  # reported or released
+        self.spent = False  # released, but requested all the same
         self.began = 0.0  # when it was yielded, by the monotonic clock
         self._settle = settle
 
@@ -63,8 +65,10 @@ class Page:
         result = result_of(self.url, status, headers, body, text, links if self.kind == "page" else None)
         return self._end(result | more, None if self.kind == "page" else body)
 
-    def release(self) -> bool:
-        """Gives it back unfetched. From any thread."""
+    def release(self, *, spent: bool = False) -> bool:
+        """Gives it back unfetched; spent: it was requested all the same, and its slot is used. From any thread."""
+        if not self.is_settled:
+            self.spent = spent
         return self._end(None, None)
 
     def _end(self, result: Result | None, body: bytes | str | None) -> bool:

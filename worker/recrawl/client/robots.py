@@ -27,6 +27,7 @@ class Rules:
     def __init__(self, text: str | None, user_agent: str) -> None:
         self._parsed = Protego.parse(text) if text else None
         self._agent = user_agent
+        self.size = len(text or "")  # characters
 
     def allow(self, url: str) -> bool:
         parts = urlsplit(url)
@@ -55,6 +56,8 @@ class Answer:
 def answer_of(result: Result, body: bytes | str | None, redirects: int) -> Answer:
     """Of a redirect that leads nowhere, or of too many, nothing is known: as of a robots.txt that is not there."""
     status: int = result["status"]
+    if status not in range(100, 1000):
+        return Answer(0)
     if status in REDIRECTS and "redirect_to" in result and redirects < MOST_REDIRECTS:
         return Answer(status, redirect_to=result["redirect_to"])
     if 200 <= status < 300:

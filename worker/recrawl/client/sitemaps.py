@@ -66,7 +66,7 @@ def _of_xml(first: bytes, rest: Iterator[bytes]) -> Iterator[Entry]:
                         yield Entry(url, time_of(changed), name == "sitemap")
                     url = changed = ""
                     path[0].clear()  # else all of it would stay in memory
-    except ParseError:
+    except (ParseError, LookupError, ValueError):  # also of an encoding that nobody knows
         return
 
 
@@ -95,6 +95,6 @@ def time_of(said: str) -> datetime | None:
     """A W3C date: of a day, or of a month, its beginning."""
     try:
         time = datetime.fromisoformat(f"{said}-01" if len(said) == 7 else said)
-    except ValueError:
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
         return None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)

@@ -4,7 +4,8 @@ import asyncio
 import signal
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -31,26 +32,39 @@ class ThreadedClient:
     def __enter__(self) -> Self:
         self._thread.start()
         try:
+            if self._stops_on_signals:
+                for number in (signal.SIGTERM, signal.SIGINT):
+                    self._before[number] = signal.signal(number, lambda *_: self.stop())
             self._await(self.client.__aenter__())
         except BaseException:
             self._end()
             raise
-        if self._stops_on_signals:
-            for number in (signal.SIGTERM, signal.SIGINT):
-                self._before[number] = signal.signal(number, lambda *_: self.stop())
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        leaving: asyncio.Task[None] | None = None
+
+        async def leave() -> None:
+            nonlocal leaving
+            leaving = asyncio.current_task()
+            await self.client.__aexit__(kind, error, trace)
+
+        end = asyncio.run_coroutine_threadsafe(leave(), self._loop)
         try:
-            self._await(self.client.__aexit__(kind, error, trace))
+            end.result()
+        except KeyboardInterrupt:  # it is cut short, but still gives back what is in hand
+            self._loop.call_soon_threadsafe(lambda: leaving and leaving.cancel())
+            with suppress(CancelledError, TimeoutError):
+                end.result(5)
+            raise
         finally:
-            for number, handler in self._before.items():
-                signal.signal(number, handler)
             self._end()
 
     def _end(self) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

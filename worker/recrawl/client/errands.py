@@ -1,0 +1,162 @@
+"""The client's own requests: robots.txt, in the slot of the first page that needs it; and what sitemaps bring."""
+
+import asyncio
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Callable, Coroutine
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+
+from recrawl.client import robots
+from recrawl.client.answers import Result, request_headers
+from recrawl.client.database import Database, NoHost
+from recrawl.client.gate import Gate, Passage
+from recrawl.client.listed import add_sitemaps, take_sitemap
+from recrawl.client.outbox import Outbox
+from recrawl.client.page import Page, Settle
+from recrawl.client.waiting import Waiting
+
+log = logging.getLogger("recrawl.client")
+
+Answered = tuple[Result | None, bytes | str | None]  # what came, and its body; None: nothing was requested
+
+
+class Errands:
+    def __init__(
+        self,
+        database: Database,
+        gate: Gate | None,
+        waiting: Waiting,
+        outbox: Outbox,
+        counts: Counter[str],
+        settle: Settle,
+        begin: Callable[[Coroutine[Any, Any, None]], object],
+        user_agent: str,
+        takes_sitemaps: bool,
+    ) -> None:
+        self._database = database
+        self._gate = gate
+        self._waiting = waiting
+        self._outbox = outbox
+        self._counts = counts
+        self._settle = settle
+        self._in_background = begin
+        self._user_agent = user_agent
+        self._takes_sitemaps = takes_sitemaps
+        self._answers: dict[Page, asyncio.Future[Answered]] = {}  # of requests for a robots.txt
+        self._kept: defaultdict[str, list[Page]] = defaultdict(list)  # pages that wait for that of their site
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        self._in_background(self._guarded(work))
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        """What servers say must end no crawl."""
+        try:
+            await work
+        except (psycopg.Error, ValueError, LookupError, OverflowError):
+            self._counts["errands failed"] += 1
+            log.exception("an errand failed")
+
+    # --------------------------------------------------------------------------------------------- robots.txt
+
+    def passes(self, page: Page) -> Page | None:
+        """What may be requested in the slot of a page in line: itself, or the robots.txt that it needs first. Nothing
+        where that denies it, or is on its way.
+        """
+        verdict = self._gate.verdict(page.url) if self._gate else Passage.ALLOWED
+        if page.kind == "robots" or verdict is Passage.ALLOWED:
+            return page
+        if verdict is Passage.DENIED:
+            self.deny(page)
+        elif verdict is Passage.ASKED:
+            self._kept[robots.site_of(page.url)].append(page)
+        elif self._gate:
+            self._waiting.leave(page)
+            self._gate.asked.add(robots.site_of(page.url))
+            robots_page = self._robots_page(page, robots.address(page.url))
+            self._begin(self._learn_robots(self._gate, page, robots_page))
+            return robots_page
+        return None
+
+    def deny(self, page: Page) -> None:
+        self._waiting.leave(page)
+        page.is_settled = True
+        self._counts["denied"] += 1
+        self._outbox.report(page, {"robots_denied": True})
+
+    def answered(self, robots_page: Page, result: Result | None, body: bytes | str | None) -> None:
+        answer = self._answers[robots_page]
+        if not answer.done():
+            answer.set_result((result, body))
+
+    def _robots_page(self, page: Page, url: str) -> Page:
+        robots_page = Page(page, self._user_agent, "robots", self._settle)
+        robots_page.url = url
+        robots_page.request_headers = request_headers(self._user_agent, None, None)
+        self._answers[robots_page] = asyncio.get_running_loop().create_future()
+        self._counts["robots"] += 1
+        return robots_page
+
+    async def _learn_robots(self, gate: Gate, page: Page, robots_page: Page) -> None:
+        """From one robots.txt, which may lie elsewhere, to what all processes know of a site."""
+        site = robots.site_of(page.url)
+        is_over = False
+        try:
+            fetched = await self._fetch_robots(robots_page)
+            if fetched is None:
+                return
+            answer, result = fetched
+            # Their slots are as far apart as was asked for until now.
+            self._waiting.drop([p for p in self._waiting if p.host == page.host and p.kind != "robots"], "released")
+            await self._outbox.send()
+            rules = await gate.rules_of(answer.text)
+            if await self._database.set_robots(page.url, answer.status, answer.text, rules.crawl_delay):
+                for row in await self._database.robots([page.url]):
+                    rules = await gate.know(page.url, row.rules, row.good_for)
+                if self._takes_sitemaps and rules.sitemaps:
+                    await add_sitemaps(self._database, page.host, rules.sitemaps)
+            else:
+                # As long as nobody can read its rules nothing of the site can be fetched: the page has failed.
+                page.began = robots_page.began
+                kept = {"retry_after": result["retry_after"]} if "retry_after" in result else {}
+                self._outbox.report(page, {"status": answer.status} | kept)
+                is_over = True
+        finally:
+            if not is_over:
+                self._outbox.give_back(page, "released", spent=True)
+            gate.asked.discard(site)
+            for other in self._kept.pop(site, []):
+                self._waiting.is_ready(other)
+
+    async def _fetch_robots(self, robots_page: Page) -> tuple[robots.Answer, Result] | None:
+        """The answer in the end; None where nothing was requested."""
+        redirects = 0
+        while True:
+            result, body = await self._answers[robots_page]
+            del self._answers[robots_page]
+            if result is None:
+                return None
+            answer = robots.answer_of(result, body, redirects)
+            if not answer.redirect_to:
+                return answer, result
+            host = urlsplit(answer.redirect_to).hostname or ""
+            try:
+                slot = await self._database.take_slot(host, self._waiting.notice)
+            except NoHost:
+                return robots.Answer(404), result
+            if slot is None:
+                return robots.Answer(0), result  # nothing is known; the page is tried again, ever later
+            redirects += 1
+            robots_page = self._robots_page(robots_page, answer.redirect_to)
+            robots_page.fetch_at, robots_page.start_by = slot
+            self._waiting.add(robots_page)
+
+    # ----------------------------------------------------------------------------------------------- sitemaps
+
+    def take_sitemap(self, page: Page, body: bytes | str) -> None:
+        self._begin(self._take_sitemap(page, body))
+
+    async def _take_sitemap(self, page: Page, body: bytes | str) -> None:
+        self._counts["from sitemaps"] += await take_sitemap(self._database, page.meta, body)
