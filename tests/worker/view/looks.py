@@ -8,7 +8,7 @@ from typing import Any
 
 from recrawl.view.figures import Allocation, Ever, Figures, HeldBack, LastRun, LateHost, Minute, Now, Total
 from recrawl.view.history import DAY, HOUR, TEN_MINUTES, BlockedHost, Event, History, Span
-from recrawl.view.page import Look
+from recrawl.view.parts.page import Look
 from recrawl.view.verdict import Verdict, verdict
 
 NOW = datetime(2026, 11, 21, 15, 4, 10, tzinfo=UTC)

@@ -18,7 +18,7 @@ from recrawl.view import dashboard as served
 from recrawl.view import report
 from recrawl.view.dashboard import Dashboard
 from recrawl.view.history import History
-from recrawl.view.page import Look
+from recrawl.view.parts.page import Look
 from worker.view.browser import DESK, PHONE, Browser, open_browser, program, until
 from worker.view.looks import EMPTY, FIGURES, HISTORY, NOW, look
 from worker.view.test_dashboard import serving

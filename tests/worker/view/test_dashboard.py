@@ -42,7 +42,7 @@ def dashboard(url: str) -> Iterator[Dashboard]:
 
 class Answer:
     def __init__(self, server: Dashboard, path: str, method: str = "GET", **headers: str) -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+        connection = http.client.HTTPConnection(str(server.server_address[0]), server.server_port, timeout=30)
         connection.request(method, path, headers=headers)
         answer = connection.getresponse()
         self.status, self.headers, self.text = answer.status, answer.headers, answer.read().decode()
@@ -137,6 +137,14 @@ def test_a_name_that_merely_leads_here_reads_nothing(dashboard: Dashboard, host:
 @pytest.mark.parametrize("host", ["localhost:{port}", "127.0.0.1:{port}", "[::1]:{port}", "LOCALHOST:{port}"])
 def test_loopback_has_several_names(dashboard: Dashboard, host: str) -> None:
     assert Answer(dashboard, "/", Host=host.format(port=dashboard.server_port)).status == 200
+
+
+def test_the_address_that_it_announces_is_one_of_its_names(url: str) -> None:
+    with Dashboard(url, ("127.0.0.2", 0), (), lambda: None) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        assert Answer(server, "/", Host=server.address.removeprefix("http://").rstrip("/")).status == 200
+        assert Answer(server, "http://[", Host=f"127.0.0.2:{server.server_port}").status == 400
+        server.shutdown()
 
 
 def test_other_names_must_be_given(url: str) -> None:

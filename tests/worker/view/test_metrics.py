@@ -287,7 +287,7 @@ def test_it_serves_metrics_and_nothing_else(url: str) -> None:
     with pytest.raises(urllib.error.HTTPError, match="404"):
         text(port, "/etc/passwd")
     stop()
-    with pytest.raises(OSError, match="refused"):
+    with pytest.raises(OSError, match=r"refused|reset"):  # somebody else may have the port by now
         text(port)
 
 

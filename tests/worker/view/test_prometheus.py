@@ -6,10 +6,9 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +20,7 @@ import pytest
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from helpers import DAY, MINUTE, Crawl, Row, ended_run, free_port, minute, result_of
+from helpers import DAY, MINUTE, Crawl, Row, ended_run, eventually, free_port, minute, result_of
 
 ROOT = Path(__file__).parents[3]
 DASHBOARD = json.loads((ROOT / "docs/monitoring/grafana-dashboard.json").read_text())
@@ -52,13 +51,6 @@ class Prometheus:
 
     def firing(self) -> set[str]:
         return {alert["labels"]["alertname"] for alert in self.get("alerts")["alerts"]}
-
-
-def wait_for(what: Callable[[], object], seconds: float = 60) -> None:
-    until = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < until, what
-        time.sleep(0.2)
 
 
 @contextmanager
@@ -92,7 +84,7 @@ def worker(crawl: Crawl, url: str, worker_port: int) -> Iterator["subprocess.Pop
     minute(crawl, 3 * MINUTE)
     command = [sys.executable, "-m", "recrawl", "worker", "--metrics", f"127.0.0.1:{worker_port}"]
     with process(*command, DATABASE_URL=url) as started:
-        wait_for(lambda: b"recrawl_up 1" in scraped(worker_port) or started.poll())
+        eventually(lambda: b"recrawl_up 1" in scraped(worker_port) or started.poll())
         yield started
         started.terminate()
         assert started.wait(30) == 0
@@ -107,7 +99,7 @@ def scraped(port: int) -> bytes:
 
 
 @pytest.fixture
-def prometheus(worker: object, worker_port: int, tmp_path: Path) -> Iterator[Prometheus]:
+def lonely(worker_port: int, tmp_path: Path) -> Iterator[Prometheus]:
     """Its alerts wait for nothing."""
     program = shutil.which("prometheus") or pytest.skip("no prometheus, which is a package of Debian's")
     file, port = tmp_path / "prometheus.yml", free_port()
@@ -119,12 +111,19 @@ def prometheus(worker: object, worker_port: int, tmp_path: Path) -> Iterator[Pro
 
         def answers() -> bool:
             try:
-                return asks.value("recrawl_up") == 1
+                return asks.ask("vector(1)") != []
             except OSError:
                 return False
 
-        wait_for(answers)
+        eventually(answers)
         yield asks
+
+
+@pytest.fixture
+def prometheus(lonely: Prometheus, worker: object) -> Prometheus:
+    """With a worker to scrape, which it begins with after some 5 s."""
+    eventually(lambda: lonely.value("recrawl_up") == 1)
+    return lonely
 
 
 STANDS = {
@@ -159,7 +158,7 @@ def test_every_query_of_the_dashboard_has_an_answer_and_every_rule_runs(crawl: C
         many = {"changed": 2000 * n, "handed_out": 2000 * n, "asks": 40 * n, "lost": n}
         stands(crawl, **dict.fromkeys(HAPPENS, 20 * n) | many)
         counted = f"sum(recrawl_fetches_total) >= {2120 * n}"
-        wait_for(partial(prometheus.ask, counted))
+        eventually(partial(prometheus.ask, counted))
 
     def answers() -> list[tuple[str, str, list[str]]]:
         stands(crawl)
@@ -169,10 +168,10 @@ def test_every_query_of_the_dashboard_has_an_answer_and_every_rule_runs(crawl: C
         ]
 
     try:
-        wait_for(lambda: all(values and "NaN" not in values for _, _, values in answers()))
+        eventually(lambda: all(values and "NaN" not in values for _, _, values in answers()))
     except AssertionError:
         pytest.fail("\n".join(f"{title:32} {' '.join(values):32} {query}" for title, query, values in answers()))
-    wait_for(lambda: all(rule["health"] == "ok" for rule in rules(prometheus)))
+    eventually(lambda: all(rule["health"] == "ok" for rule in rules(prometheus)))
     assert prometheus.firing() == set()
     names = re.findall(
         OURS, " ".join([query for _, query, _ in answers()] + [rule["query"] for rule in rules(prometheus)])
@@ -191,7 +190,7 @@ def test_what_goes_wrong_rings_and_stops_when_it_is_mended(crawl: Crawl, prometh
             stands(crawl, **otherwise)
             return prometheus.firing() == set(alerts)
 
-        wait_for(is_so)
+        eventually(is_so)
 
     rings()
     crawl.connection.execute("select recrawl.pause()")
@@ -214,20 +213,20 @@ def test_a_crawl_that_nobody_fetches_stands_still(crawl: Crawl, prometheus: Prom
     crawl.connection.execute("select recrawl.add_pages('{http://a.test/}')")
     fetch(crawl)
     crawl.connection.execute("select recrawl.fetch_now('{1}')")
-    wait_for(lambda: crawl.value("select count(*) from queue where due_at <= now()") == 1)
+    eventually(lambda: crawl.value("select count(*) from queue where due_at <= now()") == 1)
     crawl.age(20 * MINUTE)
     crawl.connection.execute("update recrawl_internal.pulse set at = at - interval '20 minutes'")
-    wait_for(lambda: "RecrawlStandsStill" in prometheus.firing())
+    eventually(lambda: "RecrawlStandsStill" in prometheus.firing())
     fetch(crawl)
-    wait_for(lambda: "RecrawlStandsStill" not in prometheus.firing())
+    eventually(lambda: "RecrawlStandsStill" not in prometheus.firing())
 
 
 def test_a_transaction_that_is_left_open_is_seen(crawl: Crawl, url: str, prometheus: Prometheus) -> None:
     with psycopg.connect(url) as holder:
         holder.execute("lock table recrawl_internal.pulse in row exclusive mode")
         holder.execute("select pg_current_xact_id()")
-        wait_for(lambda: (prometheus.value("recrawl_longest_transaction_seconds") or 0) > 3)
-    wait_for(lambda: (prometheus.value("recrawl_longest_transaction_seconds") or 0) < 3)
+        eventually(lambda: (prometheus.value("recrawl_longest_transaction_seconds") or 0) > 3)
+    eventually(lambda: (prometheus.value("recrawl_longest_transaction_seconds") or 0) < 3)
 
 
 def test_a_database_that_goes_is_missed(crawl: Crawl, server: str, prometheus: Prometheus) -> None:
@@ -235,15 +234,15 @@ def test_a_database_that_goes_is_missed(crawl: Crawl, server: str, prometheus: P
     with psycopg.connect(server, autocommit=True) as admin:
         admin.execute(sql.SQL("alter database {} allow_connections false").format(sql.Identifier(name)))
         admin.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", [name])
-        wait_for(lambda: "RecrawlDatabaseGone" in prometheus.firing())
+        eventually(lambda: "RecrawlDatabaseGone" in prometheus.firing())
         assert "RecrawlWorkerGone" not in prometheus.firing()
         admin.execute(sql.SQL("alter database {} allow_connections true").format(sql.Identifier(name)))
-        wait_for(lambda: "RecrawlDatabaseGone" not in prometheus.firing())
+        eventually(lambda: "RecrawlDatabaseGone" not in prometheus.firing())
 
 
 def test_a_worker_that_goes_is_missed(prometheus: Prometheus, worker: "subprocess.Popen[str]") -> None:
     worker.terminate()
-    wait_for(lambda: "RecrawlWorkerGone" in prometheus.firing())
+    eventually(lambda: "RecrawlWorkerGone" in prometheus.firing())
     assert "RecrawlDatabaseGone" not in prometheus.firing()
 
 
@@ -282,8 +281,8 @@ def test_every_query_is_of_the_crawl_that_was_chosen_and_every_line_has_a_name()
         assert "legendFormat" in target or panel["type"] == "stat"
 
 
-def test_every_alert_says_what_it_means_and_what_to_do_and_links_nowhere(prometheus: Prometheus) -> None:
-    for rule in rules(prometheus):
+def test_every_alert_says_what_it_means_and_what_to_do_and_links_nowhere(lonely: Prometheus) -> None:
+    for rule in rules(lonely):
         assert rule["labels"]["severity"] in {"page", "warn"}
         assert set(rule["annotations"]) == {"summary", "description", "do"}
         assert "$labels.instance" in rule["annotations"]["summary"]

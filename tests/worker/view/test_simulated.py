@@ -3,7 +3,9 @@
 import os
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from html import unescape
 from pathlib import Path
+from re import sub
 
 import psycopg
 import pytest
@@ -11,11 +13,15 @@ from sqlalchemy.engine import make_url
 
 from helpers import HOUR, MINUTE, Crawl
 from recrawl.view import report
-from recrawl.view.html import text_of
-from recrawl.view.page import Look
+from recrawl.view.parts.page import Look
 from worker.view.browser import DESK, PHONE, Browser, open_browser, program
 from worker.view.simulated import BUDGET, DEAD, TIRED, Simulated, a_day
 from worker.view.test_browser import assert_fits
+
+
+def text_of(markup: str) -> str:
+    """What a reader sees of it."""
+    return unescape(sub(r"<[^>]*>", "", markup))
 
 
 def connected(url: str) -> psycopg.Connection:

@@ -10,11 +10,11 @@ import psycopg
 import pytest
 
 from recrawl.jobs.registry import JOBS
-from recrawl.view import checks, screens
+from recrawl.view import checks, figures, screens
 from recrawl.view.checks import Checkup, Facts, Server, Slot, Superuser, Table, Transaction
 from recrawl.view.figures import Allocation, Ever, Figures, HeldBack, LastRun, LateHost, Minute, Now, Total
-from recrawl.view.verdict import ALONE, ALWAYS, CODES, RULES, Verdict, job_failing, verdict
-from recrawl.view.words import bar, count, lasting, share, sparkline, when
+from recrawl.view.verdict import ALONE, CODES, RULES, Verdict, job_failing, verdict
+from recrawl.view.words.numbers import bar, count, lasting, share, sparkline, when
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 NOON = datetime(2030, 6, 1, 12, tzinfo=UTC)
@@ -332,7 +332,7 @@ def test_doctor_tells_allocations_of_another_budget_or_of_far_fewer_pages() -> N
 
 
 def test_a_job_that_runs_all_the_time_has_nothing_in_force() -> None:
-    assert {name for name, entry in JOBS.items() if not entry.is_batch} == ALWAYS
+    assert {name for name, entry in JOBS.items() if not entry.is_batch} == set(figures.ALWAYS)
     fails = LastRun("vitals", NOON - 7 * MINUTE, 0, False, "No space left on device", None, 1)
     said = job_failing(replace(WORKING, runs=(*WORKING.runs, fails)))
     assert said and said.headline == "Working, but the job vitals failed."

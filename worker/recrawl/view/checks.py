@@ -1,6 +1,6 @@
 """What doctor goes through: of each check a sentence that all is well, or what is wrong and what mends it.
 
-Pure, on what `read` found out. The codes are a closed set.
+Pure, on what `read` finds out. The codes are a closed set.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from recrawl import store
 from recrawl.view import figures, verdict
 from recrawl.view.figures import Figures
 from recrawl.view.verdict import FEW
-from recrawl.view.words import count, lasting, literal, share
+from recrawl.view.words.numbers import count, lasting, literal, share
 
 Level = Literal["ok", "unseen", "warn", "trouble"]
 

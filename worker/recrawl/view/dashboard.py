@@ -19,8 +19,9 @@ from urllib.parse import parse_qs, urlsplit
 import psycopg
 
 from recrawl import store
-from recrawl.view import find, page, report
-from recrawl.view.page import Look
+from recrawl.view import find, report
+from recrawl.view.parts import page
+from recrawl.view.parts.page import Look
 
 REFRESH_SECONDS = 5
 REMEMBERED_SECONDS = 2.0  # many windows cost the database one look
@@ -42,9 +43,10 @@ class Dashboard(ThreadingHTTPServer):
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         super().__init__(address, Answer)
         self.url, self.restart = url, restart
-        self.names = {f"{name}:{self.server_port}".lower() for name in (*LOOPBACK, *names)} | {
-            name.lower() for name in names
-        }
+        here = urlsplit(self.address).hostname or ""
+        ours = (*LOOPBACK, f"[{here}]" if ":" in here else here, *names)
+        bare = ours if self.server_port == 80 else names  # a browser does not say port 80
+        self.names = {f"{name}:{self.server_port}".lower() for name in ours} | {name.lower() for name in bare}
         self.room = threading.BoundedSemaphore(MOST_CONNECTIONS)
         self.reading = threading.Lock()
         self.last: tuple[float, Look] | None = None
@@ -132,7 +134,10 @@ class Answer(BaseHTTPRequestHandler):
             )
         if len(self.path) > LONGEST_TARGET:
             return HTTPStatus.REQUEST_URI_TOO_LONG, refusal("That is too long.", "A URL has at most 2048 characters.")
-        target = urlsplit(self.path)
+        try:
+            target = urlsplit(self.path)
+        except ValueError:
+            return HTTPStatus.BAD_REQUEST, refusal("That is no address.", f"Ask for {self.server.address}")
         if target.path == "/":
             return HTTPStatus.OK, report.html(self.server.look(), REFRESH_SECONDS)
         if target.path == "/find":

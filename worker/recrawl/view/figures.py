@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from recrawl import store
 from recrawl.setup import project
 
+ALWAYS = ["upkeep", "vitals", "retention"]  # jobs that run all the time: of them only failures are kept
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 
@@ -34,8 +35,8 @@ class Now:
 
 
 @dataclass(frozen=True)
-class Minute:
-    """A row of the view vitals."""
+class Stretch:
+    """Of time: counts of what happened in it, means of what was so. None = not known."""
 
     at: datetime
     fetches: float = 0
@@ -46,28 +47,34 @@ class Minute:
     failed: float = 0
     throttled: float = 0
     denied: float = 0
-    asks: float = 0
-    empty_asks: float = 0
-    handed_out: float = 0
     due: float | None = None
     due_crawler: float | None = None
     due_gap: float | None = None
     due_blocked: float | None = None
+    pages: float | None = None
+    fresh: float | None = None
+    fresh_error: float | None = None
+    promised: float | None = None
+    possible: float | None = None
+    budget: float | None = None  # fetches per day
+
+
+@dataclass(frozen=True)
+class Minute(Stretch):
+    """A row of the view vitals."""
+
+    asks: float = 0
+    empty_asks: float = 0
+    handed_out: float = 0
     new_waiting: float | None = None
     leased: float | None = None
-    pages: float | None = None
     hosts: float | None = None
     hosts_ready: float | None = None
     hosts_blocked: float | None = None
     hosts_capped: float | None = None
     ready_wait: timedelta | None = None
-    fresh: float | None = None
-    fresh_error: float | None = None
     covered: float | None = None
-    promised: float | None = None
-    possible: float | None = None
     unpolite: float | None = None
-    budget: float | None = None
 
 
 @dataclass(frozen=True)
@@ -231,7 +238,7 @@ def read(connection: store.Connection) -> Figures:
         hour=store.vitals_total(connection, Total, HOUR),
         day=store.vitals_total(connection, Total, DAY),
         allocation=store.last_allocation(connection, Allocation),
-        runs=tuple(store.last_runs(connection, LastRun)),
+        runs=tuple(store.last_runs(connection, LastRun, ALWAYS)),
         late_hosts=tuple(store.late_hosts(connection, LateHost, 20)),
         held_back=tuple(store.held_back(connection, HeldBack, 20)),
         settings=store.shown_settings(connection),

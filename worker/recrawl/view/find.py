@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from recrawl import store
-from recrawl.view import page
-from recrawl.view.amounts import clock, count, moment
-from recrawl.view.hosts import interval
-from recrawl.view.html import Html, el
-from recrawl.view.words import lasting, literal
+from recrawl.view.parts import page
+from recrawl.view.parts.hosts import interval
+from recrawl.view.parts.html import Html, el
+from recrawl.view.words.amounts import clock, moment, thousands
+from recrawl.view.words.numbers import lasting, literal
 
 
 @dataclass(frozen=True)
@@ -88,15 +88,15 @@ def explained(found: Found) -> Html:
 def described(found: Found, host: Mapping[str, Any]) -> Html:
     now = found.now
     rows: list[tuple[str, object]] = [
-        ("pages", count(host["pages"])),
+        ("pages", thousands(host["pages"])),
         ("gap between two requests", f"{lasting(host['gap'])}{_own_gap(host)}"),
         ("next request may start", _at(host["next_slot_at"], now) or "now"),
         ("blocked", _blocked(host, now)),
         ("late", _late(host)),
-        ("fetches a day that it was given", count(host["frequency"])),
+        ("fetches a day that it was given", thousands(host["frequency"])),
         ("at its cap", {True: "yes: its gap, not the budget, decides", False: "no", None: "–"}[host["capped"]]),
-        ("fetches so far", count(host["fetches"])),
-        ("failed of late", count(host["failures"])),
+        ("fetches so far", thousands(host["fetches"])),
+        ("failed of late", thousands(host["failures"])),
     ]
     name = literal(host["host"])
     mends = [
@@ -137,4 +137,4 @@ def _blocked(host: Mapping[str, Any], now: datetime) -> str:
 def _late(host: Mapping[str, Any]) -> str:
     if not host["due"]:
         return "not among the latest hosts"
-    return f"{count(host['due'])} pages are past their time, the oldest by {lasting(host['late'])}"
+    return f"{thousands(host['due'])} pages are past their time, the oldest by {lasting(host['late'])}"

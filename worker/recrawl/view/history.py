@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from recrawl import store
+from recrawl.view.figures import Stretch
 
 DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
@@ -11,30 +12,11 @@ TEN_MINUTES = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
-class Span:
-    """An hour or ten minutes: counts of what happened in it, means of what was so. None = not known."""
+class Span(Stretch):
+    """An hour or ten minutes."""
 
-    at: datetime
-    fetches: float = 0
-    changed: float = 0
-    unchanged: float = 0
-    first: float = 0
-    missing: float = 0
-    failed: float = 0
-    throttled: float = 0
-    denied: float = 0
     lost: float = 0
     new_pages: float = 0
-    due: float | None = None
-    due_crawler: float | None = None
-    due_gap: float | None = None
-    due_blocked: float | None = None
-    pages: float | None = None
-    fresh: float | None = None
-    fresh_error: float | None = None
-    promised: float | None = None
-    possible: float | None = None
-    budget: float | None = None  # fetches per day
 
 
 @dataclass(frozen=True)

@@ -222,11 +222,11 @@ class Looks:
             self.connection.close()
 
     def look(self) -> None:
+        self.found = None  # whatever happens, what is shown is of now
         try:
             self.found = self.took_in(self.seen())
             self.complaint = ""
         except psycopg.Error as error:
-            self.found = None
             complaint = str(error).partition("\n")[0]
             if complaint != self.complaint:
                 log.warning("metrics: %s", complaint)

@@ -5,14 +5,14 @@ from datetime import datetime
 from recrawl import store
 from recrawl.view import figures as present
 from recrawl.view import history
-from recrawl.view.amounts import moment, number
-from recrawl.view.hosts import blocked, held_back
-from recrawl.view.html import Html, el
-from recrawl.view.news import machinery, news
-from recrawl.view.page import Look, document, header, verdict_box
-from recrawl.view.pictures import freshness_and_budget, lateness
-from recrawl.view.tiles import tiles
+from recrawl.view.parts.hosts import blocked, held_back
+from recrawl.view.parts.html import Html, el
+from recrawl.view.parts.news import machinery, news
+from recrawl.view.parts.page import Look, document, header, verdict_box
+from recrawl.view.parts.pictures import freshness_and_budget, lateness
+from recrawl.view.parts.tiles import tiles
 from recrawl.view.verdict import verdict
+from recrawl.view.words.amounts import moment, number
 
 
 def read(connection: store.Connection, *, live: bool = False) -> Look:

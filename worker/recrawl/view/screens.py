@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from recrawl.view.figures import Figures, LastRun, Now
 from recrawl.view.verdict import ALONE, Mend, Verdict
-from recrawl.view.words import bar, count, lasting, share, sparkline, when
+from recrawl.view.words.numbers import bar, count, lasting, share, sparkline, when
 
 if TYPE_CHECKING:
     from recrawl.view.checks import Check

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from recrawl.view.figures import Figures, LastRun
-from recrawl.view.words import count, lasting, literal, share, when
+from recrawl.view.figures import ALWAYS, Figures, LastRun
+from recrawl.view.words.numbers import count, lasting, literal, share, when
 
 Level = Literal["ok", "warn", "trouble"]
 
@@ -23,7 +23,6 @@ FEW = 20  # fetches an hour, from which shares are told
 UNSPENT = 0.1  # of the budget
 
 MOST_MENDS = 3
-ALWAYS = {"upkeep", "vitals", "retention"}  # jobs that run all the time: of them only failures are kept
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ UNKNOWN = "–"
 UNIT = "\N{NO-BREAK SPACE}"  # before what must not stand alone on the next line
 
 
-def count(n: float | None) -> str:
+def thousands(n: float | None) -> str:
     return UNKNOWN if n is None else f"{n:,.0f}"
 
 
@@ -38,7 +38,7 @@ def points(difference: float) -> str:
 
 
 def number(noun: str, n: float) -> str:
-    return f"{count(n)} {either(n, noun, noun + 's')}"
+    return f"{thousands(n)} {either(n, noun, noun + 's')}"
 
 
 def either(n: float, one: str, many: str) -> str:

@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from recrawl.view import sentences
-from recrawl.view.amounts import clock, count, number, percent, points, short
 from recrawl.view.figures import HeldBack, LateHost, Total
 from recrawl.view.history import DAY, HOUR, BlockedHost, Span
+from recrawl.view.words import sentences
+from recrawl.view.words.amounts import clock, number, percent, points, short, thousands
 from worker.view.looks import DAY_TOTAL, HISTORY, LAST_MINUTE, MINUTE, NOW
 
 
@@ -41,7 +41,7 @@ def test_a_share_is_never_nothing_when_it_is_something_nor_all_when_it_is_less()
 def test_amounts_are_short_with_three_digits() -> None:
     amounts = {0: "0", 7.25: "7.25", 999: "999", 1000: "1 k", 463_541: "464 k", 999_600: "1 M", 1_210_571: "1.21 M"}
     assert {n: plain(short(n)) for n in amounts} == amounts
-    assert short(None) == count(None) == "–"
+    assert short(None) == thousands(None) == "–"
 
 
 def test_words_go_with_their_numbers() -> None:

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from recrawl.view.amounts import clock, count, either, number, percent, points
 from recrawl.view.figures import HeldBack, LateHost, Minute, Total
 from recrawl.view.history import DAY, HOUR, BlockedHost, Span
-from recrawl.view.words import lasting
+from recrawl.view.words.amounts import clock, either, number, percent, points, thousands
+from recrawl.view.words.numbers import lasting
 
 SAME = 0.005  # of the value: half a point of freshness is no difference
 ENOUGH = 20  # hours of a day that must be known of it
@@ -80,7 +80,7 @@ def fetches(hours: Sequence[Span], day: Total, budget: float | None, now: dateti
         return f"Nothing was fetched in the last 24 hours; the last fetches are from {clock(last.at, now)}."
     failing = day.failed + day.throttled + day.denied
     return join(
-        f"**{count(day.fetches)}** {either(day.fetches, 'fetch', 'fetches')} in {elapsed(day, now)}"
+        f"**{thousands(day.fetches)}** {either(day.fetches, 'fetch', 'fetches')} in {elapsed(day, now)}"
         + (f", {percent(of_budget(day, budget, now), 0)} of the budget;" if budget else "; no budget is set;"),
         f"{percent(day.changed / day.fetches, 0)} found a change.",
         f"**{percent(failing / day.fetches, 0)} failed**, were throttled or denied."
@@ -142,7 +142,9 @@ def waiting(tens: Sequence[Span], minute: Minute | None, now: datetime) -> str:
     if round(due) == 0:
         most = max(known, key=lambda ten: ten.due or 0)
         peak = (
-            "" if not round(most.due or 0) else f" The most within a day were {count(most.due)}, {clock(most.at, now)}."
+            ""
+            if not round(most.due or 0)
+            else f" The most within a day were {thousands(most.due)}, {clock(most.at, now)}."
         )
         return f"**No page** is past its time{at}.{peak}"
     share = f", {percent(due / pages)} of all" if pages else ""
@@ -199,8 +201,8 @@ def holding_back(hosts: Sequence[HeldBack], capped: float | None, all_hosts: flo
     if capped is None or not all_hosts:
         return "Their gap, not the budget, says how often their pages are fetched. The most costly first."
     return (
-        f"**{count(capped)}** of {number('host', all_hosts)} {either(capped, 'is', 'are')} at the cap: the gap, not "
-        "the budget, says how often their pages are fetched." + (" The most costly first." if hosts else "")
+        f"**{thousands(capped)}** of {number('host', all_hosts)} {either(capped, 'is', 'are')} at the cap: the gap, "
+        "not the budget, says how often their pages are fetched." + (" The most costly first." if hosts else "")
     )
 
 
@@ -299,6 +301,6 @@ def _of_counts(name: str, now: float | None, before: float | None) -> Change | N
         return None
     difference = round(now) - round(before)
     if not difference:
-        return Change(name, count(now), "the same", None)
+        return Change(name, thousands(now), "the same", None)
     words = f"{difference:+,}".replace("-", "−")
-    return Change(name, count(now), words, None)
+    return Change(name, thousands(now), words, None)

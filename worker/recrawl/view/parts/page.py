@@ -12,11 +12,11 @@ from pathlib import Path
 
 from recrawl.view.figures import Figures
 from recrawl.view.history import History
-from recrawl.view.html import Html, el
+from recrawl.view.parts.html import Html, el
 from recrawl.view.verdict import Mend, Verdict
 
-STYLE = Html((Path(__file__).parent / "page.css").read_text())
-SCRIPT = Html((Path(__file__).parent / "page.js").read_text())
+STYLE = Html((Path(__file__).parent / "page.css").read_text(encoding="utf-8"))
+SCRIPT = Html((Path(__file__).parent / "page.js").read_text(encoding="utf-8"))
 MARKS = {"ok": "✓", "warn": "▲", "trouble": "✕"}
 
 

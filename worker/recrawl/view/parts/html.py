@@ -1,7 +1,7 @@
 """Markup put together so that nothing gets into it unescaped: text is escaped unless it is Html already."""
 
 from collections.abc import Iterable
-from html import escape, unescape
+from html import escape
 from re import sub
 from typing import Self
 
@@ -42,8 +42,3 @@ def el(tag: str, *children: object, **attributes: object) -> Html:
 def said(sentence: str) -> Html:
     """A sentence, in which **this** stands out."""
     return Html(sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", escape(sentence)))
-
-
-def text_of(markup: str) -> str:
-    """What a reader sees of it."""
-    return unescape(sub(r"<[^>]*>", "", markup))

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from urllib.parse import urlencode
 
-from recrawl.view import sentences
-from recrawl.view.amounts import clock, count, percent
-from recrawl.view.html import Html, el, said
-from recrawl.view.page import Look, mend, part
-from recrawl.view.words import lasting, literal
+from recrawl.view.parts.html import Html, el, said
+from recrawl.view.parts.page import Look, mend, part
+from recrawl.view.words import sentences
+from recrawl.view.words.amounts import clock, percent, thousands
+from recrawl.view.words.numbers import lasting, literal
 
 
 def host_table(
@@ -52,10 +52,10 @@ def held_back(look: Look) -> Html:
         (
             host.host,
             [
-                count(host.pages),
+                thousands(host.pages),
                 lasting(host.gap),
-                count(host.wanted),
-                count(host.frequency),
+                thousands(host.wanted),
+                thousands(host.frequency),
                 "–" if host.gain is None else percent(host.gain, 2) if of_freshness else f"{host.gain:.2g}",
                 mend(f"SELECT recrawl.set_host({literal(host.host)}, gap => {literal(interval(host.gap / 2))});"),
             ],
@@ -93,7 +93,7 @@ def late_hosts(look: Look) -> Html:
         rows.append(
             (
                 host.host,
-                [count(host.due), lasting(host.late), lasting(host.gap), el("span", words, class_=f"pill {kind}")],
+                [thousands(host.due), lasting(host.late), lasting(host.gap), el("span", words, class_=f"pill {kind}")],
             )
         )
     columns = [("pages due", "right"), ("the oldest by", "right"), ("gap", "right"), ("waits for", None)]
@@ -124,7 +124,7 @@ def blocked(look: Look) -> Html:
             [
                 clock(host.blocked_until, look.now),
                 host.blocked_reason or "–",
-                count(host.due),
+                thousands(host.due),
                 mend(f"SELECT recrawl.unblock_host({literal(host.host)});"),
             ],
         )

@@ -10,10 +10,11 @@ from itertools import combinations
 
 import pytest
 
-from recrawl.view import find, page, report
+from recrawl.view import find, report
 from recrawl.view.figures import Figures, LastRun
 from recrawl.view.history import HOUR, Event, History
-from recrawl.view.html import Html, el, said
+from recrawl.view.parts import page
+from recrawl.view.parts.html import Html, el, said
 from recrawl.view.verdict import Mend, Verdict
 from worker.view.looks import EMPTY, FIGURES, HISTORY, NOW, look
 

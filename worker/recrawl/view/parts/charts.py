@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from math import ceil, floor, log10
 from operator import itemgetter
 
-from recrawl.view.html import Html, el, said
+from recrawl.view.parts.html import Html, el, said
 
 WIDTH = 1000  # of the plot in its own units, which stretch; its height is 100
 Value = float | None
@@ -28,7 +28,7 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Figures:
+class Plot:
     """Series over the same times, each value for the `step` from its time on. Times may be missing: that is a gap."""
 
     at: Sequence[datetime]
@@ -48,7 +48,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class Scale:
-    """From figures to places, in percent from above."""
+    """From plot to places, in percent from above."""
 
     low: float
     high: float
@@ -81,22 +81,22 @@ def _round_step(least: float) -> float:
 # ---------------------------------------------------------------------------------------------------- kinds of chart
 
 
-def lines(figures: Figures, series: Sequence[Series], error: Sequence[Value], show: Callable[[float], str]) -> Html:
+def lines(plot: Plot, series: Sequence[Series], error: Sequence[Value], show: Callable[[float], str]) -> Html:
     """The first series within its error, plus and minus; the others as dashed steps; each is named at its end."""
     first, *others = series
     around = [None if v is None or e is None else (v - e, v + e) for v, e in zip(first.values, error, strict=True)]
     known = [value for line in series for value in line.values if value is not None]
     scale = Scale.of([*known, *(edge for edges in around if edges for edge in edges)], from_zero=False)
-    middles = [at + figures.step / 2 for at in figures.at]
-    drawn = [_path(f"line {first.look}", _line(figures, scale, middles, first.values))]
-    drawn += [_path(f"line dashed {one.look}", _steps(figures, scale, one.values)) for one in others]
-    band = _path(f"band {first.look}", _band(figures, scale, around))
-    return _plot(figures, scale, [band, *reversed(drawn)], show, _ends(scale, series))
+    middles = [at + plot.step / 2 for at in plot.at]
+    drawn = [_path(f"line {first.look}", _line(plot, scale, middles, first.values))]
+    drawn += [_path(f"line dashed {one.look}", _steps(plot, scale, one.values)) for one in others]
+    band = _path(f"band {first.look}", _band(plot, scale, around))
+    return _plot(plot, scale, [band, *reversed(drawn)], show, _ends(scale, series))
 
 
-def stacks(figures: Figures, series: Sequence[Series], limit: Series | None, show: Callable[[float], str]) -> Html:
+def stacks(plot: Plot, series: Sequence[Series], limit: Series | None, show: Callable[[float], str]) -> Html:
     """Layers on one another, in steps; a limit is a line across."""
-    count = len(figures.at)
+    count = len(plot.at)
     tops: list[list[Value]] = [[0.0] * count]
     for layer in series:
         tops.append(
@@ -107,13 +107,13 @@ def stacks(figures: Figures, series: Sequence[Series], limit: Series | None, sho
     drawn: list[Html | None] = []
     for layer, below, above in zip(series, tops, tops[1:], strict=False):
         between = [None if a is None or b is None else (b, a) for b, a in zip(below, above, strict=True)]
-        drawn.append(_path(f"layer {layer.look}", _band(figures, scale, between)))
+        drawn.append(_path(f"layer {layer.look}", _band(plot, scale, between)))
     labels: list[Html] = []
     if limit:
-        drawn.append(_path(f"line {limit.look}", _steps(figures, scale, limit.values)))
+        drawn.append(_path(f"line {limit.look}", _steps(plot, scale, limit.values)))
         if (last := next((v for v in reversed(limit.values) if v is not None), None)) is not None:
             labels.append(el("text", limit.name, class_="limit", x="100%", y=f"{scale.y(last)}%", dy=-6))
-    return _plot(figures, scale, drawn, show, labels)
+    return _plot(plot, scale, drawn, show, labels)
 
 
 def bars(rows: Sequence[tuple[str, float, str, str]]) -> Html:
@@ -172,9 +172,9 @@ def figure(
     )
 
 
-def numbers(figures: Figures, columns: Sequence[tuple[str, Sequence[Value]]], show: Callable[[Value], str]) -> Html:
+def numbers(plot: Plot, columns: Sequence[tuple[str, Sequence[Value]]], show: Callable[[Value], str]) -> Html:
     """The newest first. Each row knows its place in the plot."""
-    within = [i for i, at in enumerate(figures.at) if at >= figures.start]
+    within = [i for i, at in enumerate(plot.at) if at >= plot.start]
     return el(
         "div",
         el(
@@ -185,9 +185,9 @@ def numbers(figures: Figures, columns: Sequence[tuple[str, Sequence[Value]]], sh
                 (
                     el(
                         "tr",
-                        el("th", f"{figures.at[i]:%a %d %b %H:%M}", scope="row"),
+                        el("th", f"{plot.at[i]:%a %d %b %H:%M}", scope="row"),
                         (el("td", show(values[i]), class_="right") for _, values in columns),
-                        data_x=figures.x(figures.at[i] + figures.step / 2),
+                        data_x=plot.x(plot.at[i] + plot.step / 2),
                     )
                     for i in reversed(within)
                 ),
@@ -206,7 +206,7 @@ def _heading(name: str) -> Html:
 
 
 def _plot(
-    figures: Figures, scale: Scale, drawn: Sequence[Html | None], show: Callable[[float], str], labels: Sequence[Html]
+    plot: Plot, scale: Scale, drawn: Sequence[Html | None], show: Callable[[float], str], labels: Sequence[Html]
 ) -> Html:
     places = [(f"{scale.y(tick)}%", show(tick)) for tick in scale.ticks]
     return el(
@@ -216,7 +216,7 @@ def _plot(
         (el("text", words, class_="y", x=-8, y=y, dy=4) for y, words in places),
         (
             el("text", words, class_="x second" if i % 2 else "x", x=f"{x / WIDTH * 100:.1f}%", y="100%", dy=18)
-            for i, (x, words) in enumerate(_times(figures))
+            for i, (x, words) in enumerate(_times(plot))
         ),
         labels,
         el("line", class_="cursor", y2="100%"),
@@ -224,15 +224,15 @@ def _plot(
     )
 
 
-def _times(figures: Figures) -> Iterator[tuple[float, str]]:
-    span = figures.until - figures.start
+def _times(plot: Plot) -> Iterator[tuple[float, str]]:
+    span = plot.until - plot.start
     spacing = next((s for s in SPACINGS if span / s <= MOST_TICKS), SPACINGS[-1])
     days = max(spacing.days, 1)
-    at = figures.until.replace(hour=0, minute=0, second=0, microsecond=0)
-    while at > figures.start:  # back to a midnight from which ticks go forth
+    at = plot.until.replace(hour=0, minute=0, second=0, microsecond=0)
+    while at > plot.start:  # back to a midnight from which ticks go forth
         at -= timedelta(days=days)
-    while at <= figures.until:
-        x = figures.x(at) if at >= figures.start else -1
+    while at <= plot.until:
+        x = plot.x(at) if at >= plot.start else -1
         if 0.02 * WIDTH <= x <= 0.98 * WIDTH:
             midnight = at.hour == at.minute == 0
             yield x, f"{at.day} {at:%b}" if midnight else f"{at:%H:%M}"
@@ -243,43 +243,43 @@ def _path(look: str, d: str) -> Html | None:
     return el("path", class_=look, d=d) if d else None
 
 
-def _runs(figures: Figures, known: Sequence[object | None]) -> Iterator[list[int]]:
+def _runs(plot: Plot, known: Sequence[object | None]) -> Iterator[list[int]]:
     """Stretches of times without a gap, within the plot."""
     run: list[int] = []
-    for i, at in enumerate(figures.at):
-        if run and (known[i] is None or at - figures.at[run[-1]] > 1.5 * figures.step):
+    for i, at in enumerate(plot.at):
+        if run and (known[i] is None or at - plot.at[run[-1]] > 1.5 * plot.step):
             yield run
             run = []
-        if known[i] is not None and at >= figures.start:
+        if known[i] is not None and at >= plot.start:
             run.append(i)
     if run:
         yield run
 
 
-def _line(figures: Figures, scale: Scale, places: Sequence[datetime], values: Sequence[Value]) -> str:
+def _line(plot: Plot, scale: Scale, places: Sequence[datetime], values: Sequence[Value]) -> str:
     """A point without neighbours is drawn as a dot: a line of no length with round ends."""
     drawn = ""
-    for run in _runs(figures, values):
-        drawn += "M" + "L".join(f"{figures.x(places[i])} {scale.y(values[i] or 0)}" for i in run)
+    for run in _runs(plot, values):
+        drawn += "M" + "L".join(f"{plot.x(places[i])} {scale.y(values[i] or 0)}" for i in run)
         drawn += "h0" if len(run) == 1 else ""
     return drawn
 
 
-def _steps(figures: Figures, scale: Scale, values: Sequence[Value]) -> str:
+def _steps(plot: Plot, scale: Scale, values: Sequence[Value]) -> str:
     drawn = ""
-    for run in _runs(figures, values):
-        x = figures.x(figures.at[run[0]])
+    for run in _runs(plot, values):
+        x = plot.x(plot.at[run[0]])
         drawn += f"M{x} {scale.y(values[run[0]] or 0)}"
         for i in run:
-            drawn += f"V{scale.y(values[i] or 0)}H{figures.x(figures.at[i] + figures.step)}"
+            drawn += f"V{scale.y(values[i] or 0)}H{plot.x(plot.at[i] + plot.step)}"
     return drawn
 
 
-def _band(figures: Figures, scale: Scale, between: Sequence[tuple[float, float] | None]) -> str:
+def _band(plot: Plot, scale: Scale, between: Sequence[tuple[float, float] | None]) -> str:
     """The area between two lines of steps."""
     drawn = ""
-    for run in _runs(figures, between):
-        sides = [(figures.x(figures.at[i]), figures.x(figures.at[i] + figures.step), between[i] or (0, 0)) for i in run]
+    for run in _runs(plot, between):
+        sides = [(plot.x(plot.at[i]), plot.x(plot.at[i] + plot.step), between[i] or (0, 0)) for i in run]
         drawn += f"M{sides[0][0]} {scale.y(sides[0][2][0])}"
         drawn += "".join(f"V{scale.y(high)}H{right}" for _, right, (_, high) in sides)
         drawn += "".join(f"V{scale.y(low)}H{left}" for left, _, (low, _) in reversed(sides)) + "Z"

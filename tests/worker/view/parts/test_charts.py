@@ -5,15 +5,15 @@ from datetime import timedelta
 
 import pytest
 
-from recrawl.view.charts import Figures, Scale, Series, bar, lines, numbers, stacks
 from recrawl.view.history import DAY, HOUR
+from recrawl.view.parts.charts import Plot, Scale, Series, bar, lines, numbers, stacks
 from worker.view.looks import NOW
 
 END = NOW.replace(minute=0, second=0)
 
 
-def over(*hours_ago: int, longest: timedelta = DAY) -> Figures:
-    return Figures([END - ago * HOUR for ago in hours_ago], HOUR, END, longest)
+def over(*hours_ago: int, longest: timedelta = DAY) -> Plot:
+    return Plot([END - ago * HOUR for ago in hours_ago], HOUR, END, longest)
 
 
 def paths(svg: str, look: str) -> list[str]:
@@ -95,7 +95,7 @@ def test_a_scale_holds_its_values_between_round_ticks(values: list[float], from_
 
 @pytest.mark.parametrize("span", [HOUR, 5 * HOUR, DAY, 3 * DAY, 14 * DAY, 60 * DAY])
 def test_there_are_some_times_below_but_not_too_many(span: timedelta) -> None:
-    figures = Figures([NOW - span], HOUR, NOW, span)
+    figures = Plot([NOW - span], HOUR, NOW, span)
     svg = stacks(figures, [Series("a", "changed", [1.0])], None, show)
     assert 2 <= len(re.findall(r'class="x', svg)) <= 8
 

@@ -3,21 +3,21 @@
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
-from recrawl.view import sentences
-from recrawl.view.amounts import count, percent, short
-from recrawl.view.charts import Figures, Series, bars, figure, lines, numbers, stacks
 from recrawl.view.history import DAY, HOUR, TEN_MINUTES, Span
-from recrawl.view.hosts import late_hosts
-from recrawl.view.html import Html, el
-from recrawl.view.page import Look, part
+from recrawl.view.parts.charts import Plot, Series, bars, figure, lines, numbers, stacks
+from recrawl.view.parts.hosts import late_hosts
+from recrawl.view.parts.html import Html, el
+from recrawl.view.parts.page import Look, part
+from recrawl.view.words import sentences
+from recrawl.view.words.amounts import percent, short, thousands
 
 
-def over(look: Look, spans: Sequence[Span], step: timedelta, longest: timedelta) -> Figures:
+def over(look: Look, spans: Sequence[Span], step: timedelta, longest: timedelta) -> Plot:
     """Times in the zone of the page, up to now or to the end of the last step, if that goes on."""
     at = [span.at.astimezone(look.now.tzinfo) for span in spans]
     since_midnight = look.now - look.now.replace(hour=0, minute=0, second=0, microsecond=0)
     step_now = look.now - since_midnight % step
-    return Figures(at, step, until=max(step_now, at[-1] + step) if at else step_now, longest=longest)
+    return Plot(at, step, until=max(step_now, at[-1] + step) if at else step_now, longest=longest)
 
 
 def column(spans: Iterable[Span], *names: str) -> list[float | None]:
@@ -65,7 +65,7 @@ def fetches(look: Look) -> Html:
     ]
     budget: list[float | None] = [None if hour.budget is None else hour.budget / 24 for hour in hours]
     last = next((value for value in reversed(budget) if value is not None), None)
-    limit = Series(f"budget: {count(last)} an hour", "ink", budget) if last is not None else None
+    limit = Series(f"budget: {thousands(last)} an hour", "ink", budget) if last is not None else None
     columns = [
         *((layer.name, layer.values) for layer in layers[:4]),
         *((name, column(hours, name)) for name in ("failed", "throttled", "denied")),
@@ -79,7 +79,7 @@ def fetches(look: Look) -> Html:
         sentences.fetches(hours, look.figures.day, look.figures.budget, look.now),
         stacks(shown, layers, limit, short) if known else None,
         layers,
-        numbers(shown, columns, count) if known else None,
+        numbers(shown, columns, thousands) if known else None,
     )
 
 
@@ -109,7 +109,7 @@ def waiting(look: Look) -> Html:
         sentences.waiting(tens, minute, look.now),
         stacks(shown, layers, None, short) if known else None,
         layers,
-        numbers(shown, columns, count) if known else None,
+        numbers(shown, columns, thousands) if known else None,
     )
 
 
@@ -119,6 +119,6 @@ def visits(look: Look) -> Html:
     rows = []
     for (name, words), colour in zip(sentences.BINS, looks, strict=True):
         visits = getattr(day, name)
-        rows.append((words, visits, colour, f"{count(visits)} · {percent(visits / (day.revisits or 1))}"))
+        rows.append((words, visits, colour, f"{thousands(visits)} · {percent(visits / (day.revisits or 1))}"))
     sentence = sentences.lateness(day, look.now)
     return figure("visits", "How late are visits?", sentence, bars(rows) if day.revisits else None)

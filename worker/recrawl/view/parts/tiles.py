@@ -1,12 +1,12 @@
 """The four figures that matter, each beside what it could be."""
 
-from recrawl.view import sentences
-from recrawl.view.amounts import number, percent, short
-from recrawl.view.charts import bar
 from recrawl.view.history import DAY, HOUR, TEN_MINUTES
-from recrawl.view.html import Html, el
-from recrawl.view.page import Look, part
-from recrawl.view.words import lasting
+from recrawl.view.parts.charts import bar
+from recrawl.view.parts.html import Html, el
+from recrawl.view.parts.page import Look, part
+from recrawl.view.words import sentences
+from recrawl.view.words.amounts import number, percent, short
+from recrawl.view.words.numbers import lasting
 
 
 def tiles(look: Look) -> Html:

@@ -1,0 +1,1 @@
+"""How what is known is said: numbers, times, sentences. Pure."""
