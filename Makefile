@@ -2,8 +2,13 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-# A file's tests in one process: what it compiles and sets up is then made once.
-XDIST  := -n auto --maxprocesses 4 --dist loadfile
+# Each process begins with its part of the files and takes over from others when it is done. Tests wait a good deal, so
+# there is one process more than cores; long ones do not.
+STEAL  := --dist worksteal
+MANY   := -n $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 6 ? n + 1 : 6))) $(STEAL)
+LONG   := -n auto --maxprocesses 4 $(STEAL)
+# What is compiled stays: tests start hundreds of processes.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test soak fast golden picture lint types wheel bench psql clean
@@ -24,13 +29,13 @@ demo: install  ## Show it working: an embedded Postgres, a few URLs, SELECT * FR
 	@$(BIN)/recrawl demo
 
 test: install  ## Run the tests, on an embedded Postgres or on DATABASE_URL's server
-	$(BIN)/pytest $(XDIST) -m "not bench and not soak" $(ARGS)
+	$(BIN)/pytest $(MANY) -m "not bench and not soak" $(ARGS)
 
 soak: install  ## Run what is long by nature: crashes, random crawls, closed loops, large webs
-	RECRAWL_EXAMPLES=300 $(BIN)/pytest $(XDIST) -m "soak or properties" $(ARGS)
+	RECRAWL_EXAMPLES=300 $(BIN)/pytest $(LONG) -m "soak or properties" $(ARGS)
 
 fast: install  ## Run, within a minute, what tells most after an edit
-	$(BIN)/pytest $(XDIST) -q -m "not bench and not soak" $(addprefix tests/sql/test_,house.py catalogue.py reference.py \
+	$(BIN)/pytest $(MANY) -q -m "not bench and not soak" $(addprefix tests/sql/test_,house.py catalogue.py reference.py \
 	    next_pages.py report.py leases.py objective.py) tests/worker/test_arrows.py $(ARGS)
 
 picture: install  ## Draw docs/report.png anew (needs chromium and chromium-driver)

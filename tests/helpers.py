@@ -2,9 +2,10 @@
 
 import socket
 import subprocess
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import sql
@@ -15,10 +16,20 @@ from recrawl.jobs.registry import JOBS
 from recrawl.setup import embedded
 
 Row = dict[str, Any]
+Found = TypeVar("Found")
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
+
+
+def eventually(happens: Callable[[], Found], seconds: float = 60, what: str = "it never happened") -> Found:
+    """What it returns once that is true. It takes a moment, but this machine may be busy."""
+    end = time.monotonic() + seconds
+    while not (found := happens()):
+        assert time.monotonic() < end, what
+        time.sleep(0.05)
+    return found
 
 
 class Crawl:

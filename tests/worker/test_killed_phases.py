@@ -13,8 +13,8 @@ from typing import NamedTuple
 import psycopg
 import pytest
 
-from helpers import MINUTE, Crawl, misplaced, result_of, run_job
-from worker.test_schedule import BATCH, child_of, runs, wait_for, worker
+from helpers import MINUTE, Crawl, eventually, misplaced, result_of, run_job
+from worker.test_schedule import BATCH, child_of, runs, worker
 
 pytestmark = pytest.mark.soak
 
@@ -109,24 +109,24 @@ def test_what_was_in_force_stays_and_the_next_run_completes(
         mode = "share" if held.phase == "write" else "access exclusive"
         holder.execute(f"lock table recrawl_internal.{held.table} in {mode} mode".encode())
         moving.value("select set_setting(%s, '1 hour')", f"{job}_every")
-        wait_for(lambda: ":Lock" in sessions(moving, job))
+        eventually(lambda: ":Lock" in sessions(moving, job))
         child = child_of(first.pid)
         if held.phase == "compute":
             holder.rollback()
-            wait_for(lambda: sessions(moving, job) == f"recrawl {job}:Client")
+            eventually(lambda: sessions(moving, job) == f"recrawl {job}:Client")
         os.kill(child if victim == "child" else first.pid, signal.SIGKILL)
-        wait_for(lambda: not is_alive(child), 20)
+        eventually(lambda: not is_alive(child), 20)
         holder.rollback()
-        wait_for(lambda: not sessions(moving, job).replace(f"recrawl {job}:Client", ""), 20)
+        eventually(lambda: not sessions(moving, job).replace(f"recrawl {job}:Client", ""), 20)
         found = in_force(moving, job)
         if held.phase != "write" and victim == "child":
             assert found == before
         if victim == "child":
-            wait_for(lambda: runs(moving)[-1] == (job, True), 120)
+            eventually(lambda: runs(moving)[-1] == (job, True), 120)
             assert first.poll() is None
     if victim == "worker":
         with worker(url):
-            wait_for(lambda: runs(moving)[-1] == (job, True), 120)
+            eventually(lambda: runs(moving)[-1] == (job, True), 120)
     assert [ok for _, ok in runs(moving)] == [False, True]
     after = in_force(moving, job)
     assert not is_same(before, after), "there was something to write"

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from helpers import DAY, SECOND, Crawl, ended_run, misplaced, run_job
+from helpers import DAY, SECOND, Crawl, ended_run, eventually, misplaced, run_job
 from recrawl import store
 from recrawl.jobs.registry import JOBS
 from recrawl.setup import embedded, migrate
@@ -36,10 +36,25 @@ schedule.run(sys.argv[1], ready=lambda: print("ready", flush=True))
 """
 
 
+# Told to stop at the very moment that APScheduler hands a job to its thread.
+STOPPED_WHILE_SUBMITTING = """
+import signal
+from apscheduler.executors.pool import ThreadPoolExecutor
+submit = ThreadPoolExecutor._do_submit_job
+
+def interrupted(self, job, run_times):
+    if job.id == "vitals":
+        signal.raise_signal(signal.SIGTERM)
+    submit(self, job, run_times)
+
+ThreadPoolExecutor._do_submit_job = interrupted
+"""
+
+
 @contextmanager
-def worker(url: str, **environment: str) -> Iterator["subprocess.Popen[str]"]:
+def worker(url: str, before: str = "", **environment: str) -> Iterator["subprocess.Popen[str]"]:
     process = subprocess.Popen(
-        [sys.executable, "-c", WORKER, url],
+        [sys.executable, "-c", before + WORKER, url],
         env=os.environ | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -51,13 +66,6 @@ def worker(url: str, **environment: str) -> Iterator["subprocess.Popen[str]"]:
     finally:
         process.kill()
         process.communicate()
-
-
-def wait_for(what: Callable[[], object], seconds: float = 60) -> None:
-    until = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 def child_of(pid: int) -> int:
@@ -86,9 +94,9 @@ def test_every_job_of_the_registry_can_be_loaded_and_says_what_it_does(name: str
 def test_what_is_overdue_runs_in_the_order_of_the_registry_while_upkeep_goes_on(crawl: Crawl, url: str) -> None:
     crawl.connection.execute("select recrawl.add_pages('{http://a.test/}', rate => '{1}')")
     with worker(url) as process:
-        wait_for(lambda: len(runs(crawl)) == len(BATCH) and all(ok for _, ok in runs(crawl)))
+        eventually(lambda: len(runs(crawl)) == len(BATCH) and all(ok for _, ok in runs(crawl)))
         crawl.connection.execute("select recrawl.add_pages('{http://b.test/}')")
-        wait_for(lambda: crawl.value("select count(*) from inbox") == 0)
+        eventually(lambda: crawl.value("select count(*) from inbox") == 0)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
         _, said = process.communicate()
@@ -116,27 +124,27 @@ def test_a_stop_does_not_wait_for_a_job_and_the_job_says_so(fetched: Crawl, url:
             "select count(*) from pg_stat_activity where datname = current_database()"
             " and application_name = 'recrawl rates' and wait_event_type = 'Lock'"
         )
-        wait_for(lambda: fetched.value(waits))
+        eventually(lambda: fetched.value(waits))
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
         holder.rollback()
-        wait_for(lambda: runs(fetched)[-1] == ("rates", False))
+        eventually(lambda: runs(fetched)[-1] == ("rates", False))
 
 
 def test_a_job_that_is_killed_is_one_failed_run_and_the_others_go_on(fetched: Crawl, url: str) -> None:
     with psycopg.connect(url) as holder, worker(url) as process:
         holder.execute("lock table recrawl_internal.host_terms in share mode")
-        wait_for(lambda: runs(fetched))
+        eventually(lambda: runs(fetched))
         os.kill(child_of(process.pid), signal.SIGKILL)
         holder.rollback()
-        wait_for(lambda: ("allocate", True) in runs(fetched))
+        eventually(lambda: ("allocate", True) in runs(fetched))
         assert process.poll() is None
 
 
 def test_a_stop_says_which_job_it_waits_for_and_the_next_one_kills_it(fetched: Crawl, url: str) -> None:
     with psycopg.connect(url) as holder, worker(url) as process:
         holder.execute("lock table recrawl_internal.host_terms in share mode")
-        wait_for(lambda: runs(fetched))
+        eventually(lambda: runs(fetched))
         os.kill(child_of(process.pid), signal.SIGSTOP)  # as deaf as one that computes
         process.send_signal(signal.SIGINT)
         assert process.stderr and "waiting for rates to stop; once more kills it" in process.stderr.readline()
@@ -144,6 +152,20 @@ def test_a_stop_says_which_job_it_waits_for_and_the_next_one_kills_it(fetched: C
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 0
+
+
+def test_a_stop_is_not_taken_for_the_failure_of_a_job(crawl: Crawl, url: str) -> None:
+    with worker(url, STOPPED_WHILE_SUBMITTING) as process:
+        _, said = process.communicate(timeout=30)
+        assert process.returncode == 0 and "Error" not in said
+
+
+def test_two_signals_at_once_stop_it_once(crawl: Crawl, url: str) -> None:
+    with worker(url) as process:
+        for number in (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT):
+            process.send_signal(number)
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 0 and "Traceback" not in said, said
 
 
 @pytest.mark.parametrize("held_for", [0.2, 1, 30])
@@ -170,7 +192,7 @@ def test_what_goes_wrong_again_and_again_is_said_and_written_down_once(
         login = make_conninfo(url, user=name)
         with worker(login) as process:
             fetched.connection.execute(f"revoke execute on function recrawl_internal.{function} from recrawl_worker")
-            wait_for(lambda: runs(fetched) == [(job, False)])
+            eventually(lambda: runs(fetched) == [(job, False)])
             time.sleep(4)
             (check,) = [
                 check for check in checks.checks(checks.read(fetched.connection, False)) if check.code == "jobs"
@@ -178,7 +200,7 @@ def test_what_goes_wrong_again_and_again_is_said_and_written_down_once(
             assert f"The job {job} failed. Permission denied for function {function}." in check.says
             assert check.do == f"recrawl run {job}"
             fetched.connection.execute(f"grant execute on function recrawl_internal.{function} to recrawl_worker")
-            wait_for(lambda: runs(fetched) == [(job, False), (job, True)])
+            eventually(lambda: runs(fetched) == [(job, False), (job, True)])
             time.sleep(4)
             process.send_signal(signal.SIGTERM)
             _, said = process.communicate(timeout=30)
@@ -195,7 +217,9 @@ def test_what_an_earlier_worker_saw_fail_is_told_by_the_next_one_to_work(fetched
     fetched.value("select note_health('vitals', 'No space left on device')")
     fetched.value("select note_health('vitals', 'No space left on device')")
     with worker(url):
-        wait_for(lambda: [run for run in runs(fetched) if run[0] == "vitals"] == [("vitals", False), ("vitals", True)])
+        eventually(
+            lambda: [run for run in runs(fetched) if run[0] == "vitals"] == [("vitals", False), ("vitals", True)]
+        )
 
 
 # ------------------------------------------------------------------------------------------------------ several workers
@@ -204,18 +228,18 @@ def test_what_an_earlier_worker_saw_fail_is_told_by_the_next_one_to_work(fetched
 def test_one_worker_does_the_jobs_and_the_next_one_takes_over_from_a_killed_one(fetched: Crawl, url: str) -> None:
     with psycopg.connect(url) as holder, worker(url) as first:
         holder.execute("lock table recrawl_internal.host_terms in share mode")
-        wait_for(lambda: runs(fetched))
+        eventually(lambda: runs(fetched))
         children = os.popen(f"pgrep -P {first.pid}").read().split()
         with worker(url) as second:
             time.sleep(3)
             assert len(runs(fetched)) == 1 and not os.popen(f"pgrep -P {second.pid}").read(), "it stands by"
             first.kill()
             died = time.monotonic()
-            wait_for(lambda: len(runs(fetched)) > 1)
+            eventually(lambda: len(runs(fetched)) > 1)
             assert time.monotonic() - died < 50, "not only when a minute went by without a sign of life"
-            wait_for(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
+            eventually(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
             holder.rollback()
-            wait_for(lambda: len(runs(fetched)) == 1 + len(BATCH) and runs(fetched)[-1][1])
+            eventually(lambda: len(runs(fetched)) == 1 + len(BATCH) and runs(fetched)[-1][1])
         first_run, *later = runs(fetched)
         assert first_run == ("rates", False) and all(ok for _, ok in later)
         assert fetched.value("select message from job_run order by started_at limit 1") in (
@@ -231,7 +255,7 @@ def children(process: "subprocess.Popen[str]") -> list[str]:
 def everything_runs_again(crawl: Crawl) -> None:
     newest = crawl.value("select last_value from job_token")
     again = "select count(distinct job) from job where token > %s and ok"
-    wait_for(lambda: crawl.value(again, newest) == len(BATCH), 90)
+    eventually(lambda: crawl.value(again, newest) == len(BATCH), 90)
 
 
 @pytest.mark.soak
@@ -241,7 +265,7 @@ def test_of_five_workers_that_die_and_come_late_one_does_the_jobs(fetched: Crawl
     with ExitStack() as started:
         crew = [started.enter_context(worker(url)) for _ in range(3)]
         for death in range(4):
-            wait_for(lambda: [process for process in crew if children(process)])
+            eventually(lambda: [process for process in crew if children(process)])
             (leader,) = [process for process in crew if children(process)]
             leader.kill()
             crew.remove(leader)
@@ -266,7 +290,7 @@ def test_a_schedule_is_a_setting_that_counts_without_a_restart(fetched: Crawl, u
         time.sleep(3)
         assert runs(fetched) == []
         fetched.value("select set_setting('rates_every', '10 s')")
-        wait_for(lambda: runs(fetched) == [("rates", True)])
+        eventually(lambda: runs(fetched) == [("rates", True)])
 
 
 def allocated(crawl: Crawl, url: str) -> Crawl:
@@ -362,7 +386,7 @@ def test_a_run_under_a_clock_that_was_ahead_holds_up_nothing(crawl: Crawl) -> No
 def test_a_job_that_cannot_even_begin_is_a_failed_run(crawl: Crawl, url: str) -> None:
     """Its process starts, and dies of what somebody installed."""
     with worker(url, PYTHONPATH=str(Path(__file__).parent / "broken")) as process:
-        wait_for(lambda: len(runs(crawl)) > 2)
+        eventually(lambda: len(runs(crawl)) > 2)
         assert {ok for _, ok in runs(crawl)} == {False} and process.poll() is None
         assert "numpy cannot be loaded" in crawl.rows("select message from job_run where job = 'rates'")[0]["message"]
 
@@ -379,9 +403,9 @@ def test_opic_reads_only_the_news_of_a_graph_that_fits_the_setting_memory(
     crawl.value("select set_setting('opic_every', '10 s')")
     crawl.value("select set_setting('memory', %s)", str(memory))
     with worker(url):
-        wait_for(lambda: ("opic", True) in runs(crawl))
+        eventually(lambda: ("opic", True) in runs(crawl))
         crawl.connection.execute("update job set started_at = started_at - '10 s'::interval")
-        wait_for(lambda: len(crawl.rows("select from opic")) == 2)
+        eventually(lambda: len(crawl.rows("select from opic")) == 2)
     assert [row["is_full"] for row in crawl.rows("select is_full from opic order by token")] == whole
 
 
@@ -397,14 +421,14 @@ def test_a_worker_outlives_its_server(open_folder: Path) -> None:
                 for job in BATCH:
                     connection.execute("select recrawl.set_setting(%s, '10 s')", [f"{job}_every"])
             process = running.enter_context(worker(url))
-            wait_for(lambda: number_of_runs(url) >= len(BATCH))
+            eventually(lambda: number_of_runs(url) >= len(BATCH))
         time.sleep(2)
         with embedded.server(folder) as again:
             assert again == url
             before = number_of_runs(url)
             with store.connect(url) as connection:
                 connection.execute("update recrawl_internal.job set started_at = started_at - '10 s'::interval")
-            wait_for(lambda: number_of_runs(url) >= before + len(BATCH))
+            eventually(lambda: number_of_runs(url) >= before + len(BATCH))
             assert process.poll() is None
             process.send_signal(signal.SIGTERM)
             assert process.wait(60) == 0
@@ -432,7 +456,7 @@ def test_whenever_a_worker_or_its_job_is_killed_the_next_run_completes(crawl: Cr
             time.sleep(0.5)
     crawl.connection.execute("truncate job")
     with worker(url):
-        wait_for(lambda: {job for job, ok in runs(crawl) if ok} == set(BATCH))
+        eventually(lambda: {job for job, ok in runs(crawl) if ok} == set(BATCH))
     (spent,) = crawl.rows("select sum(frequency) as spent from page_status")
     assert spent["spent"] == pytest.approx(300, rel=1e-3)
     assert misplaced(crawl) == []

@@ -23,6 +23,7 @@ import pytest
 from sqlalchemy.engine import make_url
 
 import command
+from helpers import eventually
 from recrawl import cli
 
 COMMAND = [sys.executable, "-m", "recrawl"]
@@ -145,6 +146,23 @@ def test_next_as_json_is_one_object_a_line(url: str) -> None:
 def test_next_per_host(url: str) -> None:
     output(url, "add", *(f"http://a.test/{i}" for i in range(5)))
     assert len(output(url, "next", "--json", "--ahead", "60", "--per-host", "2").splitlines()) == 2
+
+
+def test_a_url_is_shown_as_it_is(url: str) -> None:
+    output(url, "add", "http://a.test/[/b]", "http://b.test/[bold]x[red]y")
+    for name in ("look", "next"):
+        said = output(url, name)
+        assert "http://a.test/[/b]" in said and "http://b.test/[bold]x[red]y" in said.replace("\n", "")
+
+
+def test_a_report_goes_where_a_link_or_a_pipe_leads(url: str, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "there.html")
+    output(url, "report", str(tmp_path / "link"))
+    assert (tmp_path / "link").is_symlink() and "</html>" in (tmp_path / "there.html").read_text()
+    os.mkfifo(tmp_path / "pipe")
+    with subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE, text=True) as reader:
+        output(url, "report", str(tmp_path / "pipe"))
+        assert "</html>" in reader.communicate(timeout=30)[0]
 
 
 def test_a_look_leases_nothing_and_what_is_leased_can_be_given_back(url: str, connection: psycopg.Connection) -> None:
@@ -504,16 +522,6 @@ def test_a_role_that_may_not_is_one_line(url: str) -> None:
 # -- up and worker --
 
 IS_WORKER = "datname = current_database() and application_name = 'recrawl worker'"
-
-
-def eventually(condition: Callable[[], bool]) -> bool:
-    """Within a minute: it takes a moment, but this machine may be busy."""
-    until = time.monotonic() + 60
-    while not condition():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 class Running:

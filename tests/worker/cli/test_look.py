@@ -18,7 +18,7 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
-from helpers import HOUR, MINUTE, SECOND, Crawl, ended_run, result_of, run_job
+from helpers import HOUR, MINUTE, SECOND, Crawl, ended_run, eventually, result_of, run_job
 from recrawl import store
 from recrawl.jobs.registry import JOBS
 from recrawl.view import checks, figures
@@ -55,13 +55,6 @@ def worker(url: str) -> Iterator["subprocess.Popen[str]"]:
     finally:
         process.kill()
         process.communicate()
-
-
-def eventually(condition: Callable[[], object], seconds: float = 60) -> None:
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.2)
 
 
 @pytest.fixture
@@ -105,7 +98,7 @@ def test_the_last_runs_are_found_among_thousands(crawl: Crawl) -> None:
         """
     )
     before = rows_read(crawl, "job")
-    runs = {run.job: run for run in store.last_runs(crawl.connection, figures.LastRun)}
+    runs = {run.job: run for run in store.last_runs(crawl.connection, figures.LastRun, figures.ALWAYS)}
     assert rows_read(crawl, "job") - before < 50
     assert {job: (run.ok, run.failures, run.message) for job, run in runs.items()} == {
         "rates": (None, 2, "is running"),
@@ -176,6 +169,12 @@ def test_the_exit_code_says_trouble(url: str, now: Crawl) -> None:
     assert re.match(r"✕ Standing still: no crawler has reported for 1\d min\.", done.stdout)
 
 
+@pytest.mark.parametrize("arguments", [["status", "--jsno"], ["statsu"], ["explain"]])
+def test_a_mistyped_command_is_not_taken_for_trouble(arguments: list[str]) -> None:
+    done = recrawl(None, *arguments)
+    assert done.returncode == 64 and len(done.stderr.splitlines()) == 1, done.stderr
+
+
 def test_a_reader_sees_the_same(url: str, now: Crawl) -> None:
     fetch(now)
     as_reader = acting_as(url, "recrawl_reader")
@@ -234,7 +233,8 @@ def test_a_transaction_that_holds_hosts_is_found_with_its_process(url: str, now:
 
 def test_a_stopped_worker_is_found(url: str, now: Crawl) -> None:
     fetch(now, 5)
-    assert found(url)["worker"]["level"] == "warn"
+    # The tick of fetch() was as good as a worker's for five seconds.
+    eventually(lambda: found(url).get("worker", {}).get("level") == "warn")
     with worker(url) as process:
         eventually(lambda: "worker" not in found(url))
         process.send_signal(signal.SIGSTOP)
@@ -383,6 +383,14 @@ def test_off_a_terminal_a_run_says_a_line_a_step(url: str, now: Crawl) -> None:
     assert len(steps) == len(set(steps)) and "\x1b" not in done.stderr
 
 
+def test_what_others_wrote_does_not_steer_the_terminal(url: str, now: Crawl) -> None:
+    token = now.value("select coalesce(max(token), 0) from job")
+    now.connection.execute("select note_failure('rates', %s, %s)", [token, "\x1b]0;pwned\x07 \u202egnorw"])
+    for command in ("jobs", "doctor"):
+        said = recrawl(url, command).stdout
+        assert "pwned" in said and not {"\x1b", "\x07", "\u202e"} & set(said)
+
+
 def test_a_job_that_fails_is_one_line(url: str, now: Crawl) -> None:
     now.value("select start_job('rates', '1 minute')")
     assert "is being run by another worker" in error(url, "run", "rates").replace("\n", "")
@@ -434,13 +442,33 @@ def test_top_shows_the_crawl_until_q(url: str, now: Crawl) -> None:
         assert terminal.process.wait(30) == 0
 
 
-def test_top_leaves_the_terminal_as_it_was_after_ctrl_c(url: str) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_top_leaves_the_terminal_as_it_was(url: str, number: int) -> None:
     with Terminal(url, "top") as terminal:
         terminal.until("q quits")
         before = termios.tcgetattr(terminal.master)[3]
-        terminal.process.send_signal(signal.SIGINT)
+        terminal.process.send_signal(number)
         assert terminal.process.wait(30) in (0, 130)
         assert termios.tcgetattr(terminal.master)[3] & termios.ECHO and not before & termios.ECHO
+
+
+def test_an_arrow_does_not_end_top(url: str) -> None:
+    with Terminal(url, "top") as terminal:
+        terminal.until("q quits")
+        os.write(terminal.master, b"\x1b[A\x1b[B")
+        with pytest.raises(subprocess.TimeoutExpired):
+            terminal.process.wait(2)
+        os.write(terminal.master, b"\x1b")
+        assert terminal.process.wait(30) == 0
+
+
+def test_up_ends_although_its_status_line_waits_for_a_lock(url: str) -> None:
+    with Terminal(url, "up") as terminal, psycopg.connect(url) as holder:
+        terminal.until("at work")
+        holder.execute("lock table recrawl_internal.job in access exclusive mode")
+        time.sleep(4)
+        terminal.process.send_signal(signal.SIGINT)
+        assert terminal.process.wait(30) == 0
 
 
 def test_top_off_a_terminal_says_what_to_say_instead(url: str) -> None:

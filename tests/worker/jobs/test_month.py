@@ -16,7 +16,8 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from helpers import Crawl, misplaced
-from recrawl import schedule, store
+from recrawl import store
+from recrawl.jobs import running
 from recrawl.jobs.registry import JOBS
 from recrawl.jobs.retention import Retention
 from recrawl.jobs.upkeep import Upkeep
@@ -99,7 +100,7 @@ class Month:
         self.crawl, self.clock, self.web = crawl, clock, Web()
         self.always, self.retention = [Upkeep(url), Vitals(url)], Retention(url)
         self.batches = {name: entry.load()(url) for name, entry in JOBS.items() if entry.is_batch and name != "opic"}
-        self.opic = schedule.Batch(JOBS["opic"], url)  # stays, with the graph that it remembers
+        self.opic = running.Batch(JOBS["opic"], url)  # stays, with the graph that it remembers
         self.fresh: list[float] = []
 
     def step(self) -> None:

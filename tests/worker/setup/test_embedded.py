@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, ClassVar
@@ -25,6 +25,7 @@ import psutil
 import psycopg
 import pytest
 
+from helpers import eventually
 from recrawl.setup import embedded
 from recrawl.setup.embedded import EmbeddedError, default_data_dir, server
 
@@ -159,15 +160,6 @@ def postmaster(home: Path) -> psutil.Process:
 
 def guard(home: Path) -> psutil.Process:
     return next(process for process in processes_in(home) if "recrawl.setup.embedded" in title(process))
-
-
-def eventually(happens: Callable[[], Any]) -> Any:
-    """Within a minute: it takes a moment, but this machine may be busy."""
-    end = time.monotonic() + 60
-    while not (result := happens()):
-        assert time.monotonic() < end, "it never happened"
-        time.sleep(0.02)
-    return result
 
 
 def ask(url: str, query: str) -> Any:

@@ -10,6 +10,8 @@ from recrawl.cli import crawl, jobs, look, server, view
 from recrawl.cli.database import EPILOG
 from recrawl.cli.explain import explain
 
+MISTYPED = 64  # the exit code, as sysexits.h has it; click's 2 is what status and doctor say of trouble
+
 SECTIONS: dict[str, list[click.Command]] = {
     "To begin": [crawl.demo, server.up, crawl.add],
     "How it does": [look.status, look.top, look.doctor, look.jobs, explain, view.report, view.dashboard],
@@ -54,8 +56,8 @@ def main() -> None:
     except click.UsageError as error:
         if error.ctx is None or len(sys.argv) == 1:  # bare `recrawl`: the error is the help
             error.show()
-            sys.exit(error.exit_code)
-        fail(f"{error.format_message()} Try: {error.ctx.command_path} --help", error.exit_code)
+            sys.exit(MISTYPED)
+        fail(f"{error.format_message()} Try: {error.ctx.command_path} --help", MISTYPED)
     except click.ClickException as error:
         fail(error.format_message())
     except Exception as error:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from gzip import BadGzipFile
-from itertools import chain
+from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -20,6 +20,7 @@ from recrawl.cli.database import database
 if TYPE_CHECKING:
     from recrawl.intake import bulk
 
+BIGINT = click.IntRange(-(2**63), 2**63 - 1)
 SOME_INVALID = 3  # the exit code when all lines were read and some are not in
 
 EXAMPLES = [
@@ -81,7 +82,7 @@ def tell_counts(progress: "bulk.Progress") -> None:
     if progress.counts["unanswered"]:
         click.echo("  unanswered: the connection broke meanwhile; they may be in or not", err=True)
     for bad, reason in progress.invalid:
-        click.echo(f"  invalid: {bad[:200]!r}: {reason}", err=True)
+        click.echo(f"  invalid: {bad[:200]!r}: {show.plain(reason)}", err=True)
     if unsaid := progress.counts["invalid"] - len(progress.invalid):
         click.echo(f"  invalid: {unsaid:,} more", err=True)
 
@@ -110,17 +111,20 @@ def add_file(url: str, name: str, progress: "bulk.Progress") -> None:
     from recrawl.intake.importers import open_text, reader_for, short_lines
 
     with open_text(name) as text:
-        lines, head = short_lines(text), []
+        lines, blank = short_lines(text), 0
         for line in lines:
-            head.append(line)
             if line.strip():
                 break
-        pages = reader_for(name, head[-1] if head else "")(chain(head, lines))
+            blank += 1
+        else:
+            line = ""
+        first = [line] if line else []
+        pages = reader_for(name, line)(chain(repeat("\n", blank), first, lines))
         size = Path(name).stat().st_size if name != "-" else None
         columns = (
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
-            TextColumn("{task.fields[done]}"),
+            TextColumn("{task.fields[done]}", markup=False),
             TimeRemainingColumn(),
         )
         with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
@@ -162,7 +166,7 @@ class Seconds(click.ParamType[timedelta]):
 @click.argument("n", type=click.IntRange(max=2**31 - 1), default=100)
 @click.option("--ahead", type=Seconds(), default="0", show_default=True, help="Look this far ahead for slots.")
 @click.option("--lease", type=Seconds(), default="600", show_default=True, help="How long the pages are yours.")
-@click.option("--per-host", type=int, help="At most this many pages of one host.")
+@click.option("--per-host", type=click.IntRange(max=2**31 - 1), help="At most this many pages of one host.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def next_command(n: int, ahead: timedelta, lease: timedelta, per_host: int | None, as_json: bool) -> None:
     """Take the next N pages, as a crawler does: they are leased to you.
@@ -195,8 +199,8 @@ def look(n: int, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("lease_id", type=int)
-@click.argument("page_ids", type=int, nargs=-1, metavar="[PAGE_ID…]")
+@click.argument("lease_id", type=BIGINT)
+@click.argument("page_ids", type=BIGINT, nargs=-1, metavar="[PAGE_ID…]")
 def release(lease_id: int, page_ids: tuple[int, ...]) -> None:
     """Give back, unfetched, what `recrawl next` leased to you.
 

@@ -63,4 +63,4 @@ def given_url() -> str | None:
 def without_password(url: str) -> str:
     from sqlalchemy.engine import make_url
 
-    return make_url(url).difference_update_query(["password"]).render_as_string(hide_password=True)
+    return make_url(url).difference_update_query(["password", "sslpassword"]).render_as_string(hide_password=True)

@@ -7,7 +7,7 @@ import click
 from recrawl.cli import show
 from recrawl.cli.database import database
 from recrawl.jobs.registry import JOBS
-from recrawl.view.words import count
+from recrawl.view.words.numbers import count
 
 
 @click.command(

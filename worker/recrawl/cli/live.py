@@ -1,6 +1,7 @@
 """The line at the bottom of a terminal that says how the crawl stands, for as long as a worker works there."""
 
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -23,23 +24,37 @@ def line(url: str) -> Iterator[None]:
     from rich.live import Live
 
     look = Look(url)
+    look.start()
     try:
-        with Live(get_renderable=look, console=Console(stderr=True), refresh_per_second=1 / EVERY, transient=True):
+        with Live(get_renderable=look.shown, console=Console(stderr=True), refresh_per_second=1, transient=True):
             yield
     finally:
-        look.close()
+        look.ended.set()
 
 
-class Look:
-    """One line, as of now."""
+class Look(threading.Thread):
+    """One line, as of now. In a thread, as whoever logs waits for what is shown, and the database may not answer."""
 
     def __init__(self, url: str) -> None:
+        super().__init__(name="status line", daemon=True)
         self.url = url
+        self.said = ""
+        self.ended = threading.Event()
         self.connection: store.Connection | None = None
 
-    def __call__(self) -> "Text":
-        import psycopg
+    def shown(self) -> "Text":
         from rich.text import Text
+
+        return Text(self.said, no_wrap=True, overflow="ellipsis")
+
+    def run(self) -> None:
+        while not self.ended.is_set():
+            self.said = self.look()
+            self.ended.wait(EVERY)
+        self.close()
+
+    def look(self) -> str:
+        import psycopg
 
         from recrawl import store
         from recrawl.view import figures, screens
@@ -47,12 +62,12 @@ class Look:
         try:
             self.connection = self.connection or store.connect(self.url, "recrawl up", connect_timeout=2)
             now = store.crawl_status(self.connection, figures.Now)
-            runs, schedules = store.last_runs(self.connection, figures.LastRun), store.schedules(self.connection)
-            said = screens.line(now, runs, {job: due_at for job, (_, due_at) in schedules.items() if due_at})
+            runs = store.last_runs(self.connection, figures.LastRun, figures.ALWAYS)
+            schedules = store.schedules(self.connection)
+            return screens.line(now, runs, {job: due_at for job, (_, due_at) in schedules.items() if due_at})
         except psycopg.Error:
             self.close()
-            said = "the database does not answer"
-        return Text(said, no_wrap=True, overflow="ellipsis")
+            return "the database does not answer"
 
     def close(self) -> None:
         if self.connection:

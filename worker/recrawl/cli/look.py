@@ -1,6 +1,8 @@
 """Commands that tell how the crawl stands: status, top, doctor, jobs. They change nothing."""
 
 import json
+import os
+import signal
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -82,7 +84,7 @@ def jobs(job: str | None, as_json: bool) -> None:
             runs = store.past_runs(connection, job, 20)
         else:
             now = store.crawl_status(connection, figures.Now)
-            last, known = store.last_runs(connection, figures.LastRun), scheduled(connection)
+            last, known = store.last_runs(connection, figures.LastRun, figures.ALWAYS), scheduled(connection)
     if as_json:
         for run in runs:
             click.echo(json.dumps(run, default=show.iso))
@@ -113,8 +115,13 @@ def top() -> None:
 
     from recrawl import store
 
+    console = Console(highlight=False)
+    if console.is_dumb_terminal:
+        raise click.ClickException("top needs a terminal that can be drawn on; for a look at once say: recrawl status")
+    for number in (signal.SIGTERM, signal.SIGHUP):  # so that the terminal is put back
+        signal.signal(number, signal.default_int_handler)
     with database() as url, store.connect(url, connect_timeout=PATIENCE) as connection:
-        name, console = connection.info.dbname, Console(highlight=False)
+        name = connection.info.dbname
         with Live(console=console, screen=True, auto_refresh=False) as live, _keys() as pressed:
             while True:
                 live.update(_screen(connection, name, console), refresh=True)
@@ -151,16 +158,15 @@ class _keys:
     def __exit__(self, *_: object) -> None:
         import termios
 
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self.before)
+        termios.tcsetattr(sys.stdin, termios.TCSAFLUSH, self.before)
 
     def quits(self, seconds: float) -> bool:
-        import os
         import select
         import time
 
         until = time.monotonic() + seconds
         while select.select([sys.stdin], [], [], max(0.0, until - time.monotonic()))[0]:
-            key = os.read(sys.stdin.fileno(), 1)
+            key = os.read(sys.stdin.fileno(), 64)  # an arrow is several bytes, and begins as Escape does
             if key in (b"q", b"Q", b"\x1b", b"\x04", b""):
                 return True
         return False
@@ -168,8 +174,10 @@ class _keys:
 
 def tell(lines: Iterable[str]) -> None:
     """Lines in which a mark at the beginning is painted, on a terminal; for one without these signs, without them."""
-    for line in lines:
+    is_plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    for line in map(show.plain, lines):
         mark = line[:1]
-        painted = click.style(mark, fg=COLOURS[mark], bold=True) + line[1:] if mark in COLOURS else line
+        is_painted = mark in COLOURS and not is_plain
+        painted = click.style(mark, fg=COLOURS[mark], bold=True) + line[1:] if is_painted else line
         encoding = sys.stdout.encoding or "utf-8"
         click.echo(painted.encode(encoding, "replace").decode(encoding))

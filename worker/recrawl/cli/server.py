@@ -102,7 +102,8 @@ def psql(arguments: tuple[str, ...]) -> None:
         target = conninfo_to_dict(url)
         secret = {"PGPASSWORD": str(target.pop("password"))} if "password" in target else {}
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is psql's: it cancels a query
-        options = f'{os.environ.get("PGOPTIONS", "")} -c search_path="$user",public,recrawl'.strip()
+        given = target.pop("options", os.environ.get("PGOPTIONS", ""))
+        options = f'{given} -c search_path="$user",public,recrawl'.strip()
         code = subprocess.run(
             [program, make_conninfo("", **target), *arguments],
             env=os.environ | {"PGOPTIONS": options} | secret,  # a command line is everybody's to read

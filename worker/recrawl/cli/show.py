@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recrawl.view.words import count
+from recrawl.view.words.numbers import count
 
 if TYPE_CHECKING:
-    from recrawl.jobs.plan import HeldBack, Point
+    from recrawl.jobs.plan import HostAtGap, Point
     from recrawl.model.change.audit import Agreement
 
 
@@ -36,12 +36,13 @@ def table(rows: list[dict[str, Any]], nothing: str) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=box.ASCII2, show_edge=False, pad_edge=False)
     for name, narrowest in zip(names, least, strict=True):
         table.add_column(name, overflow="fold", min_width=narrowest)
     for row in cells:
-        table.add_row(*row)
+        table.add_row(*map(Text, row))  # as they are: rich would read markup in them
     Console(width=width, highlight=False).print(table)
 
 
@@ -63,7 +64,7 @@ def readable(value: Any) -> str:
     if isinstance(value, datetime):
         value = value.astimezone()
         return f"{value:%H:%M:%S}" if value.date() == datetime.now().date() else f"{value:%Y-%m-%d %H:%M:%S}"
-    return "" if value is None else str(value)
+    return "" if value is None else plain(str(value))
 
 
 def iso(value: Any) -> str:
@@ -95,7 +96,7 @@ def _utility(per_unit_of_value: float | None) -> str:
     return "no end of loss" if per_unit_of_value is None else f"{per_unit_of_value:.4f}"
 
 
-def held_back(hosts: "Sequence[HeldBack]", objective: str) -> None:
+def held_back(hosts: "Sequence[HostAtGap]", objective: str) -> None:
     rows = [
         {
             "host": host.host,

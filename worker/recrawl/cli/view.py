@@ -29,7 +29,10 @@ def report(file: str) -> None:
     if file == "-":
         sys.stdout.buffer.write(html.encode())
         return
-    replace(Path(file), html)
+    if Path(file).exists() and not Path(file).is_file():  # a pipe or a device
+        Path(file).write_text(html, encoding="utf-8")
+    else:
+        replace(Path(file).resolve(), html)
     click.echo(f"{file}: {len(html.encode()) / 1000:,.0f} kB")
 
 

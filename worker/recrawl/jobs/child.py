@@ -21,6 +21,8 @@ ABANDONED_AFTER = 2.0  # seconds: what computes does not listen
 
 
 def main(name: str, url: str) -> None:
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever else is printed is no answer
     orders: SimpleQueue[str] = SimpleQueue()
     threading.Thread(target=_listen, args=[orders], daemon=True).start()
     job: Job | None = None
@@ -33,7 +35,7 @@ def main(name: str, url: str) -> None:
             outcome = {"ok": False, "said": " ".join((str(error) or type(error).__name__).split())}
         stays = job is not None and outcome["ok"] and 0 < job.remembers() <= store.memory(url)
         outcome |= {"seconds": round(time.monotonic() - started, 3), "stays": stays}
-        print(json.dumps(outcome), flush=True)
+        print(json.dumps(outcome), file=answers, flush=True)
         if not stays:
             return
 

@@ -31,7 +31,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class HeldBack:
+class HostAtGap:
     """A host whose gap costs utility, and how much of it half the gap would bring."""
 
     host: str
@@ -87,7 +87,7 @@ class Plan:
         budget, _ = what_if.budget_that_reaches(revisits, freshness, web, crawl.objective, accuracy=1e-4)
         return budget
 
-    def held_back(self, most: int = 10) -> list[HeldBack]:
+    def held_back(self, most: int = 10) -> list[HostAtGap]:
         """The hosts of which half the gap would bring most at the present budget, by working that out for them.
 
         For those that a bound puts first, until what the others are bound by is less.
@@ -109,7 +109,7 @@ class Plan:
         with store.connect(self.url, "recrawl plan") as connection:
             names = store.host_names(connection, crawl.hosts[best].tolist())
         return [
-            HeldBack(
+            HostAtGap(
                 host=name,
                 slot_every=float(86400 / crawl.slots.per_day[planned[host]]),
                 pages=int(crawl.first[host + 1] - crawl.first[host]),

@@ -171,7 +171,8 @@ def _enter(home: Path, users: IO[bytes], binaries: Path) -> str:
             answer = "its guard was killed"
         except psycopg.OperationalError as error:
             answer = " ".join(str(error).split())
-        if "the database system is" in answer:  # starting up or shutting down: both come to an end
+        # Starting up or shutting down, which come to an end; or at work, and with as many clients as it may have.
+        if re.search("the database system is|too many clients|remaining connection slots", answer):
             heard = time.monotonic()
         elif time.monotonic() - heard > MUTE_LIMIT:
             raise EmbeddedError(f"PostgreSQL in {home} cannot be used: {answer}; see {home / LOG}")

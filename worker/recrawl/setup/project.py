@@ -15,7 +15,7 @@ def root() -> Path:
 def sql_files() -> list[Path]:
     """The files of sql/ in the order that install.sql includes them."""
     folder = root() / "sql"
-    listed = re.findall(r"^\\ir (\S+)", (folder / "install.sql").read_text(), re.MULTILINE)
+    listed = re.findall(r"^\\ir (\S+)", (folder / "install.sql").read_text(encoding="utf-8"), re.MULTILINE)
     return [folder / name for name in listed]
 
 
@@ -31,5 +31,5 @@ def versions() -> list[str]:
 
 def created_names() -> set[str]:
     """schema.name of every function and view that sql/ creates."""
-    text = "\n".join(path.read_text() for path in sql_files())
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sql_files())
     return set(re.findall(r"^create or replace (?:function|view) (\w+\.\w+)", text, re.MULTILINE))

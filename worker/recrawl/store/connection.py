@@ -5,13 +5,21 @@ from typing import Any
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+
+from recrawl.client.database import PATIENCE
 
 Connection = psycopg.Connection[Any]
 
 
 def connect(url: str, name: str = "recrawl", **options: Any) -> Connection:
-    """A connection in autocommit: every verb is a transaction of its own. The options are libpq's."""
-    return psycopg.connect(url, autocommit=True, application_name=name, **options)
+    """A connection in autocommit: every verb is a transaction of its own. The options are libpq's.
+
+    One that nobody answers on any more ends after about half a minute, unless the URL says otherwise.
+    """
+    said = conninfo_to_dict(url)
+    patience = {option: value for option, value in PATIENCE.items() if option not in said}
+    return psycopg.connect(url, autocommit=True, application_name=name, **patience | options)
 
 
 def is_away(error: psycopg.Error) -> bool:

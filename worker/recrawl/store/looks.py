@@ -59,9 +59,9 @@ def held_back(connection: Connection, shape: type[Shape], n: int) -> list[Shape]
     return _rows(connection, shape, "held_back", "order by gain desc nulls last limit %s", n)
 
 
-def last_runs(connection: Connection, shape: type[Shape]) -> list[Shape]:
-    """Of each job its last run, when it last succeeded, and how many failed since; of those that run all the time, that
-    they fail or work again."""
+def last_runs(connection: Connection, shape: type[Shape], always: list[str]) -> list[Shape]:
+    """Of each job its last run, when it last succeeded, and how many failed since; of those that always run, that they
+    fail or work again."""
     with connection.cursor(row_factory=class_row(shape)) as cursor:
         cursor.execute(
             """
@@ -75,12 +75,13 @@ def last_runs(connection: Connection, shape: type[Shape]) -> list[Shape]:
             union all
             select l.job, l.started_at, l.seconds, l.ok, l.message,
                    case when l.ok then l.started_at end, (not l.ok)::int
-            from unnest(array['upkeep', 'vitals', 'retention']) as always (job)
+            from unnest(%s::text[]) as always (job)
             cross join lateral (
                 select * from recrawl.job_run r where r.job = always.job order by r.started_at desc limit 1
             ) l
             order by job
-            """
+            """,
+            [always],
         )
         return cursor.fetchall()
 

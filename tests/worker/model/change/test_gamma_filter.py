@@ -15,10 +15,10 @@ from recrawl.model.change.gamma_filter import (
     counted,
     credible_interval,
     modified,
-    plain_interval,
     remembered,
     unchanged,
 )
+from recrawl.model.reference.plain_interval import plain_interval
 
 PRIOR = (0.7, 3.5)
 SHAPES = st.floats(-12, 12).map(lambda exponent: 10.0**exponent)

@@ -1,0 +1,22 @@
+"""How sure a rate is, as SQL reckons it."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from recrawl.model.change.gamma_filter import Array, positive
+
+
+def plain_interval(a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+    """The filter's `credible_interval` by one sqrt and two exp.
+
+    ln(quantile/mean) as a rational function of 1/√a, with the normal distribution's 1.6449/√a where a is large; the
+    coefficients minimise the largest error over a >= .05, relative to the quantile itself: 5.5e-4 for the upper end
+    and 4.7e-3 for the lower, even where that is 1e-27. (Wilson and Hilferty's cube is off by 2 and 63 % at a = .7,
+    and gives 0 for the lower end below a = .3.) Below a = .05, where no prior leads, the quantiles are those of .05
+    relative to the mean.
+    """
+    a, b = np.broadcast_arrays(positive("a", a), positive("b", b))
+    u = 1 / np.sqrt(np.maximum(a, 0.05))
+    low = -u * (1.644854 + u * (1.393212 + u * (0.553673 + u * 1.876994))) / (1 + u * (0.2120605 + u * 0.629753))
+    high = u * (1.644854 - u * (0.0175891 + u * 0.0185767)) / (1 + u * (0.4594286 + u * 0.007061))
+    return a / b * np.exp(low), a / b * np.exp(high)
