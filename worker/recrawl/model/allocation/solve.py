@@ -175,6 +175,8 @@ class _Problem:
         low, at_low, bought_at_low = 0.0, self.for_nothing, math.inf
         # Floors may leave nothing to be bought: without the top, the price would then be any.
         high, at_high, bought_at_high = top, floored, float(np.minimum(web.cap, floored).sum())
+        if bought_at_high >= budget * (1 - TOLERANCE):
+            return _at(top, floored)
         last_step, tries = math.inf, 1
         while high > low * (1 + WIDTH):
             demand = np.empty(len(web.cap))
