@@ -54,6 +54,7 @@ def simulate(
             del figures["hosts"]
             click.echo(json.dumps(figures))
     if not as_json:
+        click.echo(f"day {begin:g} to day {end:g}, {budget:g} fetches per page and day\n")
         _show(outcomes)
 
 
@@ -67,14 +68,13 @@ def _show(outcomes: "list[Outcome]") -> None:
     rows = [
         {
             "policy": found.policy,
-            "fetches per page and day": f"{found.budget:g}",
             "fetches": f"{found.fetches:,}",
             "fresh %": f"{100 * found.freshness:.2f}",
             "changes": f"{found.changes:,}",
             "seen": f"{found.changes_seen:,}",
             "mean delay days": f"{found.mean_delay_days:.2f}",
             "worst host": min(found.hosts, key=lambda host: host.freshness).host,
-            "there fresh %": f"{100 * min(host.freshness for host in found.hosts):.1f}",
+            "fresh % there": f"{100 * min(host.freshness for host in found.hosts):.1f}",
         }
         for found in outcomes
     ]

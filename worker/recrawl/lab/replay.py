@@ -183,7 +183,7 @@ class Replay:
             price=np.where(is_planned, found.host_price, found.price),
             floor=np.where(is_planned, found.host_floor, found.host_floor.max(initial=0.0)),
             ceiling=PRODUCTION.ceiling,
-            objective=self.answer.objective,
+            objective=found.objective,
             learns=self.answer.learns,
         )
 

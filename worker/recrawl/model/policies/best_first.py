@@ -9,4 +9,4 @@ from recrawl.model.policies.policy import Answer, Question, without_price
 
 
 def answer(asked: Question) -> Answer:
-    return Answer(without_price(allocate(asked.web, 0.0, asked.objective, NO_LIMITS)), asked.objective)
+    return without_price(asked, allocate(asked.web, 0.0, asked.objective, NO_LIMITS))

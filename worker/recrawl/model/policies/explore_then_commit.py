@@ -22,7 +22,7 @@ def answer(asked: Question) -> Answer:
     if asked.days < explores_for(asked):
         return uniform.answer(asked)
     found = allocate(asked.web, asked.budget, asked.objective, NO_LIMITS, asked.last_price)
-    return Answer(found, asked.objective, learns=False)
+    return Answer(found, learns=False)
 
 
 def explores_for(asked: Question) -> float:

@@ -9,5 +9,4 @@ from recrawl.model.policies.policy import Answer, Question
 
 
 def answer(asked: Question) -> Answer:
-    found = allocate(asked.web, asked.budget, asked.objective, asked.limits, asked.last_price)
-    return Answer(found, asked.objective)
+    return Answer(allocate(asked.web, asked.budget, asked.objective, asked.limits, asked.last_price))

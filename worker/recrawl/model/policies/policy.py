@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from recrawl.model.allocation.floors import Limits
-from recrawl.model.allocation.objectives import objective_named
+from recrawl.model.allocation.objectives import Floats, objective_named
 from recrawl.model.allocation.solve import Allocation, Web
 
 
@@ -26,24 +26,30 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
+    """Utility is by the objective that was asked for, whatever the policy makes largest."""
+
     allocation: Allocation
-    objective: str  # from whose prices the frequency of a page follows, also when more is known of it
     learns: bool = True  # whether what visits see from now on counts
 
 
 @dataclass(frozen=True)
 class Policy:
     name: str
-    says: str  # what it does and assumes, in a line
+    says: str  # what it does, in a line
     answer: Callable[[Question], Answer]
 
 
-def without_price(allocation: Allocation) -> Allocation:
+def without_price(asked: Question, found: Allocation) -> Answer:
     """Nothing is worth a fetch beyond its floor, whatever is learnt of it."""
-    price = np.full(len(allocation.host_price), math.inf)
-    return replace(allocation, price=math.inf, host_price=price, capped=np.zeros(len(price), bool))
+    hosts = len(asked.web.cap)
+    return worth_of(
+        asked,
+        replace(found, price=math.inf, host_price=np.full(hosts, math.inf), capped=np.zeros(hosts, bool)),
+        found.frequency,
+    )
 
 
-def utility(web: Web, allocation: Allocation, objective: str) -> float:
-    """What an allocation is worth by an objective, which need not be what it was made for."""
-    return float(objective_named(objective).utility(allocation.frequency, web.value, web.rate).sum())
+def worth_of(asked: Question, found: Allocation, frequency: Floats) -> Answer:
+    """As it comes about: with the frequencies that pages will really have."""
+    of_page = objective_named(asked.objective).utility(frequency, asked.web.value, asked.web.rate)
+    return Answer(replace(found, utility=float(of_page.sum()), spent=float(frequency.sum())))

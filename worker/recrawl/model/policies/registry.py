@@ -25,6 +25,10 @@ POLICIES = {
 }
 
 
+# What a live crawl cannot do: its filter goes on learning, and so frequencies move.
+IN_THE_LABORATORY_ALONE = {"explore_then_commit"}
+
+
 def policy_named(name: str) -> Policy:
     if name not in POLICIES:
         raise ValueError(f"policy must be one of {', '.join(POLICIES)}, got {name!r}")

@@ -12,4 +12,4 @@ from recrawl.model.policies.policy import Answer, Question, without_price
 
 def answer(asked: Question) -> Answer:
     all_of_it = replace(asked.limits, exploration=1.0, floor_share=1.0)
-    return Answer(without_price(allocate(asked.web, asked.budget, asked.objective, all_of_it)), asked.objective)
+    return without_price(asked, allocate(asked.web, asked.budget, asked.objective, all_of_it))
