@@ -25,7 +25,7 @@ $(BIN)/recrawl: pyproject.toml
 
 install: $(BIN)/recrawl  ## Make .venv with recrawl and what its development needs
 
-demo: install  ## Show it working: an embedded Postgres, a few URLs, SELECT * FROM next_pages(5)
+demo: install  ## Show it working: two weeks of a crawl within a minute, and what it is worth
 	@$(BIN)/recrawl demo
 
 test: install  ## Run the tests, on an embedded Postgres or on DATABASE_URL's server

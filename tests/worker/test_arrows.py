@@ -34,6 +34,7 @@ ALLOWED = {
     "model.compiled": "numba numpy platformdirs",  # the one place of the model that writes: the user's cache
     "model.reference": "model numpy scipy",
     "lab": "model numpy",
+    "lab.crawl": "jobs lab store model numpy",  # the only one that needs a database
     "jobs": "jobs.crawl jobs.job store model numpy psycopg",
     "jobs.job": "store",
     "jobs.crawl": "jobs.job store model numpy",
@@ -46,8 +47,8 @@ ALLOWED = {
     "view.metrics": "store prometheus_client psycopg",
     "setup.project": "",
     "setup": "setup.project alembic platformdirs psycopg sqlalchemy",
-    "cli": "intake jobs jobs.audit jobs.crawl jobs.job jobs.plan lab model schedule setup setup.project store view"
-    " view.metrics view.words"
+    "cli": "intake jobs jobs.audit jobs.crawl jobs.job jobs.plan lab lab.crawl model schedule setup setup.project"
+    " store view view.metrics view.words"
     " click matplotlib psycopg rich sqlalchemy",
 }
 

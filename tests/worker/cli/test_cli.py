@@ -103,17 +103,6 @@ def test_the_version_is_the_packages() -> None:
 # -- looking and taking --
 
 
-def test_demo_shows_rows_and_leaves_nothing_behind(url: str, connection: psycopg.Connection) -> None:
-    text = output(url, "demo")
-    assert "next_pages(5)" in text
-    assert len([line for line in text.splitlines() if re.match(r"\s*\d+ .*https?://", line)]) == 5
-    assert addresses(connection) == set()
-
-
-def test_demo_migrates_an_empty_database_first(new_database: Callable[..., str]) -> None:
-    assert "next_pages(5)" in output(new_database(), "demo")
-
-
 def test_migrate_says_where_and_can_put_the_schema_on_the_search_path(new_database: Callable[..., str]) -> None:
     database = new_database()
     assert "newest version" in output(database, "migrate")
@@ -473,7 +462,7 @@ WRONG_ADDRESSES = {
     "another scheme": f"mysql://user:{SECRET}@host/nowhere",
 }
 # Alembic, psycopg and several threads of psycopg each say it in their own words.
-NEEDING_A_DATABASE = ["migrate", "next", "add -", "add http://a.test/", "status", "demo", "worker", "up", "audit"]
+NEEDING_A_DATABASE = ["migrate", "next", "add -", "add http://a.test/", "status", "worker", "up", "audit"]
 
 
 @pytest.mark.parametrize(

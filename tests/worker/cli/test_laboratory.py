@@ -1,6 +1,7 @@
 """recrawl simulate, as a user has it."""
 
 import json
+import re
 from pathlib import Path
 
 from worker.cli.test_cli import error, output
@@ -37,3 +38,15 @@ def test_what_is_wrong_is_said_in_a_line(tmp_path: Path) -> None:
     assert "policy must be one of" in error(None, *SHORT, "--policy", "best")
     assert "budget must be a positive number" in error(None, *SHORT[:-1], "-1")
     assert "the end must come after the beginning" in error(None, *SHORT, "--to", "4000")
+
+
+def test_the_demonstration_is_better_than_what_knows_all_and_visits_all_equally_often(tmp_path: Path) -> None:
+    """Its own server, nothing left of it but two pictures."""
+    said = output(None, "demo", "--seed", "2", "--folder", str(tmp_path), timeout=300)
+    share = {name: float(figure) for name, figure in re.findall(r"^(\w+).*\| +([0-9.]+) %", said, re.MULTILINE)}
+    assert share["as"] < share["all"] < share["reached"] < share["nobody"]
+    assert "closer than the gap of their host: 0" in said
+    assert re.findall(r"^  recrawl (\w+)", said, re.MULTILINE) == ["up", "add", "status"]
+    png, page = tmp_path / "recrawl-demo.png", tmp_path / "recrawl-demo.html"
+    assert png.read_bytes().startswith(b"\x89PNG") and "of the pages&#x27; value was fresh" in page.read_text()
+    assert sorted(tmp_path.iterdir()) == [page, png]

@@ -6,14 +6,14 @@ from itertools import chain
 
 import click
 
-from recrawl.cli import crawl, jobs, laboratory, look, server, view
+from recrawl.cli import crawl, demo, jobs, laboratory, look, server, view
 from recrawl.cli.database import EPILOG
 from recrawl.cli.explain import explain
 
 MISTYPED = 64  # the exit code, as sysexits.h has it; click's 2 is what status and doctor say of trouble
 
 SECTIONS: dict[str, list[click.Command]] = {
-    "To begin": [crawl.demo, server.up, crawl.add],
+    "To begin": [demo.demo, server.up, crawl.add],
     "How it does": [look.status, look.top, look.doctor, look.jobs, explain, view.report, view.dashboard],
     "What crawlers get": [crawl.look, crawl.next_command, crawl.release],
     "How often pages are fetched": [jobs.run_command, jobs.plan, jobs.audit_command],

@@ -1,4 +1,4 @@
-"""Commands that a crawler's owner looks through: add, next, look, release, demo."""
+"""Commands that a crawler's owner looks through: add, next, look, release."""
 
 import json
 import signal
@@ -22,16 +22,6 @@ if TYPE_CHECKING:
 
 BIGINT = click.IntRange(-(2**63), 2**63 - 1)
 SOME_INVALID = 3  # the exit code when all lines were read and some are not in
-
-EXAMPLES = [
-    "https://en.wikipedia.org/wiki/Web_crawler",
-    "https://en.wikipedia.org/wiki/PostgreSQL",
-    "https://www.postgresql.org/docs/current/",
-    "https://www.iana.org/domains/reserved",
-    "https://example.com/",
-    "https://example.org/",
-    "https://www.python.org/about/",
-]
 
 
 @click.command()
@@ -223,21 +213,3 @@ def show_pages(pages: list[dict[str, Any]], as_json: bool) -> None:
         columns = ("page_id", "url", "is_new", "fetch_at", "start_by", "due_at", "attempt", "value")
         rows = [{name: page[name] for name in columns if name in page} for page in pages]
         show.table(rows, "nothing may be fetched now; recrawl status says what waits for what")
-
-
-@click.command()
-def demo() -> None:
-    """Show it working: add a few URLs, ask for pages, take it all back."""
-    from recrawl import store
-    from recrawl.setup import migrate
-
-    with database() as url:
-        migrate.upgrade(url)
-        with store.connect(url) as connection, connection.transaction(force_rollback=True):
-            added = store.add_pages(connection, [store.Page(example) for example in EXAMPLES])
-            click.echo(f"Added {added.counts.get('new', 0)} URLs of {len(EXAMPLES)}.\n\nSELECT * FROM next_pages(5);\n")
-            pages = store.next_pages(connection, 5, timedelta(0), timedelta(minutes=10), None)
-            columns = ("page_id", "url", "fetch_at", "lease_id")
-            show.table([{name: page[name] for name in columns} for page in pages], "nothing may be fetched now")
-            click.echo("\nOne page a host: the second page of a host has to wait for the host's gap.")
-        click.echo("Nothing of this was kept. To begin a crawl: recrawl up")

@@ -125,6 +125,21 @@ def agreement(lines: "Sequence[Agreement]") -> None:
     table(rows, "")
 
 
+def draw_freshness(day: Sequence[float], fresh: Sequence[float], compared: dict[str, float], file: str) -> None:
+    """Raises an ImportError where there is no matplotlib."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.add_subplot()
+    axes.plot(day, fresh, color="C0", lw=2, label="reached")
+    for (name, share), style in zip(compared.items(), ("--", ":", "-.", (0, (1, 3))), strict=True):
+        axes.axhline(share, color="0.4", ls=style, lw=1.2, label=f"{name}: {share:.1%}")
+    axes.set(xlabel="days", ylabel="share of the value that is fresh", xlim=(0, max(day)))
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(file, dpi=120)
+
+
 def draw(points: "Sequence[Point]", present: float, objective: str, file: str) -> None:
     """Raises an ImportError where there is no matplotlib."""
     from matplotlib.figure import Figure

@@ -62,6 +62,7 @@ from recrawl.store.verbs import (
     tick,
     workers,
 )
+from recrawl.store.virtual import add_pages_at, next_pages_at, report_at, set_host, set_setting, tick_at
 
 __all__ = [
     "CHUNK",
@@ -83,6 +84,7 @@ __all__ = [
     "StoredScores",
     "WholeGraph",
     "add_pages",
+    "add_pages_at",
     "blocked_hosts",
     "cancel",
     "checkup",
@@ -113,6 +115,7 @@ __all__ = [
     "new_pages_to_allocate",
     "newest_page",
     "next_pages",
+    "next_pages_at",
     "note_failure",
     "note_health",
     "only_read",
@@ -123,10 +126,13 @@ __all__ = [
     "queue_status",
     "read_graph",
     "release",
+    "report_at",
     "run",
     "schedules",
     "scrape",
     "server",
+    "set_host",
+    "set_setting",
     "settings",
     "shown_settings",
     "slots",
@@ -134,6 +140,7 @@ __all__ = [
     "superusers",
     "take_vitals",
     "tick",
+    "tick_at",
     "transactions",
     "version",
     "vitals",

@@ -1,0 +1,75 @@
+"""A web drawn at random: hosts of all sizes, some of them slow; pages that change at rates of their own, and links."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+HOSTS, PAGES = 150, 10_000
+SIZES = 0.9  # pages of the nth host: as n to the minus this
+TYPICAL_RATE, SPREAD, OF_HOST = 0.15, 1.2, 0.7  # changes per day; deviations of its logarithm, of pages and of hosts
+STATIC = 0.2  # share of the pages
+LINKS = 6  # of a page, at least one of them to a page of its own host
+GAP, SLOW_GAP, SLOW = 60.0, 1800.0, 0.3  # seconds; share of the hosts
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnWeb:
+    """Pages host by host; those of host h are first[h]:first[h + 1], and its first one leads to all others."""
+
+    rate: NDArray[np.float64]  # changes per day
+    first: NDArray[np.int64]
+    gap: NDArray[np.float64]  # seconds, of each host
+    linked: NDArray[np.int64]  # a row a page
+
+    @property
+    def pages(self) -> int:
+        return len(self.rate)
+
+    @cached_property
+    def host(self) -> NDArray[np.int64]:
+        return np.repeat(np.arange(len(self.gap)), np.diff(self.first))
+
+    def host_name(self, host: int) -> str:
+        return f"h{host}.example"
+
+    def address(self, page: int) -> str:
+        return f"https://{self.host_name(int(self.host[page]))}/{page}"
+
+    def page_at(self, url: str) -> int:
+        return int(url.rpartition("/")[2])
+
+    def seeds(self) -> list[str]:
+        return [self.address(int(page)) for page in self.first[:-1]]
+
+    def links(self, page: int) -> list[str]:
+        return [self.address(int(other)) for other in self.linked[page]]
+
+
+def draw(seed: int, hosts: int = HOSTS, pages: int = PAGES) -> DrawnWeb:
+    rng = np.random.default_rng(seed)
+    share = np.arange(1, hosts + 1) ** -SIZES
+    sizes = 1 + rng.multinomial(pages - hosts, share / share.sum())
+    first = np.append(0, np.cumsum(sizes))
+    host = np.repeat(np.arange(hosts), sizes)
+    rate = TYPICAL_RATE * np.exp(OF_HOST * rng.normal(size=hosts)[host] + SPREAD * rng.normal(size=pages))
+    return DrawnWeb(
+        rate=np.where(rng.random(pages) < STATIC, 0.0, rate),
+        first=first,
+        gap=np.where(rng.random(hosts) < SLOW, SLOW_GAP, GAP),
+        linked=_links(rng, first, host, pages),
+    )
+
+
+def _links(
+    rng: np.random.Generator, first: NDArray[np.int64], host: NDArray[np.int64], pages: int
+) -> NDArray[np.int64]:
+    """A host's page is linked from an earlier one of its host, so that all are found; the rest prefers few pages."""
+    start = first[:-1][host]
+    place = np.arange(pages) - start
+    linked = np.minimum((pages * rng.random((pages, LINKS)) ** 3).astype(np.int64), pages - 1)
+    linked = rng.permutation(pages)[linked]  # whom the web prefers is left to chance
+    children = np.minimum(2 * place[:, None] + np.array([1, 2]), np.diff(first)[host][:, None] - 1)
+    linked[:, :2] = start[:, None] + children
+    return linked

@@ -1,0 +1,63 @@
+"""The verbs at a time that the caller names: for simulations, which have a clock of their own."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from psycopg.rows import namedtuple_row
+
+from recrawl.store.connection import Connection
+
+
+def add_pages_at(connection: Connection, t: datetime, urls: Sequence[str]) -> None:
+    connection.execute("select recrawl_internal.add_pages_at(%b, %b::text[], null, null, null, null)", [t, list(urls)])
+
+
+def next_pages_at(connection: Connection, t: datetime, n: int, ahead: timedelta, lease: timedelta) -> list[Any]:
+    """Named tuples of page_id, url, fetch_at and lease_id."""
+    with connection.cursor(row_factory=namedtuple_row) as cursor:
+        cursor.execute(
+            "select page_id, url, fetch_at, lease_id from recrawl_internal.next_pages_at(%b, %b::int, %b, %b, null)",
+            [t, n, ahead, lease],
+        )
+        return cursor.fetchall()
+
+
+def report_at(
+    connection: Connection,
+    t: datetime,
+    pages: Sequence[Any],
+    changed: Sequence[bool | None],
+    links: Sequence[Sequence[str] | None],
+) -> None:
+    """That all of them were answered with 200, whether each had changed, and what it links to (None = as it was)."""
+    connection.execute(
+        """
+        select recrawl_internal.report_pages_at(
+            t => %b, page_ids => %b::bigint[], lease_ids => %b::bigint[], statuses => array_fill(200, array[%b::int]),
+            changed => %b::boolean[], fetched_at => %b::timestamptz[], content_hash => null, etag => null,
+            last_modified => null, links => %b::jsonb[])
+        """,
+        [
+            t,
+            [page.page_id for page in pages],
+            [page.lease_id for page in pages],
+            len(pages),
+            list(changed),
+            [page.fetch_at for page in pages],
+            [None if of_page is None else json.dumps(list(of_page)) for of_page in links],
+        ],
+    )
+
+
+def tick_at(connection: Connection, t: datetime) -> None:
+    connection.execute("select recrawl_internal.tick_at(%b, 200, 20000)", [t])
+
+
+def set_host(connection: Connection, host: str, gap: timedelta) -> None:
+    connection.execute("select recrawl.set_host(%b, gap => %b)", [host, gap])
+
+
+def set_setting(connection: Connection, name: str, value: str) -> None:
+    connection.execute("select recrawl.set_setting(%b, %b)", [name, value])
