@@ -61,12 +61,12 @@ def freshness(fetches_for_each_change: float) -> dict[str, float]:
 
 
 def frequency_at_a_price() -> Figure:
-    figure = _figure(9, 3.9)
+    figure = _figure(6.6, 3.4)
     for place, (objective, title) in enumerate(
-        (("freshness", "freshness: a copy that stays right"), ("new_content", "new_content: changes that are seen")), 1
+        (("freshness", "freshness: a right copy"), ("new_content", "new_content: changes seen")), 1
     ):
         axes = _axes(figure, 1, 2, place)
-        axes.set_title(title, color=INK, fontsize=11, loc="left")
+        axes.set_title(title, color=INK, fontsize="medium", loc="left")
         for price, (colour, line) in zip(PRICES, LINES, strict=True):
             taken = frequencies(objective, price)
             axes.plot(
@@ -85,7 +85,7 @@ def frequency_at_a_price() -> Figure:
 
 
 def freshness_against_budget() -> Figure:
-    figure = _figure(9, 4.2)
+    figure = _figure(6.6, 3.6)
     axes = _axes(figure, 1, 1, 1)
     of_budgets = [freshness(budget) for budget in BUDGETS]
     for how, (colour, line) in zip(of_budgets[0], LINES, strict=True):
@@ -95,20 +95,20 @@ def freshness_against_budget() -> Figure:
     axes.set_xlabel("budget: fetches for each change of the web", color=SOFT)
     axes.set_ylabel("freshness, %", color=SOFT)
     axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda x, _: f"{x:g}"))
-    axes.legend(frameon=False, labelcolor=INK, loc="lower right", title="the budget is divided", title_fontsize=10)
+    axes.legend(frameon=False, labelcolor=INK, loc="lower right", title="the budget is divided")
     axes.get_legend().get_title().set_color(SOFT)
     return figure
 
 
 def _figure(width: float, height: float) -> Figure:
-    margins = ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.15)  # inches
+    margins = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)  # inches
     return Figure(figsize=(width, height), facecolor=CARD, layout=margins)
 
 
 def _axes(figure: Figure, rows: int, columns: int, place: int) -> Any:
     axes = figure.add_subplot(rows, columns, place, facecolor=CARD)
     axes.grid(color=RULE, linewidth=0.8)
-    axes.tick_params(which="both", colors=SOFT, length=0)
+    axes.tick_params(which="both", colors=SOFT, length=0, pad=6)
     axes.minorticks_off()
     for spine in axes.spines.values():
         spine.set_visible(False)
