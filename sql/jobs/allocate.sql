@@ -62,6 +62,16 @@ comment on view recrawl_internal.spent_of_late is
     'Since the first allocation of the last 24 hours: for how many days, what the budget came to, how many pages were '
     'handed out; and how many days ago the last one was.';
 
+create or replace view recrawl_internal.policy_in_force as
+select coalesce(date_part('epoch', clock_timestamp() - min(a.started_at)) / 86400, 0)::float8 as days
+from recrawl_internal.allocation a
+cross join recrawl_internal.setting s
+where a.policy = s.policy
+  and a.started_at > coalesce((select max(other.started_at) from recrawl_internal.allocation other
+                               where other.policy <> s.policy), '-infinity');
+comment on view recrawl_internal.policy_in_force is
+    'For how many days allocations have followed the policy that is set now; 0 = the next is the first.';
+
 -- Since a run that is six hours old, or an hour at least: ids of pages are drawn for new ones alone.
 create or replace view recrawl_internal.page_found_of_late as
 select p.host_id, recrawl_internal.value_class(-p.value) as value_class, p.pinned_rate, 1 / before.days as a_day
@@ -168,8 +178,8 @@ begin
     -- Hosts that took no part any more are like those that never did.
     update host_terms h set price = null, ties = null, floor = null, is_capped = null, frequency = null
     where h.is_capped is not null and (h.host_id in (select unnest(host_ids))) is not true;
-    update host_terms set objective = run ->> 'objective'
-    where host_id = 0 and objective is distinct from run ->> 'objective';
+    update host_terms set objective = run ->> 'priced_by'
+    where host_id = 0 and objective is distinct from run ->> 'priced_by';
     insert into allocation
     select (jsonb_populate_record(null::allocation, run || jsonb_build_object(
         'token', put_prices.token, 'started_at', (select started_at from job j where j.token = put_prices.token),
@@ -280,5 +290,5 @@ comment on function recrawl_internal.put_dues(bigint, interval, bigint[], real[]
 grant execute on function
     recrawl_internal.put_prices, recrawl_internal.put_frequencies, recrawl_internal.put_dues
 to recrawl_worker;
-grant select on recrawl_internal.spent_of_late, recrawl_internal.page_to_allocate, recrawl_internal.host_to_allocate,
+grant select on recrawl_internal.spent_of_late, recrawl_internal.policy_in_force, recrawl_internal.page_to_allocate, recrawl_internal.host_to_allocate,
     recrawl_internal.new_pages_to_allocate to recrawl_worker;

@@ -20,6 +20,7 @@ begin atomic
         when objective = 'harmonic' then rate * 2 / share / (sqrt(1 + 4 / share) + 1)
         when objective = 'delay' then rate / sqrt(share)
         when objective = 'age' then rate / v
+        when objective = 'proportional' then rate / share
     end))
     from (select price, ties, floor, objective, weight, asked, asked / weight as share
           from (select price, ties, floor, objective,
@@ -27,6 +28,7 @@ begin atomic
                        case when page_value > 0 and rate > 0 then
                            case objective
                                when 'new_content' then page_value
+                               when 'proportional' then 1
                                when 'age' then page_value / rate / rate
                                else page_value / rate
                            end

@@ -121,7 +121,7 @@ def load_past(connection: Connection) -> None:
         insert into allocation (
             token, started_at, seconds, policy, objective, budget, spent, price, pages, hosts, capped_hosts, utility,
             polite_bound, unpolite_bound, residual, spread, duality_gap, floor_days, new_pages)
-        select token, started_at, 60, 'OPT_POLITE', 'freshness', 10000000, 9500000, 0.1, 10000000, 200000, 1, 0.7519,
+        select token, started_at, 60, 'opt_polite', 'freshness', 10000000, 9500000, 0.1, 10000000, 200000, 1, 0.7519,
                0.8012, 0.81, 1e-9, 1e-9, 1e-9, 60, 500000
         from job where job = 'allocate'
         """

@@ -4,7 +4,9 @@ import numpy as np
 import psycopg
 import pytest
 
-from recrawl.model.allocation.objectives import OBJECTIVES
+from recrawl.model.allocation.objectives import OBJECTIVES, PROPORTIONAL, objective_named
+
+PRICED_BY = [*OBJECTIVES, PROPORTIONAL.name]  # also what only a policy makes largest
 
 QUERY = """
     select coalesce(array_agg(f.frequency order by place), '{}')
@@ -21,21 +23,21 @@ def in_sql(connection: psycopg.Connection, objective: str, *columns: np.ndarray)
     return np.array(row[0])
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("objective", PRICED_BY)
 def test_a_price_buys_the_same_in_sql_as_in_the_model(connection: psycopg.Connection, objective: str) -> None:
     rng = np.random.default_rng(1)
     value, rate = 10 ** rng.uniform(-12, 6, 20_000), 10 ** rng.uniform(-12, 6, 20_000)
-    weight = OBJECTIVES[objective].weight(value, rate)
+    weight = objective_named(objective).weight(value, rate)
     # Mostly below the weight, down to nothing and up to just below it, and sometimes above.
     share = np.where(
         rng.random(20_000) < 0.5, 10 ** rng.uniform(-12, 0.2, 20_000), 1 - 10 ** rng.uniform(-9, -1, 20_000)
     )
-    wanted = OBJECTIVES[objective].frequency(share * weight, value, rate)
+    wanted = objective_named(objective).frequency(share * weight, value, rate)
     assert (wanted > 0).sum() > 15_000
     np.testing.assert_allclose(in_sql(connection, objective, share * weight, value, rate), wanted, rtol=1e-6)
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("objective", PRICED_BY)
 def test_a_page_that_never_changes_or_is_worth_nothing_is_not_fetched(
     connection: psycopg.Connection, objective: str
 ) -> None:
@@ -44,7 +46,7 @@ def test_a_page_that_never_changes_or_is_worth_nothing_is_not_fetched(
         assert in_sql(connection, objective, np.full(4, price), value, rate).tolist() == [0, 0, 0, 0]
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("objective", PRICED_BY)
 def test_no_price_value_or_rate_that_can_be_stored_is_an_error(connection: psycopg.Connection, objective: str) -> None:
     extremes = np.array([0.0, 1e-30, 1e-12, 1.0, 1e12, 1e30])
     prices = np.array([0.0, 1e-300, 1e-100, 1.0, 1e100, 1e300, np.inf])

@@ -33,7 +33,7 @@ def granted(kind: str) -> set[str]:
 
 
 RUN = json.dumps(
-    {"token": 1, "policy": "OPT_POLITE", "objective": "freshness"}
+    {"token": 1, "policy": "opt_polite", "objective": "freshness", "priced_by": "freshness"}
     | dict.fromkeys(
         ["seconds", "budget", "spent", "price", "pages", "hosts", "capped_hosts", "utility", "polite_bound",
          "unpolite_bound", "residual", "spread", "duality_gap"], 0,

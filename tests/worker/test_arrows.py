@@ -33,6 +33,7 @@ ALLOWED = {
     "model": "model.compiled numba numpy scipy",
     "model.compiled": "numba numpy platformdirs",  # the one place of the model that writes: the user's cache
     "model.reference": "model numpy scipy",
+    "lab": "model numpy",
     "jobs": "jobs.crawl jobs.job store model numpy psycopg",
     "jobs.job": "store",
     "jobs.crawl": "jobs.job store model numpy",
@@ -45,7 +46,7 @@ ALLOWED = {
     "view.metrics": "store prometheus_client psycopg",
     "setup.project": "",
     "setup": "setup.project alembic platformdirs psycopg sqlalchemy",
-    "cli": "intake jobs jobs.audit jobs.crawl jobs.job jobs.plan model schedule setup setup.project store view"
+    "cli": "intake jobs jobs.audit jobs.crawl jobs.job jobs.plan lab model schedule setup setup.project store view"
     " view.metrics view.words"
     " click matplotlib psycopg rich sqlalchemy",
 }

@@ -76,7 +76,7 @@ def test_every_run_carries_its_proof(crawl: Crawl, url: str) -> None:
     run_job("allocate", url)
     run = last_run(crawl)
     assert (run["policy"], run["objective"], run["budget"], run["pages"], run["hosts"]) == (
-        "OPT_POLITE", "freshness", 100, 300, 2,
+        "opt_polite", "freshness", 100, 300, 2,
     )  # fmt: skip
     assert run["capped_hosts"] == 1
     assert run["spent"] == pytest.approx(100) and abs(run["unspent"]) < 1e-6

@@ -38,8 +38,8 @@ class Allocate(Job):
             tell("publishing the prices")
             late = store.spent_of_late(run.connection)
             took = {"seconds": time.monotonic() - started}
-            terms = host_terms(crawl.hosts, crawl.closed_hosts, crawl.web(divided.cap), result, crawl.objective)
-            run.put("put_prices", asdict(proof) | took, *astuple(terms))
+            terms = host_terms(crawl.hosts, crawl.closed_hosts, crawl.web(divided.cap), result, result.objective)
+            run.put("put_prices", asdict(proof) | took | {"priced_by": result.objective}, *astuple(terms))
             run.put("put_held_back", *astuple(_held_back(crawl, divided)))
             page_ids, frequencies = _moved(crawl, result)
             run.put_in_chunks(
@@ -51,7 +51,7 @@ class Allocate(Job):
             if crawl.has_budget:
                 _fit(run, crawl, divided, late)
             run.message = (
-                f"{crawl.objective} {_told(proof.utility)} (at most {_told(proof.polite_bound)}) with "
+                f"{crawl.policy}: {crawl.objective} {_told(proof.utility)} (at most {_told(proof.polite_bound)}) with "
                 f"{_fetches(result.spent)} of {_fetches(divided.budget)} fetches a day, and "
                 f"{_fetches(proof.new_pages)} for new pages; "
                 f"{proof.capped_hosts:,} of {proof.hosts:,} hosts at the cap; "
@@ -120,7 +120,7 @@ def _proof(crawl: Crawl, divided: Divided) -> Proof:
     result = divided.allocation
     bounds = what_if.bounds(crawl.web(divided.cap), divided.for_revisits, crawl.objective)
     return Proof(
-        policy="OPT_POLITE",
+        policy=crawl.policy,
         objective=crawl.objective,
         budget=divided.budget,
         spent=result.spent,
@@ -155,7 +155,7 @@ class HeldBack:
 def _held_back(crawl: Crawl, divided: Divided, most: int = 200) -> HeldBack:
     """By a bound on what half the gap brings, which is close where a host takes a small part of all fetches."""
     allocation = divided.allocation
-    capped = np.flatnonzero(allocation.capped)
+    capped = np.flatnonzero(allocation.capped & crawl.is_priced_by_the_objective(allocation))
     web, allocation = what_if.of_hosts(crawl.web(divided.cap), allocation, capped)
     per_day = crawl.slots.per_day[crawl.slots.is_planned][capped]
     more = crawl.slots_with_half_the_gap[crawl.slots.is_planned][capped] - per_day

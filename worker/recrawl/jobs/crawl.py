@@ -12,7 +12,9 @@ from recrawl.jobs.job import Tell, nobody
 from recrawl.model.allocation.floors import Limits
 from recrawl.model.allocation.new_pages import Divided, NewPages, Slots, divided, new_pages_within
 from recrawl.model.allocation.objectives import Floats
-from recrawl.model.allocation.solve import Allocation, Web, allocate
+from recrawl.model.allocation.solve import Allocation, Web
+from recrawl.model.policies.policy import Question
+from recrawl.model.policies.registry import policy_named
 
 NOBODY_TAKES_PART = (
     "no page takes part yet: a page does once it was fetched, or once its rate is pinned; "
@@ -26,6 +28,7 @@ class Wanted:
 
     frequency: float
     budget: float | None
+    policy: str
     objective: str
     exploration: float
     longest_interval: float | None
@@ -48,11 +51,17 @@ class Crawl:
     first: NDArray[np.int64]  # page of each host
     budget: float  # fetches per day, those of new pages included; infinite = they are not paced
     unpaced_revisits: float  # fetches per day, if there is no budget
+    policy: str
+    policy_days: float  # since it came into force
     objective: str
     limits: Limits
     slots: Slots  # of all hosts, those without pages that take part included
     slots_with_half_the_gap: Floats
     newest_page: int
+
+    def is_priced_by_the_objective(self, found: Allocation) -> bool:
+        """Else its prices say nothing of what more fetches would bring."""
+        return found.objective == self.objective and found.price < math.inf
 
     @property
     def pages(self) -> int:
@@ -74,7 +83,8 @@ class Crawl:
         """Between new pages and revisits, and these between pages. A price of a similar budget saves some time."""
 
         def revisits(cap: Floats, fetches: float, price: float | None) -> tuple[Allocation, Floats]:
-            found = allocate(self.web(cap), fetches, self.objective, self.limits, price)
+            asked = Question(self.web(cap), fetches, self.objective, self.limits, price, self.policy_days)
+            found = policy_named(self.policy).answer(asked).allocation
             return found, self._on_hosts(found)
 
         return divided(self.slots, budget, revisits, price, self.unpaced_revisits)
@@ -110,6 +120,8 @@ def read(url: str, connection: store.Connection, tell: Tell = nobody) -> Crawl:
         first=first,
         budget=math.inf if wanted.budget is None else wanted.budget,
         unpaced_revisits=wanted.frequency * len(order) if wanted.budget is None else math.inf,
+        policy=wanted.policy,
+        policy_days=store.policy_days(connection),
         objective=wanted.objective,
         limits=Limits(
             exploration=wanted.exploration,

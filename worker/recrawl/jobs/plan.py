@@ -93,7 +93,7 @@ class Plan:
         For those that a bound puts first, until what the others are bound by is less.
         """
         crawl, present = self.crawl, self.present
-        if finite(present.allocation.utility) is None:
+        if finite(present.allocation.utility) is None or not crawl.is_priced_by_the_objective(present.allocation):
             return []
         planned = np.flatnonzero(crawl.slots.is_planned)
         more = (crawl.slots_with_half_the_gap - crawl.slots.per_day)[planned]

@@ -24,6 +24,9 @@ import platformdirs
 from numba.core import caching
 from numpy.typing import NDArray
 
+# What compiled loops are made of: kept with them.
+scalar = numba.njit(fastmath={"contract", "nsz"}, error_model="numpy", forceinline=True)
+
 FORGOTTEN_AFTER = 30 * 86400  # seconds without anything new, for what other versions kept
 
 

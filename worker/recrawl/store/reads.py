@@ -108,6 +108,12 @@ def spent_of_late(connection: Connection) -> SpentOfLate:
     return SpentOfLate(*row)
 
 
+def policy_days(connection: Connection) -> float:
+    """For how long allocations have followed the policy that is set now."""
+    (row,) = connection.execute("select days from recrawl_internal.policy_in_force").fetchall()
+    return float(row[0])
+
+
 def newest_page(connection: Connection) -> int:
     ((newest,),) = connection.execute("select last_value from recrawl_internal.page_id").fetchall()
     return int(newest)

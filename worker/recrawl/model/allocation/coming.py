@@ -6,6 +6,8 @@ little. So those due times come to what the frequencies in force say that were p
 it takes, and those first that are off most. While prices stay there are none.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,8 +17,8 @@ OFF = 0.05  # a page was promised another frequency if it is off by more than th
 
 
 def to_move(
-    due_in: NDArray[np.float32],
-    promised: NDArray[np.float32],
+    due_in: NDArray[np.floating[Any]],
+    promised: NDArray[np.floating[Any]],
     frequency: Floats,
     capped: NDArray[np.bool_],
     ahead: float,

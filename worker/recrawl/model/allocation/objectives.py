@@ -28,17 +28,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from recrawl.model.allocation.inverse import exp_of_minus, phi_and_seen, share_for_age, share_for_freshness
-from recrawl.model.compiled import compiled
+from recrawl.model.compiled import compiled, scalar
 
 Floats = NDArray[np.float64]
 Scalar = Callable[..., Any]  # compiled
-
-scalar = numba.njit(fastmath={"contract", "nsz"}, error_model="numpy", forceinline=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,6 +254,36 @@ def _delay(frequency, value, rate):  # type: ignore[no-untyped-def]
     return -value * (rate / frequency), value * (rate / frequency) / frequency
 
 
+# ------------------------------------------------------------------------------------------ proportional
+
+
+@scalar
+def _one(value, rate):  # type: ignore[no-untyped-def]
+    return 1.0 if value > 0.0 and rate > 0.0 else 0.0
+
+
+@scalar
+def _inverse_share(price, weight):  # type: ignore[no-untyped-def]
+    return weight / price
+
+
+@scalar
+def _inverse_slope(price, weight, share):  # type: ignore[no-untyped-def]
+    return share
+
+
+@scalar
+def _proportional(frequency, value, rate):  # type: ignore[no-untyped-def]
+    if rate == 0.0 or value == 0.0:
+        return 0.0, 0.0
+    if frequency == 0.0:
+        return -math.inf, math.inf
+    return rate * math.log(frequency), rate / frequency
+
+
+# What nobody wants for itself: rate · ln(frequency), which is largest where frequencies are in proportion to rates.
+PROPORTIONAL = Objective("proportional", _one, _inverse_share, _inverse_slope, _proportional, drops=False)
+
 OBJECTIVES = {
     objective.name: objective
     for objective in (
@@ -273,6 +300,9 @@ OBJECTIVES = {
 
 
 def objective_named(name: str) -> Objective:
+    """One of those, or what a policy makes largest."""
+    if name == PROPORTIONAL.name:
+        return PROPORTIONAL
     if name not in OBJECTIVES:
         raise ValueError(f"objective must be one of {', '.join(OBJECTIVES)}, got {name!r}")
     return OBJECTIVES[name]

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.model.allocation.objectives import Floats, Objective, scalar
+from recrawl.model.allocation.objectives import Floats, Objective
 from recrawl.model.allocation.passes import BIN_BITS, Passes, passes_for
+from recrawl.model.compiled import scalar
 
 _NEAR = 16  # bins on each side of the price: an eighth of it or less
 

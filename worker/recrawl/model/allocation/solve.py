@@ -64,6 +64,7 @@ def _check_extent(name: str, array: NDArray[np.floating[Any]]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Allocation:
+    objective: str  # from whose prices the frequency of a page follows, also once more is known of it
     price: float  # utility that one fetch per day more would bring
     host_price: Floats  # the same on each host: above price if the host is at its cap
     host_floor: Floats  # fetches per day that each of its pages gets at least
@@ -175,6 +176,8 @@ class _Problem:
         low, at_low, bought_at_low = 0.0, self.for_nothing, math.inf
         # Floors may leave nothing to be bought: without the top, the price would then be any.
         high, at_high, bought_at_high = top, floored, float(np.minimum(web.cap, floored).sum())
+        if bought_at_high >= budget * (1 - TOLERANCE):
+            return _at(top, floored)
         last_step, tries = math.inf, 1
         while high > low * (1 + WIDTH):
             demand = np.empty(len(web.cap))
@@ -206,6 +209,7 @@ class _Problem:
         of_budget = price * (self.budget - spent.sum()) if 0 < price < math.inf else 0.0
         beyond = float(slack.sum() + of_budget)
         return Allocation(
+            objective=self.objective.name,
             price=price,
             host_price=host_price,
             host_floor=self.floor,

@@ -61,7 +61,7 @@ def budget_that_reaches(
     high, found, last_step, tries = budget, allocation, math.inf, 1
     missing = most - allocation.utility
     while high > low * (1 + accuracy) and not 0 <= wanted - missing <= accuracy * wanted:
-        slope = budget * allocation.price
+        slope = budget * allocation.price if allocation.price < math.inf else math.nan
         budget, last_step = next_try(budget, missing, slope, wanted, low, high, last_step, tries)
         allocation = allocated(budget, allocation.price_to_try)
         missing = most - allocation.utility

@@ -14,9 +14,13 @@ then moves all its pages without touching them.
 Arguments are arrays over pages or scalars; intervals and ages are in days.
 """
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammainccinv, gammaincinv
+
+from recrawl.model.compiled import compiled, scalar
 
 Array = NDArray[np.float64]
 
@@ -53,15 +57,28 @@ def changed(a: ArrayLike, b: ArrayLike, interval: ArrayLike) -> tuple[Array, Arr
     a' >= a and a' <= a + 1, b' >= b: a bit never says more than a counted change.
     """
     a, b, w = np.broadcast_arrays(positive("a", a), positive("b", b), positive("interval", interval))
+    new_a, new_b = np.empty(a.size), np.empty(a.size)
+    _changed_one_by_one(a.flatten(), b.flatten(), w.flatten(), new_a, new_b)
+    return new_a.reshape(a.shape)[()], new_b.reshape(a.shape)[()]
+
+
+@scalar
+def changed_once(a, b, w):  # type: ignore[no-untyped-def]
+    """`changed` of one page, for compiled loops."""
     x = w / b
-    log_ratio = np.where(x < 1e-4, x * (1 - x * (0.5 - x / 3)), np.log(1 + x))
+    log_ratio = x * (1 - x * (0.5 - x / 3)) if x < 1e-4 else math.log(1 + x)
     s = w / (b + w)
-    surprise = np.minimum(a * log_ratio, 100.0)  # −ln P(unchanged); q of any more would only underflow, an error in SQL
-    small = surprise < 1e-4
-    q = np.where(small, 1 / surprise - 0.5 + surprise / 12, 1 / (np.exp(surprise) - np.where(small, 0.0, 1.0)))
+    surprise = min(a * log_ratio, 100.0)  # −ln P(unchanged); q of any more would only underflow, an error in SQL
+    q = 1 / surprise - 0.5 + surprise / 12 if surprise < 1e-4 else 1 / (math.exp(surprise) - 1)
     mean = 1 + q * s
     variance = 1 + q * s * (2 - s) - a * s * s * q * (1 + q)
     return a * mean * mean / variance, b * mean / variance
+
+
+@compiled(error_model="numpy")
+def _changed_one_by_one(a, b, w, new_a, new_b):  # type: ignore[no-untyped-def]
+    for i in range(a.size):
+        new_a[i], new_b[i] = changed_once(a[i], b[i], w[i])
 
 
 def modified(a: ArrayLike, b: ArrayLike, interval: ArrayLike, age: ArrayLike) -> tuple[Array, Array]:
@@ -115,8 +132,14 @@ def remembered(
         positive("prior_b", prior_b),
         positive("interval", interval),
     )
-    kept = np.exp(-np.minimum(1 / MEMORY_VISITS, interval / MEMORY_DAYS))
+    kept = np.exp(-np.minimum(1 / MEMORY_VISITS, interval / MEMORY_DAYS))  # as kept_after has it
     return prior_a + kept * (a - prior_a), prior_b + kept * (b - prior_b)
+
+
+@scalar
+def kept_after(interval):  # type: ignore[no-untyped-def]
+    """The share of the evidence that `remembered` leaves."""
+    return math.exp(-min(1 / MEMORY_VISITS, interval / MEMORY_DAYS))
 
 
 def credible_interval(a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:

@@ -1,0 +1,109 @@
+"""The setting policy, switched on a live crawl."""
+
+import re
+
+import numpy as np
+import psycopg
+import pytest
+
+from helpers import Crawl, misplaced, run_job
+from recrawl.jobs.plan import Plan
+from recrawl.model.policies.registry import IN_THE_LABORATORY_ALONE, POLICIES
+from worker.jobs.test_jobs import crawl, fill, frequencies, last_run
+
+__all__ = ["crawl"]
+
+LIVE = [name for name in POLICIES if name not in IN_THE_LABORATORY_ALONE]
+
+
+@pytest.fixture
+def filled(crawl: Crawl) -> Crawl:
+    """A slow host beside a fast one: 12 fetches a day of 100 wanted."""
+    fill(crawl, {"fast.test": 100, "slow.test": 100})
+    crawl.value("select set_host('slow.test', gap => '2 hours')")
+    crawl.value("select set_setting('budget', '200')")
+    return crawl
+
+
+def follow(crawl: Crawl, url: str, policy: str) -> np.ndarray:
+    crawl.value("select set_setting('policy', %s)", policy)
+    run_job("allocate", url)
+    assert last_run(crawl)["policy"] == policy
+    return frequencies(crawl)
+
+
+def of_hosts(crawl: Crawl) -> dict[str, np.ndarray]:
+    rows = crawl.rows("select host, rate, frequency from page_status order by page_id")
+    return {
+        host: np.array([[row["rate"], row["frequency"]] for row in rows if row["host"] == host])
+        for host in ("fast.test", "slow.test")
+    }
+
+
+def test_the_setting_knows_the_policies_that_can_be_followed(connection: psycopg.Connection) -> None:
+    row = connection.execute("select recrawl_internal.names_allowed('policy must be one of')").fetchone()
+    assert row and row[0].split(", ") == LIVE
+    with pytest.raises(psycopg.Error, match=r"set_setting: policy must be one of opt_polite, .*, got best"):
+        connection.execute("select recrawl.set_setting('policy', 'best')")
+
+
+def test_each_policy_is_told_where_it_is_explained() -> None:
+    """The command's help and the setting's comment name them; the files say what they assume."""
+    for policy in POLICIES.values():
+        assert policy.says and policy.answer.__module__.endswith(policy.name)
+        said = __import__(policy.answer.__module__, fromlist=["_"]).__doc__
+        assert said and re.search(r"[Ii]t assumes", said), policy.name
+
+
+def test_uniform_visits_all_pages_equally_often(filled: Crawl, url: str) -> None:
+    follow(filled, url, "uniform")
+    fast, slow = of_hosts(filled).values()
+    assert fast[:, 1] == pytest.approx(fast[0, 1]) and fast[:, 1].sum() == pytest.approx(200 - 86400 / 7202, rel=1e-4)
+    assert slow[:, 1] == pytest.approx(86400 / 7202 / 100, rel=1e-4)
+
+
+def test_proportional_visits_pages_as_often_as_they_change(filled: Crawl, url: str) -> None:
+    follow(filled, url, "proportional")
+    fast, slow = of_hosts(filled).values()
+    for of_host, sum_ in ((fast, 200 - 86400 / 7202), (slow, 86400 / 7202)):
+        assert of_host[:, 1] / of_host[:, 0] == pytest.approx(of_host[0, 1] / of_host[0, 0], rel=1e-4)
+        assert of_host[:, 1].sum() == pytest.approx(sum_, rel=1e-4)
+
+
+def test_the_optimum_without_gaps_wants_more_of_a_slow_host_than_it_gives_and_says_what_comes(
+    filled: Crawl, url: str
+) -> None:
+    follow(filled, url, "opt_polite")
+    polite = last_run(filled)
+    follow(filled, url, "optimal")
+    _, slow = of_hosts(filled).values()
+    run = last_run(filled)
+    assert slow[:, 1].sum() > 2 * 86400 / 7202
+    assert run["spent"] < 200 and run["utility"] < polite["utility"]
+
+
+def test_best_first_visits_no_page_again(filled: Crawl, url: str) -> None:
+    assert (follow(filled, url, "best_first") <= 1e-4).all()
+    run = last_run(filled)
+    assert run["spent"] == 0
+
+
+@pytest.mark.parametrize("policy", LIVE)
+def test_policies_follow_each_other_within_the_budget(filled: Crawl, url: str, policy: str) -> None:
+    """And each page keeps its one place, whatever was before."""
+    filled.report_ok(filled.next())
+    for before in ("uniform", policy):
+        follow(filled, url, before)
+    asked = frequencies(filled)
+    assert asked.sum() <= 200 * (1 + 1e-6)
+    assert misplaced(filled) == []
+    assert Plan(url).curve([100.0, 400.0])[0].budget == 100
+
+
+def test_a_greedy_policy_knows_since_when_it_is_in_force(filled: Crawl, url: str) -> None:
+    first = follow(filled, url, "epsilon_greedy")
+    fast = first[:100]
+    assert fast == pytest.approx(fast[0], rel=1e-4), "all equally often in the first phase"
+    filled.connection.execute("update allocation set started_at = started_at - interval '30 days'")
+    later = follow(filled, url, "epsilon_greedy")
+    assert np.ptp(later[:100]) > 0.1, "then the best"

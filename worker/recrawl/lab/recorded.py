@@ -1,0 +1,168 @@
+"""Recorded webs, read from JSON lines. A line is a page, in one of two forms; times in days.
+
+    ["host", "page", born, died or null, [change, …]]      every change is known
+    [[days, changed], …]                                   a history of visits: days since the one before, true or false
+
+The second is what histories of crawls are published as (Kolobov et al., 2019). When in its interval a page changed
+nobody knows: it is put in the middle. Such pages are born on day 0, die with their last visit, and are all of one host.
+"""
+
+import gzip
+import json
+import math
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib.resources import files
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from recrawl.lab.world import World
+
+SAMPLE = "sample"  # the name of the web that comes along
+VISITS = "visits"  # the host of pages that were published as histories of visits
+
+
+class RecordedWebError(ValueError):
+    """What is wrong in a file, and where."""
+
+
+class Page(NamedTuple):
+    host: str
+    name: str
+    born: float
+    died: float
+    changes: list[float]
+
+
+class _Wrong(ValueError):
+    """In the element that is reached by these places, one inside the other."""
+
+    def __init__(self, problem: str, *path: int) -> None:
+        super().__init__(problem)
+        self.path = path
+
+
+def read(file: str) -> World:
+    """The web in a file, which may be gzipped; that of the name `sample` comes along."""
+    path = Path(str(files("recrawl.lab") / "sample.jsonl.gz")) if file == SAMPLE else Path(file)
+    pages, known = list[Page](), dict[tuple[str, str], int]()
+    for number, line in _lines(path, file):
+        try:
+            page = _page(line, number)
+        except _Wrong as wrong:
+            raise RecordedWebError(f"{file}: line {number}, column {_column(line, wrong.path)}: {wrong}") from None
+        except json.JSONDecodeError as error:
+            raise RecordedWebError(f"{file}: line {number}, column {error.colno}: {error.msg}") from None
+        before = known.setdefault((page.host, page.name), number)
+        if before != number:
+            raise RecordedWebError(f"{file}: line {number}, column 1: the page of line {before} once more")
+        pages.append(page)
+    if not pages:
+        raise RecordedWebError(f"{file}: line 1, column 1: there is no page in it")
+    return _world(pages)
+
+
+def _lines(path: Path, file: str) -> Iterator[tuple[int, str]]:
+    number = 0
+    try:
+        with path.open("rb") as raw:
+            is_packed = raw.read(2) == b"\x1f\x8b"
+        with gzip.open(path, "rt", encoding="utf-8") if is_packed else path.open(encoding="utf-8") as text:
+            for number, line in enumerate(text, 1):
+                if line.strip():
+                    yield number, line.rstrip("\n")
+    except (UnicodeDecodeError, EOFError, gzip.BadGzipFile) as error:
+        raise RecordedWebError(f"{file}: line {number + 1}, column 1: cannot be read: {error}") from None
+
+
+def _page(line: str, number: int) -> Page:
+    told = json.loads(line)
+    if not isinstance(told, list) or not told:
+        raise _Wrong("a page is a list, [host, page, born, died or null, [change, …]] or [[days, changed], …]")
+    return _of_visits(told, number) if isinstance(told[0], list) else _of_changes(told)
+
+
+def _of_changes(told: list[Any]) -> Page:
+    if len(told) != 5:
+        raise _Wrong(f"a page has five entries: host, page, born, died or null, changes; got {len(told)}")
+    host, name, born, died, changes = told
+    for place, word in enumerate(("host", "page")):
+        if not isinstance(told[place], str) or not told[place]:
+            raise _Wrong(f"{word} must be a text that is not empty, got {_told(told[place])}", place)
+    born = _day(born, "born", 2)
+    died = math.inf if died is None else _day(died, "died", 3)
+    if died < born:
+        raise _Wrong(f"died must not be before born ({born:g}), got {died:g}", 3)
+    if not isinstance(changes, list):
+        raise _Wrong(f"changes must be a list of days, got {_told(changes)}", 4)
+    last = born
+    for place, change in enumerate(changes):
+        day = _day(change, "a change", 4, place)
+        if not last <= day <= died:
+            raise _Wrong(f"a change must come after the one before ({last:g}) and until death, got {day:g}", 4, place)
+        last = day
+    return Page(host, name, born, died, [day for day in changes if day > born])
+
+
+def _of_visits(told: list[Any], number: int) -> Page:
+    now, changes = 0.0, []
+    for place, visit in enumerate(told):
+        if not isinstance(visit, list) or len(visit) != 2:
+            raise _Wrong(f"a visit is [days since the one before, changed], got {_told(visit)}", place)
+        days = _day(visit[0], "days", place, 0)
+        if days <= 0:
+            raise _Wrong(f"days must be positive, got {days:g}", place, 0)
+        if visit[1] not in (0, 1):
+            raise _Wrong(f"changed must be true or false, got {_told(visit[1])}", place, 1)
+        if visit[1]:
+            changes.append(now + days / 2)
+        now += days
+    return Page(VISITS, f"line {number}", 0.0, now, changes)
+
+
+def _day(told: Any, name: str, *path: int) -> float:
+    with suppress(OverflowError):
+        if isinstance(told, int | float) and not isinstance(told, bool) and math.isfinite(told):
+            return float(told)
+    raise _Wrong(f"{name} must be a number of days, got {_told(told)}", *path)
+
+
+def _told(value: Any) -> str:
+    said = json.dumps(value)
+    return said if len(said) <= 60 else f"{said[:57]}…"
+
+
+def _column(line: str, path: tuple[int, ...]) -> int:
+    """Where in a line, counted from 1, the element begins that is reached by these places."""
+    at = _blank(line, 0)
+    decoder = json.JSONDecoder()
+    for place in path:
+        at = _blank(line, at + 1)  # behind the bracket
+        for _ in range(place):
+            _, at = decoder.raw_decode(line, at)
+            at = _blank(line, _blank(line, at) + 1)  # behind the comma
+    return at + 1
+
+
+def _blank(line: str, at: int) -> int:
+    while line[at] in " \t\r\n":
+        at += 1
+    return at
+
+
+def _world(pages: list[Page]) -> World:
+    pages.sort(key=lambda page: page.host)  # stable: in the order of the file
+    hosts = sorted({page.host for page in pages})
+    place = {host: index for index, host in enumerate(hosts)}
+    per_host = np.bincount([place[page.host] for page in pages], minlength=len(hosts))
+    return World(
+        hosts=hosts,
+        first_page=np.append(0, np.cumsum(per_host)),
+        born=np.array([page.born for page in pages]),
+        died=np.array([page.died for page in pages]),
+        first_change=np.array([0, *accumulate(len(page.changes) for page in pages)]),
+        changed_at=np.array([day for page in pages for day in page.changes], np.float64),
+    )

@@ -1,0 +1,255 @@
+"""A policy let loose on a web whose every change is known, without a database: what production computes.
+
+Pages are known from their birth on, which is their first fetch. Those that live at the beginning were fetched just
+then, and nothing is known of them but that. Every day is an allocation; what new pages took of late, revisits do not
+have. Hosts have no gaps. A page that is found gone is not visited again.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recrawl.lab.world import World
+from recrawl.model import limits
+from recrawl.model.allocation import coming
+from recrawl.model.allocation.floors import Limits
+from recrawl.model.allocation.objectives import Floats, objective_named
+from recrawl.model.allocation.solve import Web
+from recrawl.model.change import prior
+from recrawl.model.policies.policy import Answer, Policy, Question
+from recrawl.model.replay import Pages, Terms, visit
+
+ALLOCATES_EVERY = 1.0  # days
+LEARNS_EVERY = 7.0  # days between two fits of the hosts' priors
+OF_LATE = 30  # days, in which new pages are counted
+PRODUCTION = Limits(exploration=0.05, longest_interval=60.0, shortest_interval=5 / 1440)  # as settings are at first
+OBJECTIVE, DISCOVERY = "freshness", 0.5
+
+
+@dataclass(frozen=True)
+class HostOutcome:
+    host: str
+    pages: int
+    freshness: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Freshness is a share of the time that pages lived. A change counts as missed until a fetch came after it, until
+    its page died or until the end."""
+
+    policy: str
+    budget: float  # fetches per page and day
+    fetches: int
+    freshness: float
+    changes: int
+    changes_seen: int
+    mean_delay_days: float
+    hosts: tuple[HostOutcome, ...]
+
+
+def replay(
+    world: World,
+    policy: Policy,
+    budget: float,
+    begin: float,
+    end: float,
+    seed: int = 0,
+    watch: Callable[[float], None] = lambda days: None,
+) -> Outcome:
+    """The budget is in fetches per page that is known, and day. `watch` hears of the days done."""
+    if not 0 < budget < math.inf:
+        raise ValueError(f"budget must be a positive number of fetches per page and day, got {budget:g}")
+    if not begin < end:
+        raise ValueError(f"the end must come after the beginning, day {begin:g}; got {end:g}")
+    some = world.between(begin, end)
+    if not some.pages:
+        raise ValueError(f"no page lives between day {begin:g} and day {end:g}")
+    crawl = Replay(some, policy, budget, begin, end, np.random.default_rng(seed))
+    today = begin
+    while today < end:
+        crawl.day(today, min(today + ALLOCATES_EVERY, end))
+        today += ALLOCATES_EVERY
+        watch(today - begin)
+    return crawl.outcome()
+
+
+class Replay:
+    def __init__(
+        self, world: World, policy: Policy, budget: float, begin: float, end: float, rng: np.random.Generator
+    ) -> None:
+        self.world, self.policy, self.budget = world, policy, budget
+        self.begin, self.end = begin, end
+        self.rng = rng
+        pages, hosts = world.pages, len(world.hosts)
+        self.pages = Pages(
+            host=world.host_of_page,
+            born=world.born,
+            died=world.died,
+            next_change=world.first_change[:-1].copy(),
+            last_change=world.first_change[1:],
+            value=np.ones(pages),
+            seen_at=np.full(pages, np.nan),
+            is_gone=np.zeros(pages, bool),
+            due_at=np.full(pages, np.inf),
+            promised=np.full(pages, np.nan),
+            seen_changes=np.zeros(pages),
+            seen_days=np.zeros(pages),
+            frequency=np.zeros(pages),
+            stale_days=np.zeros(pages),
+            missed_days=np.zeros(pages),
+            changes_seen=np.zeros(pages, np.int64),
+        )
+        self.prior_changes = np.full(hosts, limits.FIRST_CHANGES)
+        self.prior_days = np.full(hosts, limits.FIRST_DAYS)
+        self.learnt_at = begin
+        self.answer: Answer | None = None
+        self.first_fetches = list[int]()  # day by day
+        self.revisits = 0
+
+    # ---------------------------------------------------------------------------------------------------- a day
+
+    def day(self, today: float, tomorrow: float) -> None:
+        if today - self.learnt_at >= LEARNS_EVERY and self.learns:
+            self._learn()
+            self.learnt_at = today
+        if today == self.begin:
+            self._begin(today)
+        terms = self._allocate(today)
+        self._find(today, tomorrow, terms)
+        self.revisits += visit(today, tomorrow, self.pages, self.world.changed_at, terms)
+
+    @property
+    def learns(self) -> bool:
+        return self.answer is None or self.answer.learns
+
+    def _begin(self, today: float) -> None:
+        """All that live are known; in which order they come again is left to chance."""
+        here = np.flatnonzero(self.pages.born <= today)
+        self.pages.seen_at[here] = today
+        self.pages.due_at[here] = today  # until the first allocation says otherwise
+        self.first_fetches.append(len(here))
+
+    def _find(self, today: float, tomorrow: float, terms: Terms) -> None:
+        """Pages are fetched for the first time when they are born."""
+        pages = self.pages
+        new = np.flatnonzero((pages.born > today) & (pages.born <= tomorrow) & (pages.born < self.end))
+        new = new[np.isnan(pages.seen_at[new])]
+        frequency = self._frequency(new, terms)
+        pages.frequency[new] = frequency
+        pages.seen_at[new] = pages.born[new]
+        pages.promised[new] = np.divide(1, frequency, out=np.full(len(new), np.inf), where=frequency > 0)
+        pages.due_at[new] = pages.born[new] + pages.promised[new]
+        self.first_fetches.append(len(new))
+
+    # ----------------------------------------------------------------------------------------- learning, deciding
+
+    def _learn(self) -> None:
+        found = prior.fit(self.world.first_page, self.pages.seen_changes, self.pages.seen_days)
+        self.prior_changes, self.prior_days = found.a, found.b
+
+    def _rate(self) -> Floats:
+        host = self.pages.host
+        return (self.prior_changes[host] + self.pages.seen_changes) / (self.prior_days[host] + self.pages.seen_days)
+
+    def _allocate(self, today: float) -> Terms:
+        pages, world = self.pages, self.world
+        known = np.flatnonzero(pages.is_known())
+        of_host = np.bincount(pages.host[known], minlength=len(world.hosts))
+        web = Web(
+            pages.value[known],
+            self._rate()[known],
+            np.append(0, np.cumsum(of_host)),
+            np.full(len(world.hosts), np.inf),
+        )
+        all_fetches = self.budget * len(known)
+        lately = self.first_fetches[1:][-OF_LATE:]
+        for_revisits = all_fetches - min(sum(lately) / OF_LATE, DISCOVERY * all_fetches)
+        if self.learns:
+            before = self.answer.allocation.price_to_try if self.answer else None
+            self.answer = self.policy.answer(
+                Question(web, for_revisits, OBJECTIVE, PRODUCTION, before, today - self.begin, self.end - self.begin)
+            )
+            pages.frequency[known] = self.answer.allocation.frequency
+            self._put_dues(known, today, for_revisits)
+        assert self.answer
+        found, is_planned = self.answer.allocation, of_host > 0  # the others have the common terms
+        return Terms(
+            prior_changes=self.prior_changes,
+            prior_days=self.prior_days,
+            price=np.where(is_planned, found.host_price, found.price),
+            floor=np.where(is_planned, found.host_floor, found.host_floor.max(initial=0.0)),
+            ceiling=PRODUCTION.ceiling,
+            objective=found.objective,
+            learns=self.answer.learns,
+        )
+
+    def _put_dues(self, known: NDArray[np.intp], today: float, for_revisits: float) -> None:
+        """What put_frequencies and put_dues do to due times that other prices had promised."""
+        pages = self.pages
+        frequency = pages.frequency[known]
+        every = np.divide(1, frequency, out=np.full(len(known), np.inf), where=frequency > 0)
+        if today == self.begin:
+            pages.due_at[known] = today + self.rng.random(len(known)) * every
+            return
+        due = pages.due_at[known]
+        late = np.flatnonzero(due > today + 1.5 * every)
+        due[late] -= np.floor((due[late] - today) / every[late]) * every[late]
+        pages.due_at[known] = due
+        promised = pages.promised[known]
+        moved = coming.to_move(
+            due - today,
+            np.where(promised < math.inf, promised, math.nan),
+            frequency,
+            np.zeros(len(known), bool),
+            ALLOCATES_EVERY,
+            for_revisits * ALLOCATES_EVERY,
+        )
+        own = pages.seen_at[known[moved]] + every[moved]
+        own = np.where(own > today, own, today + self.rng.random(len(moved)) * ALLOCATES_EVERY)
+        pages.due_at[known[moved]] = own
+        pages.promised[known[moved]] = own - pages.seen_at[known[moved]]
+
+    def _frequency(self, some: NDArray[np.intp], terms: Terms) -> Floats:
+        host = self.pages.host[some]
+        price, rate = terms.price[host], (self.prior_changes / self.prior_days)[host]
+        found = objective_named(terms.objective).frequency(np.minimum(price, 1e100), self.pages.value[some], rate)
+        return np.clip(np.where(price < math.inf, found, 0.0), terms.floor[host], terms.ceiling)
+
+    # --------------------------------------------------------------------------------------------------- in the end
+
+    def stale_days_until(self, day: float) -> Floats:
+        """Of each page: that a visit ended, and those since what no visit came after."""
+        pages = self.pages
+        stale = pages.stale_days.copy()
+        missed = np.flatnonzero(pages.next_change < pages.last_change)
+        stale[missed] += np.maximum(
+            0, np.minimum(pages.died[missed], day) - self.world.changed_at[pages.next_change[missed]]
+        )
+        return stale
+
+    def outcome(self) -> Outcome:
+        pages, world = self.pages, self.world
+        ends = np.minimum(pages.died, self.end)
+        lived, stale = ends - np.maximum(pages.born, self.begin), self.stale_days_until(self.end)
+        page_of_change = np.repeat(np.arange(world.pages), np.diff(world.first_change))
+        unseen = np.arange(len(world.changed_at)) >= pages.next_change[page_of_change]
+        never = (ends[page_of_change] - world.changed_at)[unseen].sum()
+        by_host = [np.bincount(pages.host, of_page, minlength=len(world.hosts)) for of_page in (lived, stale)]
+        changes = len(world.changed_at)
+        return Outcome(
+            policy=self.policy.name,
+            budget=self.budget,
+            fetches=self.revisits + sum(self.first_fetches[1:]),
+            freshness=1 - float(stale.sum() / lived.sum()),
+            changes=changes,
+            changes_seen=int(pages.changes_seen.sum()),
+            mean_delay_days=float(pages.missed_days.sum() + never) / changes if changes else 0.0,
+            hosts=tuple(
+                HostOutcome(host, int(count), 1 - float(gone / of_host) if of_host else 1.0)
+                for host, count, of_host, gone in zip(world.hosts, np.diff(world.first_page), *by_host, strict=True)
+            ),
+        )

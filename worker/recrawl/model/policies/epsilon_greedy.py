@@ -1,0 +1,32 @@
+"""Uniform visits in the first phase; then the best division for what was learnt, with a share of the budget kept for
+exploring (Upadhyay et al., 2020, phased).
+
+It assumes that rates never change. A phase is as long as a policy needs until what it had before makes no difference
+any more, ln(values / share) / least rate, but no longer than a round of uniform visits. It deviates from the source in
+that prices follow what is learnt all the time, not only at the end of phases; and exploring is a floor under every page
+(as opt_polite has it), not a mixture of two policies, which would overload hosts.
+"""
+
+import math
+
+import numpy as np
+
+from recrawl.model.policies import opt_polite, uniform
+from recrawl.model.policies.policy import Answer, Question
+
+
+def answer(asked: Question) -> Answer:
+    return uniform.answer(asked) if asked.days < phase(asked) else opt_polite.answer(asked)
+
+
+def phase(asked: Question) -> float:
+    interval = len(asked.web.rate) / asked.budget if asked.budget > 0 else math.inf
+    rate = asked.web.rate[asked.web.rate > 0].astype(np.float64)
+    if not rate.size or not asked.limits.exploration:
+        return interval
+    return min(interval, until_steady(float(asked.web.value.sum()), asked.limits.exploration, float(rate.min())))
+
+
+def until_steady(values: float, error: float, least_rate: float) -> float:
+    """Days after which a policy's utility is within an error of what it is in the long run."""
+    return math.log(max(values / error, 1.0)) / least_rate

@@ -1,0 +1,23 @@
+"""The best division of the budget as if hosts had no gaps (Cho & Garcia-Molina, 2003; Souza, 2010: CHO).
+
+It assumes what opt_polite does, and that every host answers as often as it is asked. Where one does not, all its visits
+come late, in proportion, and a part of the budget is never spent: utility is told as it will then be. Blocked hosts
+still get nothing.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from recrawl.model.allocation.solve import allocate
+from recrawl.model.policies.policy import Answer, Question, worth_of
+
+
+def answer(asked: Question) -> Answer:
+    web = asked.web
+    open_hosts = replace(web, cap=np.where(web.cap > 0, np.inf, 0.0))
+    found = allocate(open_hosts, asked.budget, asked.objective, asked.limits, asked.last_price)
+    host = np.repeat(np.arange(len(web.cap)), np.diff(web.first))
+    wanted = np.bincount(host, found.frequency, minlength=len(web.cap))
+    late = np.divide(web.cap, wanted, out=np.ones(len(web.cap)), where=wanted > web.cap)
+    return worth_of(asked, found, found.frequency * late[host])
