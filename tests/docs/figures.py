@@ -12,8 +12,11 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
 
+from recrawl.model.allocation.floors import NO_LIMITS
 from recrawl.model.allocation.objectives import OBJECTIVES
-from recrawl.model.allocation.solve import unconstrained
+from recrawl.model.allocation.solve import Web
+from recrawl.model.policies.policy import Question
+from recrawl.model.policies.registry import policy_named
 
 Floats = NDArray[np.float64]
 
@@ -33,6 +36,7 @@ LINES = ((FIRST, "-"), (SECOND, "--"), (THIRD, ":"))
 
 RATES = np.logspace(-2, 2, 400)  # changes per day
 PRICES = (0.1, 0.3, 0.9)  # for pages of value 1
+DIVIDED = {"opt_polite": "by price", "uniform": "all alike", "proportional": "as pages change"}  # by which policy
 BUDGETS = np.logspace(-1.5, 1.5, 61)  # fetches for each change
 
 
@@ -50,14 +54,10 @@ def made_up_web(pages: int = 20_000) -> tuple[Floats, Floats]:
 def freshness(fetches_for_each_change: float) -> dict[str, float]:
     """The share of the time, weighted by value, that copies are fresh, by how the same budget is divided."""
     value, rate = made_up_web()
-    budget = fetches_for_each_change * float(rate.sum())
-    fresh = OBJECTIVES["freshness"]
-    divided = {
-        "by price": unconstrained(value, rate, budget).frequency,
-        "all alike": np.full(len(rate), budget / len(rate)),
-        "as pages change": budget * rate / rate.sum(),
-    }
-    return {how: float(fresh.utility(f, value, rate).sum() / value.sum()) for how, f in divided.items()}
+    one_host = Web(value, rate, np.array([0, len(value)]), np.array([np.inf]))
+    asked = Question(one_host, fetches_for_each_change * float(rate.sum()), "freshness", NO_LIMITS)
+    answers = {how: policy_named(name).answer(asked) for name, how in DIVIDED.items()}
+    return {how: answer.allocation.utility / float(value.sum()) for how, answer in answers.items()}
 
 
 def frequency_at_a_price() -> Figure:
