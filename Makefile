@@ -11,7 +11,7 @@ LONG   := -n auto --maxprocesses 4 $(STEAL)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test soak fast golden picture lint types wheel bench psql clean
+.PHONY: help install demo test soak fast golden docs picture figures lint types wheel bench psql clean
 
 help:  ## Explain the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,12 @@ fast: install  ## Run, within a minute, what tells most after an edit
 
 picture: install  ## Draw docs/report.png anew (needs chromium and chromium-driver)
 	PYTHONPATH=tests $(BIN)/python -m worker.view.picture docs/report.png
+
+docs: install  ## Build the documents as a site in build/docs, and check their links
+	@PYTHONPATH=tests $(BIN)/python -m docs.site
+
+figures: install  ## Draw the figures of docs/why.md anew
+	PYTHONPATH=tests $(BIN)/python -m docs.figures docs
 
 golden: install  ## Bring docs/reference.md and tests/golden up to date: look at the difference
 	UPDATE_GOLDEN=1 $(BIN)/pytest -q -k "golden or reference_is" tests/sql/test_reference.py tests/worker/setup/test_migrate.py

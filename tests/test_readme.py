@@ -149,6 +149,12 @@ def test_every_relative_link_leads_somewhere(document: Path) -> None:
             assert anchor in anchors(to), target
 
 
+def test_every_question_is_among_those_at_the_top() -> None:
+    top, *sections = re.split(r"^## ", (DOCS / "how-to.md").read_text(), flags=re.MULTILINE)
+    asked = set(re.findall(r"\]\(#([^)]+)\)", top))
+    assert asked == {section.splitlines()[0].lower().replace(",", "").replace(" ", "-") for section in sections}
+
+
 # -- names --
 
 

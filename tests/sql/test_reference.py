@@ -51,6 +51,9 @@ SHORT = {
 }
 
 
+WIDE = 72  # characters: more would have to be scrolled in a page's column
+
+
 def short(text: str) -> str:
     for long, kept in SHORT.items():
         text = text.replace(long, kept)
@@ -63,7 +66,11 @@ def table(heads: list[str], rows: list[list[str]]) -> str:
 
 
 def function(f: Row) -> str:
-    call = short(f"{f['name']}({f['arguments']}) → {f['result']}")
+    arguments, result = short(f["arguments"]), short(f["result"])
+    call = f"{f['name']}({arguments}) → {result}"
+    if len(call) > WIDE:
+        one_a_line = arguments.replace(", ", ",\n    ")
+        call = f"{f['name']}(\n    {one_a_line}\n) → {result}"
     return f"### {f['name']}\n\n```text\n{call}\n```\n\n{f['comment']}\n\nFor: {', '.join(f['roles'])}."
 
 

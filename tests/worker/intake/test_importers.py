@@ -22,6 +22,7 @@ from recrawl.intake.importers import (
     ImportFileError,
     Reader,
     csv_pages,
+    nutch,
     open_text,
     plain,
     reader_for,
@@ -93,6 +94,21 @@ def test_a_csv_row_gives_url_value_and_rate_in_the_order_of_its_header() -> None
     ]
 
 
+def test_a_csv_row_says_when_its_page_is_due() -> None:
+    noon = datetime(2026, 11, 22, 12, tzinfo=UTC)
+    cells = ["2026-11-22T12:00:00Z", "2026-11-22 14:00:00+02", "2026-11-22 12:00:00.000+00:00"]
+    assert list(csv_pages(lines(f"due,url\n{cells[0]},{A}\n{cells[1]},{A}\n{cells[2]},{A}\n,{B}\n"))) == [
+        *([Page(A, due=noon)] * 3),
+        Page(B),
+    ]
+
+
+@pytest.mark.parametrize("cell", ["2026-11-22T12:00:00", "yesterday", "1763812800", "2026-13-01T00:00:00Z"])
+def test_a_due_time_that_cannot_be_meant_is_told(cell: str) -> None:
+    problem = f"due must be a time with its zone, like 2026-11-22T09:30:00Z, got {cell!r}"
+    assert list(csv_pages(lines(f"url,due\n{A},{cell}\n{B},\n"))) == [BadLine("line 2", problem), Page(B)]
+
+
 def test_an_empty_cell_is_not_zero_but_not_given() -> None:
     assert list(csv_pages(lines(f"url,value,rate\n{A},,0\n{B},0,\n"))) == [
         Page(A, rate=0.0),
@@ -115,8 +131,8 @@ def test_rows_without_any_content_name_no_page() -> None:
     {
         "": "header: column 'url' is missing",
         "value,rate\n1,2\n": "header: column 'url' is missing",
-        "url,title\n": "header: unknown column 'title'; known are url, value, rate",
-        "url;value\n": "header: unknown column 'url;value'; known are url, value, rate",
+        "url,title\n": "header: unknown column 'title'; known are url, value, rate, due",
+        "url;value\n": "header: unknown column 'url;value'; known are url, value, rate, due",
         "url,value,URL\n": "header: column 'url' appears twice",
         f'"url\n{A}\n': "line 1: not CSV: unexpected end of data",
     }.items(),
@@ -141,6 +157,45 @@ def test_csv_that_cannot_be_read_is_refused_with_the_line_and_the_reason(text: s
 def test_a_bad_row_is_told_and_the_reading_goes_on(text: str, where: str, problem: str) -> None:
     *_, bad, last = csv_pages(lines(f"{text}{B},1\n"))
     assert (bad, last) == (BadLine(where, problem), Page(B, *([1.0] if "value" in text else [None, 1.0])))
+
+
+# -- Nutch --
+
+NUTCH = (
+    "Url,Status code,Status name,Fetch Time,Modified Time,Retries since fetch,Retry interval seconds,"
+    "Retry interval days,Score,Signature,Metadata\n"
+)
+REST = 'Thu Jan 01 00:00:00 UTC 1970,0,2592000.0,30.0,1.0,"null","_pst_:success(1), lastModified=0|||"'
+
+
+def test_a_page_of_nutch_is_due_at_its_fetch_time_and_one_it_never_fetched_is_new() -> None:
+    dump = NUTCH
+    dump += f'"{A}",2,"db_fetched",Tue Dec 22 09:30:00 UTC 2026,{REST}\n'
+    dump += f'"{B}",1,"db_unfetched",Sun Nov 22 09:30:00 UTC 2026,{REST}\n'
+    dump += NUTCH + f'"{A}?a="b",c",6,"db_notmodified",Tue Dec 22 09:30:00 UTC 2026,{REST}\n\n'
+    due = datetime(2026, 12, 22, 9, 30, tzinfo=UTC)
+    assert list(nutch(lines(dump))) == [Page(A, due=due), Page(B), Page(f'{A}?a="b",c', due=due)]
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        (
+            f'"{A}",2,"db_fetched",Tue Dec 22 10:30:00 CET 2026,{REST}',
+            "Fetch Time must be in UTC (let Nutch run with TZ=UTC), got 'Tue Dec 22 10:30:00 CET 2026'",
+        ),
+        (f'"{A}",2,"db_fetched",,{REST}', "Fetch Time must be in UTC (let Nutch run with TZ=UTC), got ''"),
+        (
+            "of metadata that has lines",
+            "must begin with Url, Status code, Status name, got 'of metadata that has lines'",
+        ),
+        (f"{A},2,db_fetched", f"must begin with Url, Status code, Status name, got '{A},2,db_fetched'"),
+        ('"' + "x" * LONGEST_LINE, "longer than 1,000,000 characters"),
+    ],
+)
+def test_a_row_of_nutch_that_cannot_be_read_is_told_and_the_reading_goes_on(row: str, problem: str) -> None:
+    after = f'"{B}",1,"db_unfetched",Sun Nov 22 09:30:00 UTC 2026,{REST}\n'
+    assert list(nutch(lines(f"{NUTCH}{row}\n{after}"))) == [BadLine("line 2", problem), Page(B)]
 
 
 numbers = st.none() | st.floats(allow_nan=False, allow_infinity=False)
@@ -283,6 +338,8 @@ def test_any_json_is_either_a_page_or_a_bad_line(info: object, date: object) -> 
         ("dump.ndjson.gz", A, urlfrontier),
         ("dump.json", A, urlfrontier),
         ("seeds.txt", A, plain),
+        ("crawldb.csv", NUTCH, nutch),
+        ("part-r-00000.gz", f"\ufeff{NUTCH}", nutch),
         ("seeds", f"{A}\n", plain),
         ("-", "", plain),
         ("-", "# url, value\n", plain),

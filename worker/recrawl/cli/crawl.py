@@ -29,8 +29,8 @@ SOME_INVALID = 3  # the exit code when all lines were read and some are not in
 def add(sources: tuple[str, ...]) -> None:
     """Add URLs: given as such, or in files, or on standard input (-).
 
-    A file holds one URL a line, or is a CSV with a header (url and, if you like, value and rate, the changes
-    per day), or a dump of URLFrontier in JSON lines. Any of them may be gzipped (.gz).
+    A file holds one URL a line, or is a CSV with a header (url and, if you like, value, rate, the changes per day, and
+    due), or a dump of URLFrontier in JSON lines, or one of Nutch's CrawlDb in CSV. Any of them may be gzipped (.gz).
 
     What is in stays in, also after an error or Ctrl-C: to add the same again is safe. The exit code is 3 if some were
     invalid and all others are in, 1 after an error, 130 after Ctrl-C.

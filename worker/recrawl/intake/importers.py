@@ -10,6 +10,7 @@ import csv
 import gzip
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -24,7 +25,7 @@ from recrawl.store import Page
 LONGEST_LINE = 1_000_000  # characters
 _TOO_LONG = f"longer than {LONGEST_LINE:,} characters"
 _BOM = "\ufeff"
-_CSV_COLUMNS = ("url", "value", "rate")
+_CSV_COLUMNS = ("url", "value", "rate", "due")
 
 
 def _finite(number: str) -> float:
@@ -70,12 +71,14 @@ def short_lines(text: TextIO) -> Iterator[str]:
 
 def reader_for(name: str, first_line: str) -> Reader:
     """The reader for a file: its suffix decides, or else its first line that is not blank."""
+    first_line = first_line.removeprefix(_BOM).strip()
     match PurePath(name.lower().removesuffix(".gz")).suffix:
         case ".csv":
-            return csv_pages
+            return nutch if first_line.startswith(_NUTCH_HEADER) else csv_pages
         case ".json" | ".jsonl" | ".ndjson":
             return urlfrontier
-    first_line = first_line.removeprefix(_BOM).strip()
+    if first_line.startswith(_NUTCH_HEADER):
+        return nutch
     if first_line.startswith("{"):
         return urlfrontier
     # Whole cells: the first URL of a plain list may well contain both "url" and a comma.
@@ -95,7 +98,7 @@ def plain(lines: Iterable[str]) -> Iterator[Page | BadLine]:
 
 
 def csv_pages(lines: Iterable[str]) -> Iterator[Page | BadLine]:
-    """CSV with a header: `url` and, if wanted, `value` and `rate`, in any order. Empty cell = not given.
+    """CSV with a header: `url` and, if wanted, `value`, `rate` and `due`, in any order. Empty cell = not given.
 
     A row is a line: a stray quote must not swallow the lines after it.
     """
@@ -108,7 +111,7 @@ def csv_pages(lines: Iterable[str]) -> Iterator[Page | BadLine]:
     header = _csv_header(row)
     # A column that is not there is read from an empty cell put behind every row (csv.DictReader takes a fifth longer,
     # Python 3.11).
-    url_at, value_at, rate_at = (header.index(c) if c in header else -1 for c in _CSV_COLUMNS)
+    url_at, value_at, rate_at, due_at = (header.index(c) if c in header else -1 for c in _CSV_COLUMNS)
     for number, line in numbered:
         try:
             if len(line) > LONGEST_LINE:
@@ -121,7 +124,8 @@ def csv_pages(lines: Iterable[str]) -> Iterator[Page | BadLine]:
                 yield BadLine(f"line {number}", problem)
                 continue
             row.append("")
-            yield Page(_required(row[url_at]), _number("value", row[value_at]), _number("rate", row[rate_at]))
+            value, rate = _number("value", row[value_at]), _number("rate", row[rate_at])
+            yield Page(_required(row[url_at]), value, rate, _instant(row[due_at]))
         except ValueError as error:
             yield BadLine(f"line {number}", str(error).removeprefix(f"line {number}: "))
 
@@ -161,6 +165,45 @@ def _number(column: str, cell: str) -> float | None:
     if not math.isfinite(number):
         raise ValueError(f"{column} must be a number, got {cell[:40]!r}")
     return number
+
+
+def _instant(cell: str) -> datetime | None:
+    if not cell:
+        return None
+    try:
+        instant = datetime.fromisoformat(cell)
+    except ValueError:
+        instant = None
+    if instant is None or instant.tzinfo is None:
+        raise ValueError(f"due must be a time with its zone, like 2026-11-22T09:30:00Z, got {cell[:40]!r}")
+    return instant
+
+
+# What `nutch readdb … -dump … -format csv` writes. URLs and metadata stand between quotes as they are, even with quotes
+# in them, so a row is no CSV; what is read of it comes first.
+_NUTCH_HEADER = "Url,Status code,Status name,Fetch Time,"
+_NUTCH_ROW = re.compile(r'"(?P<url>.*?)",(?P<code>\d+),"(?P<status>\w+)",(?P<fetch_time>[^,]*),')
+
+
+def nutch(lines: Iterable[str]) -> Iterator[Page | BadLine]:
+    """A CrawlDb as Nutch dumps it: its pages, due at their fetch time. Those it never fetched come in as new."""
+    for number, line in enumerate(_without_bom(lines), 1):
+        if line.startswith(_NUTCH_HEADER) or not line.strip():  # each part of a dump has the header
+            continue
+        if len(line) > LONGEST_LINE:
+            yield BadLine(f"line {number}", _TOO_LONG)
+        elif (row := _NUTCH_ROW.match(line)) is None:
+            yield BadLine(f"line {number}", f"must begin with Url, Status code, Status name, got {line[:40].strip()!r}")
+        elif row["status"] == "db_unfetched":
+            yield Page(row["url"])
+        else:
+            try:
+                due = datetime.strptime(row["fetch_time"], "%a %b %d %H:%M:%S UTC %Y").replace(tzinfo=UTC)
+            except ValueError:
+                problem = f"Fetch Time must be in UTC (let Nutch run with TZ=UTC), got {row['fetch_time'][:40]!r}"
+                yield BadLine(f"line {number}", problem)
+            else:
+                yield Page(row["url"], due=due)
 
 
 def urlfrontier(lines: Iterable[str]) -> Iterator[Page | BadLine]:

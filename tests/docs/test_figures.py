@@ -1,0 +1,49 @@
+"""What docs/why.md says of its figures is what the model says."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from docs import figures
+
+DOCS = Path(__file__).parents[2] / "docs"
+WHY = " ".join((DOCS / "why.md").read_text().split())
+
+
+def test_every_figure_is_there_and_shown() -> None:
+    for name, draw in figures.FIGURES.items():
+        drawn = (DOCS / name).read_text()
+        alt = re.search(rf"!\[([^]]+)\]\({name}\)", WHY)
+        assert alt and len(alt[1]) > 80, "it says in words what is to be seen"
+        words = re.findall(r">([^<>]+)</text>", figures.svg(draw()))
+        assert words and words == re.findall(r">([^<>]+)</text>", drawn), "say `make figures`"
+
+
+def test_a_page_that_changes_too_fast_is_left_alone_and_sooner_at_a_higher_price() -> None:
+    last = [figures.RATES[figures.frequencies("freshness", price) > 0].max() for price in figures.PRICES]
+    said = re.search(r"more than ([\d.]+), ([\d.]+) and ([\d.]+) times a day", WHY)
+    assert said and np.allclose(last, [float(number) for number in said.groups()], rtol=0.05)
+    for price in figures.PRICES:
+        fetched = figures.frequencies("new_content", price)
+        assert (np.diff(fetched) > 0).all(), "the faster it changes the more there is to see"
+
+
+def test_freshness_is_what_the_text_says() -> None:
+    shares = {how: round(100 * share) for how, share in figures.freshness(1).items()}
+    said = re.search(r"(\d+) % by price, (\d+) % all alike, (\d+) % as pages change", WHY)
+    assert said and list(shares.values()) == [int(number) for number in said.groups()]
+    dearer = re.search(r"all alike needs ([\d.]+) times", WHY)
+    assert dearer and abs(figures.freshness(float(dearer[1]))["all alike"] - figures.freshness(1)["by price"]) < 0.005
+
+
+def test_no_other_division_is_fresher_than_that_by_price() -> None:
+    for budget in figures.BUDGETS[::10]:
+        best, *others = figures.freshness(budget).values()
+        assert best > max(others)
+
+
+def test_the_made_up_web_is_as_the_text_says() -> None:
+    _, rate = figures.made_up_web()
+    assert "20,000 pages, half of which change less than once in 20 days and a fifteenth more than once a day" in WHY
+    assert len(rate) == 20_000 and 0.49 < (rate < 1 / 20).mean() < 0.53 and 0.06 < (rate > 1).mean() < 0.07
