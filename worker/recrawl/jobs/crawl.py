@@ -12,7 +12,8 @@ from recrawl.jobs.job import Tell, nobody
 from recrawl.model.allocation.floors import Limits
 from recrawl.model.allocation.new_pages import Divided, NewPages, Slots, divided, new_pages_within
 from recrawl.model.allocation.objectives import Floats
-from recrawl.model.allocation.solve import Allocation, Web, allocate
+from recrawl.model.allocation.pins import Kept, Pins, allocate_beside, pins_of
+from recrawl.model.allocation.solve import Allocation, Web
 
 NOBODY_TAKES_PART = (
     "no page takes part yet: a page does once it was fetched, or once its rate is pinned; "
@@ -45,9 +46,10 @@ class Crawl:
     rate: NDArray[np.float32]
     due_in: NDArray[np.float32]  # days
     promised: NDArray[np.float32]  # days from the last fetch until it is due; NaN = not by its frequency
+    pinned: NDArray[np.float32]  # fetches per day; NaN = its price decides
     first: NDArray[np.int64]  # page of each host
     budget: float  # fetches per day, those of new pages included; infinite = they are not paced
-    unpaced_revisits: float  # fetches per day, if there is no budget
+    frequency_without_budget: float  # of pages that are not pinned, on average; infinite if there is a budget
     objective: str
     limits: Limits
     slots: Slots  # of all hosts, those without pages that take part included
@@ -74,10 +76,36 @@ class Crawl:
         """Between new pages and revisits, and these between pages. A price of a similar budget saves some time."""
 
         def revisits(cap: Floats, fetches: float, price: float | None) -> tuple[Allocation, Floats]:
-            found = allocate(self.web(cap), fetches, self.objective, self.limits, price)
+            found = allocate_beside(self.pins, self.web(cap), fetches, self.objective, self.limits, price)
             return found, self._on_hosts(found)
 
-        return divided(self.slots, budget, revisits, price, self.unpaced_revisits)
+        return divided(self.slots, budget, revisits, price, self._unpaced_revisits)
+
+    @cached_property
+    def pins(self) -> Pins:
+        return pins_of(self.pinned, self.first, self.limits)
+
+    @cached_property
+    def _unpaced_revisits(self) -> float:
+        """Enough for all that is pinned, beside what the other pages have without it."""
+        pins, limits = self.pins, self.limits
+        of_others = self.frequency_without_budget * len(pins.others) if len(pins.others) else 0.0
+        if self.has_budget:
+            return math.inf
+        return max(of_others + pins.wanted, pins.wanted / (1 - limits.exploration))
+
+    def kept(self, now: Divided) -> Kept:
+        return self.pins.kept(now.cap, now.for_revisits, self.limits)
+
+    def others(self, now: Divided) -> tuple[Web, Allocation]:
+        """The pages that are not pinned, within what pins leave, and what they were allocated."""
+        web = self.pins.web_of_others(self.web(now.cap), self.kept(now))
+        return web, self.pins.part_of_others(now.allocation)
+
+    def cap_of_others(self, cap: Floats, now: Divided) -> Floats:
+        """What pins would leave of other caps."""
+        left: Floats = np.maximum(0, cap - self.pins.kept(cap, now.for_revisits, self.limits).taken)
+        return left
 
     def new_pages_within(self, days: float, now: Divided) -> float:
         return new_pages_within(days, self.slots, now, self._on_hosts(now.allocation))
@@ -107,9 +135,10 @@ def read(url: str, connection: store.Connection, tell: Tell = nobody) -> Crawl:
         rate=pages.rate[order],
         due_in=pages.due_in[order],
         promised=pages.promised[order],
+        pinned=pages.pinned[order],
         first=first,
         budget=math.inf if wanted.budget is None else wanted.budget,
-        unpaced_revisits=wanted.frequency * len(order) if wanted.budget is None else math.inf,
+        frequency_without_budget=wanted.frequency if wanted.budget is None else math.inf,
         objective=wanted.objective,
         limits=Limits(
             exploration=wanted.exploration,
