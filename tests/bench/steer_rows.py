@@ -27,7 +27,7 @@ def boost(stage: Stage) -> Iterator[Line]:
                 backend.run("select recrawl.set_setting(%s, 'none')", [f"{job}_every"])
             data.warm(backend.connection, stage.hosts)
         with Backend(url) as backend, _worker(url), crawling(url) as crawler:
-            time.sleep(QUIET / 2)
+            time.sleep(3 * QUIET)  # the first pops after a load cost more
             for says, times in (("boosted", 3.0), ("ended", None)):
                 progress(f"pops alone, before pages are {says}")
                 between = crawler.pops_while(lambda: time.sleep(QUIET))
