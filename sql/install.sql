@@ -30,6 +30,7 @@ set search_path = pg_catalog, pg_temp;
 \ir words/objective.sql
 \ir words/rate.sql
 \ir words/graph.sql
+\ir words/boost.sql
 \ir words/spoken.sql
 \ir words/comments.sql
 
@@ -83,7 +84,9 @@ set search_path = pg_catalog, pg_temp;
 \ir steer/forget.sql
 \ir steer/set_setting.sql
 \ir steer/set_rate.sql
+\ir steer/set_interval.sql
 \ir steer/set_value.sql
+\ir steer/boost.sql
 
 -- What the worker reads, and what it finds out put in force
 \ir jobs/job.sql
@@ -121,6 +124,7 @@ set search_path = pg_catalog, pg_temp;
 \ir show/graph.sql
 \ir show/sketch_distance.sql
 \ir show/settings.sql
+\ir show/boosts.sql
 \ir show/checkup.sql
 \ir show/explain/unknown.sql
 \ir show/explain/lease.sql

@@ -33,7 +33,8 @@ select p.page_id,
        coalesce(p.frequency, 'NaN') as frequency,
        coalesce(date_part('epoch', p.due_at - clock_timestamp()) / 86400, 'NaN')::real as due_in,
        case when recrawl_internal.is_promised(p) then date_part('epoch', p.due_at - p.fetched_at) / 86400
-            else 'NaN' end::real as promised
+            else 'NaN' end::real as promised,
+       coalesce(recrawl_internal.times_per_day(p.pinned_interval), 'NaN')::real as pinned
 from recrawl_internal.page p
 cross join recrawl_internal.setting s
 join recrawl_internal.host_terms common on common.host_id = 0
@@ -42,8 +43,8 @@ cross join lateral recrawl_internal.belief(p.pinned_rate, p.seen_changes, p.seen
 where recrawl_internal.takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate);
 comment on view recrawl_internal.page_to_allocate is
     'What allocation reads of every page that takes part: ids, value, rate in changes per day, the frequency in '
-    'force (NaN = none yet), in how many days it is due, and how many days after its last fetch (NaN = nobody but who '
-    'said so may move that).';
+    'force (NaN = none yet), in how many days it is due, how many days after its last fetch (NaN = nobody but who '
+    'said so may move that), and the frequency that is pinned (NaN = none).';
 
 -- Of the last day, run by run: crawlers that pause every night make good in the morning what they left.
 create or replace view recrawl_internal.spent_of_late as
@@ -144,7 +145,8 @@ comment on view recrawl_internal.host_to_allocate is
 -- write, every one of them.
 create or replace function recrawl_internal.put_prices(
     token bigint, alive_for interval, run jsonb,
-    host_ids bigint[], prices float8[], ties float8[], floors float8[], capped boolean[], frequencies float8[]
+    host_ids bigint[], prices float8[], ties float8[], floors float8[], capped boolean[], frequencies float8[],
+    pins_kept float8[]
 ) returns void
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
@@ -158,25 +160,29 @@ begin
                nullif(n.tied, 'NaN') as ties,
                nullif(n.floor, 'NaN') as floor,
                n.is_capped,
-               nullif(n.frequency, 'NaN') as frequency
-        from unnest(host_ids, prices, ties, floors, capped, frequencies)
-             as n (host_id, price, tied, floor, is_capped, frequency)
+               nullif(n.frequency, 'NaN') as frequency,
+               nullif(n.pins_kept, 'NaN') as pins_kept
+        from unnest(host_ids, prices, ties, floors, capped, frequencies, put_prices.pins_kept)
+             as n (host_id, price, tied, floor, is_capped, frequency, pins_kept)
     ),
     changed as (
         update host_terms h
-        set price = f.price, ties = f.ties, floor = f.floor, is_capped = f.is_capped, frequency = f.frequency
+        set price = f.price, ties = f.ties, floor = f.floor, is_capped = f.is_capped, frequency = f.frequency,
+            pins_kept = f.pins_kept
         from found f
         where h.host_id = f.host_id
-          and ((h.price, h.ties, h.floor, h.is_capped) is distinct from (f.price, f.ties, f.floor, f.is_capped)
+          and ((h.price, h.ties, h.floor, h.is_capped, h.pins_kept)
+               is distinct from (f.price, f.ties, f.floor, f.is_capped, f.pins_kept)
                or (abs(h.frequency - f.frequency) <= 0.001 * h.frequency) is not true)
     )
-    insert into host_terms (host_id, price, ties, floor, is_capped, frequency)
+    insert into host_terms (host_id, price, ties, floor, is_capped, frequency, pins_kept)
     select * from found f where not exists (select from host_terms h where h.host_id = f.host_id) order by host_id
     on conflict (host_id) do update set         -- the other job was first
         price = excluded.price, ties = excluded.ties, floor = excluded.floor, is_capped = excluded.is_capped,
-        frequency = excluded.frequency;
+        frequency = excluded.frequency, pins_kept = excluded.pins_kept;
     -- Hosts that took no part any more are like those that never did.
-    update host_terms h set price = null, ties = null, floor = null, is_capped = null, frequency = null
+    update host_terms h
+    set price = null, ties = null, floor = null, is_capped = null, frequency = null, pins_kept = null
     where h.is_capped is not null and (h.host_id in (select unnest(host_ids))) is not true;
     update host_terms set objective = run ->> 'priced_by'
     where host_id = 0 and objective is distinct from run ->> 'priced_by';
@@ -186,7 +192,7 @@ begin
         'handed_out', (select last_value from handed_out_count)))).*;
 end $$;
 comment on function recrawl_internal.put_prices(
-    bigint, interval, jsonb, bigint[], float8[], float8[], float8[], boolean[], float8[]
+    bigint, interval, jsonb, bigint[], float8[], float8[], float8[], boolean[], float8[], float8[]
 ) is
     'Brings an allocation into force: the terms of every host that took part, and the common ones as host 0.';
 

@@ -116,7 +116,9 @@ begin
                        and not exists (select from host h where h.host_id = p.host_id
                                        and h.blocked_until > clock_timestamp() + interval '1 day') as is_in
             ) i
-            left join lateral frequency_in_force(own, common, highest_frequency(s), p.value, b.rate) f on is_in
+            left join lateral frequency_of(
+                p.pinned_interval, own, common, highest_frequency(s), p.value, b.rate
+            ) f on is_in
             group by 1
         ) block
     ) sample

@@ -27,30 +27,38 @@ comment on function recrawl_internal.combined_value(recrawl_internal.setting, fl
     'What a page''s freshness is worth, of its scores and the settings'' weights; 1 on average.';
 
 -- A new page's rank is its value: the queue follows. Somebody may have pinned another value meanwhile; that is seen
--- once the page is locked.
-create or replace function recrawl_internal.put_values(page_ids bigint[], new_values real[]) returns int
+-- once the page is locked. Without values, or without boosts, pages keep theirs.
+create or replace function recrawl_internal.put_values(page_ids bigint[], plain_values real[], boosts real[])
+returns int
 language sql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; writes page, inbox; locks page by id
     with wanted as materialized (
-        select p.page_id, p.host_id, p.value as old_value, n.value, p.state = 'live' and p.due_at is null as is_waiting
-        from unnest(page_ids, new_values) as n (page_id, value)
-        join page p on p.page_id = n.page_id and p.value <> n.value and coalesce(p.pinned_value, n.value) = n.value
+        select p.page_id, p.host_id, p.value as old_value, v.value, b.boost,
+               p.state = 'live' and p.due_at is null as is_waiting
+        from unnest(page_ids, plain_values, boosts) as n (page_id, plain_value, boost)
+        join page p on p.page_id = n.page_id
+        cross join lateral (select case when boosts is null then p.boost else n.boost end as boost) b
+        cross join lateral (
+            select boosted(coalesce(n.plain_value, plain_value(p.value, p.boost, p.pinned_value)), b.boost) as value
+        ) v
+        where (v.value <> p.value or b.boost is distinct from p.boost)
+              and (n.plain_value is null or coalesce(p.pinned_value, n.plain_value) = n.plain_value)
         order by p.page_id
         for update of p
     ),
     written as (
-        update page p set value = w.value from wanted w where p.page_id = w.page_id
+        update page p set value = w.value, boost = w.boost from wanted w where p.page_id = w.page_id
     ),
     told as (
         insert into inbox (host_id, page_id, old_rank, new_rank)
-        select host_id, page_id, -old_value, -value from wanted where is_waiting
+        select host_id, page_id, -old_value, -value from wanted where is_waiting and value <> old_value
     )
     select count(*)::int from wanted
 $$;
-comment on function recrawl_internal.put_values(bigint[], real[]) is
-    'Gives pages their values; returns how many changed.';
+comment on function recrawl_internal.put_values(bigint[], real[], real[]) is
+    'Gives pages their values, before boosts, and their boosts; returns how many changed.';
 
 -- The values of pages as their scores are, unless they are pinned or moved by less than a hundredth.
 create or replace function recrawl_internal.follow_scores(scores recrawl_internal.page_score[]) returns int
@@ -64,7 +72,7 @@ declare
 begin
     select array_agg(v.page_id), array_agg(v.value) into moved, new_values
     from (
-        select p.page_id, p.value as old_value,
+        select p.page_id, p.boost, p.value as old_value,
                combined_value(s, g.mean_relevance, c.hub, c.authority, c.importance,
                               coalesce(p.pinned_relevance, p.relevance)) as value
         from setting s
@@ -73,8 +81,8 @@ begin
         join page p on p.page_id = c.page_id and p.pinned_value is null
         offset 0
     ) v
-    where has_moved(v.value, v.old_value);
-    return put_values(moved, new_values);
+    where has_moved(boosted(v.value, v.boost), v.old_value);
+    return put_values(moved, new_values, null);
 end $$;
 comment on function recrawl_internal.follow_scores(recrawl_internal.page_score[]) is
     'Brings values up to date where they moved by a hundredth; returns how many.';

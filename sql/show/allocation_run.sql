@@ -18,7 +18,9 @@ select started_at,
        polite_bound - utility as limits_cost,
        floor_days,
        seconds,
-       new_pages
+       new_pages,
+       pinned,
+       pinned_wanted
 from recrawl_internal.allocation
 order by started_at;
 comment on view recrawl.allocation_run is

@@ -24,7 +24,8 @@ select n.name as host,
        h.one_at_a_time,
        n.max_pages,
        t.prior_changes,
-       t.prior_days
+       t.prior_days,
+       case when t.is_capped is not null then coalesce(t.pins_kept, common.pins_kept, 1) end as pins_kept
 from recrawl_internal.host h
 join recrawl_internal.host_name n on n.host_id = h.host_id      -- one is found by the key of names
 cross join recrawl_internal.setting s
@@ -45,6 +46,9 @@ comment on column recrawl.host_status.capped is 'Whether its gap, not the budget
 comment on column recrawl.host_status.frequency is
     'Fetches per day that its pages were given at the last allocation, to a thousandth.';
 comment on column recrawl.host_status.floor is 'Fetches per day that each of its pages gets at least.';
+comment on column recrawl.host_status.pins_kept is
+    'The share that its pages get of the fetches that pinned intervals ask for: less than 1 where its slots or the '
+    'budget do not suffice.';
 comment on column recrawl.host_status.next_slot_at is 'The first moment a request may start.';
 comment on column recrawl.host_status.ready_at is 'When next_pages looks at it next.';
 comment on column recrawl.host_status.pages is 'Pages taken in.';

@@ -13,8 +13,9 @@ select p.page_id,
        b.rate,
        coalesce(p.pinned_rate, i.low) as rate_low,
        coalesce(p.pinned_rate, i.high) as rate_high,
-       case when coalesce(own.price, common.price) is not null then f.frequency
-            when p.state = 'live' then recrawl_internal.page_frequency(p.frequency, p.pinned_rate, s.frequency)
+       case when coalesce(own.price, common.price) is not null or f.frequency is not null then f.frequency
+            when p.state = 'live' then recrawl_internal.page_frequency(
+                coalesce(p.frequency, recrawl_internal.times_per_day(p.pinned_interval)), p.pinned_rate, s.frequency)
        end as frequency,
        p.due_at,
        p.fetched_at,
@@ -34,7 +35,9 @@ select p.page_id,
        case when p.base_at is null then p.last_modified end as last_modified,
        case when p.base_at is null then p.content_hash end as content_hash,
        case when p.base_at is null then p.sketch end as sketch,
-       p.meta
+       p.meta,
+       p.pinned_interval,
+       p.boost
 from recrawl_internal.page p
 join recrawl_internal.host h using (host_id)
 left join recrawl_internal.page_score c on c.page_id = p.page_id and p.state = 'live'
@@ -43,8 +46,8 @@ join recrawl_internal.host_terms common on common.host_id = 0
 left join recrawl_internal.host_terms own on own.host_id = p.host_id
 cross join lateral recrawl_internal.belief(p.pinned_rate, p.seen_changes, p.seen_days, own, common) b
 cross join lateral recrawl_internal.rate_interval(b.changes, b.days) i
-left join lateral recrawl_internal.frequency_in_force(
-    own, common, recrawl_internal.highest_frequency(s), p.value, b.rate
+left join lateral recrawl_internal.frequency_of(
+    p.pinned_interval, own, common, recrawl_internal.highest_frequency(s), p.value, b.rate
 ) f on recrawl_internal.takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate);
 comment on view recrawl.page_status is
     'Every page. rate in changes per day, with rate_low and rate_high: 90 % lie between; frequency in fetches per '
@@ -53,8 +56,9 @@ comment on view recrawl.page_status is
 select recrawl_internal.copy_comments('recrawl.page_status');
 comment on column recrawl.page_status.url is 'What to fetch.';
 comment on column recrawl.page_status.host is 'Its host.';
-comment on column recrawl.page_status.value is 'What its freshness is worth; 1 on average.';
-comment on column recrawl.page_status.pinned_value is 'That, where it is pinned: given with the URL or by set_value.';
+comment on column recrawl.page_status.value is 'What its freshness is worth, boosts included; 1 on average.';
+comment on column recrawl.page_status.pinned_value is
+    'That before boosts, where it is pinned: given with the URL or by set_value.';
 comment on column recrawl.page_status.hub is
     'How good a list of links it is; 1 on average. As of the last run of opic, like authority and importance.';
 comment on column recrawl.page_status.authority is 'How much good lists link to it; 1 on average.';

@@ -20,12 +20,12 @@ begin
         update graph_state set terms = null
         where (select sum_of_weights(s) = 0 from setting s);
     else
-        perform put_values(array[page_id], array[value::real]);
+        perform put_values(array[page_id], array[value::real], null);
     end if;
 end $$;
 comment on function recrawl.set_value(bigint, float8) is
-    'Pins what a page''s freshness is worth, 1 being the average; null lets its place in the graph decide again (as '
-    'it is, before the first run of opic).';
+    'Pins what a page''s freshness is worth, 1 being the average, before boosts; null lets its place in the graph '
+    'decide again (as it is, before the first run of opic).';
 
 create or replace function recrawl.set_relevance(page_id bigint, relevance float8) returns void
 language plpgsql volatile security definer

@@ -26,7 +26,8 @@ begin
     from unnest(results) r
     cross join graph_state g
     left join lateral (
-        select p.depth, p.value::float8 as value from page p where p.page_id = r.page_id offset 0
+        select p.depth, plain_value(p.value, p.boost, p.pinned_value) as value
+        from page p where p.page_id = r.page_id offset 0
     ) p on true
     cross join lateral (
         select u.url, r.ord, least(coalesce(p.depth, 0) + 1, 32767) as depth,

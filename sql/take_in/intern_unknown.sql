@@ -83,12 +83,14 @@ begin
     ),
     -- Numbered in the order given, which decides among new pages of the same value; inserted in order of keys.
     numbered as materialized (
-        select *, nextval('page_id') as page_id from judged where is_welcome
+        select j.*, b.boost, nextval('page_id') as page_id
+        from judged j left join lateral boost_of(j.canonical) b on true
+        where is_welcome
     ),
     inserted as (
-        insert into page (page_id, key, host_id, url, value, pinned_value, pinned_rate, due_at, meta, depth)
-        select page_id, key, host_id, url, coalesce(value, 1), case when not are_links then value end, rate, due, meta,
-               coalesce(depth, 0)
+        insert into page (page_id, key, host_id, url, value, pinned_value, boost, pinned_rate, due_at, meta, depth)
+        select page_id, key, host_id, url, boosted(coalesce(value, 1), boost), case when not are_links then value end,
+               boost, rate, due, meta, coalesce(depth, 0)
         from numbered
         order by key
         on conflict (key) do nothing

@@ -88,8 +88,8 @@ begin atomic
         ) l on true
         offset 0
     ),
-    -- How often it is fetched from now on: as its host's price says of its new rate; before the first allocation as it
-    -- was.
+    -- How often it is fetched from now on: as is pinned, or as its host's price says of its new rate; before the first
+    -- allocation as it was.
     priced as (
         select n.*,
                case when f.frequency is null then n.frequency
@@ -98,8 +98,8 @@ begin atomic
         cross join lateral recrawl_internal.belief(
             n.pinned_rate, coalesce(n.new_changes, n.seen_changes), coalesce(n.new_days, n.seen_days), n.terms, common
         ) b
-        left join lateral recrawl_internal.frequency_in_force(
-            n.terms, common, recrawl_internal.highest_frequency(s), n.value, b.rate
+        left join lateral recrawl_internal.frequency_of(
+            n.pinned_interval, n.terms, common, recrawl_internal.highest_frequency(s), n.value, b.rate
         ) f on n.is_observed
         offset 0
     )

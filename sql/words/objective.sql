@@ -6,7 +6,7 @@
 -- once for every place that uses it. It calls nothing of ours: a view's reader may not look into this schema. Exponents
 -- are kept above -700: below, exp() raises instead of returning 0.
 
--- The one place that says how often a page is fetched. No price, before the first allocation: no row's frequency.
+-- No price, before the first allocation: no row's frequency.
 create or replace function recrawl_internal.frequency_in_force(
     own recrawl_internal.host_terms, common recrawl_internal.host_terms, highest float8, page_value float8, rate float8
 ) returns table (frequency float8)
@@ -79,3 +79,24 @@ comment on function recrawl_internal.frequency_in_force(
 ) is
     'Fetches per day of a page of some value and rate (changes per day) on the terms of its host, and the common ones.';
 grant execute on function recrawl_internal.frequency_in_force to recrawl_reader;
+
+-- The one place that says how often a page is fetched. What somebody pinned comes before its price; where its host's
+-- slots or the budget do not suffice for all that is pinned, each page gets the same share of it.
+create or replace function recrawl_internal.frequency_of(
+    pinned_interval interval, own recrawl_internal.host_terms, common recrawl_internal.host_terms, highest float8,
+    page_value float8, rate float8
+) returns table (frequency float8)
+language sql immutable parallel safe rows 1
+begin atomic
+    select case when pinned_interval is null then f.frequency
+                else least(highest, recrawl_internal.times_per_day(pinned_interval)
+                                    * coalesce((own).pins_kept, (common).pins_kept, 1)) end
+    from (values (true)) as page (is_there)
+    left join lateral recrawl_internal.frequency_in_force(own, common, highest, page_value, rate) f
+        on pinned_interval is null;
+end;
+comment on function recrawl_internal.frequency_of(
+    interval, recrawl_internal.host_terms, recrawl_internal.host_terms, float8, float8, float8
+) is
+    'Fetches per day of a page: as its interval is pinned, else as its value and rate earn on the terms of its host.';
+grant execute on function recrawl_internal.frequency_of to recrawl_reader;

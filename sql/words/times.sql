@@ -39,10 +39,18 @@ comment on function recrawl_internal.page_frequency(float8, float8, float8) is
     'Fetches per day that a page''s due times follow.';
 grant execute on function recrawl_internal.page_frequency to recrawl_reader;
 
+create or replace function recrawl_internal.times_per_day(every interval) returns float8
+language sql immutable parallel safe
+begin atomic
+    select 86400 / date_part('epoch', every);
+end;
+comment on function recrawl_internal.times_per_day(interval) is 'How often a day something comes that comes so often.';
+grant execute on function recrawl_internal.times_per_day to recrawl_reader;
+
 create or replace function recrawl_internal.highest_frequency(s recrawl_internal.setting) returns float8
 language sql immutable parallel safe
 begin atomic
-    select 86400 / date_part('epoch', (s).shortest_interval);
+    select recrawl_internal.times_per_day((s).shortest_interval);
 end;
 comment on function recrawl_internal.highest_frequency(recrawl_internal.setting) is
     'Fetches per day that no page exceeds; null = no limit.';

@@ -18,6 +18,7 @@ from bench import (
     opic_rows,
     rate_rows,
     server,
+    steer_rows,
     worker_rows,
 )
 from bench.large import TIMES, Large, large
@@ -41,6 +42,7 @@ ROWS: dict[str, tuple[Callable[[Stage], Iterator[Line]], str]] = {
     "growth": (cpu_rows.growth, "ten times the pages"),
     "filter": (job_rows.report_with_filter, "reports that learn how often pages change"),
     "opic": (graph_rows.opic, "reading the graph; a batch of OPIC from end to end"),
+    "boost": (steer_rows.boost, "the value of half of the pages multiplied, beside pops"),
     "bloat": (lasting_rows.bloat, "sizes after every page was popped six times"),
 }
 # Rows about a crawl of ten times the pages.

@@ -82,7 +82,7 @@ def allocate(large: Large) -> Iterator[Line]:
         progress("as if there had been no allocation")
         for statement in NEVER_ALLOCATED:
             backend.run(statement)
-        with _crawler(url) as crawler:
+        with crawling(url) as crawler:
             progress("the first allocation: every frequency moves")
             first = Run(large, "allocate")
             yield at_most("the first allocation, every frequency written", first.seconds, 150, "s", first.steps)
@@ -102,7 +102,7 @@ def allocate(large: Large) -> Iterator[Line]:
 
 def beside(large: Large) -> Iterator[Line]:
     """Pops while a job runs, and between two runs, in turns."""
-    with large.server() as url, _crawler(url) as crawler:
+    with large.server() as url, crawling(url) as crawler:
         for job in ("allocate", "opic"):
             yield from _beside(large, crawler, job)
 
@@ -199,7 +199,7 @@ class _Crawler(threading.Thread):
 
 
 @contextmanager
-def _crawler(url: str) -> Iterator[_Crawler]:
+def crawling(url: str) -> Iterator[_Crawler]:
     crawler = _Crawler(url)
     crawler.start()
     try:

@@ -141,6 +141,7 @@ class Page:
     last_lease: int = 0
     stale_lease: int = 0
     fetched_at: datetime | None = None
+    pinned: float | None = None  # fetches per day
 
 
 @dataclass
@@ -169,13 +170,14 @@ class Model:
     holds: dict[tuple[int, int], Hold] = field(default_factory=dict)  # by lease and page
 
     def per_day(self, page: Page) -> float:
-        return max(min(self.frequency if page.rate is None else single(page.rate), 86400), single(1e-4))
+        of_rate = self.frequency if page.rate is None else single(page.rate)
+        return max(min(of_rate if page.pinned is None else page.pinned, 86400), single(1e-4))
 
     def follows(self, per_day: float, t: datetime) -> dict[int, datetime]:
-        """Another frequency for all pages: when those are due that were fetched and have no rate of their own."""
+        """Another frequency for all pages: when those are due that were fetched and have none of their own."""
         moved = {}
         for page in self.pages.values():
-            follows = page.state == "live" and page.attempts == 0 and page.rate is None
+            follows = page.state == "live" and page.attempts == 0 and page.rate is None and page.pinned is None
             if follows and page.fetched_at and page.due and page.due > t:
                 sooner = page.due + timedelta(days=1 / per_day - 1 / self.frequency)
                 moved[page.page_id] = max(sooner, page.fetched_at + SHORTEST_INTERVAL, t)

@@ -354,6 +354,21 @@ def shortest_interval(crawl: Crawl) -> str:
     return A
 
 
+def pinned(crawl: Crawl) -> str:
+    allocated(crawl, price=0.1)
+    crawl.value("select count(*) from page p, recrawl.set_interval(array[p.page_id], '90 days')")
+    return A
+
+
+def pinned_less(crawl: Crawl) -> str:
+    pinned(crawl)
+    crawl.connection.execute(
+        "insert into host_terms (host_id, is_capped, pins_kept) select host_id, true, 0.5 from host where pages > 0 "
+        "on conflict (host_id) do update set pins_kept = 0.5"
+    )
+    return A
+
+
 def unallocated(crawl: Crawl) -> str:
     fetched(crawl, A, rate=[None])
     return A
@@ -392,7 +407,9 @@ EXAMPLES: dict[tuple[str, str], Situation] = {
     )
 } | {
     ("often", situation.__name__): situation
-    for situation in (price, capped, floor, longest_interval, never, shortest_interval, unallocated)
+    for situation in (
+        price, capped, floor, longest_interval, never, shortest_interval, pinned, pinned_less, unallocated,
+    )
 } | {
     ("page", "known"): crawlers,
     ("last", "never_reported"): crawlers,

@@ -19,6 +19,7 @@ CALLS = {
     "next_pages": "n => 10",
     "report_pages": "page_ids => '{1}', lease_ids => '{null}', statuses => '{200}'",
     "set_host": "host => 'a.test'",
+    "set_interval": "page_ids => '{1}'",
     "take_slot": "host => 'b.test'",
 }
 TIMES = ["4714-11-24 00:00+00 BC", "294276-12-31 23:59:59+00", "-infinity", "infinity", "epoch", "2199-12-31 23:59+00"]

@@ -295,7 +295,7 @@ def test_a_value_found_while_somebody_pins_another_gives_way(crawl: Crawl, url: 
     crawl.add("http://a.test/")
     with psycopg.connect(url) as pinning, ThreadPoolExecutor() as beside:
         pinning.execute("select recrawl.set_value(1, 7)")
-        found = beside.submit(crawl.value, "select put_values('{1}', '{3}')")
+        found = beside.submit(crawl.value, "select put_values('{1}', '{3}', null)")
         while not pinning.execute("select from pg_locks where not granted").fetchall():
             time.sleep(0.01)
         pinning.commit()

@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 )
 
 from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, Row
-from sql.model import BROKEN, NEVER, TINY, Model, Page, value_class
+from sql.model import BROKEN, NEVER, SHORTEST_INTERVAL, TINY, Model, Page, value_class
 
 HOSTS = ("a.test", "b.test", "c.test")
 URLS = [f"http://{host}/{path}" for host in HOSTS for path in range(1, 7)]
@@ -392,6 +392,33 @@ class Crawling(RuleBasedStateMachine):
         assert self.crawl.value("select fetch_now_at(%s, %s::bigint[])", self.crawl.now, ids) == len(live)
         for page in live:
             page.due = self.due_near(page.page_id, self.crawl.now)
+
+    @rule(urls=some_urls, every=st.sampled_from([None, 5 * MINUTE, HOUR, 6 * HOUR, 4 * DAY]))
+    def set_interval(self, urls: list[str], every: timedelta | None) -> None:
+        crawl, model = self.crawl, self.model
+        pages = [page for page in model.pages.values() if page.url in urls]
+        ids = [page.page_id for page in pages]
+        rows = """
+            select due_at, fetched_at, is_promised(p) as is_promised
+            from page p join unnest(%s::bigint[]) with ordinality as w (page_id, place) using (page_id) order by place
+        """
+        before = crawl.rows(rows, ids)
+        answers = crawl.rows("select code from set_interval_at(%s, %s::bigint[], %s::interval)", crawl.now, ids, every)
+        for page, was, now, answer in zip(pages, before, crawl.rows(rows, ids), answers, strict=True):
+            if every is not None and every < model.gap(page.host) + model.window(page.host):
+                assert (answer["code"], now) == ("invalid", was)
+                continue
+            page.pinned = None if every is None else DAY / every
+            assert answer["code"] == ("ok" if page.state == "live" else "not_live")
+            if page.state == "live" and was["due_at"] is None and every is not None:
+                assert crawl.now - SECOND / 1000 < now["due_at"] <= crawl.now
+            elif page.state == "live" and was["is_promised"] and was["due_at"] > crawl.now:
+                due = was["fetched_at"] + max(timedelta(days=1 / model.per_day(page)), SHORTEST_INTERVAL)
+                assert abs(now["due_at"] - due) <= TINY if due > crawl.now else now["due_at"] <= crawl.now + SECOND
+            else:
+                assert now["due_at"] == was["due_at"]
+                continue
+            page.due = now["due_at"]
 
     @rule(url=st.sampled_from(URLS), value=st.sampled_from([0.0, 0.25, 3.0, 50.0]))
     def set_value(self, url: str, value: float) -> None:

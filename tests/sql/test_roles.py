@@ -67,6 +67,8 @@ CALLS = {
     "set_rate": "recrawl.set_rate(1, 0.5)",
     "set_value": "recrawl.set_value(1, 2)",
     "set_relevance": "recrawl.set_relevance(1, 0.5)",
+    "boost": "recrawl.boost('roles', 2)",
+    "set_interval": "recrawl.set_interval('{1}', '1 day')",
     "hint_change": "recrawl.hint_change('{1}')",
     "successors": "recrawl.successors(1)",
     "predecessors": "recrawl.predecessors(1)",
@@ -244,7 +246,7 @@ def test_no_role_calls_a_helper_but_the_worker_its_own(actor: Actor) -> None:
         "put_graph_state": "select recrawl_internal.put_graph_state(1, '1 minute', 0.5, 0.5)",
         "put_scores": "select recrawl_internal.put_scores(1, '1 minute', '{1}', '{1}', '{1}', '{1}', '{1}')",
         "put_opic": "select recrawl_internal.put_opic(1, '1 minute', '{}', '" + OPIC_RUN + "')",
-        "put_prices": "select recrawl_internal.put_prices(1, '1 minute', '" + RUN + "'" + ", '{}'" * 6 + ")",
+        "put_prices": "select recrawl_internal.put_prices(1, '1 minute', '" + RUN + "'" + ", '{}'" * 7 + ")",
     }
     calls["put_held_back"] = "select recrawl_internal.put_held_back(1, '1 minute', '{}', '{}', '{}', '{}', '{}')"
     calls["queue_now"] = "select * from recrawl_internal.queue_now(clock_timestamp())"
@@ -490,7 +492,7 @@ def trapped(new_database: Callable[..., str], template: str) -> str:
     url = new_database(template)
     with psycopg.connect(url, autocommit=True, options="-c search_path=recrawl,recrawl_internal") as connection:
         crawl = Crawl(connection)
-        connection.execute("select set_setting('keep_log', '1 day'), set_setting('budget', '1000')")
+        connection.execute("select set_setting('keep_log', '1 day'), set_setting('budget', '1000'), boost('a', 2)")
         crawl.add(*(f"http://{host}.test/" for host in "abcdef"))
         for changed in (None, True):
             crawl.report_ok(crawl.next(5), links=["http://a.test/", "http://b.test/"], changed=changed)
@@ -499,7 +501,7 @@ def trapped(new_database: Callable[..., str], template: str) -> str:
     with psycopg.connect(url, autocommit=True) as connection:
         run = json.dumps(json.loads(RUN) | {"new_pages": 1, "newest_page": 0})
         connection.execute("select recrawl_internal.start_job('allocate', '1 hour')")
-        connection.execute(f"select recrawl_internal.put_prices(1, '1 h', '{run}', '{{0}}', '{{0.1}}' {', null' * 4})")
+        connection.execute(f"select recrawl_internal.put_prices(1, '1 h', '{run}', '{{0}}', '{{0.1}}' {', null' * 5})")
         connection.execute("update recrawl_internal.allocation set started_at = '2020-01-01'")
         connection.execute("update recrawl_internal.host_terms set price = 0.1, floor = 0.01, objective = 'freshness'")
         connection.execute(f"select recrawl_internal.put_opic(1, '1 hour', '{{}}', '{OPIC_RUN}')")

@@ -63,6 +63,10 @@ as $$
     select case
         when not takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate)
              and p.attempts >= s.max_attempts then 'resting'
+        when p.pinned_interval < s.shortest_interval then 'shortest_interval'
+        when p.pinned_interval is not null and frequency < times_per_day(p.pinned_interval) * (1 - 1e-6)
+            then 'pinned_less'
+        when p.pinned_interval is not null then 'pinned'
         when not takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate) then 'first_fetch'
         when price is null and p.frequency is null and p.pinned_rate is not null then 'as_it_changes'
         when price is null then 'unallocated'
@@ -103,14 +107,16 @@ begin
     if code in ('price', 'capped', 'floor', 'longest_interval', 'never') then
         more := value_for_more(p, s, own, common, rate, frequency);
         raise_value := case when more is not null
-                            then format('SELECT set_value(%s, %s);', p.page_id, short_number(more)) end;
+                            then format('SELECT set_value(%s, %s);', p.page_id,
+                                        short_number(plain_value(more, p.boost, null))) end;
     end if;
     return query
     select 'often', code, c.says, c.mend,
            jsonb_build_object('frequency', frequency, 'followed', p.frequency,
                               'price', coalesce(own.price, common.price), 'common_price', common.price,
                               'floor', coalesce(own.floor, common.floor), 'is_capped', own.is_capped,
-                              'objective', common.objective, 'interval_days', 1 / nullif(frequency, 0))
+                              'objective', common.objective, 'interval_days', 1 / nullif(frequency, 0),
+                              'pinned_interval', p.pinned_interval)
     from (values
         ('price',
          format('%s. %s: a visit more would earn less than %s, which the last fetch of the budget earns elsewhere.',
@@ -144,6 +150,16 @@ begin
         ('unallocated',
          format('%s, as the setting frequency says: no allocation has reckoned with it yet.', visited),
          'recrawl run allocate'),
+        ('pinned',
+         format('%s, whatever that earns: somebody pinned it.', visited),
+         format('SELECT set_interval(''{%s}'', NULL);', p.page_id)),
+        ('pinned_less',
+         format('%s. Somebody pinned it %s, but %s does not suffice for all that is pinned, and each gets its share.',
+                visited, often_in_words(times_per_day(p.pinned_interval)),
+                case when own.pins_kept is null then 'the budget' else 'what its host has of slots' end),
+         case when own.pins_kept is null
+              then format('SELECT set_setting(''budget'', ''%s'');', short_number(2 * s.budget))
+              else halved_gap(h, s) end),
         ('first_fetch',
          'Not decided yet: it was never fetched.',
          null),
@@ -197,8 +213,12 @@ create or replace function recrawl_internal.explain_value(
 language sql stable
 set search_path = recrawl_internal, pg_temp
 as $$
-    select 'value', c.code, c.says, c.mend,
-           jsonb_build_object('value', p.value, 'pinned_value', p.pinned_value, 'hub', hub,
+    select 'value', c.code,
+           c.says || case when p.boost is not null
+                          then format(' Boosts that its URL matches made that %s times as much.', amount(p.boost))
+                          else '' end,
+           c.mend,
+           jsonb_build_object('value', p.value, 'pinned_value', p.pinned_value, 'boost', p.boost, 'hub', hub,
                               'authority', authority, 'importance', importance,
                               'relevance', coalesce(p.pinned_relevance, p.relevance), 'depth', p.depth)
     from (values

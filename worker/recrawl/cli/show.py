@@ -82,6 +82,7 @@ def curve(points: "Sequence[Point]", present: float, objective: str) -> None:
             "of the present": f"{point.budget / present:.3g} x",
             "revisits": count(point.spent),
             "new pages": count(point.new_pages),
+            "pinned, of the revisits": count(point.pinned) if point.pinned else None,
             objective: _utility(point.utility),
             "polite bound": _utility(point.polite_bound),
             "unpolite bound": _utility(point.unpolite_bound),

@@ -38,7 +38,8 @@ class Allocate(Job):
             tell("publishing the prices")
             late = store.spent_of_late(run.connection)
             took = {"seconds": time.monotonic() - started}
-            terms = host_terms(crawl.hosts, crawl.closed_hosts, crawl.web(divided.cap), result, result.objective)
+            kept = crawl.kept(divided)
+            terms = host_terms(crawl.hosts, crawl.closed_hosts, *crawl.others(divided), result.objective, kept)
             run.put("put_prices", asdict(proof) | took | {"priced_by": result.objective}, *astuple(terms))
             run.put("put_held_back", *astuple(_held_back(crawl, divided)))
             page_ids, frequencies = _moved(crawl, result)
@@ -57,7 +58,12 @@ class Allocate(Job):
                 f"{proof.capped_hosts:,} of {proof.hosts:,} hosts at the cap; "
                 f"{len(page_ids):,} of {crawl.pages:,} frequencies moved"
             )
-            if crawl.pages and not crawl.limits.is_kept(result.floor_interval):
+            if proof.pinned < proof.pinned_wanted * (1 - TOLERANCE / 100):
+                run.message += (
+                    f"; pinned intervals ask for {_fetches(proof.pinned_wanted)} fetches a day and get "
+                    f"{_fetches(proof.pinned)}"
+                )
+            if len(crawl.pins.others) and not crawl.limits.is_kept(result.floor_interval):
                 run.message += f"; {not_kept(crawl.limits.longest_interval, result.floor_interval)}"
         return run.message
 
@@ -102,6 +108,8 @@ class Proof:
     spent: float
     new_pages: float
     newest_page: int
+    pinned: float
+    pinned_wanted: float
     price: float | None
     pages: int
     worth: float
@@ -126,6 +134,8 @@ def _proof(crawl: Crawl, divided: Divided) -> Proof:
         spent=result.spent,
         new_pages=divided.new_pages,
         newest_page=crawl.newest_page,
+        pinned=float(crawl.kept(divided).taken.sum()),
+        pinned_wanted=crawl.pins.wanted,
         price=finite(result.price),
         pages=crawl.pages,
         worth=crawl.worth,
@@ -154,20 +164,21 @@ class HeldBack:
 
 def _held_back(crawl: Crawl, divided: Divided, most: int = 200) -> HeldBack:
     """By a bound on what half the gap brings, which is close where a host takes a small part of all fetches."""
-    allocation = divided.allocation
+    allocation, kept = divided.allocation, crawl.kept(divided)
     capped = np.flatnonzero(allocation.capped & crawl.is_priced_by_the_objective(allocation))
-    web, allocation = what_if.of_hosts(crawl.web(divided.cap), allocation, capped)
-    per_day = crawl.slots.per_day[crawl.slots.is_planned][capped]
-    more = crawl.slots_with_half_the_gap[crawl.slots.is_planned][capped] - per_day
-    gain = what_if.gain_of_wider_caps(web, allocation, web.cap + more, crawl.objective, crawl.limits) / crawl.worth
+    web, allocation = what_if.of_hosts(*crawl.others(divided), capped)
+    wanted = what_if.wanted(web, allocation, crawl.objective, crawl.limits)
+    more = crawl.slots_with_half_the_gap - crawl.slots.per_day
+    wider = crawl.cap_of_others(divided.cap + more[crawl.slots.is_planned], divided)[capped]
+    gain = what_if.gain_of_wider_caps(web, allocation, wider, crawl.objective, crawl.limits) / crawl.worth
     best = np.argsort(-gain, kind="stable")[:most]
     best = best[(gain[best] > 0) & np.isfinite(gain[best])]
     host = np.repeat(np.arange(len(capped)), np.diff(web.first))
     return HeldBack(
         hosts=crawl.hosts[capped[best]],
-        pages=np.diff(web.first)[best],
-        wanted=what_if.wanted(web, allocation, crawl.objective, crawl.limits)[best],
-        frequency=np.bincount(host, allocation.frequency, minlength=len(capped))[best].astype(np.float64),
+        pages=np.diff(crawl.first)[capped][best],
+        wanted=(wanted + crawl.pins.asked_on_host[capped])[best],
+        frequency=(np.bincount(host, allocation.frequency, minlength=len(capped)) + kept.taken[capped])[best],
         gain=gain[best],
     )
 

@@ -12,6 +12,7 @@ from recrawl.jobs.job import Tell, nobody
 from recrawl.model.allocation.floors import Limits
 from recrawl.model.allocation.new_pages import Divided, NewPages, Slots, divided, new_pages_within
 from recrawl.model.allocation.objectives import Floats
+from recrawl.model.allocation.pins import Kept, Pins, allocate_beside, pins_of
 from recrawl.model.allocation.solve import Allocation, Web
 from recrawl.model.policies.policy import Question
 from recrawl.model.policies.registry import policy_named
@@ -48,9 +49,10 @@ class Crawl:
     rate: NDArray[np.float32]
     due_in: NDArray[np.float32]  # days
     promised: NDArray[np.float32]  # days from the last fetch until it is due; NaN = not by its frequency
+    pinned: NDArray[np.float32]  # fetches per day; NaN = its price decides
     first: NDArray[np.int64]  # page of each host
     budget: float  # fetches per day, those of new pages included; infinite = they are not paced
-    unpaced_revisits: float  # fetches per day, if there is no budget
+    frequency_without_budget: float  # of pages that are not pinned, on average; infinite if there is a budget
     policy: str
     policy_days: float  # since it came into force
     objective: str
@@ -83,11 +85,40 @@ class Crawl:
         """Between new pages and revisits, and these between pages. A price of a similar budget saves some time."""
 
         def revisits(cap: Floats, fetches: float, price: float | None) -> tuple[Allocation, Floats]:
-            asked = Question(self.web(cap), fetches, self.objective, self.limits, price, self.policy_days)
-            found = policy_named(self.policy).answer(asked).allocation
+            def by_policy(web: Web, left: float) -> Allocation:
+                asked = Question(web, left, self.objective, self.limits, price, self.policy_days)
+                return policy_named(self.policy).answer(asked).allocation
+
+            found = allocate_beside(self.pins, self.web(cap), fetches, self.objective, self.limits, by_policy)
             return found, self._on_hosts(found)
 
-        return divided(self.slots, budget, revisits, price, self.unpaced_revisits)
+        return divided(self.slots, budget, revisits, price, self._unpaced_revisits)
+
+    @cached_property
+    def pins(self) -> Pins:
+        return pins_of(self.pinned, self.first, self.limits)
+
+    @cached_property
+    def _unpaced_revisits(self) -> float:
+        """Enough for all that is pinned, beside what the other pages have without it."""
+        pins, limits = self.pins, self.limits
+        of_others = self.frequency_without_budget * len(pins.others) if len(pins.others) else 0.0
+        if self.has_budget:
+            return math.inf
+        return max(of_others + pins.wanted, pins.wanted / (1 - limits.exploration))
+
+    def kept(self, now: Divided) -> Kept:
+        return self.pins.kept(now.cap, now.for_revisits, self.limits)
+
+    def others(self, now: Divided) -> tuple[Web, Allocation]:
+        """The pages that are not pinned, within what pins leave, and what they were allocated."""
+        web = self.pins.web_of_others(self.web(now.cap), self.kept(now))
+        return web, self.pins.part_of_others(now.allocation)
+
+    def cap_of_others(self, cap: Floats, now: Divided) -> Floats:
+        """What pins would leave of other caps."""
+        left: Floats = np.maximum(0, cap - self.pins.kept(cap, now.for_revisits, self.limits).taken)
+        return left
 
     def new_pages_within(self, days: float, now: Divided) -> float:
         return new_pages_within(days, self.slots, now, self._on_hosts(now.allocation))
@@ -117,9 +148,10 @@ def read(url: str, connection: store.Connection, tell: Tell = nobody) -> Crawl:
         rate=pages.rate[order],
         due_in=pages.due_in[order],
         promised=pages.promised[order],
+        pinned=pages.pinned[order],
         first=first,
         budget=math.inf if wanted.budget is None else wanted.budget,
-        unpaced_revisits=wanted.frequency * len(order) if wanted.budget is None else math.inf,
+        frequency_without_budget=wanted.frequency if wanted.budget is None else math.inf,
         policy=wanted.policy,
         policy_days=store.policy_days(connection),
         objective=wanted.objective,

@@ -23,6 +23,7 @@ class Point:
     budget: float
     spent: float  # on revisits
     new_pages: float
+    pinned: float  # of those spent, on pages whose interval is pinned
     utility: float | None
     polite_bound: float | None
     unpolite_bound: float | None
@@ -67,12 +68,13 @@ class Plan:
             budget=divided.budget,
             spent=allocation.spent,
             new_pages=divided.new_pages,
+            pinned=float(crawl.kept(divided).taken.sum()),
             utility=finite(allocation.utility / crawl.worth),
             polite_bound=finite(bounds.polite / crawl.worth),
             unpolite_bound=finite(bounds.unpolite / crawl.worth),
             capped_hosts=int(allocation.capped.sum()),
             not_kept=None
-            if crawl.limits.is_kept(allocation.floor_interval)
+            if not len(crawl.pins.others) or crawl.limits.is_kept(allocation.floor_interval)
             else not_kept(crawl.limits.longest_interval, allocation.floor_interval),
         )
 
@@ -98,7 +100,7 @@ class Plan:
         planned = np.flatnonzero(crawl.slots.is_planned)
         more = (crawl.slots_with_half_the_gap - crawl.slots.per_day)[planned]
         bound = what_if.gain_of_wider_caps(
-            crawl.web(present.cap), present.allocation, present.cap + more, crawl.objective, crawl.limits
+            *crawl.others(present), crawl.cap_of_others(present.cap + more, present), crawl.objective, crawl.limits
         )
         gains: dict[int, float] = {}
         for host in np.argsort(-bound, kind="stable")[: 4 * most]:

@@ -1,4 +1,4 @@
-"""The queue's upkeep: leases that ran out go back, what is new comes in."""
+"""The queue's upkeep: leases that ran out go back, what is new comes in; and boosts reach the pages there are."""
 
 import psycopg
 
@@ -15,7 +15,8 @@ class Upkeep(Job):
         moved = 0
         try:
             self.connection = self.connection or store.connect(self.url, store.WORKER)
-            while not self.is_stopped and (step := store.tick(self.connection)):
+            # In turn, so that neither waits for the other's backlog.
+            while not self.is_stopped and (step := store.tick(self.connection) + store.follow_boosts(self.connection)):
                 moved += step
         except psycopg.Error:
             self.close()

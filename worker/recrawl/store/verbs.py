@@ -30,6 +30,13 @@ def tick(connection: Connection, max_leases: int = 200, max_entries: int = 2000)
         return int(cursor.fetchone() or 0)
 
 
+def follow_boosts(connection: Connection, most: int = 2000) -> int:
+    """One step of what boosts have still to do; how many pages it looked at, 0 when there is none."""
+    with connection.cursor(row_factory=scalar_row) as cursor:
+        cursor.execute("select recrawl_internal.follow_boosts(%s)", [most])
+        return int(cursor.fetchone() or 0)
+
+
 def take_vitals(connection: Connection) -> bool:
     """Writes the minute that ended last into the view vitals; whether nobody had yet."""
     with connection.cursor(row_factory=scalar_row) as cursor:

@@ -8,12 +8,14 @@ from numpy.typing import NDArray
 
 from recrawl.model.allocation.floors import Limits
 from recrawl.model.allocation.objectives import OBJECTIVES
+from recrawl.model.allocation.pins import Kept
 from recrawl.model.allocation.solve import Web, allocate
 from recrawl.model.allocation.terms import COMMON, HostTerms, host_terms
 from recrawl.model.limits import EQUAL
 
 HOSTS = np.array([7, 8, 9])
 NOBODY = np.array([], np.int64)
+NO_PINS = Kept(1.0, np.ones(3), np.zeros(3))
 
 
 def web(cap: list[float], pages: int = 20, rate: float | None = None) -> Web:
@@ -51,7 +53,7 @@ def in_force(terms: HostTerms, host: int, of: Web, ceiling: float) -> NDArray[np
 def test_what_is_stored_says_what_was_allocated(cap: list[float], rate: float | None, limits: Limits) -> None:
     of = web(cap, rate=rate)
     found = allocate(of, 30.0, "freshness", limits)
-    terms = host_terms(HOSTS, NOBODY, of, found, "freshness")
+    terms = host_terms(HOSTS, NOBODY, of, found, "freshness", NO_PINS)
     assert terms.host_id.tolist() == [COMMON, *HOSTS]
     for host in range(3):
         page = slice(of.first[host], of.first[host + 1])
@@ -63,25 +65,25 @@ def test_what_is_stored_says_what_was_allocated(cap: list[float], rate: float | 
 
 def test_hosts_at_the_common_price_store_none_of_their_own() -> None:
     of = web([1e9, 4.0, 1e9])
-    terms = host_terms(HOSTS, NOBODY, of, allocate(of, 30.0), "freshness")
+    terms = host_terms(HOSTS, NOBODY, of, allocate(of, 30.0), "freshness", NO_PINS)
     assert np.isnan(terms.price).tolist() == [False, True, False, True]
     assert terms.price[2] > terms.price[0]
 
 
 def test_a_budget_beyond_what_all_can_take_leaves_no_common_price() -> None:
     of = web([1.0, 1.0, 1.0])
-    terms = host_terms(HOSTS, NOBODY, of, allocate(of, 1e6), "freshness")
+    terms = host_terms(HOSTS, NOBODY, of, allocate(of, 1e6), "freshness", NO_PINS)
     assert math.isnan(terms.price[0]) and np.isfinite(terms.price[1:]).all()
 
 
 def test_a_closed_host_gets_nothing() -> None:
     of = web([1e9, 1e9, 1e9])
-    terms = host_terms(HOSTS, np.array([12]), of, allocate(of, 30.0), "freshness")
+    terms = host_terms(HOSTS, np.array([12]), of, allocate(of, 30.0), "freshness", NO_PINS)
     assert (terms.host_id[-1], terms.price[-1], terms.floor[-1], terms.frequency[-1]) == (12, math.inf, 0, 0)
     assert terms.capped[-1]
 
 
 def test_a_crawl_without_pages_has_common_terms_only() -> None:
     nothing = Web(np.array([]), np.array([]), np.array([0]), np.array([]))
-    terms = host_terms(NOBODY, NOBODY, nothing, allocate(nothing, 10.0), "freshness")
+    terms = host_terms(NOBODY, NOBODY, nothing, allocate(nothing, 10.0), "freshness", Kept(1.0, *np.zeros((2, 0))))
     assert terms.host_id.tolist() == [COMMON] and math.isnan(terms.price[0]) and terms.floor.tolist() == [0]

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from recrawl.model.allocation import ties
 from recrawl.model.allocation.objectives import Floats
+from recrawl.model.allocation.pins import Kept
 from recrawl.model.allocation.solve import Allocation, Web
 
 COMMON = 0  # the id under which the terms are kept that hold where a host has none of its own
@@ -24,12 +25,13 @@ class HostTerms:
     floor: Floats  # fetches per day of each page; AS_COMMON = the common one
     capped: NDArray[np.bool_]
     frequency: Floats  # fetches per day of all its pages; NaN for COMMON
+    pins_kept: Floats  # the share that pinned pages get of what they ask for; AS_COMMON = the common one
 
 
 def host_terms(
-    hosts: NDArray[np.int64], closed: NDArray[np.int64], web: Web, allocation: Allocation, objective: str
+    hosts: NDArray[np.int64], closed: NDArray[np.int64], web: Web, allocation: Allocation, objective: str, kept: Kept
 ) -> HostTerms:
-    """`hosts` are those of the web, in its order; those that are `closed` get nothing."""
+    """`hosts` are those of the web, in its order; those that are `closed` get nothing. The web has no pinned pages."""
     tied = ties.per_change_at_the_price(web, allocation, objective)
     common_tie = np.append(tied[~allocation.capped & ~np.isnan(tied)], math.nan)[0]
     common_floor = allocation.host_floor.max(initial=0.0)
@@ -56,6 +58,9 @@ def host_terms(
         ),
         capped=np.concatenate(([False], allocation.capped, nothing == 0)),
         frequency=np.concatenate(
-            ([math.nan], np.bincount(host_of_page, allocation.frequency, minlength=len(hosts)), nothing)
+            ([math.nan], np.bincount(host_of_page, allocation.frequency, minlength=len(hosts)) + kept.taken, nothing)
+        ),
+        pins_kept=np.concatenate(
+            ([kept.common], np.where(kept.on_host < kept.common, kept.on_host, AS_COMMON), nothing)
         ),
     )

@@ -1,0 +1,146 @@
+-- Multiplying the value of pages by pattern: of those to come as they are taken in, of those that are in a chunk at a
+-- time. However many there are, no transaction is long, and reports wait for a chunk at most.
+
+create or replace function recrawl_internal.boost_pages(pattern text, after bigint, upto bigint) returns bigint
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+declare
+    matching bigint[];
+    boosts   real[];
+    live     bigint;
+begin
+    select array_agg(p.page_id), array_agg(b.boost), count(*) filter (where p.state = 'live')
+    into matching, boosts, live
+    from (select page_id, state, canonical_of(url) as canonical from page
+          where page_id > after and page_id <= upto offset 0) p
+    left join lateral boost_of(p.canonical) b on true
+    where p.canonical ~ boost_pages.pattern;
+    perform put_values(matching, null, boosts);
+    return live;
+end $$;
+comment on function recrawl_internal.boost_pages(text, bigint, bigint) is
+    'Has pages of some ids that match a pattern follow all boosts that there are; returns how many are live.';
+
+create or replace function recrawl_internal.boost_at(t timestamptz, pattern text, times float8) returns bigint
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes boost; locks boost, page by id
+declare
+    newest constant bigint := (select last_value from page_id);
+    live   bigint;
+begin
+    if pattern is null or pattern = '' then
+        perform refuse('boost: pattern must not be empty');
+    elsif times not between 1e-6 and 1e6 then
+        perform refuse(format('boost: times must lie between 1e-6 and 1e6, or be null, got %s', times));
+    end if;
+    perform 'http://example.com/' ~ pattern;
+    if times is distinct from 1 and times is not null then
+        insert into boost as b (pattern, times, since) values (boost_at.pattern, boost_at.times, t)
+        on conflict on constraint boost_pkey do update set
+            times = excluded.times, since = t, done_to = null, last_page = null, pages = 0, in_force_at = null;
+    else
+        update boost b set times = null, since = t, done_to = null, last_page = null, pages = 0, in_force_at = null
+        where b.pattern = boost_at.pattern and b.times is not null;
+        if not found then
+            perform refuse(format('boost: %L is not boosted', left(pattern, 200)));
+        end if;
+    end if;
+    -- A small crawl needs no worker.
+    if newest <= 10000 then
+        live := boost_pages(pattern, 0, newest);
+        update boost b set pages = live where b.pattern = boost_at.pattern;
+    end if;
+    perform note_event(t, 'pages', pattern, case
+                when times = 1 or times is null then 'no longer boosted'
+                else format('boosted: worth %s times as much', times::real) end
+                || coalesce(format(', %s pages', live), ''), session_user),
+            steer(t);
+    return live;
+exception when invalid_regular_expression then
+    perform refuse(format('boost: pattern must be a regular expression, got %L: %s',
+                          left(pattern, 200), left(sqlerrm, 200)));
+end $$;
+comment on function recrawl_internal.boost_at(timestamptz, text, float8) is 'boost at a given time.';
+
+create or replace function recrawl.boost(pattern text, times float8) returns bigint
+language sql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+    select check_isolation('boost');
+    select boost_at(clock_timestamp(), pattern, times)
+$$;
+comment on function recrawl.boost(text, float8) is
+    'Multiplies the value of pages whose canonical URL matches a POSIX regular expression, pinned values too, now and '
+    'when new ones are found; several boosts multiply; null or 1 ends it. Returns how many live pages match; null '
+    'where a crawl is so large that a worker sees to it: the view boosts says how far it is.';
+grant execute on function recrawl.boost to recrawl_operator;
+
+-- Transactions that take pages in hold exclusion in row share mode from before they read the boosts. Once none does,
+-- all pages are there to be read that were taken in without regard to a boost that is in the table.
+create or replace function recrawl_internal.newest_unboosted() returns bigint
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+set lock_timeout = '100ms'
+as $$
+-- plans: lookups; locks exclusion
+declare
+    newest bigint;
+begin
+    lock table exclusion in exclusive mode;
+    newest := (select last_value from page_id);
+    raise exception using errcode = 'RC001';      -- lets go of the lock
+exception
+    when sqlstate 'RC001' then return newest;
+    when lock_not_available then return null;
+end $$;
+comment on function recrawl_internal.newest_unboosted() is
+    'The last page that may have been taken in without regard to a boost; null = somebody is just adding pages.';
+
+-- One at a time: what one worker found of all boosts must not overwrite what another one found later.
+create or replace function recrawl_internal.follow_boosts(most int) returns int
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+set lock_timeout = '300ms'
+as $$
+-- plans: lookups; writes boost; locks boost, page by id
+declare
+    this  boost;
+    done  bigint;                      -- pages up to this one follow it
+    upto  bigint;
+begin
+    if not exists (select from boost where in_force_at is null)
+       or not pg_try_advisory_xact_lock('recrawl_internal'::regnamespace::oid::int, 1) then
+        return 0;
+    end if;
+    select * into this from boost b
+    where b.in_force_at is null order by b.since limit 1
+    for update skip locked;
+    this.last_page := coalesce(this.last_page, newest_unboosted());
+    if this.pattern is null or this.last_page is null then
+        return 0;
+    end if;
+    if this.done_to is null then
+        this.pages := 0;
+    end if;
+    done := coalesce(this.done_to, 0);
+    upto := least(done + most, this.last_page);
+    update boost b
+    set done_to = upto, last_page = this.last_page, pages = this.pages + boost_pages(this.pattern, done, upto)
+    where b.pattern = this.pattern;
+    if upto = this.last_page then
+        update boost b set in_force_at = clock_timestamp() where b.pattern = this.pattern;
+        delete from boost b where b.pattern = this.pattern and b.times is null;
+        perform steer(clock_timestamp());
+    end if;
+    return greatest(upto - done, 1);
+exception when lock_not_available then
+    return 0;                          -- somebody holds one of these pages
+end $$;
+comment on function recrawl_internal.follow_boosts(int) is
+    'A step of what boosts have still to do: looks at so many pages, and returns how many; 0 = nothing is to be done, '
+    'or can be now.';
+grant execute on function recrawl_internal.follow_boosts to recrawl_worker;

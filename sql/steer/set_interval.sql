@@ -1,0 +1,128 @@
+-- Pinning how often a page is fetched, whatever it is worth: floor and ceiling in one. It counts at once; what it takes
+-- of the budget and of its host's slots, from the next allocation on, which comes soon.
+
+-- Slots are so far apart, and no page comes more often than that setting says.
+create or replace function recrawl_internal.problem_with_interval(
+    every interval, h recrawl_internal.host, s recrawl_internal.setting
+) returns text
+language sql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+    select case
+        when every < slot_every(h, s) then
+            format('every must be at least %s, as two slots of %s are so far apart, got %s',
+                   slot_every(h, s), h.name, every)
+        when every < s.shortest_interval then
+            format('every must be at least %s, as the setting shortest_interval says, got %s',
+                   s.shortest_interval, every)
+    end
+$$;
+comment on function recrawl_internal.problem_with_interval(
+    interval, recrawl_internal.host, recrawl_internal.setting
+) is
+    'Why no page of a host can be fetched so often; null = it can.';
+
+create or replace function recrawl_internal.set_interval_at(t timestamptz, page_ids bigint[], every interval)
+returns setof recrawl.steered_page
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes page; locks page by id
+declare
+    s       setting;
+    answers recrawl.steered_page[];
+    steered bigint[];                  -- pages that take it
+    waiting bigint[];                  -- those of them that were never handed out
+begin
+    if in_seconds(every) not between interval '1 second' and interval '87660 hours' then
+        perform refuse(format('set_interval: every must lie between 1 second and 10 years, got %s', every));
+    end if;
+    every := in_seconds(every);
+    select * into s from setting;
+    with
+    found as materialized (
+        select p.page_id, p.state, p.due_at, problem_with_interval(set_interval_at.every, h, s) as problem
+        from (select distinct unnest(set_interval_at.page_ids) as page_id) w
+        join page p on p.page_id = w.page_id
+        join host h on h.host_id = p.host_id
+        order by p.page_id
+        for update of p
+    ),
+    -- Without a frequency a page follows the setting, until there is a price.
+    written as (
+        update page p set pinned_interval = set_interval_at.every, frequency = null
+        from found f
+        where p.page_id = f.page_id and f.problem is null
+    )
+    select array_agg((w.ord, w.page_id,
+                      case when f.page_id is null then 'unknown_page'
+                           when f.problem is not null then 'invalid'
+                           when f.state <> 'live' then 'not_live'
+                           else 'ok' end,
+                      case when f.page_id is null then format('there is no page %s', coalesce(w.page_id::text, 'null'))
+                           when f.problem is not null then f.problem
+                           when f.state <> 'live' then format('it is %s: nothing fetches it', f.state)
+                      end)::recrawl.steered_page order by w.ord),
+           array_agg(distinct f.page_id) filter (where f.problem is null and f.state = 'live'),
+           array_agg(distinct f.page_id) filter (where f.problem is null and f.state = 'live' and f.due_at is null)
+    into answers, steered, waiting
+    from unnest(plain_array(set_interval_at.page_ids)) with ordinality as w (page_id, ord)
+    left join found f on f.page_id = w.page_id;
+
+    if steered is not null then
+        perform follow_interval(t, steered);
+        if every is not null and waiting is not null then
+            perform fetch_now_at(t, waiting);
+        end if;
+        perform note_event(t, 'pages', format('%s pages', cardinality(steered)),
+                           coalesce('pinned to be fetched every ' || justify_hours(every),
+                                    'fetched as often as they are worth again'), session_user),
+                steer(t);
+    end if;
+    return query select a.* from unnest(answers) a;
+end $$;
+comment on function recrawl_internal.set_interval_at(timestamptz, bigint[], interval) is
+    'set_interval at a given time.';
+
+-- Those that would be due by now come within a second. Failures, robots.txt and who asked for a page sooner still say
+-- when it comes next.
+create or replace function recrawl_internal.follow_interval(t timestamptz, page_ids bigint[]) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes page
+declare
+    known       bigint[];
+    frequencies real[];
+begin
+    select array_agg(v.page_id order by v.page_id), array_agg(v.frequency order by v.page_id) into known, frequencies
+    from unnest(page_ids) as w (page_id)
+    cross join lateral (
+        select v.page_id, page_frequency(v.frequency, null, null) as frequency from recrawl.page_status v
+        where v.page_id = w.page_id and v.frequency is not null
+        offset 0
+    ) v;
+    update page p set frequency = n.frequency
+    from unnest(known, frequencies) as n (page_id, frequency)
+    where p.page_id = n.page_id
+      and (p.pinned_interval is not null
+           or exists (select from host_terms where host_id = 0 and objective is not null));
+    perform put_dues_at(t, known, frequencies, 1 / 86400.0);
+end $$;
+comment on function recrawl_internal.follow_interval(timestamptz, bigint[]) is
+    'Moves pages to when they are due by the frequency in force, counted from the last fetch.';
+
+create or replace function recrawl.set_interval(page_ids bigint[], every interval) returns setof recrawl.steered_page
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+begin
+    perform check_isolation('set_interval');
+    return query select * from set_interval_at(clock_timestamp(), page_ids, every);
+end $$;
+comment on function recrawl.set_interval(bigint[], interval) is
+    'Pins how long it is from one fetch of a page to the next, whatever its price says; null unpins. One row each, in '
+    'order, with code ok, not_live (nothing fetches it), unknown_page or invalid (more often than its host has slots, '
+    'or shortest_interval allows). Pages that were never fetched come at once. What is pinned comes off the budget and '
+    'the host''s slots first, up to what exploration leaves the other pages.';
+grant execute on function recrawl.set_interval to recrawl_operator;

@@ -1,0 +1,32 @@
+-- What boosts make of a value. A page's row holds what its value was multiplied by, so that what it is worth by itself
+-- can be told, and so that jobs and reports need not look at URLs.
+
+create or replace function recrawl_internal.boosted(plain_value float8, boost real) returns real
+language sql immutable parallel safe
+begin atomic
+    select case when boost is not null and plain_value > 0
+                then greatest(least(plain_value * boost, recrawl_internal.most_amount()),
+                              recrawl_internal.least_amount())
+                else plain_value end::real;
+end;
+comment on function recrawl_internal.boosted(float8, real) is
+    'What a page is worth that boosts multiply; null = none do.';
+
+create or replace function recrawl_internal.plain_value(value float8, boost real, pinned_value real) returns float8
+language sql immutable parallel safe
+begin atomic
+    select coalesce(pinned_value, value / coalesce(boost, 1));
+end;
+comment on function recrawl_internal.plain_value(float8, real, real) is 'What a page is worth before boosts.';
+
+-- A table of one row, so that the planner can inline it. Bounded, as exp() raises where a number ends.
+create or replace function recrawl_internal.boost_of(canonical text) returns table (boost real)
+language sql stable rows 1
+begin atomic
+    select case when count(*) > 0 then
+               nullif(exp(greatest(least(sum(ln(b.times::float8)), 69), -69))::real, 1) end
+    from recrawl_internal.boost b
+    where b.times is not null and canonical ~ b.pattern;
+end;
+comment on function recrawl_internal.boost_of(text) is
+    'The product of the boosts that a canonical URL matches; null = none.';
