@@ -48,7 +48,7 @@ ALLOWED = {
     "setup": "setup.project alembic platformdirs psycopg sqlalchemy",
     "cli": "client frontier intake jobs jobs.audit jobs.crawl jobs.job jobs.plan model schedule setup setup.project"
     " store view view.metrics view.words"
-    " click grpc matplotlib psycopg rich sqlalchemy",
+    " click matplotlib psycopg rich sqlalchemy",
 }
 
 STANDARD = sys.stdlib_module_names | {"_typeshed"}  # known to type checkers alone

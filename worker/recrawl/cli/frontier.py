@@ -35,9 +35,12 @@ def frontier(listen: Address, schedule: str) -> None:
     Beside it a worker should run: recrawl worker.
     """
     try:
-        import grpc  # noqa: F401
-    except ModuleNotFoundError:
-        raise click.ClickException("this needs grpc, which comes with: pip install 'recrawl[frontier]'") from None
+        from recrawl.frontier import service  # noqa: F401
+    except ModuleNotFoundError as error:
+        if error.name not in ("grpc", "google", "google.protobuf"):
+            raise
+        needed = f"this needs {error.name.partition('.')[0]}, which comes with: pip install 'recrawl[frontier]'"
+        raise click.ClickException(needed) from None
     with lasting_database() as (url, _):
         logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
         asyncio.run(run(url, listen, schedule == "client"))

@@ -86,6 +86,6 @@ def metadata_of(meta: Any) -> dict[str, StringList]:
 def item_of(row: Any, crawl: str) -> URLItem:
     """A page as GetURLStatus and ListURLs say it. One that was never fetched is wanted since it was found."""
     found = int(row.found_at.timestamp()) if row.found_at else 0
-    date = 0 if row.is_done else int(row.due_at.timestamp()) if row.due_at else found
+    date = 0 if row.is_done else round(row.due_at.timestamp()) if row.due_at else found  # dues are spread by less
     known = KnownURLItem(info=info_of(row.url, row.host, row.meta, crawl), refetchable_from_date=date)
     return URLItem(known=known, ID=row.url, creation_date=found)
