@@ -22,7 +22,7 @@ class Crawls:
     def __init__(self, url: str, migrate: Callable[[str], None]) -> None:
         self._url = url
         self._migrate = migrate  # brings an empty database to the newest version; takes its URL
-        self._open: dict[str, asyncio.Task[tuple[Crawl, Puts]]] = {}
+        self._open: dict[str, asyncio.Task[tuple[Crawl, Puts]]] = {}  # or opening
 
     async def open(self) -> None:
         await self.crawl(DEFAULT)
@@ -51,11 +51,12 @@ class Crawls:
         name = name or DEFAULT
         if name not in self._open:
             self._open[name] = asyncio.create_task(self._opening(name, make))
+        opening = self._open[name]
         try:
-            return await asyncio.shield(self._open[name])
+            return opening.result() if opening.done() else await asyncio.shield(opening)
         except BaseException:
-            if self._open[name].done():
-                del self._open[name]
+            if opening.done() and self._open.get(name) is opening:
+                del self._open[name]  # the next one tries again
             raise
 
     async def _opening(self, name: str, make: bool) -> tuple[Crawl, Puts]:

@@ -31,14 +31,19 @@ class Puts:
         self._crawl = crawl
         self._waiting: deque[tuple[Put, Ack]] = deque()
         self._are_some = asyncio.Event()
+        self._is_closed = False
         self._task = asyncio.create_task(self._take_for_ever())
 
     def put(self, put: Put, ack: Ack) -> None:
+        if self._is_closed:
+            ack(FAIL)
+            return
         self._waiting.append((put, ack))
         self._are_some.set()
 
     async def close(self) -> None:
-        """What waits is to be sent again."""
+        """What waits, or comes now, is to be sent again."""
+        self._is_closed = True
         self._task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
