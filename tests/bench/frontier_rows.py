@@ -23,7 +23,7 @@ from worker.frontier.frontier import OK, Frontier, discovered, info
 
 HOSTS = 2000
 BATCH = 100
-METADATA = {"url.path": ["http://h1.example/"], "depth": ["3"]}
+METADATA: dict[str, Iterable[str]] = {"url.path": ["http://h1.example/"], "depth": ["3"]}
 
 
 @contextmanager
