@@ -32,7 +32,7 @@ declare
     s       setting;
     answers recrawl.steered_page[];
     steered bigint[];                  -- pages that take it
-    waiting bigint[];                  -- those of them that were never handed out
+    waiting bigint[];                  -- those of them that were never handed out, or are not wanted any more
 begin
     if in_seconds(every) not between interval '1 second' and interval '87660 hours' then
         perform refuse(format('set_interval: every must lie between 1 second and 10 years, got %s', every));
@@ -64,7 +64,8 @@ begin
                            when f.state <> 'live' then format('it is %s: nothing fetches it', f.state)
                       end)::recrawl.steered_page order by w.ord),
            array_agg(distinct f.page_id) filter (where f.problem is null and f.state = 'live'),
-           array_agg(distinct f.page_id) filter (where f.problem is null and f.state = 'live' and f.due_at is null)
+           array_agg(distinct f.page_id) filter (
+               where f.problem is null and f.state = 'live' and (f.due_at is null or is_never(f.due_at)))
     into answers, steered, waiting
     from unnest(plain_array(set_interval_at.page_ids)) with ordinality as w (page_id, ord)
     left join found f on f.page_id = w.page_id;

@@ -88,9 +88,12 @@ begin
         where is_welcome
     ),
     inserted as (
-        insert into page (page_id, key, host_id, url, value, pinned_value, boost, pinned_rate, due_at, meta, depth)
+        insert into page (page_id, key, host_id, url, value, pinned_value, boost, pinned_rate, due_at, due_is, meta,
+                          depth, found_at)
         select page_id, key, host_id, url, boosted(coalesce(value, 1), boost), case when not are_links then value end,
-               boost, rate, due, meta, coalesce(depth, 0)
+               boost, rate,
+               case when due = 'infinity' then never(page_id) else due end, case when due = 'infinity' then 'done' end,
+               meta, coalesce(depth, 0), t
         from numbered
         order by key
         on conflict (key) do nothing

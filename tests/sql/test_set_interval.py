@@ -185,3 +185,15 @@ def test_the_public_verb_writes_down_who_said_so(crawl: Crawl) -> None:
         "by": crawl.value("select session_user"),
     }  # fmt: skip
     assert urls(crawl.rows("select * from next_pages(10)")) == ["http://a.test/"]
+
+
+def test_a_page_that_was_not_wanted_any_more_is_wanted_again(crawl: Crawl) -> None:
+    (page,) = crawl.add("http://a.test/")
+    (out,) = crawl.next()
+    crawl.report({"page_id": out["page_id"], "lease_id": out["lease_id"], "declined": True})
+    assert crawl.page("http://a.test/")["state"] == "declined"
+    crawl.wait(DAY)
+    crawl.rows("select * from set_interval_at(%s, %s, '1 hour')", crawl.now, [page["page_id"]])
+    crawl.tick()
+    assert crawl.page("http://a.test/")["state"] != "declined"
+    assert [row["page_id"] for row in crawl.next()] == [page["page_id"]]
