@@ -67,7 +67,8 @@ begin
         select host_id, page_id, held_due, case when state = 'live' then due end from item
     ),
     due_again as (
-        update page p set due_at = i.due from item i where p.page_id = i.page_id
+        update page p set due_at = i.due, due_is = case when not is_never(p.due_at) then p.due_is end
+        from item i where p.page_id = i.page_id
     ),
     -- How many each round loses: the others stay in its row, or the row goes.
     gone as materialized (

@@ -2,24 +2,25 @@
 -- pages that moved.
 
 -- What takes part in allocation: live pages that were fetched before, or whose rate is pinned; not those that keep
--- failing.
+-- failing, or are not wanted any more.
 create or replace function recrawl_internal.takes_part(
-    state text, attempts smallint, max_attempts int, fetched_at timestamptz, pinned_rate real
+    state text, attempts smallint, max_attempts int, fetched_at timestamptz, pinned_rate real, due_is text
 ) returns boolean
 language sql immutable parallel safe
 begin atomic
-    select state = 'live' and attempts < max_attempts and (fetched_at is not null or pinned_rate is not null);
+    select state = 'live' and attempts < max_attempts and (fetched_at is not null or pinned_rate is not null)
+           and (due_is in ('done', 'declined')) is not true;
 end;
-comment on function recrawl_internal.takes_part(text, smallint, int, timestamptz, real) is
+comment on function recrawl_internal.takes_part(text, smallint, int, timestamptz, real, text) is
     'Whether a page takes part in allocation.';
 grant execute on function recrawl_internal.takes_part to recrawl_reader;
 
--- Else somebody wants it sooner, or it is a matter of failures, or of robots.txt.
+-- Else somebody wants it sooner or said when, or it is a matter of failures, or of robots.txt.
 create or replace function recrawl_internal.is_promised(p recrawl_internal.page) returns boolean
 language sql immutable parallel safe
 begin atomic
     select p.state = 'live' and p.fetched_at is not null and p.due_at is not null and p.planned_due is null
-           and p.attempts = 0 and p.is_denied is null;
+           and p.attempts = 0 and p.is_denied is null and p.due_is is null;
 end;
 comment on function recrawl_internal.is_promised(recrawl_internal.page) is
     'Whether a page is due because of its frequency alone.';
@@ -39,7 +40,7 @@ cross join recrawl_internal.setting s
 join recrawl_internal.host_terms common on common.host_id = 0
 left join recrawl_internal.host_terms own on own.host_id = p.host_id
 cross join lateral recrawl_internal.belief(p.pinned_rate, p.seen_changes, p.seen_days, own, common) b
-where recrawl_internal.takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate);
+where recrawl_internal.takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate, p.due_is);
 comment on view recrawl_internal.page_to_allocate is
     'What allocation reads of every page that takes part: ids, value, rate in changes per day, the frequency in '
     'force (NaN = none yet), in how many days it is due, and how many days after its last fetch (NaN = nobody but who '
@@ -190,7 +191,7 @@ as $$
 -- plans: lookups; writes page, inbox; locks page by id
     with wanted as materialized (
         select p.page_id, p.host_id, p.due_at, n.frequency,
-               case when p.state = 'live' and p.due_at > t + 1.5 * n.every
+               case when p.state = 'live' and p.due_is is null and p.due_at > t + 1.5 * n.every
                     then least(p.due_at, greatest(
                         p.due_at - floor(date_part('epoch', p.due_at - t) / date_part('epoch', n.every)) * n.every,
                         p.fetched_at + s.shortest_interval))

@@ -112,7 +112,7 @@ begin
             left join host_terms own on own.host_id = p.host_id
             cross join lateral belief(p.pinned_rate, p.seen_changes, p.seen_days, own, common) b
             cross join lateral (
-                select takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate)
+                select takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate, p.due_is)
                        and not exists (select from host h where h.host_id = p.host_id
                                        and h.blocked_until > clock_timestamp() + interval '1 day') as is_in
             ) i

@@ -7,7 +7,8 @@
 --              of a dead one    excluded, forgotten, gone, moved
 --              on its way       leased, lease_expired, inbox
 --              of its host      paused, host_blocked, host_busy, leases_first, clock
---              not due          denied, unreported, missing, given_up, backing_off, set_due, brought_forward, not_due
+--              not due          declined, done, set_due, denied, unreported, missing, given_up, backing_off,
+--                               brought_forward, not_due
 --              a revisit        host_gap, crawlers
 --              a new page       new_place, new_share, new_after_revisits, new_class, new_gap, new_crawlers, new_budget
 --     also     the other reasons why it is not handed out now, with the same codes

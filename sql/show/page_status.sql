@@ -14,13 +14,15 @@ select p.page_id,
        coalesce(p.pinned_rate, i.low) as rate_low,
        coalesce(p.pinned_rate, i.high) as rate_high,
        case when coalesce(own.price, common.price) is not null then f.frequency
-            when p.state = 'live' then recrawl_internal.page_frequency(p.frequency, p.pinned_rate, s.frequency)
+            when p.state = 'live' and not (recrawl_internal.is_never(p.due_at) is true)
+                then recrawl_internal.page_frequency(p.frequency, p.pinned_rate, s.frequency)
        end as frequency,
-       p.due_at,
+       recrawl_internal.readable(p.due_at) as due_at,
        p.fetched_at,
        p.fetches,
        p.changes,
        case when p.state <> 'live' then p.state
+            when p.due_is in ('done', 'declined') then p.due_is
             when p.is_denied then 'denied'
             when p.attempts >= s.max_attempts then 'failing'
             when p.fetched_at is null then 'new'
@@ -34,7 +36,8 @@ select p.page_id,
        case when p.base_at is null then p.last_modified end as last_modified,
        case when p.base_at is null then p.content_hash end as content_hash,
        case when p.base_at is null then p.sketch end as sketch,
-       p.meta
+       p.meta,
+       p.found_at
 from recrawl_internal.page p
 join recrawl_internal.host h using (host_id)
 left join recrawl_internal.page_score c on c.page_id = p.page_id and p.state = 'live'
@@ -45,7 +48,7 @@ cross join lateral recrawl_internal.belief(p.pinned_rate, p.seen_changes, p.seen
 cross join lateral recrawl_internal.rate_interval(b.changes, b.days) i
 left join lateral recrawl_internal.frequency_in_force(
     own, common, recrawl_internal.highest_frequency(s), p.value, b.rate
-) f on recrawl_internal.takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate);
+) f on recrawl_internal.takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate, p.due_is);
 comment on view recrawl.page_status is
     'Every page. rate in changes per day, with rate_low and rate_high: 90 % lie between; frequency in fetches per '
     'day, null for a page that waits for its first fetch; due_at as of its last report, null = waits among the new '
@@ -69,10 +72,12 @@ comment on column recrawl.page_status.rate_high is 'Changes per day: with a prob
 comment on column recrawl.page_status.frequency is
     'Fetches per day; null for a page that waits for its first fetch or is not live.';
 comment on column recrawl.page_status.due_at is
-    'When it is wanted next, as of its last report; null = waits among the new pages.';
+    'When it is wanted next, as of its last report; null = waits among the new pages, 9999 = not until somebody says '
+    'so.';
 comment on column recrawl.page_status.state is
     'new, live, denied (by robots.txt, as of the last report; rechecked every 7 days), failing (given up but for rare '
-    'attempts), gone (410), moved (301, 308), excluded or forgotten.';
+    'attempts), done (not wanted until somebody says so), declined (by a crawler, which is the same), gone (410), '
+    'moved (301, 308), excluded or forgotten.';
 comment on column recrawl.page_status.last_status is 'HTTP status of the last report; 0 or less = no answer.';
 comment on column recrawl.page_status.etag is 'Validator of the last successful fetch.';
 comment on column recrawl.page_status.last_modified is 'Validator of the last successful fetch.';

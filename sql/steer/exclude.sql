@@ -72,7 +72,7 @@ begin
     ),
     -- A microsecond apart, as by fetch_now().
     revived as (
-        update page p set state = 'live', due_at = t - f.nth * interval '1 microsecond'
+        update page p set state = 'live', due_at = t - f.nth * interval '1 microsecond', due_is = null
         from (select page_id, row_number() over (order by page_id desc) - 1 as nth from freed) f
         where p.page_id = f.page_id
         returning p.page_id, p.host_id, p.due_at

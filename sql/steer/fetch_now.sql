@@ -1,22 +1,25 @@
--- Due at once, politely: the pages go to the head of their hosts' queues. A microsecond apart: the queue finds a page
--- by its due time, and would have to look through all that share one.
+-- Due when somebody says so: at once, politely, or at a time of their own.
 
-create or replace function recrawl_internal.fetch_now_at(t timestamptz, page_ids bigint[]) returns int
+-- Pages that are being fetched stay as their leases say. A page that was not wanted any more was never planned for: no
+-- hint brought it forward.
+create or replace function recrawl_internal.move_dues(page_ids bigint[], dues timestamptz[], said text) returns int
 language sql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; writes page, inbox; locks page by id
     with
     wanted as (
-        select p.page_id, p.host_id, p.due_at, p.value, t - w.nth * interval '1 microsecond' as new_due
-        from (select id, row_number() over (order by id desc) - 1 as nth
-              from (select distinct unnest(page_ids) as id) d) w
-        join page p on p.page_id = w.id and p.state = 'live'
+        select p.page_id, p.host_id, p.due_at, p.value, w.new_due
+        from unnest(page_ids, dues) as w (page_id, new_due)
+        join page p on p.page_id = w.page_id and p.state = 'live'
         order by p.page_id
         for update of p
     ),
     due as (
-        update page p set due_at = w.new_due, planned_due = coalesce(p.planned_due, w.due_at)
+        update page p set
+            due_at = w.new_due,
+            due_is = said,
+            planned_due = case when is_never(w.due_at) then null else coalesce(p.planned_due, w.due_at) end
         from wanted w
         where p.page_id = w.page_id
     ),
@@ -26,6 +29,19 @@ as $$
         returning 1
     )
     select count(*)::int from told
+$$;
+comment on function recrawl_internal.move_dues(bigint[], timestamptz[], text) is
+    'Makes pages due at other times, each but once; returns how many. said is what due_is says of them then.';
+
+-- They go to the head of their hosts' queues. A microsecond apart: the queue finds a page by its due time, and would
+-- have to look through all that share one.
+create or replace function recrawl_internal.fetch_now_at(t timestamptz, page_ids bigint[]) returns int
+language sql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+    select move_dues(array_agg(id), array_agg(t - nth * interval '1 microsecond'), null)
+    from (select id, row_number() over (order by id desc) - 1 as nth
+          from (select distinct unnest(page_ids) as id) d) w
 $$;
 comment on function recrawl_internal.fetch_now_at(timestamptz, bigint[]) is 'fetch_now at a given time.';
 

@@ -59,5 +59,6 @@ end $$;
 comment on function recrawl.add_pages(text[], float8[], float8[], timestamptz[], jsonb[]) is
     'Takes in URLs; one row each, in order, with code new, known, excluded or invalid. value (what freshness is '
     'worth), rate (changes per day), due (else as soon as its turn comes) and meta have one element for all or one '
-    'per URL; pages that are known keep theirs.';
+    'per URL; pages that are known keep theirs, but one that is not wanted any more (done, declined) is wanted again '
+    'at due. A due of infinity takes a page in that is not wanted until somebody says so.';
 grant execute on function recrawl.add_pages to recrawl_crawler, recrawl_operator;

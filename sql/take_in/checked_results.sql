@@ -73,7 +73,10 @@ begin atomic
         ord,
         coalesce(
             problem,
-            recrawl_internal.problem_with(e.status, e.robots_denied, e.fetched_at, e.content_hash),
+            case when e.declined and (e.status is not null or e.robots_denied or e.due is not null)
+                 then 'declined says that no request was made: without status, robots_denied and due' end,
+            recrawl_internal.problem_with(e.status, e.robots_denied or e.declined, e.fetched_at, e.content_hash),
+            recrawl_internal.problem_with_due(e.due),
             case when e.changes < 0 then 'changes must not be negative, got ' || e.changes end,
             case when not e.relevance between 0 and 1 then
                 'relevance must lie between 0 and 1, got ' || e.relevance end,
@@ -99,7 +102,10 @@ begin atomic
         e.meta,
         case when e.relevance between recrawl_internal.least_amount() and 1 then e.relevance::real
              when e.relevance is not null then 0 end,
-        e.sketch[:]
+        e.sketch[:],
+        case when e.declined then recrawl_internal.never(page_id)
+             when e.due is not null then recrawl_internal.due_of_its_own(e.due, page_id) end,
+        case when e.declined then 'declined' when e.due = 'infinity' then 'done' when e.due is not null then 'set' end
     )::recrawl_internal.result;
 end;
 comment on function recrawl_internal.checked(

@@ -29,7 +29,7 @@ begin
                                         p.fetched_at + s.shortest_interval)) as sooner
         from (select id, max(at) as changed_at from unnest(page_ids, hint_change_at.changed_at) as u (id, at)
               group by id) w
-        join page p on p.page_id = w.id and p.state = 'live' and p.due_at > t
+        join page p on p.page_id = w.id and p.state = 'live' and p.due_at > t and not is_never(p.due_at)
                        and (w.changed_at > p.fetched_at) is not false
         cross join setting s
         cross join lateral (

@@ -18,8 +18,9 @@ end $$;
 comment on function recrawl_internal.where_now(bigint) is
     'The page that a page has moved to in the end; itself if it did not move.';
 
--- Row n of the arrays is one URL; an array of one element serves all rows. Known pages keep what they have. Links lead
--- to where their target has moved, and the value they bring is a guess; one that somebody gives with a URL is pinned.
+-- Row n of the arrays is one URL; an array of one element serves all rows. Known pages keep what they have, but one
+-- that was not wanted any more is wanted again where a due time is given. Links lead to where their target has moved,
+-- and the value they bring is a guess; one that somebody gives with a URL is pinned.
 create or replace function recrawl_internal.intern_pages(
     t timestamptz, urls text[], page_values float8[], rates float8[], dues timestamptz[], metas jsonb[], depths int[],
     are_links boolean
@@ -38,6 +39,8 @@ declare
     page_ids  bigint[];                -- 0 = none
     is_new    boolean[];
     reasons   text[];                  -- why there is none
+    wanted    bigint[];                -- pages that were not wanted any more
+    again_at  timestamptz[];
     taken     int[] := '{}';           -- pages that somebody else made meanwhile
     made      bigint[] := '{}';
     outcome   record;
@@ -68,7 +71,7 @@ begin
                 p.problem,
                 problem_with_amount('value', g.value),
                 problem_with_amount('rate', g.rate),
-                case when not within_reach(g.due) then format('due must lie between 1970 and 2200, got %s', g.due) end
+                problem_with_due(g.due)
             ) as problem
         ) w
         where r.ord <= cardinality(urls)
@@ -82,21 +85,23 @@ begin
         select p.*,
                case when are_links and known.state = 'moved' then where_now(known.page_id)
                     else known.page_id end as page_id,
-               coalesce(known.state in ('excluded', 'forgotten'), false) as kept_out
+               coalesce(known.state in ('excluded', 'forgotten'), false) as kept_out,
+               known.state = 'live' and is_never(known.due_at) and p.due < 'infinity' as is_wanted_again
         from (select distinct on (place) * from placed where key is not null order by place, ord) p
-        left join lateral (select k.page_id, k.state from page k where k.key = p.key offset 0) known on true
+        left join lateral (select k.page_id, k.state, k.due_at from page k where k.key = p.key offset 0) known on true
     )
     select r.*, f.*
-    into places, problems, firsts, page_ids, is_new, reasons, unknown
+    into places, problems, firsts, page_ids, is_new, reasons, wanted, again_at, unknown
     from (select array_agg(place::int), array_agg(problem) from (select * from placed order by ord) p) r,
-         (select array_agg(ord::int),
-                 array_agg(case when kept_out then 0 else coalesce(page_id, 0) end),
+         (select array_agg(ord::int), array_agg(case when kept_out then 0 else coalesce(page_id, 0) end),
                  array_agg(false),
                  array_agg(case when kept_out then 'the page was forgotten or excluded' end),
+                 array_agg(page_id) filter (where is_wanted_again), array_agg(due) filter (where is_wanted_again),
                  array_agg((place, ord, key, url, canonical, host, value, rate, due, meta, depth)::intern_item)
                      filter (where page_id is null)
           from (select * from found order by place) p) f;
 
+    perform move_dues(wanted, again_at, 'set') where wanted is not null;
     if unknown is not null then
         for outcome in select * from intern_where_free(t, unknown, are_links) loop
             if outcome.page_id is not null then

@@ -86,9 +86,11 @@ begin
         select *, nextval('page_id') as page_id from judged where is_welcome
     ),
     inserted as (
-        insert into page (page_id, key, host_id, url, value, pinned_value, pinned_rate, due_at, meta, depth)
-        select page_id, key, host_id, url, coalesce(value, 1), case when not are_links then value end, rate, due, meta,
-               coalesce(depth, 0)
+        insert into page (page_id, key, host_id, url, value, pinned_value, pinned_rate, due_at, due_is, meta, depth,
+                          found_at)
+        select page_id, key, host_id, url, coalesce(value, 1), case when not are_links then value end, rate,
+               case when due = 'infinity' then never(page_id) else due end, case when due = 'infinity' then 'done' end,
+               meta, coalesce(depth, 0), t
         from numbered
         order by key
         on conflict (key) do nothing

@@ -11,6 +11,7 @@ begin atomic
                     when 'failed' then 'e'
                     when 'throttled' then 't'
                     when 'denied' then 'd'
+                    when 'declined' then null
                     else 'm' end
                 when code = 'duplicate' then 'r'
                 when code = 'stale_lease' then 's'
@@ -19,16 +20,31 @@ end;
 comment on function recrawl_internal.letter_of(text, text, boolean, boolean, boolean) is
     'What a result is counted as, see pulse.letters.';
 
+create or replace function recrawl_internal.wait_after(outcome text, attempts smallint, max_attempts int)
+returns interval
+language sql volatile parallel safe    -- as backoff() is: else it would not be inlined
+begin atomic
+    select case outcome
+        when 'denied' then interval '168 hours'
+        when 'missing' then recrawl_internal.backoff('24 hours', '2160 hours', attempts)
+        when 'failed' then case
+            when attempts + 1 < max_attempts then recrawl_internal.backoff('1 minute', '24 hours', attempts)
+            else recrawl_internal.backoff('720 hours', '720 hours', 0) end
+    end;
+end;
+comment on function recrawl_internal.wait_after(text, smallint, int) is
+    'How long a page waits after an attempt that brought nothing; null = for ever, or that is no matter of it.';
+
 create or replace function recrawl_internal.judged_results(
     t timestamptz, pending recrawl_internal.result[], fenced bigint[], redirects bigint[], any_lease boolean,
     newest_lease bigint, s recrawl_internal.setting, common recrawl_internal.host_terms
 ) returns table (
     ord int, problem text, page_id bigint, url text, lease_id bigint, status int, relevance real, meta jsonb,
     link_count int, base_at timestamptz, etag text, last_modified timestamptz, content_hash text, sketch int[],
-    tid tid, version xid, state text, due_at timestamptz, round int, held_due timestamptz,
-    code text, outcome text, is_held boolean, is_observed boolean, counts boolean, has_new_relevance boolean,
-    seen_at timestamptz, days float8, more_changes int, seen_changes real, seen_days real,
-    new_frequency real, new_due timestamptz, news recrawl_internal.host_news,
+    tid tid, version xid, state text, due_at timestamptz, round int, old_due timestamptz, old_rank real,
+    code text, outcome text, is_held boolean, is_observed boolean, counts boolean, moves boolean,
+    has_new_relevance boolean, seen_at timestamptz, days float8, more_changes int, seen_changes real, seen_days real,
+    new_frequency real, new_due timestamptz, due_is text, news recrawl_internal.host_news,
     letter text, late real, periods_lost float8
 )
 language sql stable
@@ -63,8 +79,10 @@ begin atomic
                            and c.lease_id > greatest(c.last_lease, c.stale_lease, 0) and c.lease_id <= newest_lease
                            and (c.fetched_at is null or c.last_fetched_at is null or c.fetched_at > c.last_fetched_at)
                    ) as is_observed,
+               -- A page that somebody else has stays as that lease says: the queue has it at another time.
+               c.code = 'ok' and (c.slot is not null or c.said_due is not null) as moves,
                c.fetched_at > coalesce(c.start_by, '-infinity') as is_late,
-               case when c.code = 'ok' and (c.last_fetched_at is not null or c.attempts > 0)
+               case when c.code = 'ok' and c.outcome <> 'declined' and (c.last_fetched_at is not null or c.attempts > 0)
                     then greatest(date_part('epoch', c.slot - c.due), 0)::real end as late,
                case when c.status <> 304 then c.changes end as counted
         from coded c
@@ -112,24 +130,21 @@ begin atomic
                     case when p.is_same then p.last_modification end),
            coalesce(p.content_hash, case when p.is_same then p.last_hash end),
            coalesce(p.sketch, case when p.is_same then p.last_sketch end),
-           p.tid, p.version, p.state, p.due_at, p.round, p.held_due,
-           p.code, p.outcome, p.is_held, p.is_observed, p.code = 'ok' or p.is_observed,
+           p.tid, p.version, p.state, p.due_at, p.round, case when p.is_held then p.held_due else p.due_at end,
+           case when not p.is_held and p.due_at is null then -p.value end,
+           p.code, p.outcome, p.is_held, p.is_observed, p.code = 'ok' or p.is_observed, p.moves,
            p.relevance <> coalesce(p.last_relevance, -1),
            p.seen_at, p.days,
            case when p.last_fetched_at is not null then coalesce(p.counted, p.has_changed::int, 0) else 0 end,
            p.new_changes, p.new_days, p.new_frequency,
-           case p.outcome
+           coalesce(p.said_due, case p.outcome
                when 'fetched' then recrawl_internal.next_due(
                    p.due, p.slot, recrawl_internal.page_frequency(p.new_frequency, p.pinned_rate, (s).frequency),
                    (s).shortest_interval)
-               when 'denied' then t + interval '168 hours'
                when 'throttled' then p.due                -- at once, when its host is
-               when 'missing' then t + recrawl_internal.backoff('24 hours', '2160 hours', p.attempts)
-               when 'failed' then t + case
-                   when p.attempts + 1 < (s).max_attempts then
-                       recrawl_internal.backoff('1 minute', '24 hours', p.attempts)
-                   else recrawl_internal.backoff('720 hours', '720 hours', 0) end
-           end,
+               else t + recrawl_internal.wait_after(p.outcome, p.attempts, (s).max_attempts)
+           end),
+           p.due_is,
            case when p.outcome = 'throttled' or p.is_busy or p.is_late or p.crawl_delay is not null then
                (p.host_id, p.outcome = 'throttled', case when p.outcome = 'throttled' then p.retry_after end, p.status,
                 case when p.is_late then least(p.fetched_at, t) end,

@@ -29,7 +29,8 @@ create or replace function recrawl_internal.matched_results(
     -- as reported
     ord int, problem text, page_id bigint, url text, lease_id bigint, status int, fetched_at timestamptz,
     changed boolean, content_hash text, changes int, last_modified timestamptz, etag text, link_count int,
-    retry_after interval, crawl_delay interval, meta jsonb, relevance real, sketch int[], outcome text, nth bigint,
+    retry_after interval, crawl_delay interval, meta jsonb, relevance real, sketch int[], said_due timestamptz,
+    due_is text, outcome text, nth bigint,
     -- as the page's row has it
     tid tid, version xid, host_id bigint, state text, due_at timestamptz, last_lease bigint, stale_lease bigint,
     attempts smallint, last_fetched_at timestamptz, base_at timestamptz, planned_due timestamptz,
@@ -56,8 +57,10 @@ begin atomic
     )
     select r.ord, r.problem, r.page_id, r.url, r.lease_id, r.status, r.fetched_at,
            r.changed, r.content_hash, r.changes, r.last_modified, r.etag, cardinality(r.links),
-           r.retry_after, r.crawl_delay, r.meta, r.relevance, r.sketch,
-           recrawl_internal.outcome_of(r.status, r.robots_denied, redirects[r.ord], r.page_id), r.nth,
+           r.retry_after, r.crawl_delay, r.meta, r.relevance, r.sketch, r.said_due, r.due_is,
+           case when r.due_is = 'declined' then r.due_is
+                else recrawl_internal.outcome_of(r.status, r.robots_denied, redirects[r.ord], r.page_id) end,
+           r.nth,
            p.tid, p.version, p.host_id, p.state, p.due_at, p.last_lease, p.stale_lease,
            p.attempts, p.fetched_at, p.base_at, p.planned_due,
            p.etag, p.last_modified, p.content_hash, p.sketch, p.relevance,

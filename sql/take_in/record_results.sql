@@ -34,12 +34,13 @@ begin
     -- What is known of the page now.
     written as (
         update page p set
-            reported_at = t,
-            last_status = j.status,
-            is_denied = nullif(j.outcome = 'denied', false),
+            reported_at = case when j.outcome = 'declined' then p.reported_at else t end,
+            last_status = case when j.outcome = 'declined' then p.last_status else j.status end,
+            is_denied = case when j.outcome = 'declined' then p.is_denied else nullif(j.outcome = 'denied', false) end,
             last_lease = case when j.is_held then j.lease_id else p.last_lease end,
             stale_lease = case when j.code = 'stale_lease' then j.lease_id else p.stale_lease end,
-            due_at = case when j.is_held then j.new_due else p.due_at end,
+            due_at = case when j.moves then j.new_due else p.due_at end,
+            due_is = case when j.moves then j.due_is else p.due_is end,
             attempts = case when j.outcome in ('fetched', 'denied') then 0
                             when j.is_held and j.outcome in ('missing', 'failed') then least(p.attempts + 1, 30000)
                             else p.attempts end,
@@ -63,7 +64,7 @@ begin
         from judged j
         where p.ctid = j.tid and p.xmin = j.version and j.counts
         returning j.ord, p.page_id, p.host_id, j.code, j.outcome, j.is_held, j.is_observed, j.lease_id, j.round,
-                  j.held_due, j.seen_at, j.days, j.more_changes, j.link_count, j.news,
+                  j.moves, j.old_due, j.old_rank, j.seen_at, j.days, j.more_changes, j.link_count, j.news,
                   j.letter, j.late, j.periods_lost, j.seen_days is not null as has_taught,
                   case when p.state = 'live' then p.due_at end as next_due,
                   p.state <> 'forgotten' as is_known,
@@ -71,10 +72,10 @@ begin
     ),
     -- The queue learns only what differs from what the pop assumed.
     told as (
-        insert into inbox (host_id, page_id, old_due, new_due, failed)
-        select host_id, page_id, held_due, next_due, outcome = 'failed'
+        insert into inbox (host_id, page_id, old_due, old_rank, new_due, failed)
+        select host_id, page_id, old_due, old_rank, next_due, is_held and outcome = 'failed'
         from written
-        where is_held and next_due is distinct from held_due
+        where moves and next_due is distinct from old_due
     ),
     -- Fetches that told something.
     logged as (
@@ -89,7 +90,7 @@ begin
                case when code = 'stale_lease' then 'the lease does not hold the page; it counts as an observation'
                     when link_count > most_links()
                         then format('the first %s of its %s links were taken', most_links(), link_count) end as detail,
-               case when next_due is not null then greatest(next_due, t) end as next_fetch_at,
+               case when not is_never(next_due) then greatest(next_due, t) end as next_fetch_at,
                is_observed and is_known and link_count is not null as brought_links,
                is_graph_news, host_id, news, letter, late, periods_lost
         from written
@@ -101,7 +102,7 @@ begin
                    when 'duplicate' then 'it was reported before'
                    when 'stale_lease' then format('lease %s does not hold the page', lease_id)
                end,
-               case when state = 'live' then greatest(due_at, t) end, false, false, null,
+               case when state = 'live' and not is_never(due_at) then greatest(due_at, t) end, false, false, null,
                case when code = 'stale_lease' then news end, letter, late, periods_lost
         from judged
         where not counts

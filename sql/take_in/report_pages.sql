@@ -5,7 +5,8 @@ create or replace function recrawl_internal.report_pages_at(
     content_hash text[], etag text[], last_modified timestamptz[], changes int[] default null,
     sketch int[] default null, links jsonb[] default null, relevance float8[] default null,
     retry_after text[] default null, crawl_delay float8[] default null, redirect_to text[] default null,
-    robots_denied boolean[] default null, meta jsonb[] default null
+    robots_denied boolean[] default null, meta jsonb[] default null, due timestamptz[] default null,
+    declined boolean[] default null
 ) returns setof recrawl.report_result
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -34,7 +35,9 @@ begin
             ('crawl_delay', 1, cardinality(crawl_delay)),
             ('redirect_to', 1, cardinality(redirect_to)),
             ('robots_denied', 1, cardinality(robots_denied)),
-            ('meta', 1, cardinality(meta))
+            ('meta', 1, cardinality(meta)),
+            ('due', 1, cardinality(due)),
+            ('declined', 1, cardinality(declined))
         ) as a (name, expected, length)
         where a.length <> a.expected * cardinality(page_ids)
     loop
@@ -48,7 +51,8 @@ begin
         select checked(
             row(g.page_id, null, g.lease_id, g.status, g.fetched_at, g.changed, g.content_hash, g.changes,
                 g.last_modified, g.etag,
-                l.links, g.retry_after, g.crawl_delay, g.redirect_to, g.robots_denied, g.meta, g.relevance, l.sketch
+                l.links, g.retry_after, g.crawl_delay, g.redirect_to, g.robots_denied, g.meta, g.relevance, l.sketch,
+                g.due, g.declined
             )::result_element,
             g.ord::int, g.page_id,
             case when g.page_id is null then 'page_id is missing'
@@ -56,10 +60,10 @@ begin
             end,
             t)
         from unnest(page_ids, lease_ids, statuses, changed, fetched_at, content_hash, etag, last_modified, changes,
-                    links, relevance, retry_after, crawl_delay, redirect_to, robots_denied, meta)
+                    links, relevance, retry_after, crawl_delay, redirect_to, robots_denied, meta, due, declined)
              with ordinality
              as g (page_id, lease_id, status, changed, fetched_at, content_hash, etag, last_modified, changes,
-                   links, relevance, retry_after, crawl_delay, redirect_to, robots_denied, meta, ord)
+                   links, relevance, retry_after, crawl_delay, redirect_to, robots_denied, meta, due, declined, ord)
         -- Lists. Apart, as checked() is inlined only where its arguments are cheap.
         cross join lateral (
             select case when jsonb_typeof(g.links) = 'array'
@@ -76,7 +80,7 @@ comment on function recrawl_internal.report_pages_at(
     timestamptz, bigint[], bigint[], int[], boolean[], timestamptz[],
     text[], text[], timestamptz[], int[], int[], jsonb[],
     float8[], text[], float8[], text[], boolean[],
-    jsonb[]
+    jsonb[], timestamptz[], boolean[]
 ) is
     'report_pages at a given time.';
 
@@ -86,7 +90,7 @@ create or replace function recrawl.report_pages(
     last_modified timestamptz[] default null, changes int[] default null, sketch int[] default null,
     links jsonb[] default null, relevance float8[] default null, retry_after text[] default null,
     crawl_delay float8[] default null, redirect_to text[] default null, robots_denied boolean[] default null,
-    meta jsonb[] default null
+    meta jsonb[] default null, due timestamptz[] default null, declined boolean[] default null
 ) returns setof recrawl.report_result
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
@@ -95,11 +99,11 @@ begin
     return query
     select * from report_pages_at(
         clock_timestamp(), page_ids, lease_ids, statuses, changed, fetched_at, content_hash, etag, last_modified,
-        changes, sketch, links, relevance, retry_after, crawl_delay, redirect_to, robots_denied, meta);
+        changes, sketch, links, relevance, retry_after, crawl_delay, redirect_to, robots_denied, meta, due, declined);
 end $$;
 comment on function recrawl.report_pages(
     bigint[], bigint[], int[], boolean[], timestamptz[], text[], text[], timestamptz[],
-    int[], int[], jsonb[], float8[], text[], float8[], text[], boolean[], jsonb[]
+    int[], int[], jsonb[], float8[], text[], float8[], text[], boolean[], jsonb[], timestamptz[], boolean[]
 ) is
     'report() with arrays instead of JSON: element n of each is about page n, null where nothing is known. links '
     'holds a JSON array of URLs for each page, sketch its eight numbers one after the other (or eight nulls). Says '

@@ -12,7 +12,7 @@
 --     page.reported_at     the future, or fetched_at: the page is due as much earlier as that is too late
 --     page.due_at          8 days from now (7 after a robots_denied), 100 where attempts failed (90 and the jitter), or
 --                          one and a half intervals of the page's own, whichever is longest. A page that was never
---                          handed out is due when somebody said, which may be any time
+--                          handed out, or of which a crawler said when, is due then, which may be any time
 --
 -- Nobody is waited for: what somebody holds comes in the next round.
 
@@ -92,7 +92,7 @@ begin
         cross join setting s
         where p.page_id > after_id and p.page_id <= up_to_id
           and (greatest(p.reported_at, p.fetched_at) > t + small_step()
-               or (p.reported_at is not null or p.attempts > 0)
+               or (p.reported_at is not null or p.attempts > 0) and p.due_is is null
                   and p.due_at > t + greatest(
                       case when p.attempts > 0 then interval '100 days' else interval '8 days' end,
                       1.5 / page_frequency(p.frequency, p.pinned_rate, s.frequency)::float8 * interval '1 day')));
@@ -108,7 +108,7 @@ begin
     -- A microsecond apart, as by fetch_now().
     wanted as (
         select e.*,
-               case when e.due_at > t then
+               case when e.due_at > t and not is_never(e.due_at) then
                    case when e.ahead > small_step() then greatest(e.due_at - e.ahead, t) else t end
                        - (row_number() over (order by e.page_id desc) - 1) * interval '1 microsecond'
                else e.due_at end as new_due

@@ -65,7 +65,10 @@ begin
         where (u.lease_tid in (select e.tid from expired e)) is true
     ),
     counted as (
-        update page p set attempts = least(p.attempts + (not u.was_fetched)::int, 30000), due_at = u.due
+        update page p set
+            attempts = least(p.attempts + (not u.was_fetched)::int, 30000),
+            due_at = u.due,
+            due_is = case when not is_never(p.due_at) then p.due_is end
         from unreported u
         where p.page_id = u.page_id
     ),

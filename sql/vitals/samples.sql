@@ -48,7 +48,7 @@ begin
     of_page as materialized (
         select split_part(p.ctid::text, ',', 1) as block, p.value::float8 as value,
                p.fetched_at is not null as is_seen,
-               takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate) as takes_part,
+               takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate, p.due_is) as takes_part,
                case when p.fetched_at is null then 0
                     else exp(-least(b.rate * greatest(date_part('epoch', t - p.fetched_at), 0) / 86400, 700))
                end as freshness

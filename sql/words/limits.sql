@@ -37,6 +37,15 @@ begin atomic select t between timestamptz '1969-12-31 00:00+00' and timestamptz 
 comment on function recrawl_internal.within_reach(timestamptz) is
     'Whether a time lies between 1970 and 2200: others are refused, or clamped.';
 
+create or replace function recrawl_internal.problem_with_due(due timestamptz) returns text
+language sql stable parallel safe      -- as format() is: else it would not be inlined
+begin atomic
+    select case when not (recrawl_internal.within_reach(due) or due = 'infinity')
+                then format('due must lie between 1970 and 2200, or be infinity, got %s', due) end;
+end;
+comment on function recrawl_internal.problem_with_due(timestamptz) is
+    'What is wrong with a due time that somebody said; null = nothing.';
+
 -- See problem_with_amount().
 create or replace function recrawl_internal.least_amount() returns float8
 language sql immutable parallel safe

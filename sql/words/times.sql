@@ -25,6 +25,34 @@ comment on function recrawl_internal.readable(timestamptz) is
     'A time for those who cannot read infinity, as many clients of Postgres: 9999 is for ever.';
 grant execute on function recrawl_internal.readable to recrawl_reader;
 
+-- Not infinity, which PostgreSQL before 17 cannot reckon with. Each page's own, as the queue finds a page by its due
+-- time, and would have to look through all that share one.
+create or replace function recrawl_internal.never(page_id bigint) returns timestamptz
+language sql stable parallel safe
+begin atomic
+    select timestamptz '9999-12-01 00:00+00' + page_id % 1000000000000 * interval '1 microsecond';
+end;
+comment on function recrawl_internal.never(bigint) is
+    'The due time of a page that is known, and not wanted until somebody says so.';
+
+create or replace function recrawl_internal.is_never(due timestamptz) returns boolean
+language sql stable parallel safe
+begin atomic
+    select due >= timestamptz '9999-12-01 00:00+00';
+end;
+comment on function recrawl_internal.is_never(timestamptz) is 'Whether a due time is none that comes.';
+grant execute on function recrawl_internal.is_never to recrawl_reader;
+
+-- A millisecond has a thousand of them: crawlers give many pages the same second.
+create or replace function recrawl_internal.due_of_its_own(due timestamptz, page_id bigint) returns timestamptz
+language sql stable parallel safe
+begin atomic
+    select case when due = 'infinity' then recrawl_internal.never(page_id)
+                else due + page_id % 1000 * interval '1 microsecond' end;
+end;
+comment on function recrawl_internal.due_of_its_own(timestamptz, bigint) is
+    'A due time that a crawler said, as the one of a page: infinity is never, others are spread over a millisecond.';
+
 -- Before the first allocation a page is fetched as often as it is said to change, else as the setting says. No page is
 -- put off for longer than 10,000 days, which times can hold.
 -- Clamped before it is made a real, which raises where it cannot hold a number.

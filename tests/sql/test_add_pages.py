@@ -83,7 +83,7 @@ def test_misuse_is_refused_by_argument_and_value(crawl: Crawl, arguments: str, m
         ("value", "-1", "0", "value must be 0 or between 1e-30 and 1e30, got -1"),
         ("value", "1e300", "1e30", "value must be 0 or between 1e-30 and 1e30, got 1e+300"),
         ("rate", "Infinity", "1", "rate must be 0 or between 1e-30 and 1e30 changes per day, got Infinity"),
-        ("due", "infinity", "2026-01-01", "due must lie between 1970 and 2200, got infinity"),
+        ("due", "-infinity", "2026-01-01", "due must lie between 1970 and 2200, or be infinity, got -infinity"),
     ],
 )
 def test_a_row_with_a_bad_number_or_time_is_told_why_and_harms_no_other(

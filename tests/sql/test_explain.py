@@ -229,6 +229,19 @@ def set_due(crawl: Crawl) -> str:
     return A
 
 
+def declined(crawl: Crawl) -> str:
+    crawl.add(A)
+    crawl.now = wall() - SECOND
+    (page,) = crawl.next()
+    crawl.report({"page_id": page["page_id"], "lease_id": page["lease_id"], "declined": True})
+    crawl.tick()
+    return A
+
+
+def done(crawl: Crawl) -> str:
+    return reported(crawl, due="infinity")
+
+
 def not_due(crawl: Crawl) -> str:
     fetched(crawl, A)
     return A
@@ -386,8 +399,8 @@ EXAMPLES: dict[tuple[str, str], Situation] = {
     ("now", situation.__name__): situation
     for situation in (
         invalid, no_page, unknown, kept_out, host_full, set_aside, excluded, forgotten, gone, moved, leased,
-        lease_expired, inbox, paused, host_blocked, host_busy, leases_first, clock, denied, unreported, missing,
-        given_up, backing_off, set_due, brought_forward, not_due, host_gap, crawlers, new_place, new_share,
+        lease_expired, inbox, paused, host_blocked, host_busy, leases_first, clock, declined, done, denied, unreported,
+        missing, given_up, backing_off, set_due, brought_forward, not_due, host_gap, crawlers, new_place, new_share,
         new_after_revisits, new_class, new_gap, new_crawlers, new_budget,
     )
 } | {

@@ -19,7 +19,8 @@ from sql.test_properties import Crawling, any_number
 
 DEAD = {"excluded", "forgotten", "gone", "moved"}
 WAITS = {
-    "denied", "unreported", "missing", "given_up", "backing_off", "set_due", "brought_forward", "not_due",
+    "declined", "done", "denied", "unreported", "missing", "given_up", "backing_off", "set_due", "brought_forward",
+    "not_due",
 }  # fmt: skip
 UNTIL = WAITS | {"host_blocked", "host_busy"}  # until says exactly when, if nothing happens meanwhile
 # Nothing that next_pages could do without looking ahead brings such a page.

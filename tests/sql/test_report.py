@@ -567,7 +567,7 @@ TWINS: list[tuple[str, str, object]] = [
     ("links", "jsonb[]", ["http://c.test/", "http://d.test/"]), ("retry_after", "text[]", "77"),
     ("crawl_delay", "float8[]", 9.0), ("redirect_to", "text[]", "http://d.test/"), ("robots_denied", "boolean[]", True),
     ("meta", "jsonb[]", {"k": 1}), ("changed", "boolean[]", True), ("content_hash", "text[]", "h"),
-    ("etag", "text[]", "e"),
+    ("etag", "text[]", "e"), ("due", "timestamptz[]", "2030-02-03 04:05Z"),
     ("last_modified", "timestamptz[]", "2029-12-01 00:00Z"), ("fetched_at", "timestamptz[]", "2030-01-02 00:00:01Z"),
 ]  # fmt: skip
 KNOWN = """
@@ -610,7 +610,7 @@ def test_the_array_twin_takes_what_report_takes(
 
 COLUMNS = [
     "changed", "fetched_at", "content_hash", "etag", "last_modified", "changes", "sketch", "links", "relevance",
-    "retry_after", "crawl_delay", "redirect_to", "robots_denied", "meta",
+    "retry_after", "crawl_delay", "redirect_to", "robots_denied", "meta", "due",
 ]  # fmt: skip
 
 

@@ -139,10 +139,22 @@ as $$
            format(c.says, in_words(p.due_at - t), how_many(p.attempts, 30000, 'time'),
                   coalesce(p.last_status::text, 'nothing'), in_words(t - p.reported_at)),
            format('SELECT fetch_now(''{%s}'');', p.page_id),
-           jsonb_build_object('until', p.due_at, 'due_at', p.due_at, 'attempts', p.attempts,
+           jsonb_build_object('until', case when is_never(p.due_at) then 'infinity' else p.due_at end,
+                              'due_at', case when not is_never(p.due_at) then p.due_at end, 'attempts', p.attempts,
                               'last_status', p.last_status, 'reported_at', p.reported_at,
                               'planned_due', p.planned_due)
     from (values
+        ('declined',
+         'Its crawler declined it, without a request. It is not wanted until somebody asks for it: fetch_now, or '
+         'add_pages with a due time.',
+         p.due_is = 'declined'),
+        ('done',
+         'Not wanted any more: whoever had it or added it said so. That counts until somebody asks for it: fetch_now, '
+         'or add_pages with a due time.',
+         p.due_is = 'done'),
+        ('set_due',
+         'Not due for %1$s: somebody said that it is wanted then.',
+         p.due_is = 'set'),
         ('denied',
          'Not due for %1$s: its robots.txt forbade it %4$s ago. It is tried again once a week.',
          p.is_denied and p.attempts = 0),

@@ -61,9 +61,11 @@ language sql stable
 set search_path = recrawl_internal, pg_temp
 as $$
     select case
-        when not takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate)
+        when p.due_is in ('done', 'declined') then 'resting'
+        when not takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate, p.due_is)
              and p.attempts >= s.max_attempts then 'resting'
-        when not takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate) then 'first_fetch'
+        when not takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate, p.due_is)
+             then 'first_fetch'
         when price is null and p.frequency is null and p.pinned_rate is not null then 'as_it_changes'
         when price is null then 'unallocated'
         when frequency >= highest_frequency(s) * (1 - 1e-9) then 'shortest_interval'
@@ -148,8 +150,9 @@ begin
          'Not decided yet: it was never fetched.',
          null),
         ('resting',
-         format('It has no share of the budget, as %s in a row failed or were not reported.',
-                how_many(p.attempts, 30000, 'attempt')),
+         case when p.due_is in ('done', 'declined') then 'It has no share of the budget, as it is not wanted.'
+              else format('It has no share of the budget, as %s in a row failed or were not reported.',
+                          how_many(p.attempts, 30000, 'attempt')) end,
          format('SELECT fetch_now(''{%s}'');', p.page_id))
     ) as c (for_code, says, mend)
     where c.for_code = code;

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -102,6 +103,30 @@ def test_what_a_visit_does_becomes_an_outcome(url: str, db: psycopg.Connection[A
     assert crawl.of(at["unreadable"])[0] == crawl.of(at["undumpable"])[0] == "invalid"
     assert crawl.of(at["good"]) == ["ok"] and state(db, at["good"]).relevance == 1
     assert crawl.client.counts["raised"] == 1 and crawl.client.counts["reported again"] == 1
+
+
+def test_a_visit_may_say_when_it_wants_a_page_again_or_that_it_does_not(url: str, db: psycopg.Connection[Any]) -> None:
+    names = ["later", "enough", "declines"]
+    at = {name: f"http://{name}.example/" for name in names}
+    later = datetime.now(UTC) + timedelta(days=40)
+    add(db, *at.values())
+
+    async def visit(page: Page) -> None:
+        match page.host.split(".")[0]:
+            case "later":
+                page.report(200, due=later)
+            case "enough":
+                page.report(200, due="infinity")
+            case "declines":
+                assert page.decline() and not page.report(200)
+
+    crawl = Crawl(url, robots=False)
+    crawl.run(5, visit, until=lambda: len(crawl.outcomes) >= 3)
+    assert [crawl.of(at[name]) for name in names] == [["ok"]] * 3
+    assert [state(db, at[name]).state for name in names] == ["live", "done", "declined"]
+    assert later <= state(db, at["later"]).due_at <= later + timedelta(seconds=1)
+    assert state(db, at["declines"]).fetches == 0
+    assert leases(db) == []
 
 
 def test_a_hook_that_raises_stops_nothing(url: str, db: psycopg.Connection[Any]) -> None:

@@ -56,18 +56,22 @@ class Page:
         body: bytes | str | None = None,
         text: str | None = None,
         links: Iterable[str] | None = None,
+        due: datetime | Literal["infinity"] | None = None,
         **more: Any,
     ) -> bool:
         """What the web answered: its status (0 = nothing), headers, body as it was after decoding, and the links in it,
-        also relative ones. `text` is what is left without markup, for a sketch. Anything else that report takes may be
-        said too. From any thread; False, and nothing else, where the page was reported or released before.
+        also relative ones. `text` is what is left without markup, for a sketch; `due` is when you want the page next,
+        where the schedule is yours. Anything else that report takes may be said too. From any thread; False, and
+        nothing else, where the page was reported or released before.
         """
         result = result_of(self.url, status, headers, body, text, links if self.kind == "page" else None)
+        if due is not None:
+            result["due"] = due if isinstance(due, str) else due.isoformat()
         return self._end(result | more, None if self.kind == "page" else body)
 
     def decline(self) -> bool:
-        """It is not wanted, and was not requested: nobody gets it any more, until somebody adds it again."""
-        return self._end({"declined": True}, None)
+        """You will not request it, now or later: it comes no more until somebody asks for it. From any thread."""
+        return self.report(0) if self.kind in ("robots", "aside") else self._end({"declined": True}, None)
 
     def release(self, *, spent: bool = False) -> bool:
         """Gives it back unfetched; spent: it was requested all the same, and its slot is used. From any thread."""
