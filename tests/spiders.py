@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 SETTINGS = """
 BOT_NAME = "shop"
@@ -81,6 +82,11 @@ class Project:
         crawler.ends(seconds)
         return crawler
 
+    def items(self) -> list[dict[str, Any]]:
+        """Of the last run with a feed."""
+        found: list[dict[str, Any]] = json.loads((self.folder / "items.json").read_text())
+        return found
+
     def end(self) -> None:
         for crawler in self.crawlers:
             if crawler.process.poll() is None:
@@ -97,8 +103,8 @@ class Crawler:
         return self._log.read_text()
 
     @property
-    def stats(self) -> dict[str, int]:
-        found: dict[str, int] = json.loads((self._log.parent / f"stats-{self.process.pid}.json").read_text())
+    def stats(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self._log.parent / f"stats-{self.process.pid}.json").read_text())
         return found
 
     @property

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from psycopg.rows import namedtuple_row
 
-from crawler import GAP, Site
+from crawler import Site
 from spiders import Project
 from web import Web
 
@@ -27,7 +27,7 @@ def web(site: Site) -> Iterator[Web]:
 @pytest.fixture
 def db(url: str) -> Iterator[psycopg.Connection[Any]]:
     with psycopg.connect(url, autocommit=True, row_factory=namedtuple_row) as db:
-        db.execute("select recrawl.set_setting('default_gap', %s)", [f"{GAP} s"])
+        db.execute("select recrawl.set_setting('default_gap', '0.15 s')")
         yield db
 
 

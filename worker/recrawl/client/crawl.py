@@ -335,6 +335,7 @@ class Client:
         elif result is None:
             self._outbox.give_back(page, "released", page.spent)
         else:
+            self.counts["declined"] += "declined" in result
             if page.kind == "sitemap" and body and 200 <= result["status"] < 300:
                 self._errands.take_sitemap(page, body)
             self._outbox.report(page, result)
