@@ -61,13 +61,16 @@ class Project:
             (folder / "shop" / "spiders" / f"{name}.py").write_text(f"import scrapy\n{dedent(text)}")
         self.crawlers: list[Crawler] = []
 
-    def start(self, spider: str, **options: object) -> "Crawler":
+    def command(self, spider: str, **options: object) -> list[str]:
         options = {"RECRAWL_DSN": self.dsn, "RECRAWL_IDLE": 3, **options}
         said = [part for name, value in options.items() for part in ("-s", f"{name}={value}")]
+        return [sys.executable, "-m", "scrapy", "crawl", spider, *said]
+
+    def start(self, spider: str, **options: object) -> "Crawler":
         log = self.folder / f"log-{len(self.crawlers)}.txt"
         with log.open("w") as file:
             process = subprocess.Popen(
-                [sys.executable, "-m", "scrapy", "crawl", spider, *said],
+                self.command(spider, **options),
                 cwd=self.folder,
                 env=os.environ | {"no_proxy": "*", "PYTHONWARNINGS": "default"},
                 stdout=file,
@@ -110,7 +113,7 @@ class Crawler:
     @property
     def errors(self) -> list[str]:
         """What it complained of."""
-        return re.findall(r"^.*(?:ERROR|CRITICAL|Traceback|Warning).*$", self.log, re.MULTILINE)
+        return re.findall(r"^.*(?:ERROR: |CRITICAL: |Traceback|Warning: ).*$", self.log, re.MULTILINE)
 
     def interrupt(self) -> None:
         self.process.send_signal(signal.SIGINT)

@@ -17,6 +17,7 @@ from bench import (
     look_rows,
     opic_rows,
     rate_rows,
+    scrapy_rows,
     server,
     worker_rows,
 )
@@ -36,6 +37,7 @@ ROWS: dict[str, tuple[Callable[[Stage], Iterator[Line]], str]] = {
     "links": (rate_rows.links, "reports that bring links"),
     "clients": (rate_rows.clients, "several crawlers at once"),
     "client": (client_rows.client, "the client for asyncio: its cost, what it reaches, how prompt it is"),
+    "scrapy": (scrapy_rows.scrapy, "Scrapy: what it reaches of what gaps allow, and how fast it gets"),
     "snapshot": (lasting_rows.snapshot, "a snapshot held elsewhere meanwhile"),
     "onehost": (cpu_rows.onehost, "one host with all pages"),
     "growth": (cpu_rows.growth, "ten times the pages"),

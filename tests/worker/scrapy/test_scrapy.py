@@ -49,6 +49,11 @@ def all_apart(web: Web) -> bool:
 
 # ------------------------------------------------------------------------------------------- a project as it is
 
+FEEDS = """
+FEEDS = {"items.json": {"format": "json"}}
+FILES_STORE = "files"
+ITEM_PIPELINES = {"scrapy.pipelines.files.FilesPipeline": 1}
+"""
 SHOP = """
 class Shop(scrapy.Spider):
     name = "shop"
@@ -84,9 +89,8 @@ class Shop(scrapy.Spider):
         response.recrawl.meta["seen"] = True
         response.recrawl.due = "2100-01-01"
 
-    async def parse_media(self, response):
-        picture = await self.crawler.engine.download_async(scrapy.Request(response.urljoin("/picture")))
-        yield {"picture": len(picture.body)}
+    def parse_media(self, response):
+        yield {"file_urls": [response.urljoin("/picture")]}
 
     def failed(self, failure):
         yield {"failed": failure.request.url, "why": str(failure.value)}
@@ -102,7 +106,7 @@ def test_a_project_runs_as_it_is(project: Make, db: psycopg.Connection[Any], web
         "/login": Answer(302, headers={"Location": "/home"}), "/picture": Answer(body="picture"),
     }  # fmt: skip
     add(db, f"http://127.0.0.9:{web.port}/", f"{at}/added")
-    shop = project("FEEDS = {'items.json': {'format': 'json'}}", shop=SHOP.replace("PORT", str(web.port)))
+    shop = project(FEEDS, shop=SHOP.replace("PORT", str(web.port)))
     crawler = shop.start("shop")
     wanted = ["/now", "/ever", "/fails", "/raises", "/leaves", "/said", "/media", "/missing"]
     wanted += ["/", "/added", "/target", "/moved", "/object", "/login", "/home", "/found", "/a-link", "/picture"]
@@ -117,8 +121,10 @@ def test_a_project_runs_as_it_is(project: Make, db: psycopg.Connection[Any], web
     assert leases(db) == []
 
     items = shop.items()
+    files = [file for item in items for file in item.pop("files")]
     assert {"failed": f"{at}/fails", "why": "Ignoring non-200 response"} in items
-    assert {"home": f"{at}/home"} in items and {"picture": 7} in items
+    assert {"home": f"{at}/home"} in items
+    assert [file["status"] for file in files] == ["downloaded"]
     found = {item["item"] for item in items if "item" in item}
     assert found == {f"{at}/{name}" for name in ("target", "moved", "object", "found")} | {
         f"http://127.0.0.3:{web.port}/other"
