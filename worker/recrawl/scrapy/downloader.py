@@ -14,7 +14,7 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from recrawl.client.answers import REDIRECTS
-from recrawl.scrapy.stored import SECRET_HEADERS, restored
+from recrawl.scrapy.stored import SECRET_HEADERS, is_of_the_web, restored
 from recrawl.scrapy.visit import Visit, Visits
 
 Result = Response | Request
@@ -32,6 +32,8 @@ class Downloader(ScrapysDownloader):
         return deferred_from_coro(self._fetch(request, () if spider is None else (spider,)))
 
     async def _fetch(self, request: Request, spider: tuple[Spider, ...]) -> Result:
+        if not is_of_the_web(request):
+            return await cast(Awaitable[Result], maybe_deferred_to_future(super().fetch(request, *spider)))
         visit = self._visits.under_way.get(request) or await self._slot_for(request)
         # One of Scrapy's slots for each request: when it begins, the frontier has said.
         slot = request.meta["download_slot"] = f"recrawl {id(visit)}"
@@ -69,7 +71,6 @@ class Downloader(ScrapysDownloader):
         refused = self._visits.client.aside(request.url, request)
         either: list[asyncio.Future[Any]] = [granted, refused]
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        self._visits.wanted.pop(request, None)
         if not granted.done():
             raise IgnoreRequest(f"robots.txt denies it, or there is no slot: {request}")
         self._visits.under_way[request] = granted.result()

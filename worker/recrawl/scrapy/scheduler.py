@@ -20,7 +20,7 @@ from scrapy.utils.misc import build_from_crawler, load_object
 from twisted.internet.defer import Deferred
 
 from recrawl.client import Client, Error, Page
-from recrawl.scrapy.stored import KEY, restored, stored
+from recrawl.scrapy.stored import KEY, is_of_the_web, restored, stored
 from recrawl.scrapy.visit import Visit, Visits
 
 log = logging.getLogger("recrawl.scrapy")
@@ -113,6 +113,8 @@ class Scheduler(BaseScheduler):
             self._ready.append(request)
         elif not self._is_open or self._has_failed:
             return False
+        elif not is_of_the_web(request):
+            self._ready.append(request)
         elif request in self._visits.asides:
             self._client.aside(request.url, request)
         elif (kept := stored(request, self._spider)) is not None:
@@ -148,8 +150,12 @@ class Scheduler(BaseScheduler):
 
     def _give(self, page: Page) -> None:
         visit = Visit(page)
-        if page.kind == "aside" and (granted := self._visits.wanted.pop(page.meta, None)):
-            granted.set_result(visit)
+        if page.kind == "aside" and page.meta in self._visits.wanted:
+            granted = self._visits.wanted[page.meta]
+            if granted.done():
+                visit.fail()  # it was late for the slot that it had, and is over
+            else:
+                granted.set_result(visit)
             return
         try:
             request = self._request(page)
@@ -166,7 +172,7 @@ class Scheduler(BaseScheduler):
 
     def _request(self, page: Page) -> Request:
         if page.kind == "aside":
-            return page.meta  # type: ignore[no-any-return]
+            return page.meta.copy()  # type: ignore[no-any-return]
         if page.kind == "robots":
             return Request(page.url, dont_filter=True, meta={"handle_httpstatus_all": True})
         request = restored(page.url, page.meta, self._spider)

@@ -16,6 +16,11 @@ SECRET_HEADERS = {b"Authorization", b"Cookie", b"Proxy-Authorization"}  # the da
 WANTED = ("callback", "errback", "cb_kwargs", "flags", "dont_filter", "priority", "_class")
 
 
+def is_of_the_web(request: Request) -> bool:
+    """Files and data need no slot."""
+    return request.url.startswith(("http:", "https:"))
+
+
 def stored(request: Request, spider: Spider) -> Stored | None:
     """None where it cannot be kept: it is more than a URL to get, or holds what JSON does not."""
     if request.method != "GET" or request.body or request.cookies or SECRET_HEADERS & set(request.headers):

@@ -96,7 +96,7 @@ class Visits:
     def __init__(self) -> None:
         self.client: Client  # as soon as the scheduler has opened it
         self.under_way: dict[Request, Visit] = {}  # from when the frontier hands it out to its answer
-        self.wanted: dict[Request, asyncio.Future[Visit]] = {}  # that came past the scheduler, and wait for a slot
+        self.wanted: WeakKeyDictionary[Request, asyncio.Future[Visit]] = WeakKeyDictionary()  # past the scheduler
         self.leads: WeakKeyDictionary[Request, Visit] = WeakKeyDictionary()  # whose callback returned it
         self.asides: WeakSet[Request] = WeakSet()  # no pages, whatever they look like
         self.accepted: WeakSet[Request] = WeakSet()  # by the scheduler
