@@ -229,9 +229,8 @@ def test_a_whole_crawl(open_folder: Path, tmp_path: Path, kind: str, hosts: int,
         apart = web.apart(host)
         # A visit begins some time after it was spawned: on a loaded machine, for a few, in some hundredths of a second.
         assert apart[0] > GAP / 4 and apart[len(apart) // 50] > GAP - LATE, (host, apart[:5])
-        assert paths["/410"] <= 1 and not any(
-            int(path[9:]) > 2 * DEPTH for path in paths if path.startswith("/calendar")
-        )
+        assert paths["/410"] <= 2, "again only if the one that was killed had it"
+        assert not any(int(path[9:]) > 2 * DEPTH for path in paths if path.startswith("/calendar"))
         assert known[f"{at}/p1"]["changes"] > 0, "changes are seen"
         assert paths["/robots.txt"] <= 4, "no more than one for each process"
     after = [entry.at - held_at for entry in web.of(shop.hosts[2]) if entry.at > held_at + 1]

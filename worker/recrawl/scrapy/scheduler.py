@@ -88,7 +88,8 @@ class Scheduler(BaseScheduler):
 
     async def _close(self) -> None:
         for request in self._ready:
-            self._visits.under_way.pop(request).page.release()
+            if visit := self._visits.under_way.pop(request, None):
+                visit.page.release()
         with contextlib.suppress(Exception):  # what it was stands in the log
             await self._client.__aexit__(None, None, None)
         self._count_all()
