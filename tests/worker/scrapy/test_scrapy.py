@@ -119,7 +119,7 @@ def test_a_project_runs_as_it_is(project: Make, db: psycopg.Connection[Any], web
     assert Counter(entry.path for entry in web.of("127.0.0.3")) == Counter(["/robots.txt", "/other"])
     assert [entry.path for entry in web.of("127.0.0.9")] == ["/robots.txt"], "offsite"
     assert all_apart(web)
-    assert leases(db) == []
+    assert leases(db) == [], crawler.log
 
     items = shop.items()
     files = [file for item in items for file in item.pop("files")]

@@ -67,6 +67,11 @@ class Reported(NamedTuple):
     is_held: bool
 
 
+class Added(NamedTuple):
+    page_id: int | None
+    code: str
+
+
 class Database:
     def __init__(self, dsn: str, clock: Clock) -> None:
         self._dsn = dsn
@@ -235,11 +240,20 @@ class Database:
         return None
 
     async def add_pages(self, urls: list[str], meta: Sequence[object] | None = None) -> list[Any]:
-        """Which page each of them is, and whether it is new; meta is one for all, or one each."""
-        return await self.call(
-            "select page_id, code from recrawl.add_pages(%s::text[], meta => %s::jsonb[]) order by ord",
-            [urls, meta and [None if one is None else json.dumps(one) for one in meta]],
-        )
+        """Which page each of them is, and whether it is new; meta is one for all, or one each. One that the database
+        cannot read harms no other.
+        """
+        try:
+            return await self.call(
+                "select page_id, code from recrawl.add_pages(%s::text[], meta => %s::jsonb[]) order by ord",
+                [urls, meta and [None if one is None else json.dumps(one) for one in meta]],
+            )
+        except (psycopg.DataError, TypeError, ValueError, RecursionError):
+            if len(urls) == 1:
+                return [Added(None, "invalid")]
+        half = len(urls) // 2
+        first, second = (meta[:half], meta[half:]) if meta and len(meta) > 1 else (meta, meta)
+        return await self.add_pages(urls[:half], first) + await self.add_pages(urls[half:], second)
 
     async def claim(self, who: str) -> str:
         (row,) = await self.call("select recrawl.claim(%s) as owner", [who])

@@ -5,7 +5,6 @@ engine ──enqueue_request──▶ Client.add, Client.aside        the databa
 """
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections import deque
@@ -90,8 +89,11 @@ class Scheduler(BaseScheduler):
         for request in self._ready:
             if visit := self._visits.under_way.pop(request, None):
                 visit.page.release()
-        with contextlib.suppress(Exception):  # what it was stands in the log
+        try:
             await self._client.__aexit__(None, None, None)
+        except Exception as error:
+            if not self._has_failed:  # else that stands in the log
+                self._fail(error)
         self._count_all()
 
     # -------------------------------------------------------------------------------------- what Scrapy asks
