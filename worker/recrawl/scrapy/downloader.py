@@ -39,7 +39,7 @@ class Downloader(ScrapysDownloader):
         slot = request.meta["download_slot"] = f"recrawl {id(visit)}"
         try:
             result = await cast(Awaitable[Result], maybe_deferred_to_future(super().fetch(request, *spider)))
-            self._settle(visit, request, result)
+            return self._outcome(visit, request, result)
         except BaseException:
             visit.fail()
             raise
@@ -47,22 +47,24 @@ class Downloader(ScrapysDownloader):
             del self._visits.under_way[request]
             if left := self.slots.pop(slot, None):
                 left.close()
-        return result
 
-    def _settle(self, visit: Visit, request: Request, result: Result) -> None:
-        """What came of it, unless a callback must look at it first."""
+    def _outcome(self, visit: Visit, request: Request, result: Result) -> Result:
+        """What the engine gets to see. What came of the page is said, unless a callback must look at it first."""
         if isinstance(result, Request):
             visit.left_for(result.url)
+        elif visit.page.kind == "aside":
+            visit.report(result)
+            if self._is_redirect(request, result):
+                return self._followed(request, result)
         elif visit.page.kind == "robots" or result.status == 304:
             visit.report(result)
             raise _nothing_for_the_spider(request)
         elif self._is_redirect(request, result):
             self._redirect(visit, request, result)
             raise _nothing_for_the_spider(request)
-        elif visit.page.kind == "aside":
-            visit.report(result)
         else:
             visit.has(result)
+        return result
 
     async def _slot_for(self, request: Request) -> Visit:
         """Of a request that came past the scheduler, as those of media pipelines do."""
@@ -89,27 +91,24 @@ class Downloader(ScrapysDownloader):
         )
 
     def _redirect(self, visit: Visit, request: Request, response: Response) -> None:
-        """Where a page leads becomes a page with its callback; where another request does is asked for in turn."""
+        """Where a page leads becomes a page with its callback, if the spider wants it."""
         assert self.crawler.engine and self.crawler.spider
-        url = urljoin(request.url, (response.headers["Location"] or b"").decode("latin-1"))
         try:
-            if visit.page.kind == "page":
-                target = restored(url, visit.page.meta, self.crawler.spider)
-            else:
-                target = self._followed(request, response.status, url)
-        except ValueError:  # no URL, or once too often
+            target = restored(_led_to(response), visit.page.meta, self.crawler.spider)
+        except ValueError:  # no URL
             visit.report(response, redirects=False)
             return
         self.crawler.engine.crawl(target)
         visit.report(response, redirects=target in self._visits.accepted)
 
-    def _followed(self, request: Request, status: int, url: str) -> Request:
+    def _followed(self, request: Request, response: Response) -> Request:
+        """What is no page stays none."""
         times = request.meta.get("redirect_times", 0) + 1
         if times > self._most_redirects:
-            raise ValueError("redirected too often")
-        target = request.replace(url=url, cookies=None, dont_filter=True)
+            raise IgnoreRequest("max redirections reached")
+        target = request.replace(url=_led_to(response), cookies=None, dont_filter=True)
         target.meta["redirect_times"] = times
-        if status in (301, 302, 303):
+        if response.status in (301, 302, 303):
             target = target.replace(method="GET", body=b"")
             for name in ("Content-Type", "Content-Length"):
                 target.headers.pop(name, None)
@@ -118,6 +117,10 @@ class Downloader(ScrapysDownloader):
                 target.headers.pop(secret, None)
         self._visits.asides.add(target)
         return target
+
+
+def _led_to(response: Response) -> str:
+    return urljoin(response.url, (response.headers["Location"] or b"").decode("latin-1"))
 
 
 def _nothing_for_the_spider(request: Request) -> IgnoreRequest:

@@ -60,7 +60,7 @@ class Scheduler(BaseScheduler):
                 raise Error("set RECRAWL_DSN, or the environment's DATABASE_URL, to the URL of the crawl's database")
             self._client = self._visits.client = Client(
                 settings["RECRAWL_DSN"],
-                user_agent=settings.get("ROBOTSTXT_USER_AGENT") or settings["USER_AGENT"],
+                user_agent=settings["ROBOTSTXT_USER_AGENT"] or getattr(spider, "user_agent", settings["USER_AGENT"]),
                 concurrency=settings.getint("CONCURRENT_REQUESTS") or 1000,  # 0: no limit
                 robots=settings.getbool("ROBOTSTXT_OBEY"),
                 lease=self._lease,
