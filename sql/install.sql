@@ -54,6 +54,7 @@ set search_path = pg_catalog, pg_temp;
 \ir hand_out/next_pages.sql
 \ir hand_out/next_ready_at.sql
 \ir hand_out/held_pages.sql
+\ir hand_out/leases_of.sql
 \ir hand_out/release.sql
 \ir hand_out/extend_lease.sql
 \ir hand_out/take_slot.sql
@@ -82,6 +83,7 @@ set search_path = pg_catalog, pg_temp;
 \ir steer/pause.sql
 \ir steer/exclude.sql
 \ir steer/forget.sql
+\ir steer/delete_pages.sql
 \ir steer/set_setting.sql
 \ir steer/set_rate.sql
 \ir steer/set_value.sql

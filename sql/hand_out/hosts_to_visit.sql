@@ -32,7 +32,7 @@ comment on function recrawl_internal.hosts_again(
 
 create or replace function recrawl_internal.hosts_to_visit(
     t timestamptz, wanted int, wanted_new int, most_new int, new_first boolean, first_class int, per_visit numeric,
-    slots_until timestamptz, per_host int, host_from timestamptz, stuck bigint[], again bigint[],
+    slots_until timestamptz, per_host int, host_from timestamptz, stuck bigint[], again bigint[], alone bigint,
     s recrawl_internal.setting
 ) returns recrawl_internal.visits
 language plpgsql volatile
@@ -65,6 +65,13 @@ begin
         picked := v.due_hosts || v.new_hosts;
         if again is not null then
             more := hosts_again(t, again, asks_new, slots_until, per_host, hosts, picked, s);
+        elsif alone is not null then
+            more := array(
+                select h.ctid from host h
+                where h.host_id = alone and h.host_id <> all (stuck) and picked = '{}'
+                  and case when asks_new then h.new_class is not null and h.new_ready_at <= t else h.ready_at <= t end
+                  and has_slot(h, s, t, slots_until, per_host)
+                for update skip locked);
         elsif asks_new then
             more := array(
                 select l.tid
@@ -117,7 +124,8 @@ begin
     return v;
 end $$;
 comment on function recrawl_internal.hosts_to_visit(
-    timestamptz, int, int, int, boolean, int, numeric, timestamptz, int, timestamptz, bigint[], bigint[],
+    timestamptz, int, int, int, boolean, int, numeric, timestamptz, int, timestamptz, bigint[], bigint[], bigint,
     recrawl_internal.setting
 ) is
-    'Hosts from both lines, locked, that are expected to give so many pages in all, so many of them new.';
+    'Hosts from both lines, or the only one that is asked, locked, that are expected to give so many pages in all, so '
+    'many of them new.';

@@ -30,7 +30,8 @@ comment on function recrawl_internal.check_pop(int, interval, interval, int, int
     'Raises where next_pages cannot be what was meant.';
 
 create or replace function recrawl_internal.next_pages_at(
-    t timestamptz, n int, ahead interval, lease interval, per_host int, notice interval default '0'
+    t timestamptz, n int, ahead interval, lease interval, per_host int, notice interval default '0',
+    host text default null
 ) returns setof recrawl.page_to_fetch
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -62,6 +63,7 @@ declare
     -- Upkeep updates pages. Whoever does that must hold no host: a report may hold the pages and wait for the host.
     holds_none  constant boolean := pg_current_xact_id_if_assigned() is null;
     this_lease  bigint;
+    alone       constant bigint := case when host is not null then coalesce(host_id_of('next_pages', host), 0) end;
     stuck       bigint[] := '{}';      -- hosts of pages whose expired lease cannot be taken back now
 begin
     perform check_isolation('next_pages');
@@ -102,7 +104,7 @@ begin
     for nth in 1 .. 100 loop
         visit := hosts_to_visit(
             t, wanted, wanted_new, most_new, new_first, first_class, per_visit, t + ahead, per_host, host_from, stuck,
-            again, s);
+            again, alone, s);
         visits := cardinality(visit.due_hosts) + cardinality(visit.new_hosts);
         if visits = 0 then
             exit when again is not null;
@@ -144,22 +146,22 @@ begin
     end loop;
     perform nextval('short_ask_count') where s.budget_is_measured and wanted > 0;
 end $$;
-comment on function recrawl_internal.next_pages_at(timestamptz, int, interval, interval, int, interval) is
+comment on function recrawl_internal.next_pages_at(timestamptz, int, interval, interval, int, interval, text) is
     'next_pages at a given time.';
 
 create or replace function recrawl.next_pages(
     n int default 100, ahead interval default '0', lease interval default '10 minutes', per_host int default null,
-    notice interval default '0'
+    notice interval default '0', host text default null
 ) returns setof recrawl.page_to_fetch
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
 begin
-    return query select * from next_pages_at(clock_timestamp(), n, ahead, lease, per_host, notice);
+    return query select * from next_pages_at(clock_timestamp(), n, ahead, lease, per_host, notice, host);
 end $$;
-comment on function recrawl.next_pages(int, interval, interval, int, interval) is
+comment on function recrawl.next_pages(int, interval, interval, int, interval, text) is
     'Hands out at most n pages to fetch, leased for a time. With ahead = 0 each may be requested at once, one per '
     'host; with ahead > 0 several of a host (at most per_host), at least its gap apart, as fetch_at says. No fetch_at '
-    'is sooner than notice from now: over a slow link, the time that the answer takes. Commit before fetching. No row: '
-    'nothing may be fetched now, see next_ready_at().';
+    'is sooner than notice from now: over a slow link, the time that the answer takes. Of one host alone, where it is '
+    'named. Commit before fetching. No row: nothing may be fetched now, see next_ready_at().';
 grant execute on function recrawl.next_pages to recrawl_crawler;

@@ -17,7 +17,7 @@ select p.page_id,
             when p.state = 'live' and not (recrawl_internal.is_never(p.due_at) is true)
                 then recrawl_internal.page_frequency(p.frequency, p.pinned_rate, s.frequency)
        end as frequency,
-       recrawl_internal.readable(p.due_at) as due_at,
+       case when p.due_at is not null then recrawl_internal.readable(p.due_at) end as due_at,
        p.fetched_at,
        p.fetches,
        p.changes,

@@ -38,9 +38,8 @@ create or replace function recrawl_internal.unblock_host_at(t timestamptz, host 
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups
 declare
-    id constant bigint := (select n.host_id from host_name n where n.name = host_name_of('unblock_host', host));
+    id constant bigint := host_id_of('unblock_host', host);
 begin
     if id is null then
         perform refuse(format('unblock_host: host must be one that is known, got %L', host));

@@ -32,6 +32,16 @@ begin
 end $$;
 comment on function recrawl_internal.host_named(text, text) is 'The id of a host, made when missing.';
 
+create or replace function recrawl_internal.host_id_of(verb text, host text) returns bigint
+language plpgsql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+begin
+    return (select n.host_id from host_name n where n.name = host_name_of(verb, host));
+end $$;
+comment on function recrawl_internal.host_id_of(text, text) is 'The id of a host; null = it is unknown.';
+
 create or replace function recrawl_internal.said_of_host(host_id bigint) returns jsonb
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp

@@ -9,7 +9,9 @@ declare
     next_id bigint;
 begin
     for hop in 1 .. 10 loop
-        select p.moved_to into next_id from page p where p.page_id = where_now.page_id and p.state = 'moved';
+        select t.page_id into next_id
+        from page p join page t on t.page_id = p.moved_to       -- unless that was deleted
+        where p.page_id = where_now.page_id and p.state = 'moved';
         exit when next_id is null;
         page_id := next_id;
     end loop;

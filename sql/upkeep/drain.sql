@@ -21,10 +21,10 @@ begin
     -- goes to the due time that its row says.
     entry as materialized (
         select e.host_id, e.page_id, e.old_due, e.old_rank, e.new_rank, e.revived,
-               e.old_due is null and e.old_rank is null as is_first, p.state = 'live' as is_live,
-               e.new_due is null and e.new_rank is null and p.state <> 'live' as leaves,
+               e.old_due is null and e.old_rank is null as is_first, coalesce(p.state = 'live', false) as is_live,
+               e.new_due is null and e.new_rank is null and (p.state = 'live') is not true as leaves,
                case when e.new_due is null and e.new_rank is null and p.state = 'live' then p.due_at
-                    when e.revived and p.state <> 'live' then null
+                    when e.revived and (p.state = 'live') is not true then null
                     else e.new_due end as new_due
         from unnest(entries) e
         left join lateral (

@@ -363,6 +363,16 @@ class Model:
         )
         return due
 
+    @staticmethod
+    def said(result: dict[str, Any], due: datetime | None) -> datetime:
+        assert due is not None
+        if result.get("due", "infinity") == "infinity":
+            assert due.year == 9999
+        else:
+            wanted = datetime.fromisoformat(result["due"])
+            assert wanted <= due <= wanted + timedelta(milliseconds=1)
+        return due
+
     def reported(self, result: dict[str, Any], outcome: str, code: str, t: datetime, due_now: datetime | None) -> None:
         """Takes in a result that was answered with `code`. `due_now` is when the page is due next, according to the
         database: within 10 % after a failure, exactly after a fetch."""
@@ -393,13 +403,18 @@ class Model:
             page.attempts = 0
         if code == "ok" and page.state == "live" and outcome in ("gone", "moved"):
             page.state = outcome
+        decides = code == "ok" and ("due" in result or outcome == "declined")  # of a page that is out, till that ends
+        if decides and page.state == "live":
+            page.due = self.said(result, due_now)
         if hold is None:
             return
         page.last_lease = lease_id
         del self.holds[lease_id, page.page_id]
         self.freed(hold)
         page.attempts += outcome in ("missing", "failed")
-        if outcome == "fetched":
+        if decides:
+            pass
+        elif outcome == "fetched":
             page.due = next_due(hold.due, hold.slot, self.per_day(page))
         elif outcome == "throttled":
             page.due = hold.due

@@ -45,6 +45,10 @@ OUTCOMES: list[tuple[Row, str]] = [
     ({"status": -1}, "failed"),
     ({"status": 301, "redirect_to": URLS[0]}, "moved"),
     ({"robots_denied": True}, "denied"),
+    ({"status": 200, "due": "2030-01-02T00:00:00+00:00"}, "fetched"),
+    ({"status": 500, "due": "2030-03-01T00:00:00+00:00"}, "failed"),
+    ({"status": 404, "due": "infinity"}, "missing"),
+    ({"declined": True}, "declined"),
 ]
 RESET: LiteralString = """
     delete from host; delete from host_name; delete from page; delete from queue; delete from new_page;
@@ -366,7 +370,8 @@ class Crawling(RuleBasedStateMachine):
                 assert page.due and abs(due - page.due) <= TINY
                 held_until = blocked[page.host] or NEVER
                 assert answer["held_until"] == (held_until if held_until > crawl.now else None)
-                assert answer["next_fetch_at"] == max(due, crawl.now, held_until)
+                wanted = None if due.year == 9999 else max(due, crawl.now, held_until)
+                assert answer["next_fetch_at"] == wanted
                 page.due = due
 
     @rule(which=any_number, everything=st.booleans(), others=st.booleans())
@@ -538,6 +543,7 @@ class Crawling(RuleBasedStateMachine):
             self.block_or_unblock(name, None)
             self.set_host(name, SECOND, False)
         self.nothing_is_broken()
+        self.fetch_now(URLS)  # also what is not wanted any more
         for _ in range(2):  # what is given back after failures waits once more
             crawl.wait(10_001 * DAY)  # a page that never changes is visited all the same
             self.upkeep()

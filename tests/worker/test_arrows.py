@@ -40,14 +40,15 @@ ALLOWED = {
     "jobs.plan": "jobs.crawl store model numpy",  # what-if answers: of the jobs, nothing that writes
     "jobs.audit": "store model numpy",
     "schedule": "jobs store apscheduler psycopg",
+    "frontier": "client client.clock intake google grpc psycopg sqlalchemy",
     "view": "view.words view.parts store setup.project psycopg",
     "view.words": "view",  # of the figures' shapes alone
     "view.parts": "view view.words",
     "view.metrics": "store prometheus_client psycopg",
     "setup.project": "",
     "setup": "setup.project alembic platformdirs psycopg sqlalchemy",
-    "cli": "intake jobs jobs.audit jobs.crawl jobs.job jobs.plan model schedule setup setup.project store view"
-    " view.metrics view.words"
+    "cli": "client frontier intake jobs jobs.audit jobs.crawl jobs.job jobs.plan model schedule setup setup.project"
+    " store view view.metrics view.words"
     " click matplotlib psycopg rich sqlalchemy",
 }
 

@@ -9,6 +9,7 @@ import click
 from recrawl.cli import crawl, jobs, look, server, view
 from recrawl.cli.database import EPILOG
 from recrawl.cli.explain import explain
+from recrawl.cli.frontier import frontier
 
 MISTYPED = 64  # the exit code, as sysexits.h has it; click's 2 is what status and doctor say of trouble
 
@@ -17,6 +18,7 @@ SECTIONS: dict[str, list[click.Command]] = {
     "How it does": [look.status, look.top, look.doctor, look.jobs, explain, view.report, view.dashboard],
     "What crawlers get": [crawl.look, crawl.next_command, crawl.release],
     "How often pages are fetched": [jobs.run_command, jobs.plan, jobs.audit_command],
+    "Doors for other crawlers": [frontier],
     "The database and its worker": [server.migrate_command, server.worker, server.psql],
 }
 

@@ -9,7 +9,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, LiteralString, NamedTuple
 
@@ -20,6 +20,8 @@ from psycopg.rows import namedtuple_row
 from recrawl.client.clock import Clock
 
 log = logging.getLogger("recrawl.client")
+
+Arguments = Sequence[object] | Mapping[str, object]
 
 NAME = "recrawl client"  # what its connections are called
 # A connection that nobody answers on any more ends after about half a minute, unless the DSN says otherwise.
@@ -39,7 +41,7 @@ VERBS = {
     "extend_lease": "bigint, interval",
     "held_pages": "bigint[]",
     "hint_change": "bigint[], float8, float8, timestamptz[]",
-    "next_pages": "int, interval, interval, int, interval",
+    "next_pages": "int, interval, interval, int, interval, text",
     "next_ready_at": "",
     "release": "bigint, bigint[], boolean",
     "report": "jsonb",
@@ -128,12 +130,12 @@ class Database:
                 f" {', '.join(missing)} as it knows them: say recrawl migrate, or update the client"
             )
 
-    async def _execute(self, query: LiteralString, arguments: Sequence[object]) -> list[Any]:
+    async def _execute(self, query: LiteralString, arguments: Arguments) -> list[Any]:
         assert self._connection
         cursor = await self._connection.execute(query, arguments)
         return await cursor.fetchall()
 
-    async def call(self, query: LiteralString, arguments: Sequence[object] = ()) -> list[Any]:
+    async def call(self, query: LiteralString, arguments: Arguments = ()) -> list[Any]:
         """The rows of a query, made again over a new connection as long as the database is away."""
         pause = 0.1
         async with self._turn:

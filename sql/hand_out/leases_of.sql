@@ -1,0 +1,31 @@
+-- Which lease a page is out on: for who lost what next_pages said, and for doors whose crawlers know nothing of leases.
+
+create or replace function recrawl_internal.leases_of_at(t timestamptz, page_ids bigint[])
+returns setof recrawl.leased_page
+language plpgsql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+begin
+    return query
+    select i.page_id, i.lease_id, i.lease_until
+    from (select l.lease_id, l.lease_until, unnest(l.page_ids) as page_id from lease l where l.lease_until > t) i
+    cross join lateral (
+        select p.last_lease from page p where p.page_id = i.page_id offset 0
+    ) p
+    where (leases_of_at.page_ids is null or (i.page_id in (select unnest(leases_of_at.page_ids))) is true)
+      and coalesce(p.last_lease, 0) < i.lease_id;
+end $$;
+comment on function recrawl_internal.leases_of_at(timestamptz, bigint[]) is 'leases_of at a given time.';
+
+create or replace function recrawl.leases_of(page_ids bigint[] default null) returns setof recrawl.leased_page
+language plpgsql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+begin
+    return query select * from leases_of_at(clock_timestamp(), page_ids);
+end $$;
+comment on function recrawl.leases_of(bigint[]) is
+    'The leases that these pages, or all, are out on and not reported yet; no row for one that nobody has. It looks '
+    'through all that is out.';
+grant execute on function recrawl.leases_of to recrawl_crawler, recrawl_reader;

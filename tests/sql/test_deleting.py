@@ -1,0 +1,111 @@
+"""Pages that are taken out as if they had never been known, and which lease a page is out on."""
+
+import pytest
+
+from helpers import DAY, HOUR, MINUTE, Crawl, Row, codes, result_of, urls
+
+A, A2, B = "http://a.test/", "http://a.test/2", "http://b.test/"
+
+
+def delete(crawl: Crawl, *names: str) -> int:
+    ids = [crawl.value("select recrawl.page_of(%s)", name) for name in names]
+    return int(crawl.value("select recrawl.delete_pages(%s::bigint[])", ids))
+
+
+@pytest.mark.parametrize("kind", ["new", "due", "in the inbox", "fetched", "done", "gone"])
+def test_a_deleted_page_comes_no_more_and_may_be_found_again(crawl: Crawl, kind: str) -> None:
+    crawl.add(A, B, **({"due": [crawl.now - HOUR]} if kind == "due" else {}))
+    if kind != "in the inbox":
+        crawl.tick()
+    if kind in ("fetched", "done", "gone"):
+        said: dict[str, Row] = {"done": {"due": "infinity"}, "gone": {"status": 410}}
+        crawl.report(*(result_of(page, **said.get(kind, {})) for page in crawl.next()))
+        crawl.tick()
+        crawl.wait(2 * DAY)
+    assert delete(crawl, A) == 1
+    crawl.tick()
+    crawl.wait(MINUTE)
+    assert A not in urls(crawl.next())
+    assert crawl.rows("select * from page_status where url = %s", A) == []
+    assert crawl.value("select count(*) from queue q left join page p using (page_id) where p.page_id is null") == 0
+    assert crawl.value("select count(*) from new_page n left join page p using (page_id) where p.page_id is null") == 0
+    assert crawl.host("a.test")["pages"] == 0
+    assert codes(crawl.add(A)) == ["new"]
+    crawl.tick()
+    crawl.wait(MINUTE)
+    assert A in urls(crawl.next())
+
+
+@pytest.mark.parametrize("reported", [True, False])
+def test_one_that_is_out_is_dropped_when_its_turn_comes(crawl: Crawl, reported: bool) -> None:
+    crawl.add(A)
+    (page,) = crawl.next()
+    delete(crawl, A)
+    if reported:
+        assert codes(crawl.report(result_of(page))) == ["unknown_page"]
+    crawl.wait(2 * DAY)
+    crawl.tick()
+    assert crawl.next() == []
+    assert crawl.rows("select * from lease_status") == []
+    assert crawl.value("select count(*) from queue") == 0
+
+
+def test_what_moved_to_it_leads_nowhere_else(crawl: Crawl) -> None:
+    crawl.add(A, B)
+    crawl.report(*(result_of(p, status=301, redirect_to=B) for p in crawl.next() if p["url"] == A))
+    delete(crawl, B)
+    crawl.report({"url": "http://c.test/", "status": 200})
+    crawl.add("http://c.test/")
+    crawl.report({"url": "http://c.test/", "status": 200, "links": [A, B]})
+    linked = crawl.rows("select url from successors(page_of('http://c.test/'))")
+    assert urls(linked) == [B], "found again; A has moved, so it is no page"
+    assert crawl.rows("select * from explain_page(%s)", A)
+
+
+def test_nothing_to_delete_is_nothing(crawl: Crawl) -> None:
+    assert crawl.value("select recrawl.delete_pages('{7,null}')") == 0
+    assert crawl.value("select recrawl.delete_pages(null)") == 0
+
+
+def test_leases_of_pages_that_are_out(crawl: Crawl) -> None:
+    crawl.add(A, B, "http://c.test/")
+    pages = crawl.next(2)
+    found = "select page_id, lease_id, lease_until from leases_of_at(%s, %s) order by page_id"
+    known = sorted((p["page_id"], p["lease_id"], p["lease_until"]) for p in pages)
+    assert [tuple(row.values()) for row in crawl.rows(found, crawl.now, None)] == known
+    assert [tuple(row.values()) for row in crawl.rows(found, crawl.now, [known[0][0]])] == known[:1]
+    crawl.report_ok(pages[:1])
+    assert len(crawl.rows(found, crawl.now, None)) == 1
+    crawl.wait(HOUR)
+    assert crawl.rows(found, crawl.now, None) == [], "it ran out"
+
+
+# ------------------------------------------------------------------------------------------- one host alone
+
+
+@pytest.mark.parametrize("kind", ["new", "due"])
+def test_one_host_may_be_asked_alone(crawl: Crawl, kind: str) -> None:
+    pages = [A, B, A2, "http://a.test/3"]
+    crawl.add(*pages, **({"due": [crawl.now - HOUR]} if kind == "due" else {}))
+    of_host = "select * from next_pages_at(%s, %s, %s, '10 minutes', null, '0', %s)"
+    got = crawl.rows(of_host, crawl.now, 10, "10 seconds", "A.test")
+    assert {page["host"] for page in got} == {"a.test"} and len(got) == 3
+    assert crawl.rows(of_host, crawl.now, 10, "10 seconds", "a.test") == []
+    assert crawl.rows(of_host, crawl.now, 10, "0", "unknown.test") == []
+    assert urls(crawl.next()) == [B]
+
+
+def test_a_host_asked_alone_keeps_its_gap_and_its_blocks(crawl: Crawl) -> None:
+    crawl.add(A, A2, B)
+    of_host = "select * from next_pages_at(%s, 10, '0', '10 minutes', null, '0', 'a.test')"
+    assert len(crawl.rows(of_host, crawl.now)) == 1
+    assert crawl.rows(of_host, crawl.now) == []
+    crawl.wait(MINUTE)
+    crawl.value("select block_host_at(%s, 'a.test', 'infinity', null)", crawl.now)
+    assert crawl.rows(of_host, crawl.now) == []
+    crawl.value("select unblock_host_at(%s, 'a.test')", crawl.now)
+    crawl.value("select set_host('a.test', one_at_a_time => true)")
+    (page,) = crawl.rows(of_host, crawl.now)
+    crawl.wait(MINUTE)
+    assert crawl.rows(of_host, crawl.now) == [], "its page is out"
+    crawl.report_ok([page])

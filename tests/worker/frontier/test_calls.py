@@ -1,0 +1,349 @@
+"""Every call of URLFrontier, by a real client, over a real crawl."""
+
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import grpc
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from helpers import eventually
+from recrawl.frontier import urlfrontier_pb2 as pb
+from worker.frontier.conftest import Command, Served
+from worker.frontier.frontier import FAIL, OK, SKIPPED, Frontier, discovered, info, known
+
+A, A2, B = "http://a.example/", "http://a.example/2", "http://b.example/"
+DAY = timedelta(days=1)
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def state(db: psycopg.Connection[Any], url: str) -> tuple[Any, ...]:
+    row: tuple[Any, ...] | None = db.execute(
+        "select state, fetches, due_at, last_status from recrawl.page_status where page_id = recrawl.page_of(%s)", [url]
+    ).fetchone()
+    assert row
+    return row
+
+
+# ------------------------------------------------------------------------------------------------------ put
+
+
+def test_what_is_new_is_ok_and_what_is_known_or_cannot_be_is_skipped(frontier: Frontier) -> None:
+    items = {
+        "new": discovered(A), "again": discovered(A), "in another spelling": discovered("HTTP://A.example:80/"),
+        "empty": discovered(""), "no URL": discovered("mailto:a@a.example"), "key": discovered(B, key="k" * 256),
+        "NUL": discovered("http://c.example/", metadata={"a": ["\0"]}), "of nothing": pb.URLItem(),
+    }  # fmt: skip
+    for name, item in items.items():
+        item.ID = name
+    assert dict(frontier.put(*items.values())) == dict.fromkeys(items, SKIPPED) | {"new": OK}
+    assert frontier.urls() == [A]
+
+
+def test_an_acknowledgement_has_the_id_else_the_url(frontier: Frontier) -> None:
+    assert sorted(frontier.put(discovered(A, ID="7"), discovered(B))) == [("7", OK), (B, OK)]
+    assert frontier.put() == []
+
+
+def test_a_stream_that_stays_open_is_acknowledged_as_it_goes(frontier: Frontier) -> None:
+    def items() -> Any:
+        for n in range(3):
+            yield discovered(f"{A}{n}")
+            eventually(lambda: len(acks) == n + 1, 10)  # noqa: B023
+
+    acks: list[str] = []
+    for ack in frontier.calls["PutURLs"](items(), timeout=60):
+        acks.append(ack.ID)
+    assert acks == [f"{A}{n}" for n in range(3)]
+
+
+def test_what_is_put_comes_back_as_it_was(frontier: Frontier) -> None:
+    metadata = {"several": ["a", "", "ü"], "none": [], "": ["x"]}
+    frontier.put(discovered("http://a.example/x?b=2&a=1#top", metadata=metadata))
+    (got,) = frontier.get()
+    assert (got.url, got.key, got.crawlID) == ("http://a.example/x?b=2&a=1", "a.example", "DEFAULT")
+    assert {name: list(values.values) for name, values in got.metadata.items()} == metadata
+
+
+def test_batches_are_acknowledged_in_their_order_empty_ones_too(frontier: Frontier) -> None:
+    acks = frontier.put_batches(
+        pb.DiscoveredBatch(ID="probe"),
+        pb.DiscoveredBatch(ID="all", items=[info(A), info(""), info(A), info(B)]),
+        pb.DiscoveredBatch(ID="bad", items=[info("")]),
+    )
+    assert {ack.ID: list(ack.statuses) for ack in acks} == {
+        "probe": [], "all": [OK, SKIPPED, SKIPPED, OK], "bad": [SKIPPED],
+    }  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------------- get, and known
+
+
+def test_one_of_each_queue_is_handed_out_and_none_twice(frontier: Frontier) -> None:
+    frontier.put(*(discovered(url) for url in (A, A2, B)))
+    assert {got.url for got in frontier.get(max_urls_per_queue=10)} == {A, B}
+    assert frontier.get() == [], "its host's gap"
+    time.sleep(1.2)
+    assert [got.url for got in frontier.get()] == [A2]
+    time.sleep(1.2)
+    assert frontier.get() == [], "all are in process"
+
+
+def test_a_url_that_nobody_reports_comes_again(frontier: Frontier) -> None:
+    frontier.put(discovered(A))
+    assert [got.url for got in frontier.get(delay_requestable=1)] == [A]
+    assert [got.url for got in eventually(frontier.get, 10)] == [A]
+
+
+def test_no_more_queues_than_asked_for_and_a_key_alone(frontier: Frontier) -> None:
+    frontier.put(*(discovered(f"http://h{n}.example/") for n in range(5)))
+    assert len(frontier.get(queues=2)) == 2
+    assert frontier.get(key="h9.example", crawlID="") == []
+    left = {item for item in frontier.urls() if frontier.status(item)}
+    got = [url for n in range(5) for url in frontier.get(key=f"h{n}.example", crawlID="DEFAULT")]
+    assert len(got) == 3 and len(left) == 5
+    assert frontier.get(key="h1.example") == [], "a key needs a crawlID"
+
+
+def test_a_known_url_comes_when_its_client_said(frontier: Frontier, db: psycopg.Connection[Any]) -> None:
+    frontier.put(discovered(A))
+    frontier.get()
+    later = now() + 40 * DAY
+    assert frontier.put(known(A, later, metadata={"depth": ["1"]})) == [(A, OK)]
+    found = frontier.status(A)
+    assert found.known.refetchable_from_date == int(later.timestamp())
+    assert list(found.known.info.metadata["depth"].values) == ["1"]
+    assert abs(found.creation_date - time.time()) < 60
+    assert state(db, A)[:2] == ("live", 1)
+    assert frontier.stats()[:3] == (1, 0, 0), "it is in process no more"
+
+
+def test_a_known_url_may_be_due_at_once(frontier: Frontier) -> None:
+    frontier.put(discovered(A))
+    frontier.get()
+    frontier.put(known(A, now() - DAY))
+    assert [got.url for got in eventually(frontier.get, 10)] == [A]
+
+
+def test_date_0_is_done_for_ever_and_counted(frontier: Frontier, db: psycopg.Connection[Any]) -> None:
+    frontier.put(discovered(A), discovered(B))
+    frontier.get()
+    assert frontier.put(known(A, 0), known("http://c.example/", 0)) == [(A, OK), ("http://c.example/", OK)]
+    assert frontier.status(A).known.refetchable_from_date == 0
+    assert frontier.stats() == (1, 1, 2, 1, 3)
+    assert state(db, A)[0] == "done"
+    assert frontier.put(discovered(A)) == [(A, SKIPPED)]
+    assert frontier.put(known(A, now() - DAY)) == [(A, OK)]
+    assert frontier.stats()[:3] == (2, 1, 1)
+
+
+def test_a_url_that_was_never_seen_may_be_put_as_known(frontier: Frontier) -> None:
+    later = now() + DAY
+    assert frontier.put(known(A, later), known(B, 2**60)) == [(A, OK), (B, OK)]
+    assert frontier.status(A).known.refetchable_from_date == int(later.timestamp())
+    assert frontier.status(B).known.refetchable_from_date == 0, "so far away is never"
+
+
+def test_of_several_puts_of_a_url_the_last_counts(frontier: Frontier) -> None:
+    frontier.put(discovered(A))
+    frontier.get()
+    later = [now() + n * DAY for n in range(1, 6)]
+    acks = frontier.put(*(known(A, when, ID=str(n)) for n, when in enumerate(later)), discovered(A, ID="d"))
+    assert dict(acks) == {**{str(n): OK for n in range(5)}, "d": SKIPPED}
+    assert frontier.status(A).known.refetchable_from_date == int(later[-1].timestamp())
+
+
+@pytest.mark.parametrize(
+    ("metadata", "status"),
+    [
+        ({}, 200), ({"fetch.statusCode": ["304"]}, 304), ({"fetch.statusCode": ["410"]}, 200),
+        ({"fetch.statusCode": ["301"]}, 200), ({"fetch.statusCode": ["503"]}, 503),
+        ({"error.cause": ["timeout"]}, 0), ({"fetch.error.count": ["2"], "fetch.statusCode": ["404"]}, 404),
+        ({"fetch.statusCode": ["²00"]}, 200),
+    ],
+)  # fmt: skip
+def test_metadata_say_what_became_of_it(
+    frontier: Frontier, db: psycopg.Connection[Any], metadata: dict[str, list[str]], status: int
+) -> None:
+    frontier.put(discovered(A))
+    frontier.get()
+    later = now() + 3 * DAY
+    assert frontier.put(known(A, later, metadata=metadata)) == [(A, OK)]
+    assert state(db, A)[3] == status
+    assert frontier.status(A).known.refetchable_from_date == int(later.timestamp()), "the date is the client's"
+
+
+def test_where_recrawl_schedules_dates_are_left_alone(url: str, db: psycopg.Connection[Any], tmp_path: Path) -> None:
+    served = Command(url, tmp_path / "log", "--schedule", "recrawl")
+    served.client.put(discovered(A), discovered(B))
+    served.client.get()
+    served.client.put(known(A, now() + 40 * DAY), known(B, 0))
+    assert state(db, A)[2] < now() + 2 * DAY
+    assert state(db, B)[0] == "done", "that is not to be fetched again, whoever schedules"
+    served.stop()
+
+
+def test_a_lease_is_found_after_a_restart(url: str, db: psycopg.Connection[Any]) -> None:
+    first = Served(url)
+    first.client.put(discovered(A))
+    first.client.get()
+    first.stop()
+    second = Served(url)
+    assert second.client.stats()[1] == 1
+    second.client.put(known(A, now() + DAY))
+    assert second.client.stats()[1] == 0
+    assert db.execute("select * from recrawl.lease_status").fetchall() == []
+    second.stop()
+
+
+# ----------------------------------------------------------------------------------------------------- looks
+
+
+def test_urls_are_listed_counted_and_found(frontier: Frontier) -> None:
+    pages = [f"http://a.example/Page/{n}" for n in range(120)]
+    frontier.put(*(discovered(url) for url in pages), discovered(B))
+    assert len(frontier.urls()) == 100
+    assert frontier.urls(start=119, size=5) == [*pages[119:], B]
+    assert frontier.urls(key="b.example") == [B]
+    assert frontier.urls(filter="page/11") == []
+    assert frontier.urls(filter="page/11", ignoreCase=True) == [url for url in pages if "/11" in url]
+
+    def count(**ask: Any) -> int:
+        return int(frontier.call("CountURLs", pb.CountUrlParams(**ask)).value)
+
+    assert (count(), count(key="a.example"), count(filter="Page/11"), count(filter="%")) == (121, 120, 11, 0)
+    with pytest.raises(grpc.RpcError) as error:
+        frontier.status("http://nowhere.example/")
+    assert error.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+def test_queues_are_listed_and_counted(frontier: Frontier) -> None:
+    frontier.put(*(discovered(f"http://h{n}.example/") for n in range(4)), known("http://done.example/", 0))
+
+    def queues(**ask: Any) -> list[str]:
+        return list(frontier.call("ListQueues", pb.Pagination(**ask)).values)
+
+    assert queues() == [f"h{n}.example" for n in range(4)]
+    assert queues(include_inactive=True) == ["done.example", *queues()]
+    assert queues(start=1, size=2) == ["h1.example", "h2.example"]
+    frontier.call("BlockQueueUntil", pb.BlockQueueParams(key="h0.example", time=int(time.time()) + 1000))
+    assert queues() == ["h1.example", "h2.example", "h3.example"]
+    frontier.get(key="h1.example", crawlID="DEFAULT")
+    assert frontier.stats("h1.example") == (1, 1, 0, 1, 1)
+    assert frontier.stats("done.example") == (0, 0, 1, 0, 1)
+    assert frontier.stats("none.example") == (0, 0, 0, 0, 0)
+    assert frontier.stats() == (4, 1, 1, 4, 5)
+
+
+# --------------------------------------------------------------------------------------------------- steering
+
+
+def test_a_queue_keeps_its_delay_and_all_others_the_default(frontier: Frontier, db: psycopg.Connection[Any]) -> None:
+    frontier.put(discovered(A), discovered(B))
+    frontier.call("SetDelay", pb.QueueDelayParams(key="a.example", delay_requestable=7))
+    frontier.call("SetDelay", pb.QueueDelayParams(delay_requestable=3))
+    gaps = dict(db.execute("select host, extract(epoch from gap)::int from recrawl.host_status").fetchall())
+    assert gaps == {"a.example": 7, "b.example": 3}
+    frontier.call("SetDelay", pb.QueueDelayParams(key="_DEFAULT_ no host", delay_requestable=3))
+    frontier.call("SetDelay", pb.QueueDelayParams(key="b.example", delay_requestable=0))
+
+
+def test_a_blocked_queue_gives_nothing_until_it_may(frontier: Frontier) -> None:
+    frontier.put(discovered(A))
+    for key in ("a.example", "unknown.example", "no host"):
+        frontier.call("BlockQueueUntil", pb.BlockQueueParams(key=key, time=2**62))
+    assert frontier.get() == []
+    for key in ("a.example", "another.example"):
+        frontier.call("BlockQueueUntil", pb.BlockQueueParams(key=key))
+    assert [got.url for got in frontier.get()] == [A]
+
+
+def test_while_inactive_nothing_is_given_and_all_is_taken(frontier: Frontier) -> None:
+    assert frontier.call("GetActive", pb.Local()).state
+    frontier.call("SetActive", pb.Active(state=False))
+    assert not frontier.call("GetActive", pb.Local()).state
+    assert frontier.put(discovered(A)) == [(A, OK)]
+    assert frontier.get() == []
+    frontier.call("SetActive", pb.Active(state=True))
+    assert [got.url for got in frontier.get()] == [A]
+
+
+def test_a_queue_that_is_limited_takes_no_more(frontier: Frontier) -> None:
+    frontier.put(discovered(A))
+    frontier.call("SetCrawlLimit", pb.CrawlLimitParams(key="a.example", limit=1))
+    assert frontier.put(discovered(A2)) == [(A2, SKIPPED)]
+    frontier.call("SetCrawlLimit", pb.CrawlLimitParams(key="a.example", limit=0))
+    assert frontier.put(discovered(A2)) == [(A2, OK)]
+    with pytest.raises(grpc.RpcError) as error:
+        frontier.call("SetCrawlLimit", pb.CrawlLimitParams(key="unknown.example", limit=1))
+    assert error.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+def test_what_is_deleted_may_come_back(frontier: Frontier, db: psycopg.Connection[Any]) -> None:
+    frontier.put(discovered(A), discovered(B), known(A2, 0))
+    assert frontier.call("DeleteQueue", pb.QueueWithinCrawlParams(key="unknown.example")).value == 0
+    assert frontier.call("DeleteQueue", pb.QueueWithinCrawlParams()).value == 0
+    assert frontier.call("DeleteQueue", pb.QueueWithinCrawlParams(key="a.example")).value == 1
+    assert frontier.urls() == [B]
+    assert frontier.put(discovered(A)) == [(A, OK)]
+    db.execute("update recrawl_internal.page set found_at = now() - interval '10 days' where url = %s", [B])
+    assert frontier.call("PurgeURLs", pb.PurgeUrlParams(days=11)).value == 0
+    assert frontier.call("PurgeURLs", pb.PurgeUrlParams(days=9, key="a.example")).value == 0
+    assert frontier.call("PurgeURLs", pb.PurgeUrlParams(days=9)).value == 1
+    assert frontier.call("DeleteCrawl", pb.DeleteCrawlMessage()).value == 1
+    assert frontier.stats() == (0, 0, 0, 0, 0)
+
+
+def test_nodes_and_log_levels(served: Served) -> None:
+    assert list(served.client.call("ListNodes").values) == [f"127.0.0.1:{served.port}"]
+    served.client.call("SetLogLevel", pb.LogLevelParams(package="recrawl", level=pb.LogLevelParams.WARN))
+
+
+# ----------------------------------------------------------------------------------------------------- crawls
+
+
+def test_each_crawl_has_a_database_of_its_own(frontier: Frontier, url: str, db: psycopg.Connection[Any]) -> None:
+    name = f"{conninfo_to_dict(url)['dbname']}~News"
+    try:
+        put = [discovered(A, "1", crawl="News"), discovered(A, "2", crawl="DEFAULT"), discovered(B, "3")]
+        assert sorted(frontier.put(*put)) == [("1", OK), ("2", OK), ("3", OK)]
+        assert list(frontier.call("ListCrawls", pb.Local()).values) == ["DEFAULT", "News"]
+        assert (frontier.urls(crawlID="News"), frontier.urls()) == ([A], [A, B])
+        assert frontier.stats(crawl="News")[0] == 1
+        got = sorted((page.crawlID, page.url) for page in frontier.get())
+        assert got == [("DEFAULT", A), ("DEFAULT", B), ("News", A)], "of all where none is named"
+        assert frontier.call("DeleteCrawl", pb.DeleteCrawlMessage(value="News")).value == 1
+        assert frontier.put(discovered(A, crawl="no/name")) == [(A, SKIPPED)]
+        with pytest.raises(grpc.RpcError) as error:
+            frontier.stats(crawl="unknown")
+        assert error.value.code() is grpc.StatusCode.NOT_FOUND
+    finally:
+        db.execute(f'drop database if exists "{name}" with (force)'.encode())
+
+
+def test_who_may_not_steer_is_told_so_and_still_crawls(url: str, db: psycopg.Connection[Any]) -> None:
+    login = f"{conninfo_to_dict(url)['dbname']}_crawler"
+    db.execute(f"create role {login} login password 'x' in role recrawl_crawler, recrawl_reader".encode())
+    try:
+        as_crawler = psycopg.conninfo.make_conninfo(url, user=login, password="x")
+        parts = conninfo_to_dict(as_crawler)
+        host = f"{parts.get('host', '')}"
+        address = f"postgresql://{login}:x@/{parts['dbname']}?host={host}&port={parts.get('port', 5432)}"
+        served = Served(address)
+        assert served.client.put(discovered(A)) == [(A, OK)]
+        assert len(served.client.get()) == 1
+        assert served.client.put(known(A, now() + DAY)) == [(A, OK)]
+        with pytest.raises(grpc.RpcError) as error:
+            served.client.call("SetActive", pb.Active(state=False))
+        assert error.value.code() is grpc.StatusCode.PERMISSION_DENIED
+        assert served.client.put(discovered(A, crawl="New")) == [(A, FAIL)], "it may make no database"
+        served.stop()
+    finally:
+        db.execute(f"drop owned by {login}".encode())
+        db.execute(f"drop role {login}".encode())

@@ -1,0 +1,113 @@
+"""What is put, taken in a few hundred at a time: one after the other per URL, acknowledged once it is committed.
+
+While the database is away everything is to be sent again, at once: nobody waits, and no stream ends.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+
+import psycopg
+
+from recrawl.client.database import Away
+from recrawl.frontier.crawl import Crawl
+from recrawl.frontier.items import Put
+from recrawl.frontier.urlfrontier_pb2 import AckMessage
+
+log = logging.getLogger("recrawl.frontier")
+
+WAIT = 0.01  # seconds, for others to come along
+MOST_AT_ONCE = 1000
+Ack = Callable[[AckMessage.Status], None]
+OK, SKIPPED, FAIL = AckMessage.OK, AckMessage.SKIPPED, AckMessage.FAIL
+
+
+class Puts:
+    """Of one crawl, from all streams."""
+
+    def __init__(self, crawl: Crawl) -> None:
+        self._crawl = crawl
+        self._waiting: deque[tuple[Put, Ack]] = deque()
+        self._are_some = asyncio.Event()
+        self._is_closed = False
+        self._task = asyncio.create_task(self._take_for_ever())
+
+    def put(self, put: Put, ack: Ack) -> None:
+        if self._is_closed:
+            ack(FAIL)
+            return
+        self._waiting.append((put, ack))
+        self._are_some.set()
+
+    async def close(self) -> None:
+        """What waits, or comes now, is to be sent again."""
+        self._is_closed = True
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+        for _, ack in self._waiting:
+            ack(FAIL)
+
+    async def _take_for_ever(self) -> None:
+        while True:
+            await self._are_some.wait()
+            if len(self._waiting) < MOST_AT_ONCE:
+                await asyncio.sleep(WAIT)
+            batch = self._batch()
+            if not self._waiting:
+                self._are_some.clear()
+            try:
+                statuses = await self._taken([put for put, _ in batch])
+            except BaseException:
+                for _, ack in batch:
+                    ack(FAIL)
+                raise
+            for (_, ack), status in zip(batch, statuses, strict=True):
+                ack(status)
+
+    def _batch(self) -> list[tuple[Put, Ack]]:
+        """What was put first, up to a URL that was put twice: as known, the later one counts."""
+        batch: list[tuple[Put, Ack]] = []
+        known: dict[str, bool] = {}
+        while self._waiting and len(batch) < MOST_AT_ONCE:
+            put = self._waiting[0][0]
+            if (put.is_known and put.url in known) or known.get(put.url):
+                break
+            known[put.url] = put.is_known
+            batch.append(self._waiting.popleft())
+        return batch
+
+    async def _taken(self, puts: Sequence[Put]) -> list[AckMessage.Status]:
+        """One that the database refuses harms no other."""
+        try:
+            return await taken(self._crawl, puts)
+        except Away:
+            return [FAIL] * len(puts)
+        except psycopg.DataError as error:
+            if len(puts) > 1:
+                half = len(puts) // 2
+                return await self._taken(puts[:half]) + await self._taken(puts[half:])
+            log.warning("%s: %s", puts[0].url, " ".join(str(error).split()))
+            return [SKIPPED]
+        except psycopg.Error as error:
+            log.error("nothing is taken in: %s", " ".join(str(error).split()))
+            return [FAIL] * len(puts)
+
+
+async def taken(crawl: Crawl, puts: Sequence[Put]) -> list[AckMessage.Status]:
+    """Each of them: a new page with what is said of it; of a page that is there already, what became of it."""
+    rows = await crawl.add(puts)
+    statuses = [OK if row.code == "new" else SKIPPED for row in rows]
+    again = [
+        place for place, (put, row) in enumerate(zip(puts, rows, strict=True)) if put.is_known and row.code == "known"
+    ]
+    if again:
+        try:
+            codes = await crawl.report([rows[place].page_id for place in again], [puts[place] for place in again])
+        except Away:
+            codes = ["unknown_page"] * len(again)
+        for place, code in zip(again, codes, strict=True):
+            statuses[place] = {"invalid": SKIPPED, "unknown_page": FAIL}.get(code, OK)
+    return statuses
