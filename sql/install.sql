@@ -74,6 +74,7 @@ set search_path = pg_catalog, pg_temp;
 \ir take_in/report_pages.sql
 \ir take_in/hint_change.sql
 \ir take_in/robots.sql
+\ir take_in/claim.sql
 
 -- A person steers
 \ir steer/steer.sql

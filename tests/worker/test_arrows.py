@@ -28,6 +28,7 @@ ALLOWED = {
     "client.fingerprint": "xxhash",
     "client.robots": "client.answers protego",
     "client.sitemaps": "",
+    "scrapy": "client client.answers scrapy twisted",
     "store": "client adbc_driver_postgresql nanoarrow numpy psycopg",
     "intake": "store ada_url psycopg",
     "model": "model.compiled numba numpy scipy",

@@ -271,6 +271,40 @@ class Client:
             if not page.is_settled:
                 page.report(0)
 
+    def begins(self, page: Page) -> bool:
+        """For those who need a while from the page to its request: whether that may begin now. Its time is over
+        otherwise, and it was given back.
+        """
+        now = time.monotonic()
+        if page.is_settled:
+            return False
+        if now > self._clock.window(page.fetch_at, page.start_by, now)[1]:
+            self._has_ended(page)
+            self._waiting.drop([page], "late")
+            return False
+        page.began = now
+        return True
+
+    async def claim(self, who: str) -> None:
+        """An Error where the crawl is somebody else's."""
+        if (owner := await self._database.claim(who)) != who:
+            raise Error(f"this database is the crawl of {owner}, and not of {who}: give that one a database of its own")
+
+    def add(self, url: str, meta: object = None) -> None:
+        """Takes a URL in, to be handed out with that meta: soon, and before any report made from now on."""
+        self._outbox.add(url, meta)
+
+    def aside(self, url: str, meta: object = None) -> "asyncio.Future[None]":
+        """Asks for a slot of its own for a request that is no page: it is yielded like one, unless robots.txt denies it
+        or its host gives no slot. Such requests wait in memory. Done when it was made, or will not be.
+        """
+        return self._errands.aside(url, meta)
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is in hand, and nothing on its way to the database."""
+        return not (self._leases or self._errands.asides or len(self._outbox))
+
     def _visit_ended(self, page: Page) -> None:
         page.release(spent=True)  # nobody knows what it did
         del self._visits[page]
@@ -296,11 +330,12 @@ class Client:
     def _settled(self, page: Page, result: Result | None, body: bytes | str | None) -> None:
         if page not in self._visits:
             self._has_ended(page)
-        if page.kind == "robots":
+        if page.kind in ("robots", "aside"):
             self._errands.answered(page, result, body)
         elif result is None:
             self._outbox.give_back(page, "released", page.spent)
         else:
+            self.counts["declined"] += "declined" in result
             if page.kind == "sitemap" and body and 200 <= result["status"] < 300:
                 self._errands.take_sitemap(page, body)
             self._outbox.report(page, result)

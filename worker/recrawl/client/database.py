@@ -37,6 +37,7 @@ LOOKS_AHEAD = (60, 10, 1)  # seconds for a slot, as far as the setting max_ahead
 LONGEST_REPORT = 8_000_000  # characters of a call
 VERBS = {
     "add_pages": "text[], float8[], float8[], timestamptz[], jsonb[]",
+    "claim": "text",
     "extend_lease": "bigint, interval",
     "held_pages": "bigint[]",
     "hint_change": "bigint[], float8, float8, timestamptz[]",
@@ -66,6 +67,11 @@ class Reported(NamedTuple):
     code: str
     detail: str | None
     is_held: bool
+
+
+class Added(NamedTuple):
+    page_id: int | None
+    code: str
 
 
 class Database:
@@ -235,12 +241,25 @@ class Database:
                 return (rows[0].fetch_at, rows[0].start_by) if rows else None
         return None
 
-    async def add_pages(self, urls: list[str], meta: dict[str, object] | None = None) -> list[Any]:
-        """Which page each of them is, and whether it is new."""
-        return await self.call(
-            "select page_id, code from recrawl.add_pages(%s::text[], meta => %s::jsonb[]) order by ord",
-            [urls, None if meta is None else [json.dumps(meta)]],
-        )
+    async def add_pages(self, urls: list[str], meta: Sequence[object] | None = None) -> list[Any]:
+        """Which page each of them is, and whether it is new; meta is one for all, or one each. One that the database
+        cannot read harms no other.
+        """
+        try:
+            return await self.call(
+                "select page_id, code from recrawl.add_pages(%s::text[], meta => %s::jsonb[]) order by ord",
+                [urls, meta and [None if one is None else json.dumps(one) for one in meta]],
+            )
+        except (psycopg.DataError, TypeError, ValueError, RecursionError):
+            if len(urls) == 1:
+                return [Added(None, "invalid")]
+        half = len(urls) // 2
+        first, second = (meta[:half], meta[half:]) if meta and len(meta) > 1 else (meta, meta)
+        return await self.add_pages(urls[:half], first) + await self.add_pages(urls[half:], second)
+
+    async def claim(self, who: str) -> str:
+        (row,) = await self.call("select recrawl.claim(%s) as owner", [who])
+        return str(row.owner)
 
     async def hint_change(self, page_ids: list[int], changed_at: list[datetime]) -> int:
         (row,) = await self.call(

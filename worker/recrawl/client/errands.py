@@ -1,9 +1,13 @@
-"""The client's own requests: robots.txt, in the slot of the first page that needs it; and what sitemaps bring."""
+"""Requests that are no pages: robots.txt, in the slot of the first page that needs it; what somebody asks for beside
+the pages, in slots of its own. And what sitemaps bring.
+"""
 
 import asyncio
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Coroutine
+from datetime import datetime
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,6 +23,8 @@ from recrawl.client.page import Page, Settle
 from recrawl.client.waiting import Waiting
 
 log = logging.getLogger("recrawl.client")
+
+TRIES = 60  # for a slot of a host that gives none; about a second each
 
 Answered = tuple[Result | None, bytes | str | None]  # what came, and its body; None: nothing was requested
 
@@ -45,7 +51,9 @@ class Errands:
         self._in_background = begin
         self._user_agent = user_agent
         self._takes_sitemaps = takes_sitemaps
-        self._answers: dict[Page, asyncio.Future[Answered]] = {}  # of requests for a robots.txt
+        self._answers: dict[Page, asyncio.Future[Answered]] = {}  # of requests that are no pages
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # by host, of requests beside the pages
+        self.asides = 0  # that have no answer yet
         self._kept: defaultdict[str, list[Page]] = defaultdict(list)  # pages that wait for that of their site
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
@@ -84,20 +92,36 @@ class Errands:
         self._waiting.leave(page)
         page.is_settled = True
         self._counts["denied"] += 1
-        self._outbox.report(page, {"robots_denied": True})
+        self._report(page, {"robots_denied": True})
 
-    def answered(self, robots_page: Page, result: Result | None, body: bytes | str | None) -> None:
-        answer = self._answers[robots_page]
-        if not answer.done():
+    def answered(self, page: Page, result: Result | None, body: bytes | str | None) -> None:
+        """What came of a request that is no page; None: it was not made, or its slot went to something else."""
+        answer = self._answers.get(page)
+        if answer and not answer.done():
             answer.set_result((result, body))
+
+    def _awaited(self, page: Page) -> Page:
+        self._answers[page] = asyncio.get_running_loop().create_future()
+        return page
+
+    async def _answer(self, page: Page) -> Answered:
+        try:
+            return await self._answers[page]
+        finally:
+            del self._answers[page]
+
+    def _report(self, page: Page, result: Result) -> None:
+        if page.kind == "aside":
+            self.answered(page, result, None)
+        else:
+            self._outbox.report(page, result)
 
     def _robots_page(self, page: Page, url: str) -> Page:
         robots_page = Page(page, self._user_agent, "robots", self._settle)
         robots_page.url = url
         robots_page.request_headers = request_headers(self._user_agent, None, None)
-        self._answers[robots_page] = asyncio.get_running_loop().create_future()
         self._counts["robots"] += 1
-        return robots_page
+        return self._awaited(robots_page)
 
     async def _learn_robots(self, gate: Gate, page: Page, robots_page: Page) -> None:
         """From one robots.txt, which may lie elsewhere, to what all processes know of a site."""
@@ -121,10 +145,12 @@ class Errands:
                 # As long as nobody can read its rules nothing of the site can be fetched: the page has failed.
                 page.began = robots_page.began
                 kept = {"retry_after": result["retry_after"]} if "retry_after" in result else {}
-                self._outbox.report(page, {"status": answer.status} | kept)
+                self._report(page, {"status": answer.status} | kept)
                 is_over = True
         finally:
-            if not is_over:
+            if not is_over and page.kind == "aside":
+                self.answered(page, None, None)
+            elif not is_over:
                 self._outbox.give_back(page, "released", spent=True)
             gate.asked.discard(site)
             for other in self._kept.pop(site, []):
@@ -134,8 +160,7 @@ class Errands:
         """The answer in the end; None where nothing was requested."""
         redirects = 0
         while True:
-            result, body = await self._answers[robots_page]
-            del self._answers[robots_page]
+            result, body = await self._answer(robots_page)
             if result is None:
                 return None
             answer = robots.answer_of(result, body, redirects)
@@ -152,6 +177,43 @@ class Errands:
             robots_page = self._robots_page(robots_page, answer.redirect_to)
             robots_page.fetch_at, robots_page.start_by = slot
             self._waiting.add(robots_page)
+
+    # ------------------------------------------------------------------------------------- beside the pages
+
+    def aside(self, url: str, meta: object) -> "asyncio.Future[None]":
+        self.asides += 1
+        is_over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._begin(self._aside(url, meta, is_over))
+        return is_over
+
+    async def _aside(self, url: str, meta: object, is_over: "asyncio.Future[None]") -> None:
+        """Until it was made, in a slot of its own; one at a time of each host."""
+        host = urlsplit(url).hostname or ""
+        try:
+            async with self._turns[host]:
+                for _ in range(TRIES):
+                    if self._waiting.is_closed:
+                        break
+                    if slot := await self._database.take_slot(host, self._waiting.notice):
+                        page = self._awaited(self._aside_page(url, host, slot, meta))
+                        self._waiting.add(page)
+                        if (await self._answer(page))[0] is not None:
+                            return
+                    else:
+                        await asyncio.sleep(1)
+        except NoHost:
+            pass
+        finally:
+            self.asides -= 1
+            is_over.set_result(None)
+        self._counts["asides dropped"] += 1
+
+    def _aside_page(self, url: str, host: str, slot: tuple[datetime, datetime], meta: object) -> Page:
+        row = SimpleNamespace(
+            page_id=0, url=url, host=host, fetch_at=slot[0], start_by=slot[1], lease_id=0, lease_until=slot[1],
+            attempt=1, value=1.0, etag=None, last_modified=None, content_hash=None, meta=meta,
+        )  # fmt: skip
+        return Page(row, self._user_agent, "aside", self._settle)
 
     # ----------------------------------------------------------------------------------------------- sitemaps
 

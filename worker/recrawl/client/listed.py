@@ -16,7 +16,7 @@ AT_ONCE = 1000  # URLs to a call
 
 
 async def add_sitemaps(database: Database, host: str, urls: list[str]) -> None:
-    await database.add_pages([clean(url) for url in urls[:MOST_SITEMAPS]], {"sitemap": host})
+    await database.add_pages([clean(url) for url in urls[:MOST_SITEMAPS]], [{"sitemap": host}])
 
 
 async def take_sitemap(database: Database, meta: dict[str, Any], body: bytes | str) -> int:
@@ -31,7 +31,7 @@ async def take_sitemap(database: Database, meta: dict[str, Any], body: bytes | s
     new = 0
     for is_sitemap in (True, False):
         named = [entry for entry in found if entry.is_sitemap is is_sitemap]
-        kind = {"sitemap": host, "of_index": True} if is_sitemap else None
+        kind = [{"sitemap": host, "of_index": True}] if is_sitemap else None
         for start in range(0, len(named), AT_ONCE):
             part = named[start : start + AT_ONCE]
             rows = await database.add_pages([clean(entry.url) for entry in part], kind)

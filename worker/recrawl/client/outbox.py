@@ -1,11 +1,12 @@
-"""What became of pages, until the database has taken it in."""
+"""What became of pages, and URLs to be taken in, until the database has them."""
 
 import asyncio
 import contextlib
 from collections import defaultdict, deque
 from collections.abc import Callable
+from itertools import islice
 
-from recrawl.client.answers import Result
+from recrawl.client.answers import Result, clean
 from recrawl.client.clock import Clock
 from recrawl.client.database import Database
 from recrawl.client.leases import Leases
@@ -14,6 +15,7 @@ from recrawl.client.page import Page
 SEND_EVERY = 0.2  # seconds, or
 SEND_AT = 100  # results, whatever comes first
 MOST_AT_ONCE = 500  # results of a call
+MOST_URLS = 1000  # of a call
 
 
 class Outbox:
@@ -22,13 +24,17 @@ class Outbox:
         self._clock = clock
         self._leases = leases
         self._are_held = are_held  # called with hosts
+        self._urls: deque[tuple[str, object]] = deque()  # with what is to be handed out with each
         self._results: deque[tuple[Page, Result]] = deque()
         self._released: defaultdict[tuple[int, bool], list[int]] = defaultdict(list)  # by lease, and whether spent
         self._is_full = asyncio.Event()
         self._sending = asyncio.Lock()
 
     def __len__(self) -> int:
-        return len(self._results) + sum(map(len, self._released.values()))
+        return len(self._urls) + len(self._results) + sum(map(len, self._released.values()))
+
+    def add(self, url: str, meta: object) -> None:
+        self._urls.append((clean(url), meta))
 
     def report(self, page: Page, result: Result) -> None:
         self._results.append((page, result))
@@ -54,10 +60,19 @@ class Outbox:
         """All that is there now. What was not taken in yet stays, also if this is cancelled."""
         async with self._sending:
             left = len(self._results)  # more may come meanwhile: what is given back must not wait for those
+            await self._send_urls()  # first: what a page led to is known before it counts as visited
             while left > 0:
                 left -= await self._send_results(min(left, MOST_AT_ONCE))
             for _ in range(len(self._released)):
                 await self._send_released()
+
+    async def _send_urls(self) -> None:
+        for _ in range(0, len(self._urls), MOST_URLS):
+            batch = list(islice(self._urls, MOST_URLS))
+            rows = await self._database.add_pages([url for url, _ in batch], [meta for _, meta in batch])
+            for row in rows:
+                self._leases.counts[f"{row.code} urls"] += 1
+                self._urls.popleft()
 
     async def _send_results(self, n: int) -> int:
         batch = [self._results[i] for i in range(n)]

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from recrawl.client.answers import Headers, Result, request_headers, result_of
 
-Kind = Literal["page", "robots", "sitemap"]
+Kind = Literal["page", "robots", "sitemap", "aside"]
 # The page, what to report (None = give it back), the body where the client reads it, whether it was settled before.
 Settle = Callable[["Page", Result | None, bytes | str | None, bool], None]
 
@@ -15,7 +15,7 @@ class Page:
     """Request `url` with `request_headers` once, without following redirects; then report, or release.
 
     Some are the client's own errands, in the slot of a page: `kind` is then robots. They are requested and reported
-    like any other.
+    like any other. What `Client.aside` asked for has the kind aside: nothing of it goes to the database.
     """
 
     __slots__ = (
@@ -71,7 +71,7 @@ class Page:
 
     def decline(self) -> bool:
         """You will not request it, now or later: it comes no more until somebody asks for it. From any thread."""
-        return self.report(0) if self.kind == "robots" else self._end({"declined": True}, None)
+        return self.report(0) if self.kind in ("robots", "aside") else self._end({"declined": True}, None)
 
     def release(self, *, spent: bool = False) -> bool:
         """Gives it back unfetched; spent: it was requested all the same, and its slot is used. From any thread."""

@@ -60,8 +60,8 @@ class Waiting:
         """Gives pages back unfetched."""
         for page in list(pages):
             self.leave(page)
-            if page.kind == "robots":
-                page.release()  # its errand has the page
+            if page.kind in ("robots", "aside"):
+                page.release()  # its errand knows what then
             else:
                 page.is_settled = True
                 self._outbox.give_back(page, outcome)

@@ -1,0 +1,77 @@
+"""Scrapy on recrawl, against a web on this machine: what it reaches of what gaps allow, how fast it gets, how close
+requests come. Beside it Scrapy as it is, without gaps: what this machine lets it do.
+"""
+
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench import server
+from bench.client_rows import settings
+from bench.measure import progress
+from bench.stage import Stage
+from bench.table import Line, at_least, note
+from spiders import Project
+from web import Answer, Request, Web, links
+
+SECONDS = 20.0
+BEGUN = 4  # requests to a host, until it runs evenly
+PAGES = 4000  # a host
+WINDOW = 1.1  # gaps between two slots: the setting start_within
+PLAIN = {
+    "RECRAWL_ENABLED": False, "ROBOTSTXT_OBEY": False, "DOWNLOAD_DELAY": 0, "CONCURRENT_REQUESTS_PER_DOMAIN": 8
+}  # fmt: skip
+SPIDER = """
+class Tree(scrapy.Spider):
+    name = "tree"
+
+    async def start(self):
+        for host in self.settings.getlist("HOSTS"):
+            yield scrapy.Request(f"http://{host}/0", dont_filter=True)
+
+    def parse(self, response):
+        yield from map(response.follow, response.css("a::attr(href)").getall())
+"""
+
+
+def scrapy(stage: Stage) -> Iterator[Line]:
+    rate, _ = crawled(stage, 60, 0.2)
+    share = 100 * rate * WINDOW * 0.2 / 60
+    yield at_least("60 hosts, gap 0.2 s: requests of what gaps and windows allow", share, 80, "%")
+    rate, closest = crawled(stage, 200, 0.3)
+    yield at_least("200 hosts, gap 0.3 s: requests per second", rate, 500, "")
+    yield at_least("closest two of a host, less the gap", 1000 * (closest - 0.3), -5, "ms")
+    rate, _ = crawled(stage, 200, 0, **PLAIN)
+    yield note("Scrapy as it is, 200 hosts without a gap: requests per second", f"{rate:.0f}")
+
+
+def tree(request: Request) -> Answer:
+    if request.path == "/robots.txt":
+        return Answer(404)
+    n = int(request.path[1:])
+    return Answer(body=links(f"/{m}" for m in (2 * n + 1, 2 * n + 2) if m < PAGES))
+
+
+def crawled(stage: Stage, hosts: int, gap: float, **options: object) -> tuple[float, float]:
+    """Requests per second, once it runs evenly, and how close two of a host came."""
+    names = [f"127.0.{n // 200}.{2 + n % 200}" for n in range(hosts)]
+    with server.database(stage.server_url) as url, Web(tree) as web, tempfile.TemporaryDirectory() as folder:
+        if gap:
+            settings(url, default_gap=f"{gap} s")
+        project = Project(Path(folder), url, tree=SPIDER)
+        seeds = ",".join(f"{name}:{web.port}" for name in names)
+        options = {"HOSTS": seeds, "CONCURRENT_REQUESTS": 200, "LOG_LEVEL": "ERROR", **options}
+        crawler = subprocess.Popen(project.command("tree", **options), cwd=folder, env=os.environ | {"no_proxy": "*"})
+        while len(web.log) < BEGUN * hosts:
+            time.sleep(0.1)
+        before, began = len(web.log), time.monotonic()
+        time.sleep(SECONDS)
+        rate = (len(web.log) - before) / (time.monotonic() - began)
+        crawler.terminate()
+        crawler.wait()
+        closest = min(web.apart(name)[0] for name in names)
+        progress(f"{hosts} hosts, gap {gap} s: {rate:.0f} requests per second")
+        return rate, closest

@@ -1,0 +1,85 @@
+"""What a client does beside its pages: URLs taken in, requests that are no pages, whose crawl it is."""
+
+import asyncio
+from typing import Any
+
+import psycopg
+import pytest
+
+from crawler import GAP, LATE, Crawl, Site, add, leases, state
+from recrawl.client import Client, Error, Page
+from web import Answer, Web
+
+
+def test_urls_are_known_before_the_page_that_led_to_them_is_visited(
+    url: str, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    site.answers["*"] = Answer()
+    at = f"http://127.0.0.2:{web.port}"
+    add(db, f"{at}/0")
+    crawl = Crawl(url)
+    seen: list[Any] = []
+
+    async def visit(page: Page) -> None:
+        if page.kind == "page":
+            seen.append(page.meta)
+            crawl.client.add(f"{at}/1", {"from": "\ud800"} if page.meta else {"from": "0"})
+            crawl.client.add("nonsense")
+        await crawl.visit(page)
+
+    crawl.run(15, visit, until=lambda: crawl.client.counts["ok"] == 2)
+    assert seen == [None, {"from": "0"}], "with what was said of it first"
+    counts = crawl.client.counts
+    assert (counts["new urls"], counts["invalid urls"]) == (1, 3), "what cannot be read harms no other"
+    assert crawl.client.is_idle
+
+
+def test_a_request_that_is_no_page_has_a_slot_of_its_own(
+    url: str, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    site.answers |= {"/robots.txt": Answer(body="User-agent: *\nDisallow: /private"), "*": Answer()}
+    at = f"http://127.0.0.2:{web.port}"
+    add(db, *(f"{at}/{n}" for n in range(4)))
+    crawl = Crawl(url)
+    asides: list[tuple[str, Any]] = []
+
+    async def visit(page: Page) -> None:
+        if page.kind == "aside":
+            asides.append((page.url, page.meta))
+        elif page.kind == "page" and page.url.endswith("/0"):
+            for name in ("form", "private", "form"):
+                crawl.client.aside(f"{at}/{name}", name)
+            crawl.client.aside("http://a..b/", "of no host")
+        await crawl.visit(page)
+
+    crawl.run(20, visit, until=lambda: len(asides) == 2 and crawl.client.is_idle)
+    assert asides == [(f"{at}/form", "form")] * 2
+    assert web.apart("127.0.0.2")[0] > GAP - LATE
+    assert state(db, f"{at}/form") is None and leases(db) == []
+    assert crawl.client.counts["denied"] == 1 == crawl.client.counts["asides dropped"]
+
+
+def test_what_begins_too_late_is_given_back(url: str, db: psycopg.Connection[Any]) -> None:
+    add(db, "http://a.example/")
+    begun: list[bool] = []
+
+    async def visit(page: Page) -> None:
+        begun.append(crawl.client.begins(page))
+        if begun == [True]:
+            await asyncio.sleep(1)
+            begun.append(crawl.client.begins(page))
+
+    crawl = Crawl(url, robots=False)
+    crawl.run(5, visit, until=lambda: crawl.client.counts["late"])
+    assert begun[:2] == [True, False] and crawl.client.counts["late"] >= 1
+    assert leases(db) == []
+
+
+def test_a_crawl_is_somebodys(url: str, db: psycopg.Connection[Any]) -> None:
+    async def claim(who: str) -> None:
+        async with Client(url, user_agent="me") as crawl:
+            await crawl.claim(who)
+
+    asyncio.run(claim("mine"))
+    with pytest.raises(Error, match="this database is the crawl of mine, and not of yours"):
+        asyncio.run(claim("yours"))

@@ -1,0 +1,230 @@
+"""Scrapy's projects on recrawl: real processes against a real web, whose log is the judge."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+
+from crawler import Site, add, leases, state
+from helpers import eventually
+from spiders import Project
+from web import Answer, Request, Web, links
+
+Make = Callable[..., Project]
+GAP = 0.1  # seconds
+LATE = 0.005  # the process itself says when a request began
+
+TREE = """
+class Tree(scrapy.Spider):
+    name = "tree"
+    custom_settings = {"DEPTH_LIMIT": 9}
+
+    async def start(self):
+        for host in self.settings.getlist("HOSTS"):
+            yield scrapy.Request(f"http://{host}/0", dont_filter=True)
+
+    def parse(self, response):
+        yield {"url": response.url, "depth": response.meta["depth"]}
+        for link in response.css("a::attr(href)"):
+            yield response.follow(link, self.parse_other, cb_kwargs={"come_from": response.url})
+
+    def parse_other(self, response, come_from):
+        assert come_from.startswith("http://"), "what a request carries comes back with its page"
+        yield from self.parse(response)
+"""
+
+
+def tree(pages: int) -> dict[str, Answer]:
+    """Page n links to two more."""
+    return {
+        f"/{n}": Answer(body=links(f"/{m}" for m in (2 * n + 1, 2 * n + 2) if m < pages), headers={"ETag": f'"{n}"'})
+        for n in range(pages)
+    }
+
+
+def all_apart(web: Web) -> bool:
+    return all(apart > GAP - LATE for host in {entry.host for entry in web.log} for apart in web.apart(host))
+
+
+# ------------------------------------------------------------------------------------------- a project as it is
+
+FEEDS = """
+FEEDS = {"items.json": {"format": "json"}}
+FILES_STORE = "files"
+ITEM_PIPELINES = {"scrapy.pipelines.files.FilesPipeline": 1}
+"""
+SHOP = """
+class Shop(scrapy.Spider):
+    name = "shop"
+    allowed_domains = ["127.0.0.2", "127.0.0.3"]
+    start_urls = ["http://127.0.0.2:PORT/"]
+
+    def parse(self, response):
+        for path in ("/now", "/ever", "/fails", "/private", "/raises", "/leaves", "/said", "/media", "/missing"):
+            yield response.follow(path, getattr(self, "parse_" + path[1:], self.parse_item), errback=self.failed,
+                                  meta={"from": response.url})
+        yield response.follow("http://127.0.0.9:PORT/offsite", self.parse_item)
+        yield response.follow("/object", self.parse_item, cb_kwargs={"what": object()})
+        yield scrapy.Request("data:,here", self.parse_home, dont_filter=True)
+        yield scrapy.FormRequest(response.urljoin("/login"), formdata={"name": "me"}, callback=self.parse_home)
+
+    def parse_item(self, response, what=None):
+        assert what is None or type(what) is object
+        assert what or response.meta["from"] == "http://127.0.0.2:PORT/"
+        yield {"item": response.url}
+
+    def parse_home(self, response):
+        yield {"home": response.url}
+
+    def parse_raises(self, response):
+        yield response.follow("/found", self.parse_item, meta={"from": "http://127.0.0.2:PORT/"})
+        raise KeyError("of the callback")
+
+    def parse_leaves(self, response):
+        yield response.follow("http://127.0.0.3:PORT/other", self.parse_item, meta={"from": "http://127.0.0.2:PORT/"})
+
+    def parse_said(self, response):
+        response.recrawl.relevance = .75
+        response.recrawl.links = ["/a-link"]
+        response.recrawl.meta["seen"] = True
+        response.recrawl.due = "2100-01-01"
+
+    def parse_media(self, response):
+        yield {"file_urls": [response.urljoin("/picture")]}
+
+    def failed(self, failure):
+        yield {"failed": failure.request.url, "why": str(failure.value)}
+"""
+
+
+def test_a_project_runs_as_it_is(project: Make, db: psycopg.Connection[Any], web: Web, site: Site) -> None:
+    at = f"http://127.0.0.2:{web.port}"
+    site.answers |= {
+        "/robots.txt": Answer(body="User-agent: *\nDisallow: /private"), "*": Answer(body="x"),
+        "/now": Answer(302, headers={"Location": "/target"}), "/ever": Answer(301, headers={"Location": "/moved"}),
+        "/fails": Answer(500), "/missing": Answer(404),
+        "/login": Answer(302, headers={"Location": "/home"}), "/picture": Answer(body="picture"),
+    }  # fmt: skip
+    add(db, f"http://127.0.0.9:{web.port}/", f"{at}/added")
+    shop = project(FEEDS, shop=SHOP.replace("PORT", str(web.port)))
+    crawler = shop.start("shop")
+    wanted = ["/now", "/ever", "/fails", "/raises", "/leaves", "/said", "/media", "/missing"]
+    wanted += ["/", "/added", "/target", "/moved", "/object", "/login", "/home", "/found", "/a-link", "/picture"]
+    eventually(lambda: {*wanted, "/other"} <= {entry.path for entry in web.log}, 60, "all is found")
+    crawler.interrupt()
+    crawler.ends()
+
+    assert Counter(entry.path for entry in web.of("127.0.0.2")) == Counter(["/robots.txt", *wanted]), crawler.log
+    assert Counter(entry.path for entry in web.of("127.0.0.3")) == Counter(["/robots.txt", "/other"])
+    assert [entry.path for entry in web.of("127.0.0.9")] == ["/robots.txt"], "offsite"
+    assert all_apart(web)
+    assert leases(db) == [], crawler.log
+
+    items = shop.items()
+    files = [file for item in items for file in item.pop("files")]
+    assert {"failed": f"{at}/fails", "why": "Ignoring non-200 response"} in items
+    assert {"home": f"{at}/home"} in items and {"home": "data:,here"} in items
+    assert [file["status"] for file in files] == ["downloaded"]
+    found = {item["item"] for item in items if "item" in item}
+    assert found == {f"{at}/{name}" for name in ("target", "moved", "object", "found")} | {
+        f"http://127.0.0.3:{web.port}/other"
+    }
+    assert state(db, f"http://127.0.0.9:{web.port}/").state == "declined"
+    assert state(db, f"{at}/ever").state == "moved" and state(db, f"{at}/private").state == "denied"
+    assert state(db, f"{at}/raises").last_status == 0, "what no callback could read is tried again"
+    said = state(db, f"{at}/said")
+    assert said.relevance == 0.75 and said.due_at.year == 2100
+    assert [row.url for row in db.execute("select url from recrawl.successors(%s)", [said.page_id])] == [f"{at}/a-link"]
+    stats = crawler.stats
+    assert (stats["recrawl/raised"], stats["recrawl/denied"], stats["recrawl/declined"]) == (1, 1, 1)
+    requests = len(web.log)
+
+    again = shop.run("shop", RECRAWL_IDLE=0)
+    assert len(web.log) == requests, "nothing was due"
+    assert again.stats["finish_reason"] == "finished"
+
+
+def test_a_revisit_has_its_callback_and_its_validators(
+    project: Make, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    def page(request: Request) -> Answer:
+        is_known = request.headers.get("if-none-match") == '"1"'
+        return Answer(304 if is_known else 200, headers={"ETag": '"1"'})
+
+    site.answers |= tree(3) | {"/1": page}
+    for name, value in {"shortest_interval": "1 s", "frequency": "86400"}.items():
+        db.execute("select recrawl.set_setting(%s, %s)", [name, value])
+    crawler = project(tree=TREE).start("tree", HOSTS=f"127.0.0.2:{web.port}")
+    eventually(lambda: [entry.status for entry in web.of("127.0.0.2", "/1")].count(304) > 1, 30, "304 for what stays")
+    eventually(lambda: len(web.of("127.0.0.2", "/2")) > 1, 30, "what changes is fetched again")
+    crawler.interrupt()
+    crawler.ends()
+    assert leases(db) == [] and all_apart(web)
+    assert crawler.errors == []
+    visits = Counter(entry.path for entry in web.log if entry.status == 200)
+    assert crawler.stats["item_scraped_count"] == visits["/0"] + visits["/1"] + visits["/2"]
+    assert state(db, f"http://127.0.0.2:{web.port}/1").changes == 0
+
+
+# ------------------------------------------------------------------------------------------------ several, killed
+
+
+def test_two_processes_share_a_crawl_and_one_is_killed(
+    project: Make, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    hosts, pages = [f"127.0.0.{n}" for n in (2, 3, 4)], 15
+    site.answers |= tree(pages)
+    both = project(tree=TREE)
+    options: dict[str, object] = {"RECRAWL_LEASE": 4, "RECRAWL_IDLE": 30}
+    options["HOSTS"] = ",".join(f"{host}:{web.port}" for host in hosts)
+    first, second = both.start("tree", **options), both.start("tree", **options)
+    eventually(lambda: len(web.log) > 12, 30, "it begins")
+    first.process.kill()
+    eventually(lambda: len({(entry.host, entry.path) for entry in web.log}) == 3 * (pages + 1), 60, "all is found")
+    second.interrupt()
+    second.ends()
+    assert all_apart(web)
+    assert db.execute("select from recrawl.lease_status where lease_until > now()").fetchall() == []
+    assert second.errors == []
+    for host in hosts:
+        assert max(Counter(entry.path for entry in web.of(host)).values()) <= 2, "again only what the killed one had"
+
+
+def test_the_database_may_go_away(project: Make, db: psycopg.Connection[Any], web: Web, site: Site) -> None:
+    site.answers |= tree(15)
+    crawler = project(tree=TREE).start("tree", HOSTS=f"127.0.0.2:{web.port}")
+    eventually(lambda: len(web.log) > 5, 30, "it begins")
+    name = db.info.dbname
+    with psycopg.connect(db.info.dsn, dbname="postgres", autocommit=True) as other:
+        other.execute(f'alter database "{name}" allow_connections false')
+        other.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s and application_name = %s",
+            [name, "recrawl client"],
+        )
+        eventually(lambda: "the database is away" in crawler.log, 10)
+        other.execute(f'alter database "{name}" allow_connections true')
+    eventually(lambda: len({entry.path for entry in web.log}) == 16, 60, "it goes on")
+    crawler.interrupt()
+    crawler.ends()
+    assert leases(db) == [] and all_apart(web) and crawler.errors == []
+
+
+# ------------------------------------------------------------------------------------------------------ bad input
+
+
+def test_what_cannot_work_is_one_line(project: Make, db: psycopg.Connection[Any]) -> None:
+    db.execute("select recrawl.claim('scrapy: other')")
+    shop = project(tree=TREE)
+    lines = {
+        "postgresql://127.0.0.1:9/x": "cannot connect to the database: ",
+        "": "set RECRAWL_DSN, or the environment's DATABASE_URL",
+        shop.dsn: "this database is the crawl of scrapy: other, and not of scrapy: tree: give that one a database",
+    }
+    crawlers = [shop.start("tree", HOSTS="127.0.0.2:9", RECRAWL_DSN=dsn) for dsn in lines]
+    for crawler, line in zip(crawlers, lines.values(), strict=True):
+        crawler.ends()
+        (said,) = crawler.errors
+        assert line in said and "Traceback" not in crawler.log
+        assert crawler.stats["finish_reason"] == "recrawl_failed"
+    assert db.execute("select from recrawl.page_status").fetchall() == []

@@ -1,0 +1,50 @@
+"""What a project's one setting changes: its scheduler, its downloader, and which of Scrapy's parts go to sleep."""
+
+import logging
+import os
+
+from scrapy.exceptions import NotConfigured
+from scrapy.settings import BaseSettings
+
+log = logging.getLogger("recrawl.scrapy")
+
+PARTS = {"SCHEDULER": "recrawl.scrapy.scheduler.Scheduler", "DOWNLOADER": "recrawl.scrapy.downloader.Downloader"}
+OURS = {
+    # Nearest to the engine: after it nobody takes out what a callback returned.
+    "SPIDER_MIDDLEWARES": {"recrawl.scrapy.middleware.Reading": -1000},
+    # Last before the request goes out.
+    "DOWNLOADER_MIDDLEWARES": {"recrawl.scrapy.middleware.Starting": 100_000},
+}
+# They would send a second request beside the page's slot, or none at all: what they do, the frontier does. By import
+# path, as Scrapy 2.13 knows no other way.
+ASLEEP = [
+    "scrapy.downloadermiddlewares.httpcache.HttpCacheMiddleware",
+    "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware",
+    "scrapy.downloadermiddlewares.redirect.RedirectMiddleware",
+    "scrapy.downloadermiddlewares.retry.RetryMiddleware",
+    "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware",
+]
+OVER_ALL = 100  # the priority of what must hold whatever the project says; the command line's is 40
+DEFAULTS = {
+    "RECRAWL_IDLE": 60,  # seconds without anything to fetch, after which the spider closes; None: it does not
+    "RECRAWL_LEASE": 600,  # seconds after which the pages of a process that died come back
+}
+
+
+class Addon:
+    def update_settings(self, settings: BaseSettings) -> None:
+        if not settings.getbool("RECRAWL_ENABLED", True):
+            raise NotConfigured("RECRAWL_ENABLED is off")
+        for name, value in DEFAULTS.items():
+            settings.setdefault(name, value, "addon")
+        if not settings.get("RECRAWL_DSN"):
+            settings.set("RECRAWL_DSN", os.environ.get("DATABASE_URL"), OVER_ALL)
+        for name, path in PARTS.items():
+            if (settings.getpriority(name) or 0) > 0:
+                log.warning("%s is recrawl's, not %s", name, settings[name])
+            settings.set(name, path, OVER_ALL)
+        for name, components in OURS.items():
+            for path, order in components.items():
+                settings[name].set(path, order, OVER_ALL)
+        for path in ASLEEP:
+            settings["DOWNLOADER_MIDDLEWARES"].set(path, None, OVER_ALL)

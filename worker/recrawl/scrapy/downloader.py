@@ -1,0 +1,129 @@
+"""Scrapy's downloader, each request in a slot of the frontier; what is not the spider's to see is reported here."""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any, cast
+from urllib.parse import urljoin
+
+from scrapy import Request, Spider
+from scrapy.core.downloader import Downloader as ScrapysDownloader
+from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from twisted.internet.defer import Deferred
+
+from recrawl.client.answers import REDIRECTS
+from recrawl.scrapy.stored import SECRET_HEADERS, is_of_the_web, restored
+from recrawl.scrapy.visit import Visit, Visits
+
+Result = Response | Request
+
+
+class Downloader(ScrapysDownloader):
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        self.crawler = crawler  # Scrapy 2.13 does not
+        self._visits = Visits.of(crawler)
+        self._follows = crawler.settings.getbool("REDIRECT_ENABLED")
+        self._most_redirects = crawler.settings.getint("REDIRECT_MAX_TIMES")
+
+    def fetch(self, request: Request, spider: Spider | None = None) -> Deferred[Result]:
+        return deferred_from_coro(self._fetch(request, () if spider is None else (spider,)))
+
+    async def _fetch(self, request: Request, spider: tuple[Spider, ...]) -> Result:
+        if not is_of_the_web(request):
+            return await cast(Awaitable[Result], maybe_deferred_to_future(super().fetch(request, *spider)))
+        visit = self._visits.under_way.get(request) or await self._slot_for(request)
+        # One of Scrapy's slots for each request: when it begins, the frontier has said.
+        slot = request.meta["download_slot"] = f"recrawl {id(visit)}"
+        try:
+            result = await cast(Awaitable[Result], maybe_deferred_to_future(super().fetch(request, *spider)))
+            return self._outcome(visit, request, result)
+        except BaseException:
+            visit.fail()
+            raise
+        finally:
+            del self._visits.under_way[request]
+            if left := self.slots.pop(slot, None):
+                left.close()
+
+    def _outcome(self, visit: Visit, request: Request, result: Result) -> Result:
+        """What the engine gets to see. What came of the page is said, unless a callback must look at it first."""
+        if isinstance(result, Request):
+            visit.left_for(result.url)
+        elif visit.page.kind == "aside":
+            visit.report(result)
+            if self._is_redirect(request, result):
+                return self._followed(request, result)
+        elif visit.page.kind == "robots" or result.status == 304:
+            visit.report(result)
+            raise _nothing_for_the_spider(request)
+        elif self._is_redirect(request, result):
+            self._redirect(visit, request, result)
+            raise _nothing_for_the_spider(request)
+        else:
+            visit.has(result)
+        return result
+
+    async def _slot_for(self, request: Request) -> Visit:
+        """Of a request that came past the scheduler, as those of media pipelines do."""
+        granted: asyncio.Future[Visit] = asyncio.get_running_loop().create_future()
+        self._visits.wanted[request] = granted
+        refused = self._visits.client.aside(request.url, request)
+        either: list[asyncio.Future[Any]] = [granted, refused]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not granted.done():
+            raise IgnoreRequest(f"robots.txt denies it, or there is no slot: {request}")
+        self._visits.under_way[request] = granted.result()
+        return granted.result()
+
+    def _is_redirect(self, request: Request, response: Response) -> bool:
+        """As Scrapy's own middleware decides, which is asleep."""
+        meta = request.meta
+        handled = [*getattr(self.crawler.spider, "handle_httpstatus_list", []), *meta.get("handle_httpstatus_list", [])]
+        return (
+            self._follows
+            and response.status in REDIRECTS
+            and "Location" in response.headers
+            and response.status not in handled
+            and not (meta.get("dont_redirect") or meta.get("handle_httpstatus_all"))
+        )
+
+    def _redirect(self, visit: Visit, request: Request, response: Response) -> None:
+        """Where a page leads becomes a page with its callback, if the spider wants it."""
+        assert self.crawler.engine and self.crawler.spider
+        try:
+            target = restored(_led_to(response), visit.page.meta, self.crawler.spider)
+        except ValueError:  # no URL
+            visit.report(response, redirects=False)
+            return
+        self.crawler.engine.crawl(target)
+        visit.report(response, redirects=target in self._visits.accepted)
+
+    def _followed(self, request: Request, response: Response) -> Request:
+        """What is no page stays none."""
+        times = request.meta.get("redirect_times", 0) + 1
+        if times > self._most_redirects:
+            raise IgnoreRequest("max redirections reached")
+        target = request.replace(url=_led_to(response), cookies=None, dont_filter=True)
+        target.meta["redirect_times"] = times
+        if response.status in (301, 302, 303):
+            target = target.replace(method="GET", body=b"")
+            for name in ("Content-Type", "Content-Length"):
+                target.headers.pop(name, None)
+        if target.url.split("/")[:3] != request.url.split("/")[:3]:
+            for secret in SECRET_HEADERS:
+                target.headers.pop(secret, None)
+        self._visits.asides.add(target)
+        return target
+
+
+def _led_to(response: Response) -> str:
+    return urljoin(response.url, (response.headers["Location"] or b"").decode("latin-1"))
+
+
+def _nothing_for_the_spider(request: Request) -> IgnoreRequest:
+    """What ends a request without a word."""
+    request.errback = None
+    return IgnoreRequest("the frontier has it")

@@ -1,0 +1,70 @@
+"""Scrapy's middlewares: the last look before a request goes out, and what callbacks make of the response."""
+
+from collections.abc import AsyncIterator
+from typing import Any, Self
+
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
+from scrapy.exceptions import CloseSpider, IgnoreRequest
+from scrapy.http import Response
+from scrapy.spidermiddlewares.httperror import HttpError
+
+from recrawl.scrapy.visit import Visit, Visits, visit_of
+
+
+class Starting:
+    """A request begins in its slot or not at all: other middlewares may have taken their time."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._visits = Visits.of(crawler)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    def process_request(self, request: Request, spider: Spider | None = None) -> None:
+        visit = self._visits.under_way.get(request)
+        if visit and not self._visits.client.begins(visit.page):
+            request.errback = None
+            raise IgnoreRequest("its slot has passed")
+
+
+class Reading:
+    """Each page is reported once, when its callback has returned all that it had to."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._visits = Visits.of(crawler)
+        self._stats = crawler.stats
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    async def process_spider_output(
+        self, response: Response, result: AsyncIterator[Any], spider: Spider | None = None
+    ) -> AsyncIterator[Any]:
+        visit = visit_of(response)
+        try:
+            async for output in result:
+                if visit and isinstance(output, Request):
+                    visit.returned_one()
+                    self._visits.leads[output] = visit
+                yield output
+        except Exception as error:
+            self._is_over(visit, response, error)
+            raise
+        if visit:
+            visit.is_read(response)
+
+    def process_spider_exception(self, response: Response, exception: Exception, spider: Spider | None = None) -> None:
+        self._is_over(visit_of(response), response, exception)
+
+    def _is_over(self, visit: Visit | None, response: Response, error: Exception) -> None:
+        if visit is None or visit.page.is_settled:
+            return
+        if isinstance(error, (HttpError, CloseSpider)):
+            visit.is_read(response)
+        else:
+            visit.fail()
+            if self._stats:
+                self._stats.inc_value("recrawl/raised")

@@ -1,0 +1,196 @@
+"""Scrapy's scheduler: what the spider finds goes to the frontier, what the frontier hands out goes to the engine.
+
+engine ──enqueue_request──▶ Client.add, Client.aside        the database decides what comes when
+   ▲ next_request ◀── ready ◀── engine.crawl ◀── pages, each when its slot has come
+"""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from typing import Self
+
+from scrapy import Request, Spider, signals
+from scrapy.core.scheduler import BaseScheduler
+from scrapy.crawler import Crawler
+from scrapy.exceptions import CloseSpider, DontCloseSpider
+from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.misc import build_from_crawler, load_object
+from twisted.internet.defer import Deferred
+
+from recrawl.client import Client, Error, Page
+from recrawl.scrapy.stored import KEY, is_of_the_web, restored, stored
+from recrawl.scrapy.visit import Visit, Visits
+
+log = logging.getLogger("recrawl.scrapy")
+
+FAILED = "recrawl_failed"  # the finish_reason then
+
+
+class Scheduler(BaseScheduler):
+    def __init__(self, crawler: Crawler) -> None:
+        settings = crawler.settings
+        self._crawler = crawler
+        self._visits = Visits.of(crawler)
+        self._seen = build_from_crawler(load_object(settings["DUPEFILTER_CLASS"]), crawler)  # of what is no page
+        self._ready: deque[Request] = deque()
+        self._lease = settings.getfloat("RECRAWL_LEASE")
+        self._patience = None if settings["RECRAWL_IDLE"] in (None, "None", "") else settings.getfloat("RECRAWL_IDLE")
+        self._busy_at = time.monotonic()
+        self._is_open = False
+        self._has_failed = False
+        crawler.signals.connect(self._begin, signals.spider_opened)
+        crawler.signals.connect(self._handed_on, signals.request_scheduled)
+        crawler.signals.connect(self._idle, signals.spider_idle)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    # ---------------------------------------------------------------------------------------- beginning, end
+
+    def open(self, spider: Spider) -> Deferred[None]:
+        return deferred_from_coro(self._open(spider))
+
+    async def _open(self, spider: Spider) -> None:
+        settings = self._crawler.settings
+        self._spider = spider
+        try:
+            if not settings.get("RECRAWL_DSN"):
+                raise Error("set RECRAWL_DSN, or the environment's DATABASE_URL, to the URL of the crawl's database")
+            self._client = self._visits.client = Client(
+                settings["RECRAWL_DSN"],
+                user_agent=settings["ROBOTSTXT_USER_AGENT"] or getattr(spider, "user_agent", settings["USER_AGENT"]),
+                concurrency=settings.getint("CONCURRENT_REQUESTS") or 1000,  # 0: no limit
+                robots=settings.getbool("ROBOTSTXT_OBEY"),
+                lease=self._lease,
+                on_outcome=self._count,
+            )
+            await self._client.__aenter__()
+            self._is_open = True
+            await self._client.claim(f"scrapy: {spider.name}")
+        except Error as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        """One line, and the spider closes."""
+        log.error("%s", error)
+        self._has_failed = True
+
+    def _begin(self) -> None:
+        """Not before all parts are open: they look at each page."""
+        if not self._has_failed:
+            self._pump = asyncio.ensure_future(self._hand_out())
+
+    def close(self, reason: str) -> Deferred[None] | None:
+        return deferred_from_coro(self._close()) if self._is_open else None
+
+    async def _close(self) -> None:
+        for request in self._ready:
+            if visit := self._visits.under_way.pop(request, None):
+                visit.page.release()
+        try:
+            await self._client.__aexit__(None, None, None)
+        except Exception as error:
+            if not self._has_failed:  # else that stands in the log
+                self._fail(error)
+        self._count_all()
+
+    # -------------------------------------------------------------------------------------- what Scrapy asks
+
+    def has_pending_requests(self) -> bool:
+        if not self._is_open or self._has_failed:
+            return bool(self._ready)
+        is_busy = bool(self._ready) or not self._client.is_idle
+        if is_busy:
+            self._busy_at = time.monotonic()
+        return is_busy
+
+    def next_request(self) -> Request | None:
+        return self._ready.popleft() if self._ready else None
+
+    def enqueue_request(self, request: Request) -> bool:
+        lead = self._visits.leads.pop(request, None)
+        if visit := self._visits.under_way.get(request):
+            visit.is_taken = True
+            self._ready.append(request)
+        elif not self._is_open or self._has_failed:
+            return False
+        elif not is_of_the_web(request):
+            self._ready.append(request)
+        elif request in self._visits.asides:
+            self._client.aside(request.url, request)
+        elif (kept := stored(request, self._spider)) is not None:
+            self._client.add(request.url, {KEY: kept})
+            if lead:
+                lead.found.append(request.url)
+        elif not request.dont_filter and self._seen.request_seen(request):
+            return False
+        else:
+            self._client.aside(request.url, request)
+        self._visits.accepted.add(request)
+        return True
+
+    def _handed_on(self, request: Request) -> None:
+        """The engine has it, and gives it to enqueue_request next, unless somebody filters it out."""
+        if lead := self._visits.leads.get(request):
+            asyncio.get_running_loop().call_soon(lead.handed_one_on)
+
+    def _idle(self) -> None:
+        if self._has_failed:
+            raise CloseSpider(FAILED)
+        if self._patience is None or time.monotonic() < self._busy_at + self._patience:
+            raise DontCloseSpider
+
+    # ------------------------------------------------------------------------------- what the frontier hands out
+
+    async def _hand_out(self) -> None:
+        try:
+            async for page in self._client:
+                self._give(page)
+        except Exception as error:
+            self._fail(error)
+
+    def _give(self, page: Page) -> None:
+        visit = Visit(page)
+        if page.kind == "aside" and page.meta in self._visits.wanted:
+            granted = self._visits.wanted[page.meta]
+            if granted.done():
+                visit.fail()  # it was late for the slot that it had, and is over
+            else:
+                granted.set_result(visit)
+            return
+        try:
+            request = self._request(page)
+        except ValueError as error:
+            log.error("%s: %s", page.url, error)
+            visit.fail()
+            return
+        self._visits.under_way[request] = visit
+        assert self._crawler.engine
+        self._crawler.engine.crawl(request)
+        if not visit.is_taken:  # offsite, or some other part does not want it
+            del self._visits.under_way[request]
+            page.decline()
+
+    def _request(self, page: Page) -> Request:
+        if page.kind == "aside":
+            return page.meta.copy()  # type: ignore[no-any-return]
+        if page.kind == "robots":
+            return Request(page.url, dont_filter=True, meta={"handle_httpstatus_all": True})
+        request = restored(page.url, page.meta, self._spider)
+        for name, value in page.request_headers.items():
+            if name != "User-Agent":  # Scrapy has its own
+                request.headers.setdefault(name, value)
+        return request
+
+    # ------------------------------------------------------------------------------------------------ counting
+
+    def _count(self, page: Page, outcome: str, detail: str | None) -> None:
+        if self._crawler.stats:
+            self._crawler.stats.inc_value(f"recrawl/{outcome}")
+
+    def _count_all(self) -> None:
+        for name, count in self._client.counts.items():
+            if self._crawler.stats and name != "raised":
+                self._crawler.stats.set_value(f"recrawl/{name.replace(' ', '_')}", count)

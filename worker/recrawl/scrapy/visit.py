@@ -1,0 +1,106 @@
+"""A page in hand, from its request to its report: what a callback finds as `response.recrawl`."""
+
+import asyncio
+import copy
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, ClassVar
+from weakref import WeakKeyDictionary, WeakSet
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+
+from recrawl.client import Client, Page
+from recrawl.scrapy.stored import KEY, own_part, stored_in
+
+
+class Visit:
+    """Callbacks may set `relevance` (0 to 1), `links` (URLs; else those of the requests that they return), `meta` (a
+    dict of theirs, handed out with the page the next time) and `due` (when it is next wanted).
+    """
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.relevance: float | None = None
+        self.links: Iterable[str] | None = None
+        self.due: datetime | None = None
+        self.meta: dict[str, Any] = own_part(page.meta)
+        self.is_taken = False  # by the scheduler: nobody filtered it out before
+        self.found: list[str] = []  # URLs that became pages
+        self._meta_before = copy.deepcopy(self.meta)
+        self._to_come = 0  # requests that the callback returned and the engine has not handed on yet
+        self._read: Response | None = None  # once the callback has returned all
+
+    def has(self, response: Response) -> None:
+        _visits[response] = self
+
+    def returned_one(self) -> None:
+        self._to_come += 1
+
+    def handed_one_on(self) -> None:
+        self._to_come -= 1
+        self._report_if_complete()
+
+    def is_read(self, response: Response) -> None:
+        self._read = response
+        self._report_if_complete()
+
+    def _report_if_complete(self) -> None:
+        if self._read is not None and not self._to_come:
+            self.report(self._read, self.found if self.links is None else self.links)
+
+    def report(self, response: Response, links: Iterable[str] | None = None, redirects: bool = True) -> None:
+        """What the web answered; redirects: it leads the page elsewhere, if it says so."""
+        more: dict[str, Any] = {}
+        if self.relevance is not None:
+            more["relevance"] = self.relevance
+        if self.due is not None:
+            more["due"] = self.due
+        if self.meta != self._meta_before:
+            more["meta"] = self.meta | {KEY: stored_in(self.page.meta) or {}}
+        headers = {name: values[0] for name, values in response.headers.items() if values}
+        if not redirects:
+            headers.pop(b"Location", None)
+        self.page.report(response.status, headers, body=response.body, links=links, **more)
+
+    def left_for(self, url: str) -> None:
+        """A middleware put another request in its place: it is tried again, or leads elsewhere for now."""
+        if url == self.page.url:
+            self.fail()
+        else:
+            self.page.report(302, {"Location": url})
+
+    def fail(self) -> None:
+        """Nothing came of it: it is tried again, ever later."""
+        if not self.page.is_settled:
+            self.page.report(0)
+
+
+_visits: WeakKeyDictionary[Response, Visit] = WeakKeyDictionary()
+
+
+def visit_of(response: Response) -> Visit | None:
+    """None where it is no page's."""
+    return _visits.get(response)
+
+
+Response.recrawl = property(visit_of)  # type: ignore[attr-defined]  # since Scrapy 2.19 a response takes no attributes
+
+
+class Visits:
+    """Which page a request is for, and which page led to a request: known to all parts of a crawler."""
+
+    _of: ClassVar[WeakKeyDictionary[Crawler, "Visits"]] = WeakKeyDictionary()
+
+    def __init__(self) -> None:
+        self.client: Client  # as soon as the scheduler has opened it
+        self.under_way: dict[Request, Visit] = {}  # from when the frontier hands it out to its answer
+        self.wanted: WeakKeyDictionary[Request, asyncio.Future[Visit]] = WeakKeyDictionary()  # past the scheduler
+        self.leads: WeakKeyDictionary[Request, Visit] = WeakKeyDictionary()  # whose callback returned it
+        self.asides: WeakSet[Request] = WeakSet()  # no pages, whatever they look like
+        self.accepted: WeakSet[Request] = WeakSet()  # by the scheduler
+
+    @classmethod
+    def of(cls, crawler: Crawler) -> "Visits":
+        return cls._of.setdefault(crawler, cls())
