@@ -42,7 +42,7 @@ from recrawl.store.reads import (
     settings,
     spent_of_late,
 )
-from recrawl.store.runs import CHUNK, Run, run
+from recrawl.store.runs import Run, run
 from recrawl.store.schedule import due_jobs, end_dead_runs, leads, note_failure, note_health
 from recrawl.store.scrape import Row, Scrape, scrape
 from recrawl.store.server import dead_rows, server, slots, superusers, transactions
@@ -63,7 +63,6 @@ from recrawl.store.verbs import (
 )
 
 __all__ = [
-    "CHUNK",
     "SCORES",
     "WORKER",
     "Added",
