@@ -25,20 +25,24 @@ comment on function recrawl_internal.is_promised(recrawl_internal.page) is
     'Whether a page is due because of its frequency alone.';
 grant execute on function recrawl_internal.is_promised to recrawl_reader;
 
+-- Read by the million: whole rows of host_terms, and joins with tables of one row, took two fifths as much CPU again.
 create or replace view recrawl_internal.page_to_allocate as
 select p.page_id,
        p.host_id,
        p.value,
        b.rate,
-       coalesce(date_part('epoch', p.due_at - clock_timestamp()) / 86400, 'NaN')::real as due_in,
+       coalesce(date_part('epoch', p.due_at - (select clock_timestamp())) / 86400, 'NaN')::real as due_in,
        case when recrawl_internal.is_promised(p) then date_part('epoch', p.due_at - p.fetched_at) / 86400
             else 'NaN' end::real as promised
 from recrawl_internal.page p
-cross join recrawl_internal.setting s
 join recrawl_internal.host_terms common on common.host_id = 0
 left join recrawl_internal.host_terms own on own.host_id = p.host_id
-cross join lateral recrawl_internal.belief(p.pinned_rate, p.seen_changes, p.seen_days, own, common) b
-where recrawl_internal.takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate);
+cross join lateral recrawl_internal.belief_on(
+    coalesce(own.prior_changes, common.prior_changes), coalesce(own.prior_days, common.prior_days),
+    p.pinned_rate, p.seen_changes, p.seen_days
+) b
+where recrawl_internal.takes_part(
+    p.state, p.attempts, (select s.max_attempts from recrawl_internal.setting s), p.fetched_at, p.pinned_rate);
 comment on view recrawl_internal.page_to_allocate is
     'What allocation reads of every page that takes part: ids, value, rate in changes per day, in how many days it is '
     'due, and how many days after its last fetch (NaN = nobody but who said so may move that).';
