@@ -183,8 +183,8 @@ comment on function recrawl_internal.put_prices(
     'Brings an allocation into force: the terms of every host that took part, and the common ones as host 0.';
 
 -- Frequencies follow from the prices at once, and a page's due time from its next visit on. Only a page that is due far
--- beyond its new interval comes forward, on its grid; one that is due too soon is left to it. So a page is written where
--- its due time moves, and nowhere else.
+-- beyond its new interval comes forward, on its grid; one that is due too soon is left to it. So a page is written
+-- where its due time moves, and nowhere else.
 create or replace function recrawl_internal.bring_forward_at(t timestamptz, page_ids bigint[], frequencies real[])
 returns int
 language sql volatile
