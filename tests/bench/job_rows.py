@@ -83,7 +83,7 @@ def allocate(large: Large) -> Iterator[Line]:
         for statement in NEVER_ALLOCATED:
             backend.run(statement)
         with _crawler(url) as crawler:
-            progress("the first allocation: every frequency moves")
+            progress("the first allocation")
             used = backend.cpu_of_server()
             runs: list[Run] = []
             pops = crawler.pops_while(lambda: runs.append(Run(large, "allocate")))
@@ -161,7 +161,7 @@ class Run:
 
     @property
     def in_force(self) -> float:
-        return self.began.get("bringing pages forward", self.seconds)
+        return self.began["bringing pages forward"]
 
     @property
     def steps(self) -> str:

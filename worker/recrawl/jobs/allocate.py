@@ -38,6 +38,7 @@ class Allocate(Job):
             terms = host_terms(crawl.hosts, crawl.closed_hosts, crawl.web(divided.cap), result, crawl.objective)
             run.put("put_prices", asdict(proof) | took, *astuple(terms))
             run.put("put_held_back", *astuple(_held_back(crawl, divided)))
+            tell("bringing pages forward")
             late_pages = coming.too_late(crawl.due_in, crawl.promised, result.frequency)
             run.put_in_chunks(
                 "bring_forward",
@@ -45,6 +46,7 @@ class Allocate(Job):
                 watch=lambda done: tell("bringing pages forward", done, len(late_pages)),
             )
             if crawl.has_budget:
+                tell("fitting due times to the budget")
                 _fit(run, crawl, divided, late)
             run.message = (
                 f"{crawl.objective} {_told(proof.utility)} (at most {_told(proof.polite_bound)}) with "
