@@ -1,5 +1,5 @@
--- What the job allocate reads of pages and hosts, and the prices that it puts in force; then the frequencies of the
--- pages that moved.
+-- What the job allocate reads of pages and hosts, and the prices that it puts in force; then the due times of pages
+-- that were promised others.
 
 -- What takes part in allocation: live pages that were fetched before, or whose rate is pinned; not those that keep
 -- failing, or are not wanted any more.
@@ -26,26 +26,29 @@ comment on function recrawl_internal.is_promised(recrawl_internal.page) is
     'Whether a page is due because of its frequency alone.';
 grant execute on function recrawl_internal.is_promised to recrawl_reader;
 
+-- Read by the million: whole rows of host_terms, and joins with tables of one row, took two fifths as much CPU again.
 create or replace view recrawl_internal.page_to_allocate as
 select p.page_id,
        p.host_id,
        p.value,
        b.rate,
-       coalesce(p.frequency, 'NaN') as frequency,
-       coalesce(date_part('epoch', p.due_at - clock_timestamp()) / 86400, 'NaN')::real as due_in,
+       coalesce(date_part('epoch', p.due_at - (select clock_timestamp())) / 86400, 'NaN')::real as due_in,
        case when recrawl_internal.is_promised(p) then date_part('epoch', p.due_at - p.fetched_at) / 86400
             else 'NaN' end::real as promised,
        coalesce(recrawl_internal.times_per_day(p.pinned_interval), 'NaN')::real as pinned
 from recrawl_internal.page p
-cross join recrawl_internal.setting s
 join recrawl_internal.host_terms common on common.host_id = 0
 left join recrawl_internal.host_terms own on own.host_id = p.host_id
-cross join lateral recrawl_internal.belief(p.pinned_rate, p.seen_changes, p.seen_days, own, common) b
-where recrawl_internal.takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate, p.due_is);
+cross join lateral recrawl_internal.belief_on(
+    coalesce(own.prior_changes, common.prior_changes), coalesce(own.prior_days, common.prior_days),
+    p.pinned_rate, p.seen_changes, p.seen_days
+) b
+where recrawl_internal.takes_part(
+    p.state, p.attempts, (select s.max_attempts from recrawl_internal.setting s), p.fetched_at, p.pinned_rate, p.due_is);
 comment on view recrawl_internal.page_to_allocate is
-    'What allocation reads of every page that takes part: ids, value, rate in changes per day, the frequency in '
-    'force (NaN = none yet), in how many days it is due, how many days after its last fetch (NaN = nobody but who '
-    'said so may move that), and the frequency that is pinned (NaN = none).';
+    'What allocation reads of every page that takes part: ids, value, rate in changes per day, in how many days it is '
+    'due, how many days after its last fetch (NaN = nobody but who said so may move that), and the frequency that is '
+    'pinned (NaN = none).';
 
 -- Of the last day, run by run: crawlers that pause every night make good in the morning what they left.
 create or replace view recrawl_internal.spent_of_late as
@@ -197,9 +200,10 @@ comment on function recrawl_internal.put_prices(
 ) is
     'Brings an allocation into force: the terms of every host that took part, and the common ones as host 0.';
 
--- A page whose due time lies far beyond its new interval comes forward on its grid; one that is due too soon is left to
--- it.
-create or replace function recrawl_internal.put_frequencies_at(t timestamptz, page_ids bigint[], frequencies real[])
+-- Frequencies follow from the prices at once, and a page's due time from its next visit on. Only a page that is due far
+-- beyond its new interval comes forward, on its grid; one that is due too soon is left to it. So a page is written
+-- where its due time moves, and nowhere else.
+create or replace function recrawl_internal.bring_forward_at(t timestamptz, page_ids bigint[], frequencies real[])
 returns int
 language sql volatile
 set search_path = recrawl_internal, pg_temp
@@ -207,44 +211,42 @@ as $$
 -- plans: lookups; writes page, inbox; locks page by id
     with wanted as materialized (
         select p.page_id, p.host_id, p.due_at, n.frequency,
-               case when p.state = 'live' and p.due_is is null and p.due_at > t + 1.5 * n.every
-                    then least(p.due_at, greatest(
-                        p.due_at - floor(date_part('epoch', p.due_at - t) / date_part('epoch', n.every)) * n.every,
-                        p.fetched_at + s.shortest_interval))
-               end as sooner
+               greatest(
+                   p.due_at - floor(date_part('epoch', p.due_at - t) / date_part('epoch', n.every)) * n.every,
+                   p.fetched_at + s.shortest_interval) as new_due
         from (select u.page_id, u.frequency, interval '24 hours' / u.frequency::float8 as every
               from unnest(page_ids, frequencies) as u (page_id, frequency) offset 0) n
         join page p on p.page_id = n.page_id
         join setting s on s.only_row                            -- by its index: a scan would hide what else costs
+        where is_promised(p) and p.due_at > t + n.every
         order by p.page_id
         for update of p
     ),
     written as (
-        update page p set frequency = w.frequency, due_at = coalesce(w.sooner, p.due_at)
+        update page p set due_at = w.new_due, frequency = w.frequency
         from wanted w
-        where p.page_id = w.page_id
-        returning p.page_id
+        where p.page_id = w.page_id and w.new_due < w.due_at
+        returning p.host_id, p.page_id, w.due_at as old_due, w.new_due
     ),
     told as (
-        insert into inbox (host_id, page_id, old_due, new_due)
-        select host_id, page_id, due_at, sooner from wanted where sooner is not null
+        insert into inbox (host_id, page_id, old_due, new_due) select host_id, page_id, old_due, new_due from written
     )
     select count(*)::int from written
 $$;
-comment on function recrawl_internal.put_frequencies_at(timestamptz, bigint[], real[]) is
-    'Brings stored frequencies up to date and pages forward that would be visited much too late.';
+comment on function recrawl_internal.bring_forward_at(timestamptz, bigint[], real[]) is
+    'Brings pages forward to new frequencies that are due later than after a whole interval; returns how many.';
 
-create or replace function recrawl_internal.put_frequencies(
+create or replace function recrawl_internal.bring_forward(
     token bigint, alive_for interval, page_ids bigint[], frequencies real[]
 ) returns int
 language sql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
     select keep_job(token, alive_for);
-    select put_frequencies_at(clock_timestamp(), page_ids, frequencies)
+    select bring_forward_at(clock_timestamp(), page_ids, frequencies)
 $$;
-comment on function recrawl_internal.put_frequencies(bigint, interval, bigint[], real[]) is
-    'put_frequencies_at for a run that still holds its job.';
+comment on function recrawl_internal.bring_forward(bigint, interval, bigint[], real[]) is
+    'bring_forward_at for a run that still holds its job.';
 
 -- Those that would be due by now come in the time that is to be filled, at any moment of it. A page that was fetched,
 -- or handed out, since it was read, stays.
@@ -256,7 +258,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; writes page, inbox; locks page by id
     with wanted as materialized (
-        select p.page_id, p.host_id, p.due_at,
+        select p.page_id, p.host_id, p.due_at, n.frequency,
                greatest(
                    case when d.due_at > t then d.due_at else t + random() * days * interval '24 hours' end,
                    p.fetched_at + s.shortest_interval) as new_due
@@ -271,7 +273,10 @@ as $$
         for update of p
     ),
     written as (
-        update page p set due_at = w.new_due from wanted w where p.page_id = w.page_id returning p.page_id
+        update page p set due_at = w.new_due, frequency = w.frequency
+        from wanted w
+        where p.page_id = w.page_id
+        returning p.page_id
     ),
     told as (
         insert into inbox (host_id, page_id, old_due, new_due) select host_id, page_id, due_at, new_due from wanted
@@ -295,7 +300,7 @@ comment on function recrawl_internal.put_dues(bigint, interval, bigint[], real[]
     'put_dues_at for a run that still holds its job.';
 
 grant execute on function
-    recrawl_internal.put_prices, recrawl_internal.put_frequencies, recrawl_internal.put_dues
+    recrawl_internal.put_prices, recrawl_internal.bring_forward, recrawl_internal.put_dues
 to recrawl_worker;
 grant select on recrawl_internal.spent_of_late, recrawl_internal.policy_in_force, recrawl_internal.page_to_allocate,
     recrawl_internal.host_to_allocate, recrawl_internal.new_pages_to_allocate to recrawl_worker;

@@ -18,7 +18,7 @@ begin
     -- Its host's price says at once how often it is worth a visit.
     select s.frequency into frequency from recrawl.page_status s where s.page_id = set_rate_at.page_id;
     if frequency is not null and exists (select from host_terms where host_id = 0 and objective is not null) then
-        perform put_frequencies_at(t, array[page_id], array[page_frequency(frequency, null, null)]);
+        perform bring_forward_at(t, array[page_id], array[page_frequency(frequency, null, null)]);
     end if;
 end $$;
 comment on function recrawl_internal.set_rate_at(timestamptz, bigint, float8) is 'set_rate at a given time.';

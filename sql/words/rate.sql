@@ -6,6 +6,19 @@
 -- Functions that return a table of one row, so that the planner can inline them; «offset 0» keeps it from working out
 -- an expression once for every place that uses it.
 
+create or replace function recrawl_internal.belief_on(
+    prior_changes float8, prior_days float8, pinned_rate real, seen_changes float8, seen_days float8
+) returns table (changes float8, days float8, rate real)
+language sql immutable parallel safe rows 1
+begin atomic
+    select changes, days, coalesce(pinned_rate, (changes / days)::real)
+    from (select prior_changes + seen_changes as changes, prior_days + seen_days as days offset 0) b;
+end;
+comment on function recrawl_internal.belief_on(float8, float8, real, float8, float8) is
+    'What is believed of a page on top of a prior: as if so many changes had been seen in so many days; its rate, if '
+    'it is not pinned.';
+grant execute on function recrawl_internal.belief_on to recrawl_reader;
+
 -- A host's own prior, else the common one.
 create or replace function recrawl_internal.belief(
     pinned_rate real, seen_changes float8, seen_days float8,
@@ -13,15 +26,16 @@ create or replace function recrawl_internal.belief(
 ) returns table (changes float8, days float8, rate real)
 language sql immutable parallel safe rows 1
 begin atomic
-    select changes, days, coalesce(pinned_rate, (changes / days)::real)
-    from (select coalesce((own).prior_changes, (common).prior_changes) + seen_changes as changes,
-                 coalesce((own).prior_days, (common).prior_days) + seen_days as days
-          offset 0) b;
+    select b.changes, b.days, b.rate
+    from recrawl_internal.belief_on(
+        coalesce((own).prior_changes, (common).prior_changes), coalesce((own).prior_days, (common).prior_days),
+        pinned_rate, seen_changes, seen_days
+    ) b;
 end;
 comment on function recrawl_internal.belief(
     real, float8, float8, recrawl_internal.host_terms, recrawl_internal.host_terms
 ) is
-    'What is believed of a page: as if so many changes had been seen in so many days; its rate, if it is not pinned.';
+    'belief_on the prior of a page''s host.';
 grant execute on function recrawl_internal.belief to recrawl_reader;
 
 -- A fetch that a hint brought forward comes because the page changed: taken for a change within the few days until

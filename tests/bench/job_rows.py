@@ -19,7 +19,7 @@ from bench.table import Line, at_most, note
 
 ROUNDS = 3
 PAUSE = 20.0  # seconds between two runs
-PAGES: LiteralString = "select page_id, host_id, value, rate, frequency from recrawl_internal.page_to_allocate"
+PAGES: LiteralString = "select page_id, host_id, value, rate, due_in, promised from recrawl_internal.page_to_allocate"
 NEVER_ALLOCATED: tuple[LiteralString, ...] = (
     "update recrawl_internal.page set frequency = null where frequency is not null",
     "update recrawl_internal.host_terms"
@@ -83,18 +83,28 @@ def allocate(large: Large) -> Iterator[Line]:
         for statement in NEVER_ALLOCATED:
             backend.run(statement)
         with crawling(url) as crawler:
-            progress("the first allocation: every frequency moves")
-            first = Run(large, "allocate")
-            yield at_most("the first allocation, every frequency written", first.seconds, 150, "s", first.steps)
+            progress("the first allocation")
+            used = backend.cpu_of_server()
+            runs: list[Run] = []
+            pops = crawler.pops_while(lambda: runs.append(Run(large, "allocate")))
+            (first,), used = runs, backend.cpu_of_server() - used
+            yield note("the first allocation, until every frequency is in force", f"{first.in_force:.3g} s")
+            yield at_most("and every page that is due too late came forward", first.seconds, 150, "s", first.steps)
+            yield note("CPU of the server meanwhile, and of the job", f"{used:.3g} and {first.cpu:.3g} s")
+            waits = [pop.seconds for pop in pops]
+            yield note("pops meanwhile", f"{len(waits):,}, median {median(waits) * 1e3:.3g} ms")
             progress("one that brings up to date what was reported meanwhile")
             Run(large, "allocate")
             crawler.pause()
             wal = backend.rows("select pg_current_wal_lsn()")[0][0]
             progress("one that moves little")
+            used = backend.cpu_of_server()
             quiet = Run(large, "allocate")
+            used = backend.cpu_of_server() - used
             written = backend.rows("select pg_wal_lsn_diff(pg_current_wal_lsn(), %s)::float8 / 1e6", [wal])[0][0]
         name = "an allocation that moves little, until its prices are in force"
         yield at_most(name, quiet.in_force, 30, "s", quiet.steps)
+        yield note("CPU of the server meanwhile, and of the job", f"{used:.3g} and {quiet.cpu:.3g} s")
         yield at_most("publishing its prices", quiet.published, 5, "s")
         yield at_most("WAL it writes", float(written), 50, "MB")
         yield at_most("memory of its process at most", max(first.memory, quiet.memory), 2.5, "GB")
@@ -151,7 +161,7 @@ class Run:
 
     @property
     def in_force(self) -> float:
-        return self.began.get("bringing frequencies up to date", self.seconds)
+        return self.began["bringing pages forward"]
 
     @property
     def steps(self) -> str:

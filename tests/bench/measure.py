@@ -1,10 +1,12 @@
 """CPU of a server process, buffers of a call, medians of interleaved calls."""
 
+import os
 import statistics
 import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, LiteralString, ParamSpec, Self, TypeVar
@@ -33,9 +35,19 @@ class Backend:
 
     def cpu(self) -> float:
         """Milliseconds on a CPU so far. Waits until the process sleeps: only then is the kernel's figure up to date."""
-        while (self.process / "stat").read_text().rpartition(") ")[2][0] == "R":
+        while _stat(self.process)[0] == "R":
             time.sleep(0)
         return int((self.process / "schedstat").read_text().split()[0]) / 1e6
+
+    def cpu_of_server(self) -> float:
+        """Seconds on a CPU of all the server's processes so far, those that have ended included."""
+        server = _stat(self.process)[1]
+        used = sum(map(int, _stat(Path("/proc", server))[11:15]))
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                stat = _stat(process)
+                used += sum(map(int, stat[11:13])) if stat[1] == server else 0
+        return used / os.sysconf("SC_CLK_TCK")
 
     def rows(self, query: LiteralString, arguments: Sequence[object] = ()) -> list[Row]:
         """Prepared, like any crawler's call that comes again and again."""
@@ -49,6 +61,11 @@ class Backend:
         explained = self.connection.execute(f"explain (analyze, buffers, timing off, format json) {query}", arguments)
         plan = explained.fetchall()[0][0][0]["Plan"]
         return plan["Shared Hit Blocks"] + plan["Shared Read Blocks"], int(plan["Actual Rows"])
+
+
+def _stat(process: Path) -> list[str]:
+    """Of /proc/…/stat what follows the command: state, parent, …; at 11 the time used, at 13 of ended children."""
+    return (process / "stat").read_text().rpartition(") ")[2].split()
 
 
 def must_see_the_server(url: str) -> None:

@@ -180,7 +180,7 @@ def test_every_twin_belongs_to_a_public_verb_or_to_the_upkeep(functions: list[Ro
         "reap",
         "drain",
         "put_dues",
-        "put_frequencies",
+        "bring_forward",
         "rotate_log",
         "take_vitals",
         "forget_history",

@@ -145,13 +145,15 @@ def test_a_page_comes_back_no_sooner_than_the_shortest_interval(crawl: Crawl, la
 
 def test_what_brings_a_page_forward_keeps_the_shortest_interval(crawl: Crawl) -> None:
     crawl.value("select set_setting('shortest_interval', '1 hour')")
-    crawl.add("http://a.test/", rate=[0.1])
-    (page,) = crawl.next()
-    crawl.report_ok([page])
+    crawl.add("http://a.test/hinted", "http://b.test/repriced", rate=[0.1])
+    pages = crawl.next()
+    crawl.report_ok(pages)
     crawl.wait(MINUTE)
     crawl.rows("select hint_change_at(%s, '{1}', 1, 0)", crawl.now)
-    crawl.rows("select put_frequencies_at(%s, '{1}', '{24}')", crawl.now)
-    assert crawl.page("http://a.test/")["due_at"] == page["fetch_at"] + HOUR
+    crawl.rows("select bring_forward_at(%s, '{1, 2}', '{24, 24}')", crawl.now)
+    assert len(pages) == 2
+    for page in pages:
+        assert crawl.page(page["url"])["due_at"] == page["fetch_at"] + HOUR
 
 
 def test_a_short_interval_is_kept_once_the_page_is_reported(crawl: Crawl) -> None:

@@ -478,7 +478,7 @@ def test_top_off_a_terminal_says_what_to_say_instead(url: str) -> None:
 def test_on_a_terminal_a_run_shows_bars(url: str, now: Crawl) -> None:
     fetch(now)
     with Terminal(url, "run", "allocate") as terminal:
-        terminal.until("frequencies moved")
+        terminal.until("came forward")
         assert terminal.process.wait(30) == 0
         assert "100 %" in terminal.said and "━" in terminal.said
 

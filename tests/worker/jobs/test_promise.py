@@ -54,8 +54,8 @@ class Web:
         """Known pages were fetched before and are due at any time of their intervals."""
         for statement in (
             "update page set fetched_at = %(t)s where page_id = any (%(pages)s)",
-            "update page set due_at = %(t)s::timestamptz + random() * interval '1 day' / frequency::float8"
-            " where page_id = any (%(pages)s)",
+            "update page p set due_at = %(t)s::timestamptz + random() * interval '1 day' / s.frequency"
+            " from page_status s where s.page_id = p.page_id and p.page_id = any (%(pages)s)",
             "update queue q set due_at = p.due_at from page p where p.page_id = q.page_id",
             "update host h set head_due = q.due_at, ready_at = greatest(q.due_at, %(t)s)"
             " from (select host_id, min(due_at) as due_at from queue group by host_id) q where q.host_id = h.host_id",

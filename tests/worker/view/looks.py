@@ -156,7 +156,7 @@ FIGURES = Figures(
         unpolite_bound=0.812,
     ),
     runs=(
-        LastRun("allocate", NOW - 11 * HOUR, 12.4, True, "2,310 frequencies moved", NOW - 11 * HOUR, 0),
+        LastRun("allocate", NOW - 11 * HOUR, 12.4, True, "2,310 pages came forward", NOW - 11 * HOUR, 0),
         LastRun("opic", NOW - 12 * HOUR, 96.0, True, "1,210,571 pages", NOW - 12 * HOUR, 0),
         LastRun("rates", NOW - 12 * HOUR, 41.0, True, "20,412 hosts", NOW - 12 * HOUR, 0),
     ),

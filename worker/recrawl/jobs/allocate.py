@@ -15,9 +15,6 @@ from recrawl.model.allocation.solve import Allocation
 from recrawl.model.allocation.terms import host_terms
 from recrawl.model.limits import LEAST_FREQUENCY, MOST_FREQUENCY
 
-# Stored frequencies follow when they are off by this share of what was allocated; for less, the next report does.
-TOLERANCE = 0.05
-
 # Days ahead that due times are fitted to the budget: as long as since the last run, within these.
 LEAST_AHEAD, MOST_AHEAD = 10 / 1440, 0.25
 MADE_GOOD = 0.25  # days, in which what was fetched too much or too little in the last 24 hours is made good
@@ -42,23 +39,24 @@ class Allocate(Job):
             terms = host_terms(crawl.hosts, crawl.closed_hosts, *crawl.others(divided), result.objective, kept)
             run.put("put_prices", asdict(proof) | took | {"priced_by": result.objective}, *astuple(terms))
             run.put("put_held_back", *astuple(_held_back(crawl, divided)))
-            page_ids, frequencies = _moved(crawl, result)
+            tell("bringing pages forward")
+            late_pages = coming.too_late(crawl.due_in, crawl.promised, result.frequency)
             run.put_in_chunks(
-                "put_frequencies",
-                page_ids,
-                frequencies,
-                watch=lambda done: tell("bringing frequencies up to date", done, len(page_ids)),
+                "bring_forward",
+                *_by_id(crawl, result, late_pages),
+                watch=lambda done: tell("bringing pages forward", done, len(late_pages)),
             )
             if crawl.has_budget:
+                tell("fitting due times to the budget")
                 _fit(run, crawl, divided, late)
             run.message = (
                 f"{crawl.policy}: {crawl.objective} {_told(proof.utility)} (at most {_told(proof.polite_bound)}) with "
                 f"{_fetches(result.spent)} of {_fetches(divided.budget)} fetches a day, and "
                 f"{_fetches(proof.new_pages)} for new pages; "
                 f"{proof.capped_hosts:,} of {proof.hosts:,} hosts at the cap; "
-                f"{len(page_ids):,} of {crawl.pages:,} frequencies moved"
+                f"{len(late_pages):,} of {crawl.pages:,} pages came forward"
             )
-            if proof.pinned < proof.pinned_wanted * (1 - TOLERANCE / 100):
+            if proof.pinned < proof.pinned_wanted * (1 - 1e-3):
                 run.message += (
                     f"; pinned intervals ask for {_fetches(proof.pinned_wanted)} fetches a day and get "
                     f"{_fetches(proof.pinned)}"
@@ -87,12 +85,7 @@ def _fit(run: store.Run, crawl: Crawl, divided: Divided, late: store.SpentOfLate
         ahead,
         revisits * ahead + min(max(owed, -most), most),
     )
-    pages = pages[np.argsort(crawl.page_id[pages])]
-    days = np.array([ahead])
-    for start in range(0, len(pages), store.CHUNK):
-        chunk = pages[start : start + store.CHUNK]
-        frequency = np.clip(result.frequency[chunk], LEAST_FREQUENCY, MOST_FREQUENCY).astype(np.float32)
-        run.put("put_dues", crawl.page_id[chunk], frequency, days)
+    run.put_in_chunks("put_dues", *_by_id(crawl, result, pages), np.full(len(pages), ahead))
 
 
 @dataclass(frozen=True)
@@ -187,9 +180,7 @@ def _told(figure: float | None) -> str:
     return "without limit" if figure is None else f"{figure:.4g}"
 
 
-def _moved(crawl: Crawl, result: Allocation) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The pages whose stored frequencies are off, neighbours in the table together; and what they should be."""
-    wanted = np.clip(result.frequency, LEAST_FREQUENCY, MOST_FREQUENCY).astype(np.float32)
-    moved = np.flatnonzero(~(np.abs(wanted - crawl.frequency) <= TOLERANCE * crawl.frequency))
-    moved = moved[np.argsort(crawl.page_id[moved])]
-    return crawl.page_id[moved], wanted[moved]
+def _by_id(crawl: Crawl, result: Allocation, pages: NDArray[np.intp]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Neighbours in the table together, with their frequencies."""
+    pages = pages[np.argsort(crawl.page_id[pages])]
+    return crawl.page_id[pages], np.clip(result.frequency[pages], LEAST_FREQUENCY, MOST_FREQUENCY).astype(np.float32)

@@ -44,7 +44,6 @@ class Crawl:
     hosts: NDArray[np.int64]
     closed_hosts: NDArray[np.int64]  # blocked for so long that their pages take no part
     page_id: NDArray[np.int64]
-    frequency: NDArray[np.float32]  # in force; NaN = none
     value: NDArray[np.float32]
     rate: NDArray[np.float32]
     due_in: NDArray[np.float32]  # days
@@ -143,7 +142,6 @@ def read(url: str, connection: store.Connection, tell: Tell = nobody) -> Crawl:
         hosts=hosts,
         closed_hosts=np.intersect1d(pages.host_id[~is_open], all_hosts.host_id),
         page_id=pages.page_id[order],
-        frequency=pages.frequency[order],
         value=pages.value[order],
         rate=pages.rate[order],
         due_in=pages.due_in[order],

@@ -196,7 +196,7 @@ class Replay:
             pages.due_at[known] = today + self.rng.random(len(known)) * every
             return
         due = pages.due_at[known]
-        late = np.flatnonzero(due > today + 1.5 * every)
+        late = np.flatnonzero(due > today + coming.TOO_LATE * every)
         due[late] -= np.floor((due[late] - today) / every[late]) * every[late]
         pages.due_at[known] = due
         promised = pages.promised[known]

@@ -43,7 +43,7 @@ from recrawl.store.reads import (
     settings,
     spent_of_late,
 )
-from recrawl.store.runs import CHUNK, Run, run
+from recrawl.store.runs import Run, run
 from recrawl.store.schedule import due_jobs, end_dead_runs, leads, note_failure, note_health
 from recrawl.store.scrape import Row, Scrape, scrape
 from recrawl.store.server import dead_rows, server, slots, superusers, transactions
@@ -66,7 +66,6 @@ from recrawl.store.verbs import (
 from recrawl.store.virtual import add_pages_at, next_pages_at, report_at, set_host, set_setting, tick_at
 
 __all__ = [
-    "CHUNK",
     "SCORES",
     "WORKER",
     "Added",

@@ -38,7 +38,6 @@ class PagesToAllocate:
     host_id: "NDArray[np.int64]"
     value: "NDArray[np.float32]"
     rate: "NDArray[np.float32]"  # changes per day
-    frequency: "NDArray[np.float32]"  # fetches per day, as stored; NaN = none
     due_in: "NDArray[np.float32]"  # days
     promised: "NDArray[np.float32]"  # days from the last fetch until it is due; NaN = not by its frequency
     pinned: "NDArray[np.float32]"  # fetches per day; NaN = its price decides
@@ -72,8 +71,7 @@ class Evidence:
 
 def pages_to_allocate(url: str, watch: Watch = unwatched) -> PagesToAllocate:
     query: LiteralString = (
-        "select page_id, host_id, value, rate, frequency, due_in, promised, pinned"
-        " from recrawl_internal.page_to_allocate"
+        "select page_id, host_id, value, rate, due_in, promised, pinned from recrawl_internal.page_to_allocate"
     )
     return PagesToAllocate(*read(url, query, watch))
 

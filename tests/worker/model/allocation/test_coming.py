@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from recrawl.model.allocation.coming import to_move
+from recrawl.model.allocation.coming import to_move, too_late
 
 AHEAD = 1 / 24
 
@@ -13,6 +13,12 @@ def moved(due_in: list[float], promised: list[float], wanted: float, frequency: 
     capped = np.full(count, more.get("capped", False))
     due, waits = np.array(due_in, np.float32), np.array(promised, np.float32)
     return sorted(to_move(due, waits, np.full(count, float(frequency)), capped, AHEAD, wanted).tolist())
+
+
+def test_what_is_due_far_beyond_its_new_interval_is_too_late() -> None:
+    due_in = np.array([1.4, 1.6, -1, 50, np.nan, 50], np.float32)
+    promised = np.array([9, 9, 9, np.nan, np.nan, 9], np.float32)
+    assert too_late(due_in, promised, np.array([1, 1, 1, 1, 1, 0.02])).tolist() == [1]
 
 
 def test_what_was_promised_too_often_waits_but_no_more_of_it_than_is_too_much() -> None:

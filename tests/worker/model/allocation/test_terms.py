@@ -76,6 +76,18 @@ def test_a_budget_beyond_what_all_can_take_leaves_no_common_price() -> None:
     assert math.isnan(terms.price[0]) and np.isfinite(terms.price[1:]).all()
 
 
+def test_where_nothing_changes_only_the_floor_is_given_however_large_the_budget() -> None:
+    of = web([1e9, 1e9, 1e9], rate=0.0)
+    limits = Limits(exploration=0.1, longest_interval=30, shortest_interval=0.01)
+    of.rate[:20] = 2.0
+    found = allocate(of, 1e6, "freshness", limits)
+    terms = host_terms(HOSTS, NOBODY, of, found, "freshness", NO_PINS)
+    for host in range(3):
+        said = in_force(terms, host, of, limits.ceiling)
+        np.testing.assert_allclose(said, found.frequency[of.first[host] : of.first[host + 1]], rtol=1e-7)
+    assert terms.price[1:].tolist() == [0, math.inf, math.inf]
+
+
 def test_a_closed_host_gets_nothing() -> None:
     of = web([1e9, 1e9, 1e9])
     terms = host_terms(HOSTS, np.array([12]), of, allocate(of, 30.0), "freshness", NO_PINS)

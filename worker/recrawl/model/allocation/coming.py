@@ -1,4 +1,5 @@
-"""Which due times to move, so that as many visits come as there should be.
+"""Which due times to move: those that lie far beyond the new interval, and so many that as many visits come as there
+should be.
 
 A page's due time was promised at the price of that day. Prices follow the crawl at once, but due times only from the
 next visit on: for as long as the pages' intervals, a crawl that grew is fetched too much, and one that shrank too
@@ -14,6 +15,14 @@ from numpy.typing import NDArray
 from recrawl.model.allocation.objectives import Floats
 
 OFF = 0.05  # a page was promised another frequency if it is off by more than this
+
+
+TOO_LATE = 1.5  # intervals from now
+
+
+def too_late(due_in: NDArray[np.float32], promised: NDArray[np.float32], frequency: Floats) -> NDArray[np.intp]:
+    """The pages that would be visited much too late; of those whose due time may be moved. Times as below."""
+    return np.flatnonzero((due_in * frequency > TOO_LATE) & ~np.isnan(promised))
 
 
 def to_move(

@@ -35,19 +35,19 @@ def host_terms(
     tied = ties.per_change_at_the_price(web, allocation, objective)
     common_tie = np.append(tied[~allocation.capped & ~np.isnan(tied)], math.nan)[0]
     common_floor = allocation.host_floor.max(initial=0.0)
-    common_price = allocation.price
+    common_price, host_price = allocation.price, allocation.host_price
     has_own_price = allocation.capped | (np.abs(tied - common_tie) > 1e-9 * common_tie)
     host_of_page = np.repeat(np.arange(len(hosts)), np.diff(web.first))
     if allocation.price == 0:
-        # The budget is more than all can take: no price where nothing is known, or nothing changes.
+        # The budget is more than all can take: no price where nothing is known, and where nothing changes one that no
+        # page earns. At none, a page that does change would take all it can.
         common_price = math.nan
-        has_own_price |= np.bincount(host_of_page, web.rate, minlength=len(hosts)) > 0
+        host_price = np.where(np.bincount(host_of_page, web.rate, minlength=len(hosts)) > 0, host_price, math.inf)
+        has_own_price[:] = True
     nothing = np.zeros(len(closed))
     return HostTerms(
         host_id=np.concatenate(([COMMON], hosts, closed)),
-        price=np.concatenate(
-            ([common_price], np.where(has_own_price, allocation.host_price, AS_COMMON), nothing + math.inf)
-        ),
+        price=np.concatenate(([common_price], np.where(has_own_price, host_price, AS_COMMON), nothing + math.inf)),
         ties=np.concatenate(([common_tie], np.where(has_own_price, tied, math.nan), nothing + math.nan)),
         floor=np.concatenate(
             (
