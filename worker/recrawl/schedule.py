@@ -104,7 +104,8 @@ class Clockwork(BlockingScheduler):
         self.is_submitting = False
         if self.is_told_to_stop:
             raise KeyboardInterrupt
-        return seconds
+        # By dates as well: of a clock that stepped back just now it would be an hour.
+        return LOOK.total_seconds() if seconds is None else min(seconds, LOOK.total_seconds())
 
 
 def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[], None] = lambda: None) -> None:

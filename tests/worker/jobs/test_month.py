@@ -195,6 +195,8 @@ def test_a_month_goes_by(url: str, clock: Clock) -> None:
         assert 13 <= runs["rates"] <= 15 and runs["opic"] >= 13 and runs["allocate"] >= 50, runs
 
         then, now = sizes
+        news = now.pop(("graph_news", "rows"))
+        assert news <= 0.1 * month.web.pages, "opic comes when 5 % of the graph is news, a step later at most"
         for (table, what), size in now.items():
             assert size <= 1.25 * then[table, what] + {"rows": 30, "bytes": 100_000}[what], (table, what)
         for process, megabytes in memory[1].items():
