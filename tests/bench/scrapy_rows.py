@@ -72,6 +72,6 @@ def crawled(stage: Stage, hosts: int, gap: float, **options: object) -> tuple[fl
         rate = (len(web.log) - before) / (time.monotonic() - began)
         crawler.terminate()
         crawler.wait()
-        closest = min(web.apart(name)[0] for name in names)
+        closest = min(apart for name in names for apart in web.apart(name)[:1])
         progress(f"{hosts} hosts, gap {gap} s: {rate:.0f} requests per second")
         return rate, closest

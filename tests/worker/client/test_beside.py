@@ -64,10 +64,10 @@ def test_what_begins_too_late_is_given_back(url: str, db: psycopg.Connection[Any
     begun: list[bool] = []
 
     async def visit(page: Page) -> None:
-        begun.append(crawl.client.begins(page))
+        begun.append(await crawl.client.begins(page))
         if begun == [True]:
             await asyncio.sleep(1)
-            begun.append(crawl.client.begins(page))
+            begun.append(await crawl.client.begins(page))
 
     crawl = Crawl(url, robots=False)
     crawl.run(5, visit, until=lambda: crawl.client.counts["late"])

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import psycopg
+import pytest
 
 from crawler import Site, add, leases, state
 from helpers import eventually
@@ -191,6 +192,7 @@ def test_two_processes_share_a_crawl_and_one_is_killed(
         assert max(Counter(entry.path for entry in web.of(host)).values()) <= 2, "again only what the killed one had"
 
 
+@pytest.mark.soak
 def test_the_database_may_go_away(project: Make, db: psycopg.Connection[Any], web: Web, site: Site) -> None:
     site.answers |= tree(15)
     crawler = project(tree=TREE).start("tree", HOSTS=f"127.0.0.2:{web.port}")

@@ -239,7 +239,7 @@ class Client:
         while len(self._running) < self.concurrency and (page := self._waiting.first()):
             now = time.monotonic()
             first, last = self._clock.window(page.fetch_at, page.start_by, now)
-            if now < first:  # the clock knows better by now
+            if now < first - self._waiting.early:  # the clock knows better by now
                 self._waiting.add(page)
             elif now > last:
                 self._waiting.drop([page], "late")
@@ -251,7 +251,8 @@ class Client:
         self._waiting.leave(page)
         self._running.add(page)
         page.began = now
-        self.lag.append(now - self._clock.moment(page.fetch_at))
+        if not self._waiting.early:
+            self.lag.append(now - self._clock.moment(page.fetch_at))
         self.counts["requests"] += 1
         return page
 
@@ -271,19 +272,24 @@ class Client:
             if not page.is_settled:
                 page.report(0)
 
-    def begins(self, page: Page) -> bool:
-        """For those who need a while from the page to its request: whether that may begin now. Its time is over
-        otherwise, and it was given back.
+    async def begins(self, page: Page) -> bool:
+        """For those who need a while from each page to its request: waits for the slot. False: that has passed, and the
+        page was given back. Pages are yielded earlier from then on, by about that while.
         """
-        now = time.monotonic()
-        if page.is_settled:
-            return False
-        if now > self._clock.window(page.fetch_at, page.start_by, now)[1]:
-            self._has_ended(page)
-            self._waiting.drop([page], "late")
-            return False
-        page.began = now
-        return True
+        self._waiting.takes(time.monotonic() - page.began)
+        while not page.is_settled:
+            now = time.monotonic()
+            first, last = self._clock.window(page.fetch_at, page.start_by, now)
+            if now > last:
+                self._has_ended(page)
+                self._waiting.drop([page], "late")
+            elif now < first:
+                await asyncio.sleep(first - now)
+            else:
+                page.began = now
+                self.lag.append(now - self._clock.moment(page.fetch_at))
+                return True
+        return False
 
     async def claim(self, who: str) -> None:
         """An Error where the crawl is somebody else's."""

@@ -9,10 +9,13 @@ from recrawl.client.clock import Clock
 from recrawl.client.outbox import Outbox
 from recrawl.client.page import Page
 
+MOST_EARLY = 0.15  # seconds
+
 
 class Waiting:
     def __init__(self, clock: Clock, outbox: Outbox, one_is_ready: Callable[[], None]) -> None:
         self.notice = 0.3  # seconds from asking for pages to their standing here, as of late; a first call takes longer
+        self.early = 0.0  # seconds before its slot at which a page is ready: what its visit needs until the request
         self.is_closed = False  # whoever comes now is given back
         self._clock = clock
         self._outbox = outbox
@@ -35,7 +38,11 @@ class Waiting:
             self.drop([page], "released")
         else:
             first, _ = self._clock.window(page.fetch_at, page.start_by, time.monotonic())
-            self._timers[page] = asyncio.get_running_loop().call_at(first, self.is_ready, page)
+            self._timers[page] = asyncio.get_running_loop().call_at(first - self.early, self.is_ready, page)
+
+    def takes(self, seconds: float) -> None:
+        """How long one was on its way to its request: up at once, down slowly."""
+        self.early = min(MOST_EARLY, max(1.5 * seconds, 0.99 * self.early))
 
     def is_ready(self, page: Page) -> None:
         """Now, if it was not dropped."""

@@ -13,7 +13,7 @@ from recrawl.scrapy.visit import Visit, Visits, visit_of
 
 
 class Starting:
-    """A request begins in its slot or not at all: other middlewares may have taken their time."""
+    """A request begins in its slot or not at all, however long it took to come here."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._visits = Visits.of(crawler)
@@ -22,9 +22,9 @@ class Starting:
     def from_crawler(cls, crawler: Crawler) -> Self:
         return cls(crawler)
 
-    def process_request(self, request: Request, spider: Spider | None = None) -> None:
+    async def process_request(self, request: Request, spider: Spider | None = None) -> None:
         visit = self._visits.under_way.get(request)
-        if visit and not self._visits.client.begins(visit.page):
+        if visit and not await self._visits.client.begins(visit.page):
             request.errback = None
             raise IgnoreRequest("its slot has passed")
 
