@@ -168,6 +168,7 @@ def test_it_never_comes_by_itself_and_nothing_waits_for_it(crawl: Crawl, state: 
     assert crawl.value("select count(*) from page_to_allocate") == 0
     assert comes_within(crawl, 4000 * DAY) == []
     assert crawl.value("select next_ready_at_at(%s)", crawl.now) is None
+    assert crawl.host("a.test")["ready_at"] is None
 
 
 @pytest.mark.parametrize("state", ["done", "declined"])
