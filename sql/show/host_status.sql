@@ -13,9 +13,9 @@ select n.name as host,
        case when h.blocked_until > clock_timestamp()
             then recrawl_internal.readable(h.blocked_until) end as blocked_until,
        case when h.blocked_until > clock_timestamp() then h.blocked_reason end as blocked_reason,
-       nullif(greatest(least(h.ready_at, case when h.new_class is not null then h.new_ready_at end),
-                       h.last_start_by + recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap)),
-              'infinity') as ready_at,
+       recrawl_internal.if_it_comes(greatest(
+           least(h.ready_at, case when h.new_class is not null then h.new_ready_at end),
+           h.last_start_by + recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap))) as ready_at,
        h.pages,
        h.head_new_id is not null as has_new,
        h.fetches,

@@ -16,7 +16,8 @@ select p.page_id,
        case when coalesce(own.price, common.price) is not null or f.frequency is not null then f.frequency
             when p.state = 'live' and not (recrawl_internal.is_never(p.due_at) is true)
                 then recrawl_internal.page_frequency(
-                    coalesce(p.frequency, recrawl_internal.times_per_day(p.pinned_interval)), p.pinned_rate, s.frequency)
+                    coalesce(p.frequency, recrawl_internal.times_per_day(p.pinned_interval)),
+                    p.pinned_rate, s.frequency)
        end as frequency,
        case when p.due_at is not null then recrawl_internal.readable(p.due_at) end as due_at,
        p.fetched_at,

@@ -28,7 +28,7 @@ as $$
                         t + row_number() over (order by p.page_id) * interval '1 microsecond') as new_due
         from (select * from page
               where state = 'live' and due_at > t and fetched_at is not null and attempts = 0
-                and frequency is null and pinned_rate is null
+                and frequency is null and pinned_rate is null and due_is is null
               order by page_id
               for update) p
         cross join setting s

@@ -43,6 +43,14 @@ end;
 comment on function recrawl_internal.is_never(timestamptz) is 'Whether a due time is none that comes.';
 grant execute on function recrawl_internal.is_never to recrawl_reader;
 
+create or replace function recrawl_internal.if_it_comes(t timestamptz) returns timestamptz
+language sql stable parallel safe
+begin atomic
+    select case when not recrawl_internal.is_never(t) then t end;
+end;
+comment on function recrawl_internal.if_it_comes(timestamptz) is 'A time; null for one that never comes.';
+grant execute on function recrawl_internal.if_it_comes to recrawl_reader;
+
 -- A millisecond has a thousand of them: crawlers give many pages the same second.
 create or replace function recrawl_internal.due_of_its_own(due timestamptz, page_id bigint) returns timestamptz
 language sql stable parallel safe

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, Row, codes, result_of, urls
+from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, Row, codes, misplaced, result_of, urls
 
 URL = "http://a.test/"
 MILLISECOND = timedelta(milliseconds=1)
@@ -168,6 +168,7 @@ def test_it_never_comes_by_itself_and_nothing_waits_for_it(crawl: Crawl, state: 
     assert crawl.value("select count(*) from page_to_allocate") == 0
     assert comes_within(crawl, 4000 * DAY) == []
     assert crawl.value("select next_ready_at_at(%s)", crawl.now) is None
+    assert crawl.host("a.test")["ready_at"] is None
 
 
 @pytest.mark.parametrize("state", ["done", "declined"])
@@ -259,6 +260,19 @@ def test_pages_that_rest_do_not_stand_in_each_others_way(crawl: Crawl) -> None:
     crawl.report(*({"url": url, "status": 200, "due": (crawl.now + DAY).isoformat()} for url in pages[25:]))
     crawl.tick()
     assert crawl.value("select count(distinct due_at) from queue") == 50
+
+
+def test_another_frequency_for_all_pages_leaves_them_alone(crawl: Crawl) -> None:
+    put_to_rest(crawl, "done")
+    crawl.report(result_of(popped(crawl, "http://b.test/"), due=(crawl.now + 9 * DAY).isoformat()))
+    crawl.report(result_of(popped(crawl, "http://c.test/")))
+    crawl.tick()
+    dues = "select url, due_at from page order by url"
+    before = crawl.rows(dues)
+    crawl.value("select follow_frequency(%s, 1, 24)", crawl.now)
+    assert [row in before for row in crawl.rows(dues)] == [True, True, False]
+    crawl.tick()
+    assert misplaced(crawl) == []
 
 
 def test_a_clock_that_was_ahead_leaves_them_alone(crawl: Crawl) -> None:
