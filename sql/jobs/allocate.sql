@@ -44,7 +44,8 @@ cross join lateral recrawl_internal.belief_on(
     p.pinned_rate, p.seen_changes, p.seen_days
 ) b
 where recrawl_internal.takes_part(
-    p.state, p.attempts, (select s.max_attempts from recrawl_internal.setting s), p.fetched_at, p.pinned_rate, p.due_is);
+    p.state, p.attempts, (select s.max_attempts from recrawl_internal.setting s),
+    p.fetched_at, p.pinned_rate, p.due_is);
 comment on view recrawl_internal.page_to_allocate is
     'What allocation reads of every page that takes part: ids, value, rate in changes per day, in how many days it is '
     'due, how many days after its last fetch (NaN = nobody but who said so may move that), and the frequency that is '

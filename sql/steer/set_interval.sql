@@ -103,12 +103,13 @@ begin
         where v.page_id = w.page_id and v.frequency is not null
         offset 0
     ) v;
-    update page p set frequency = n.frequency
-    from unnest(known, frequencies) as n (page_id, frequency)
-    where p.page_id = n.page_id
-      and (p.pinned_interval is not null
-           or exists (select from host_terms where host_id = 0 and objective is not null));
     perform put_dues_at(t, known, frequencies, 1 / 86400.0);
+    update page p
+    set frequency = case when p.pinned_interval is not null
+                              or exists (select from host_terms where host_id = 0 and objective is not null)
+                         then n.frequency end
+    from unnest(known, frequencies) as n (page_id, frequency)
+    where p.page_id = n.page_id;
 end $$;
 comment on function recrawl_internal.follow_interval(timestamptz, bigint[]) is
     'Moves pages to when they are due by the frequency in force, counted from the last fetch.';

@@ -570,7 +570,7 @@ class Crawling(RuleBasedStateMachine):
             self.block_or_unblock(name, None)
             self.set_host(name, SECOND, False)
         self.nothing_is_broken()
-        self.fetch_now(URLS)  # also what is not wanted any more
+        self.fetch_now([page.url for page in model.pages.values()])  # also what is not wanted any more
         for _ in range(2):  # what is given back after failures waits once more
             crawl.wait(10_001 * DAY)  # a page that never changes is visited all the same
             self.upkeep()

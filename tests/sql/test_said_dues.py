@@ -61,7 +61,7 @@ def test_allocation_does_not_move_what_a_crawler_said(crawl: Crawl) -> None:
     crawl.report(result_of(page, due=wanted.isoformat()))
     crawl.tick()
     assert crawl.value("select not is_promised(p) from page p")
-    crawl.value("select put_frequencies_at(%s, array[%s::bigint], '{10}')", crawl.now, page["page_id"])
+    crawl.value("select bring_forward_at(%s, array[%s::bigint], '{10}')", crawl.now, page["page_id"])
     assert wanted <= crawl.page(URL)["due_at"] <= wanted + MILLISECOND
 
 

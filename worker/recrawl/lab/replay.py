@@ -188,7 +188,7 @@ class Replay:
         )
 
     def _put_dues(self, known: NDArray[np.intp], today: float, for_revisits: float) -> None:
-        """What put_frequencies and put_dues do to due times that other prices had promised."""
+        """What bring_forward and put_dues do to due times that other prices had promised."""
         pages = self.pages
         frequency = pages.frequency[known]
         every = np.divide(1, frequency, out=np.full(len(known), np.inf), where=frequency > 0)
