@@ -41,6 +41,7 @@ ALLOWED = {
     "jobs.crawl": "jobs.job store model numpy",
     "jobs.plan": "jobs.crawl store model numpy",  # what-if answers: of the jobs, nothing that writes
     "jobs.audit": "store model numpy",
+    "jobs.compare": "jobs.crawl store model",
     "schedule": "jobs store apscheduler psycopg",
     "frontier": "client client.clock intake google grpc psycopg sqlalchemy",
     "view": "view.words view.parts store setup.project psycopg",
@@ -49,9 +50,8 @@ ALLOWED = {
     "view.metrics": "store prometheus_client psycopg",
     "setup.project": "",
     "setup": "setup.project alembic platformdirs psycopg sqlalchemy",
-    "cli": "client frontier intake jobs jobs.audit jobs.crawl jobs.job jobs.plan lab lab.crawl model schedule setup"
-    " setup.project"
-    " store view view.metrics view.words"
+    "cli": "client frontier intake jobs jobs.audit jobs.compare jobs.crawl jobs.job jobs.plan lab lab.crawl model"
+    " schedule setup setup.project store view view.metrics view.words"
     " click matplotlib psycopg rich sqlalchemy",
 }
 

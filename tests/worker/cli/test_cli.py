@@ -462,7 +462,7 @@ WRONG_ADDRESSES = {
     "another scheme": f"mysql://user:{SECRET}@host/nowhere",
 }
 # Alembic, psycopg and several threads of psycopg each say it in their own words.
-NEEDING_A_DATABASE = ["migrate", "next", "add -", "add http://a.test/", "status", "worker", "up", "audit"]
+NEEDING_A_DATABASE = ["migrate", "next", "add -", "add http://a.test/", "status", "compare", "worker", "up", "audit"]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The setting policy, switched on a live crawl."""
 
+import json
 import re
 
 import numpy as np
@@ -7,8 +8,10 @@ import psycopg
 import pytest
 
 from helpers import Crawl, misplaced, run_job
+from recrawl.jobs.compare import compare, read_crawl
 from recrawl.jobs.plan import Plan
 from recrawl.model.policies.registry import IN_THE_LABORATORY_ALONE, POLICIES
+from worker.cli.test_cli import output
 from worker.jobs.test_jobs import crawl, fill, frequencies, last_run
 
 __all__ = ["crawl"]
@@ -107,3 +110,19 @@ def test_a_greedy_policy_knows_since_when_it_is_in_force(filled: Crawl, url: str
     filled.connection.execute("update allocation set started_at = started_at - interval '30 days'")
     later = follow(filled, url, "epsilon_greedy")
     assert np.ptp(later[:100]) > 0.1, "then the best"
+
+
+def test_policies_are_compared_on_the_crawl_as_it_is(filled: Crawl, url: str) -> None:
+    of = {one.policy: one for one in compare(read_crawl(url))}
+    assert list(of) == LIVE
+    fresh = {name: one.outlook.fresh for name, one in of.items()}
+    assert fresh["opt_polite"] > max(fresh["uniform"], fresh["proportional"], fresh["optimal"]) > fresh["best_first"]
+    follow(filled, url, "opt_polite")
+    assert fresh["opt_polite"] == pytest.approx(last_run(filled)["utility"], rel=1e-4)
+    assert of["opt_polite"].outlook.fetches == pytest.approx(200, rel=1e-4)
+    assert of["optimal"].unspent > 10 and of["opt_polite"].unspent < 0.1
+    assert of["best_first"].outlook.delay_days == float("inf")
+    said = output(url, "compare", columns=140)
+    assert "opt_polite is in force" in said and "never seen" in said
+    found = [json.loads(line) for line in output(url, "compare", "--json").splitlines()]
+    assert [one["policy"] for one in found] == LIVE and found[LIVE.index("best_first")]["delay_days"] is None

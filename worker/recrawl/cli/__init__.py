@@ -18,7 +18,7 @@ SECTIONS: dict[str, list[click.Command]] = {
     "How it does": [look.status, look.top, look.doctor, look.jobs, explain, view.report, view.dashboard],
     "What crawlers get": [crawl.look, crawl.next_command, crawl.release],
     "How often pages are fetched": [jobs.run_command, jobs.plan, jobs.audit_command],
-    "What policies are worth": [laboratory.simulate],
+    "What policies are worth": [laboratory.compare, laboratory.simulate],
     "Doors for other crawlers": [frontier],
     "The database and its worker": [server.migrate_command, server.worker, server.psql],
 }

@@ -1,4 +1,4 @@
-"""Commands that try policies on webs whose every change is known. They need no database."""
+"""Commands that try policies: on webs whose every change is known, and on the user's own crawl."""
 
 import json
 from dataclasses import asdict
@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from recrawl.cli import show
+from recrawl.cli.database import database
+from recrawl.view.words.numbers import count
 
 if TYPE_CHECKING:
+    from recrawl.jobs.compare import Compared
     from recrawl.lab.replay import Outcome
     from recrawl.model.policies.policy import Policy
 
@@ -79,3 +82,52 @@ def _show(outcomes: "list[Outcome]") -> None:
         for found in outcomes
     ]
     show.table(rows, "no policy")
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a policy.")
+@click.option("--png", type=click.Path(dir_okay=False), help="Also draw freshness into this file (needs matplotlib).")
+def compare(as_json: bool, png: str | None) -> None:
+    """What every policy would make of your own crawl. Changes nothing.
+
+    Worked out from what is known of your pages, at the present budget, as if each policy had been in force for long.
+    Freshness and age are by value; the delay is from a change to the visit after it.
+    """
+    from recrawl.jobs.compare import compare, read_crawl
+    from recrawl.jobs.crawl import NOBODY_TAKES_PART
+
+    with database() as url:
+        crawl = read_crawl(url)
+    if not crawl.pages:
+        raise click.ClickException(NOBODY_TAKES_PART)
+    found = compare(crawl)
+    if as_json:
+        for one in found:
+            said = {"policy": one.policy, **asdict(one.outlook), "new_pages": one.new_pages, "unspent": one.unspent}
+            click.echo(json.dumps({name: None if figure == float("inf") else figure for name, figure in said.items()}))
+    else:
+        click.echo(f"{crawl.pages:,} pages; {crawl.policy} is in force\n")
+        show.table([_row(one) for one in found], "")
+    if png:
+        try:
+            show.draw_policies({one.policy: one.outlook.fresh for one in found}, png)
+        except ImportError:
+            raise click.ClickException("--png needs matplotlib: pip install 'recrawl[png]'") from None
+
+
+def _row(one: "Compared") -> dict[str, str]:
+    found = one.outlook
+    return {
+        "policy": one.policy,
+        "fresh %": f"{100 * found.fresh:.2f}",
+        "changes seen a day": count(found.changes_seen),
+        "delay, days": _days(found.delay_days),
+        "age, days": _days(found.age_days),
+        "revisits a day": count(found.fetches),
+        "new pages a day": count(one.new_pages),
+        "unspent a day": count(one.unspent),
+    }
+
+
+def _days(days: float) -> str:
+    return "never seen" if days == float("inf") else f"{days:.3g}"

@@ -141,6 +141,19 @@ def draw_freshness(day: Sequence[float], fresh: Sequence[float], compared: dict[
     figure.savefig(file, dpi=120)
 
 
+def draw_policies(fresh: dict[str, float], file: str) -> None:
+    """Raises an ImportError where there is no matplotlib."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 3.5), layout="constrained")
+    axes = figure.add_subplot()
+    drawn = axes.barh(list(fresh), list(fresh.values()), color="C0")
+    axes.bar_label(drawn, [f" {share:.1%}" for share in fresh.values()])
+    axes.set(xlabel="share of the value that is fresh", xlim=(0, 1.1))
+    axes.invert_yaxis()
+    figure.savefig(file, dpi=120)
+
+
 def draw(points: "Sequence[Point]", present: float, objective: str, file: str) -> None:
     """Raises an ImportError where there is no matplotlib."""
     from matplotlib.figure import Figure

@@ -10,14 +10,11 @@ from dataclasses import replace
 import numpy as np
 
 from recrawl.model.allocation.solve import allocate
+from recrawl.model.policies.outlook import as_hosts_can
 from recrawl.model.policies.policy import Answer, Question, worth_of
 
 
 def answer(asked: Question) -> Answer:
-    web = asked.web
-    open_hosts = replace(web, cap=np.where(web.cap > 0, np.inf, 0.0))
+    open_hosts = replace(asked.web, cap=np.where(asked.web.cap > 0, np.inf, 0.0))
     found = allocate(open_hosts, asked.budget, asked.objective, asked.limits, asked.last_price)
-    host = np.repeat(np.arange(len(web.cap)), np.diff(web.first))
-    wanted = np.bincount(host, found.frequency, minlength=len(web.cap))
-    late = np.divide(web.cap, wanted, out=np.ones(len(web.cap)), where=wanted > web.cap)
-    return worth_of(asked, found, found.frequency * late[host])
+    return worth_of(asked, found, as_hosts_can(asked.web, found.frequency))

@@ -1,0 +1,37 @@
+"""What every policy would make of the user's own crawl; nothing is changed. Computes; recrawl.cli.show shows."""
+
+from dataclasses import dataclass, replace
+
+from recrawl import store
+from recrawl.jobs.crawl import Crawl, read
+from recrawl.model.policies.outlook import Outlook, as_hosts_can, outlook
+from recrawl.model.policies.registry import IN_THE_LABORATORY_ALONE, POLICIES
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Fetches per day."""
+
+    policy: str
+    outlook: Outlook
+    new_pages: float
+    unspent: float
+
+
+def read_crawl(url: str) -> Crawl:
+    with store.connect(url, "recrawl compare") as connection:
+        return read(url, connection)
+
+
+def compare(crawl: Crawl) -> list[Compared]:
+    """At the present budget, as if each had been in force for long."""
+    found = []
+    for name in POLICIES:
+        if name in IN_THE_LABORATORY_ALONE:
+            continue
+        now = replace(crawl, policy=name, policy_days=float("inf")).divided(crawl.budget)
+        frequency = as_hosts_can(crawl.web(now.cap), now.allocation.frequency)
+        visits = outlook(crawl.value, crawl.rate, frequency)
+        unspent = max(0.0, now.budget - visits.fetches - now.new_pages)
+        found.append(Compared(name, visits, now.new_pages, unspent))
+    return found
