@@ -179,8 +179,11 @@ def missing(web: Web, hosts: list[str], paths: list[str]) -> list[tuple[str, str
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("kind", ["client", "scrapy"])
-@pytest.mark.parametrize(("hosts", "pages", "revisits"), [(10, 30, 20), (40, 60, 90)], ids=["some", "thousands"])
+@pytest.mark.parametrize(
+    ("kind", "hosts", "pages", "revisits"),
+    [("client", 10, 30, 20), ("scrapy", 10, 30, 20), ("client", 40, 60, 90)],
+    ids=["client-some", "scrapy-some", "client-thousands"],
+)
 def test_a_whole_crawl(open_folder: Path, tmp_path: Path, kind: str, hosts: int, pages: int, revisits: float) -> None:
     names = [f"127.0.0.{n}" for n in range(2, 2 + hosts)]
     unreachable = {7, *(n for n in range(pages) if {n, (n - 1) // 2, ((n - 1) // 2 - 1) // 2} & {7})}

@@ -48,9 +48,12 @@ begin
         order by p.page_id
         for update of p
     ),
-    -- Without a frequency a page follows the setting, until there is a price.
+    -- Without a frequency a page follows the setting, until there is a price. One that is dead may live again.
     written as (
-        update page p set pinned_interval = set_interval_at.every, frequency = null
+        update page p set
+            pinned_interval = set_interval_at.every,
+            frequency = case when set_interval_at.every is not null
+                             then page_frequency(times_per_day(set_interval_at.every), null, null) end
         from found f
         where p.page_id = f.page_id and f.problem is null
     )

@@ -415,7 +415,8 @@ class Crawling(RuleBasedStateMachine):
                 continue
             page.pinned = None if every is None else DAY / every
             assert answer["code"] == ("ok" if page.state == "live" else "not_live")
-            if page.state == "live" and was["due_at"] is None and every is not None:
+            is_waiting = was["due_at"] is None or was["due_at"].year == 9999
+            if page.state == "live" and is_waiting and every is not None:
                 assert crawl.now - SECOND / 1000 < now["due_at"] <= crawl.now
             elif page.state == "live" and was["is_promised"] and was["due_at"] > crawl.now:
                 due = was["fetched_at"] + max(timedelta(days=1 / model.per_day(page)), SHORTEST_INTERVAL)
@@ -520,9 +521,11 @@ class Crawling(RuleBasedStateMachine):
     def set_frequency(self, per_day: float) -> None:
         moved = self.model.follows(per_day, self.crawl.now)
         self.set("frequency", per_day)
-        for row in self.crawl.rows("select page_id, due_at from page where page_id = any (%s)", list(moved)):
-            assert abs(row["due_at"] - moved[row["page_id"]]) <= timedelta(milliseconds=1)
-            self.model.pages[row["page_id"]].due = row["due_at"]
+        for row in self.crawl.rows("select page_id, due_at, due_is from page where page_id = any (%s)", list(moved)):
+            page = self.model.pages[row["page_id"]]
+            due = moved[page.page_id] if row["due_is"] is None else page.due  # a crawler said when
+            assert due and abs(row["due_at"] - due) <= timedelta(milliseconds=1)
+            page.due = row["due_at"]
 
     def set(self, name: str, value: object) -> None:
         text = f"{value.total_seconds()} s" if isinstance(value, timedelta) else str(value)

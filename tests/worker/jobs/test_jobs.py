@@ -344,8 +344,11 @@ def test_a_first_allocation_writes_only_the_pages_that_come_forward(crawl: Crawl
     assert frequencies(crawl).sum() == pytest.approx(100, rel=1e-6), "all are in force"
 
 
-def test_pages_that_come_forward_leave_room_for_their_neighbours(crawl: Crawl, url: str) -> None:
+def test_pages_that_come_forward_leave_room_for_their_neighbours(
+    crawl: Crawl, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In one transaction those of a block would not find room in it, and move with their index entries."""
+    monkeypatch.setattr(runs, "CHUNK", 25)
     visit(crawl, 0.01, *(f"http://{host}.test/{i}" for host in range(5) for i in range(40)))
     crawl.value("select set_setting('budget', '200')")
     assert run_job("allocate", url).endswith("200 of 200 pages came forward")

@@ -62,10 +62,11 @@ class Run:
         room where its old versions were. Of a million pages 98 % stayed in their blocks, in order only half.
         """
         rows = len(columns[0])
+        spread = SPREAD if rows > CHUNK else 1  # what fits one chunk is there whole, or not at all
         done = 0
-        for start in range(0, rows, SPREAD * CHUNK):
-            for first in range(start, min(start + SPREAD, rows)):
-                chunk = slice(first, start + SPREAD * CHUNK, SPREAD)
+        for start in range(0, rows, spread * CHUNK):
+            for first in range(start, min(start + spread, rows)):
+                chunk = slice(first, start + spread * CHUNK, spread)
                 self.put(function, *(column[chunk] for column in columns))
                 done += len(columns[0][chunk])
                 watch(done)
