@@ -131,6 +131,9 @@ class Crawling(RuleBasedStateMachine):
         new = {row["page_id"] for row in rows if row["code"] == "new"}
         for row in rows:
             assert (row["code"] == "excluded") == self.keeps_out(row["url"])
+            page = self.model.pages.get(row["page_id"])
+            if when and page and page.state == "live" and page.due and page.due.year == 9999:
+                page.due = self.due_near(page.page_id, when)  # it is wanted again
         self.meet(dict.fromkeys(urls, 1 if value is None else value), when, rate, new)
 
     def keeps_out(self, url: str) -> bool:
