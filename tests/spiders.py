@@ -72,7 +72,8 @@ class Project:
             process = subprocess.Popen(
                 self.command(spider, **options),
                 cwd=self.folder,
-                env=os.environ | {"no_proxy": "*", "PYTHONWARNINGS": "default"},
+                env={name: value for name, value in os.environ.items() if name != "DATABASE_URL"}  # the tests' server
+                | {"no_proxy": "*", "PYTHONWARNINGS": "default"},
                 stdout=file,
                 stderr=file,
             )
