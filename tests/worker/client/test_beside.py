@@ -1,6 +1,8 @@
 """What a client does beside its pages: URLs taken in, requests that are no pages, whose crawl it is."""
 
 import asyncio
+import time
+from collections import Counter
 from typing import Any
 
 import psycopg
@@ -73,6 +75,29 @@ def test_what_begins_too_late_is_given_back(url: str, db: psycopg.Connection[Any
     crawl.run(5, visit, until=lambda: crawl.client.counts["late"])
     assert begun[:2] == [True, False] and crawl.client.counts["late"] >= 1
     assert leases(db) == []
+
+
+def test_a_visit_that_a_busy_loop_would_begin_too_late_is_given_back(url: str, db: psycopg.Connection[Any]) -> None:
+    add(db, "http://a.example/")
+    visited: list[Page] = []
+
+    async def visit(page: Page) -> None:
+        visited.append(page)
+
+    async def crawl() -> Counter[str]:
+        async with Client(url, user_agent="shop-bot", robots=False) as crawl:
+            async for page in crawl:
+                crawl.spawn(visit, page)
+                if not crawl.counts["late"]:
+                    time.sleep(GAP)
+                    assert visited == []
+                    await asyncio.sleep(0)
+                else:
+                    crawl.stop()
+        return crawl.counts
+
+    counts = asyncio.run(asyncio.wait_for(crawl(), 30))
+    assert len(visited) == 1 == counts["late"]
 
 
 def test_a_crawl_is_somebodys(url: str, db: psycopg.Connection[Any]) -> None:

@@ -264,6 +264,8 @@ class Client:
         return task
 
     async def _visit(self, visit: Visit, page: Page) -> None:
+        if self._is_given_back(page, time.monotonic()):  # a busy loop begins tasks when it gets to them
+            return
         try:
             await visit(page)
         except Exception as error:
@@ -279,17 +281,22 @@ class Client:
         self._waiting.takes(time.monotonic() - page.began)
         while not page.is_settled:
             now = time.monotonic()
-            first, last = self._clock.window(page.fetch_at, page.start_by, now)
-            if now > last:
-                self._has_ended(page)
-                self._waiting.drop([page], "late")
-            elif now < first:
+            first, _ = self._clock.window(page.fetch_at, page.start_by, now)
+            if now < first:
                 await asyncio.sleep(first - now)
-            else:
+            elif not self._is_given_back(page, now):
                 page.began = now
                 self.lag.append(now - self._clock.moment(page.fetch_at))
                 return True
         return False
+
+    def _is_given_back(self, page: Page, now: float) -> bool:
+        """A page that was yielded in its slot, if that has passed until its request would begin."""
+        _, last = self._clock.window(page.fetch_at, page.start_by, now)
+        if now > last:
+            self._has_ended(page)
+            self._waiting.drop([page], "late")
+        return now > last
 
     async def claim(self, who: str) -> None:
         """An Error where the crawl is somebody else's."""
