@@ -32,7 +32,7 @@ select p.page_id,
        p.host_id,
        p.value,
        b.rate,
-       coalesce(date_part('epoch', p.due_at - (select clock_timestamp())) / 86400, 'NaN')::real as due_in,
+       coalesce(date_part('epoch', p.due_at) / 86400, 'NaN')::float8 as due_on,
        case when recrawl_internal.is_promised(p) then date_part('epoch', p.due_at - p.fetched_at) / 86400
             else 'NaN' end::real as promised,
        coalesce(recrawl_internal.times_per_day(p.pinned_interval), 'NaN')::real as pinned
@@ -47,79 +47,86 @@ where recrawl_internal.takes_part(
     p.state, p.attempts, (select s.max_attempts from recrawl_internal.setting s),
     p.fetched_at, p.pinned_rate, p.due_is);
 comment on view recrawl_internal.page_to_allocate is
-    'What allocation reads of every page that takes part: ids, value, rate in changes per day, in how many days it is '
-    'due, how many days after its last fetch (NaN = nobody but who said so may move that), and the frequency that is '
-    'pinned (NaN = none).';
+    'What allocation reads of every page that takes part: ids, value, rate in changes per day, when it is due in days '
+    'since 1970, how many days after its last fetch (NaN = nobody but who said so may move that), and the frequency '
+    'that is pinned (NaN = none).';
 
 -- Of the last day, run by run: crawlers that pause every night make good in the morning what they left.
-create or replace view recrawl_internal.spent_of_late as
-select coalesce(sum(r.days), 0)::float8 as days,
-       coalesce(sum(r.days * r.budget), 0)::float8 as budgeted,
-       coalesce((select last_value from recrawl_internal.handed_out_count) - min(r.handed_out), 0)::float8
-           as handed_out,
-       coalesce((array_agg(r.days order by r.started_at desc))[1], 1 / 24.0)::float8 as since_last
-from (select a.started_at, a.budget, a.handed_out,
-             date_part('epoch', coalesce(lead(a.started_at) over (order by a.started_at), clock_timestamp())
-                                - a.started_at) / 86400 as days
-      from recrawl_internal.allocation a
-      where a.started_at between clock_timestamp() - interval '24.5 hours' and clock_timestamp()
-        and a.handed_out is not null) r;
-comment on view recrawl_internal.spent_of_late is
+create or replace function recrawl_internal.spent_of_late_at(t timestamptz)
+returns table (days float8, budgeted float8, handed_out float8, since_last float8)
+language sql stable security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: whole
+    select coalesce(sum(r.days), 0),
+           coalesce(sum(r.days * r.budget), 0),
+           coalesce((select c.last_value from handed_out_count c) - min(r.handed_out), 0),
+           coalesce((array_agg(r.days order by r.started_at desc))[1], 1 / 24.0)
+    from (select a.started_at, a.budget, a.handed_out,
+                 date_part('epoch', coalesce(lead(a.started_at) over (order by a.started_at), t) - a.started_at) / 86400
+                     as days
+          from allocation a
+          where a.started_at between t - interval '24.5 hours' and t and a.handed_out is not null) r
+$$;
+comment on function recrawl_internal.spent_of_late_at(timestamptz) is
     'Since the first allocation of the last 24 hours: for how many days, what the budget came to, how many pages were '
     'handed out; and how many days ago the last one was.';
 
-create or replace view recrawl_internal.policy_in_force as
-select coalesce(date_part('epoch', clock_timestamp() - min(a.started_at)) / 86400, 0)::float8 as days
-from recrawl_internal.allocation a
-cross join recrawl_internal.setting s
-where a.policy = s.policy
-  and a.started_at > coalesce((select max(other.started_at) from recrawl_internal.allocation other
-                               where other.policy <> s.policy), '-infinity');
-comment on view recrawl_internal.policy_in_force is
+create or replace function recrawl_internal.policy_days_at(t timestamptz) returns float8
+language sql stable security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: whole
+    select coalesce(date_part('epoch', t - min(a.started_at)) / 86400, 0)
+    from allocation a
+    cross join setting s
+    where a.policy = s.policy
+      and a.started_at > coalesce((select max(other.started_at) from allocation other
+                                   where other.policy <> s.policy), '-infinity')
+$$;
+comment on function recrawl_internal.policy_days_at(timestamptz) is
     'For how many days allocations have followed the policy that is set now; 0 = the next is the first.';
 
--- Since a run that is six hours old, or an hour at least: ids of pages are drawn for new ones alone.
-create or replace view recrawl_internal.page_found_of_late as
-select p.host_id, recrawl_internal.value_class(-p.value) as value_class, p.pinned_rate, 1 / before.days as a_day
-from (
-    (select a.newest_page, date_part('epoch', clock_timestamp() - a.started_at) / 86400 as days
-     from recrawl_internal.allocation a
-     where a.newest_page is not null and a.started_at <= clock_timestamp() - interval '6 hours'
-     order by a.started_at desc limit 1)
-    union all
-    (select a.newest_page, date_part('epoch', clock_timestamp() - a.started_at) / 86400
-     from recrawl_internal.allocation a
-     where a.newest_page is not null and a.started_at <= clock_timestamp() - interval '1 hour'
-     order by a.started_at limit 1)
-    limit 1
-) before
-join recrawl_internal.page p on p.page_id > before.newest_page;
-comment on view recrawl_internal.page_found_of_late is
-    'The pages that were found of late, and for how many a day each of them stands.';
-
--- Those whose rate is pinned take part in allocation already.
-create or replace view recrawl_internal.new_pages_to_allocate as
-select n.host_id,
-       n.value_class::int as value_class,
-       sum(n.pages)::float8 as pages,
-       sum(n.waiting)::float8 as waiting
-from (
-    select w.host_id, recrawl_internal.value_class(w.rank) as value_class, count(*)::float8 as pages,
-           count(*)::float8 as waiting
-    from recrawl_internal.new_page w
-    join recrawl_internal.page p on p.page_id = w.page_id
-    where p.pinned_rate is null
-    group by w.host_id, recrawl_internal.value_class(w.rank)
-    union all
-    select f.host_id, f.value_class, sum(f.a_day), 0
-    from recrawl_internal.page_found_of_late f
-    where f.pinned_rate is null
-    group by f.host_id, f.value_class
-) n
-group by n.host_id, n.value_class;
-comment on view recrawl_internal.new_pages_to_allocate is
-    'What allocation reads of new pages: how many of each host and class of value wait, or come within a day; and how '
-    'many of them wait.';
+-- New pages that wait; and those found since a run that is six hours old, or an hour at least: ids of pages are drawn
+-- for new ones alone. Those whose rate is pinned take part in allocation already.
+create or replace function recrawl_internal.new_pages_to_allocate_at(t timestamptz)
+returns table (host_id bigint, value_class int, pages float8, waiting float8)
+language sql stable security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: whole
+    with before as (
+        (select a.newest_page, date_part('epoch', t - a.started_at) / 86400 as days
+         from allocation a
+         where a.newest_page is not null and a.started_at <= t - interval '6 hours'
+         order by a.started_at desc limit 1)
+        union all
+        (select a.newest_page, date_part('epoch', t - a.started_at) / 86400
+         from allocation a
+         where a.newest_page is not null and a.started_at <= t - interval '1 hour'
+         order by a.started_at limit 1)
+        limit 1
+    ),
+    of_class as (
+        select w.host_id, value_class(w.rank) as value_class, count(*) as pages, count(*) as waiting
+        from new_page w
+        where not exists (select from page p where p.page_id = w.page_id and p.pinned_rate is not null)
+        group by w.host_id, value_class(w.rank)
+        union all
+        select p.host_id, value_class(-p.value), sum(1 / b.days), 0
+        from before b
+        join page p on p.page_id > b.newest_page
+        where p.pinned_rate is null
+        group by p.host_id, value_class(-p.value)
+    )
+    select c.host_id, c.value_class::int, sum(c.pages)::float8, sum(c.waiting)::float8
+    from of_class c
+    group by c.host_id, c.value_class
+    order by c.value_class, c.host_id
+$$;
+comment on function recrawl_internal.new_pages_to_allocate_at(timestamptz) is
+    'What allocation reads of new pages, the best classes first: how many of each host and class of value wait, or '
+    'come within a day; and how many of them wait.';
 
 create or replace function recrawl_internal.slots_per_day(gap interval, start_within real) returns float8
 language sql immutable parallel safe
@@ -129,20 +136,19 @@ end;
 comment on function recrawl_internal.slots_per_day(interval, real) is
     'How many slots a day has for a host with some gap.';
 
--- A host that is blocked for longer than a day takes no part of the budget.
 create or replace view recrawl_internal.host_to_allocate as
 select h.host_id, h.name,
-       case when is_closed then 0 else recrawl_internal.slots_per_day(g.gap, s.start_within) end::float8 as cap,
-       case when is_closed then 0
-            else recrawl_internal.slots_per_day(g.gap / 2, s.start_within) end::float8 as cap_with_half_the_gap
+       recrawl_internal.slots_per_day(g.gap, s.start_within) as cap,
+       recrawl_internal.slots_per_day(g.gap / 2, s.start_within) as cap_with_half_the_gap,
+       coalesce(date_part('epoch', h.blocked_until) / 86400, '-infinity')::float8 as blocked_until
 from recrawl_internal.host h
 cross join recrawl_internal.setting s
 cross join lateral (
-    select recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap) as gap,
-           coalesce(h.blocked_until > clock_timestamp() + interval '1 day', false) as is_closed
+    select recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap) as gap
 ) g;
 comment on view recrawl_internal.host_to_allocate is
-    'What allocation reads of every host: as many fetches per day as it has slots, and would have with half its gap.';
+    'What allocation reads of every host: as many fetches per day as it has slots, and would have with half its gap, '
+    'and until when it is blocked, in days since 1970.';
 
 -- All hosts in one transaction: until it is through, and when it fails, the last result is in force. NaN stands for
 -- what is as on all hosts (host 0). Most rows stay as they are: the frequency of a host, which is only shown, is
@@ -243,8 +249,7 @@ create or replace function recrawl_internal.bring_forward(
 language sql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
-    select keep_job(token, alive_for);
-    select bring_forward_at(clock_timestamp(), page_ids, frequencies)
+    select bring_forward_at(keep_job(token, alive_for), page_ids, frequencies)
 $$;
 comment on function recrawl_internal.bring_forward(bigint, interval, bigint[], real[]) is
     'bring_forward_at for a run that still holds its job.';
@@ -294,14 +299,13 @@ create or replace function recrawl_internal.put_dues(
 language sql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
-    select keep_job(token, alive_for);
-    select put_dues_at(clock_timestamp(), page_ids, frequencies, days[1])
+    select put_dues_at(keep_job(token, alive_for), page_ids, frequencies, days[1])
 $$;
 comment on function recrawl_internal.put_dues(bigint, interval, bigint[], real[], float8[]) is
     'put_dues_at for a run that still holds its job.';
 
 grant execute on function
-    recrawl_internal.put_prices, recrawl_internal.bring_forward, recrawl_internal.put_dues
+    recrawl_internal.put_prices, recrawl_internal.bring_forward, recrawl_internal.put_dues,
+    recrawl_internal.spent_of_late_at, recrawl_internal.policy_days_at, recrawl_internal.new_pages_to_allocate_at
 to recrawl_worker;
-grant select on recrawl_internal.spent_of_late, recrawl_internal.policy_in_force, recrawl_internal.page_to_allocate,
-    recrawl_internal.host_to_allocate, recrawl_internal.new_pages_to_allocate to recrawl_worker;
+grant select on recrawl_internal.page_to_allocate, recrawl_internal.host_to_allocate to recrawl_worker;

@@ -8,12 +8,13 @@ language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; writes held_back
+declare
+    t constant timestamptz := keep_job(token, alive_for);
 begin
-    perform keep_job(token, alive_for);
     delete from held_back;
     insert into held_back (host_id, pages, gap, slot_every, wanted, frequency, gain, as_of)
     select n.host_id, n.pages, host_gap(h.gap, h.crawl_delay, s.default_gap), slot_every(h, s),
-           nullif(n.wanted, 'infinity'), n.frequency, n.gain, clock_timestamp()
+           nullif(n.wanted, 'infinity'), n.frequency, n.gain, t
     from unnest(host_ids, pages, wanted, frequencies, gains) as n (host_id, pages, wanted, frequency, gain)
     join host h on h.host_id = n.host_id
     cross join setting s;

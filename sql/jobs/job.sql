@@ -31,7 +31,8 @@ begin
 end $$;
 comment on function recrawl_internal.end_dead_runs() is 'Ends the runs whose workers died.';
 
-create or replace function recrawl_internal.start_job(job text, alive_for interval) returns bigint
+create or replace function recrawl_internal.start_job(job text, alive_for interval, as_of timestamptz default null)
+returns bigint
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
@@ -43,8 +44,9 @@ declare
 begin
     perform end_dead_runs();
     -- Without asking first, it would wait for as long as the other run's write takes.
-    insert into job (token, job, started_at, alive_until, pid)
-    select nextval('job_token'), start_job.job, clock_timestamp(), clock_timestamp() + alive_for, pg_backend_pid()
+    insert into job (token, job, started_at, alive_until, pid, as_of)
+    select nextval('job_token'), start_job.job, coalesce(start_job.as_of, clock_timestamp()),
+           clock_timestamp() + alive_for, pg_backend_pid(), start_job.as_of
     where not exists (select from job j where j.job = start_job.job and j.ended_at is null)
     on conflict (job) where ended_at is null do nothing
     returning job.token into token;
@@ -57,24 +59,30 @@ begin
     end if;
     return token;
 end $$;
-comment on function recrawl_internal.start_job(text, interval) is
-    'Begins a run of a job and returns its token; raises while another worker runs it.';
+comment on function recrawl_internal.start_job(text, interval, timestamptz) is
+    'Begins a run of a job and returns its token; raises while another worker runs it. What it writes is as of now, or '
+    'of the time that a simulation names.';
 
 -- Whoever writes holds the row, so that no other run can take over before the write is in.
-create or replace function recrawl_internal.keep_job(token bigint, alive_for interval) returns void
+create or replace function recrawl_internal.keep_job(token bigint, alive_for interval) returns timestamptz
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; writes job
+declare
+    t timestamptz;
 begin
-    update job j set alive_until = clock_timestamp() + alive_for where j.token = keep_job.token and j.ended_at is null;
+    update job j set alive_until = clock_timestamp() + alive_for
+    where j.token = keep_job.token and j.ended_at is null
+    returning coalesce(j.as_of, clock_timestamp()) into t;
     if not found then
         raise exception using
             message = 'another worker took this job over', errcode = 'object_not_in_prerequisite_state';
     end if;
+    return t;
 end $$;
 comment on function recrawl_internal.keep_job(bigint, interval) is
-    'A sign of life of a run; raises when another run has taken over.';
+    'A sign of life of a run; raises when another run has taken over. Returns what time it is for the run.';
 
 create or replace function recrawl_internal.end_job(token bigint, is_ok boolean, message text) returns void
 language plpgsql volatile security definer
@@ -82,13 +90,14 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; writes job
 declare
-    job text;
+    ended job;
 begin
-    update job j set ended_at = clock_timestamp(), ok = is_ok, message = end_job.message
+    update job j set ended_at = coalesce(j.as_of, clock_timestamp()), ok = is_ok, message = end_job.message
     where j.token = end_job.token and j.ended_at is null
-    returning j.job into job;
+    returning j.* into ended;
     if found then
-        perform note_now('job', job, case when is_ok then '' else 'failed: ' end || coalesce(end_job.message, ''));
+        perform note_event(ended.ended_at, 'job', ended.job,
+                           case when is_ok then '' else 'failed: ' end || coalesce(end_job.message, ''), session_user);
     end if;
 end $$;
 comment on function recrawl_internal.end_job(bigint, boolean, text) is 'The end of a run.';

@@ -128,12 +128,7 @@ declare
 begin
     return (
         select array_agg(checked(
-            e, a.ord::int,
-            case
-                when e.page_id is not null then e.page_id
-                when e.url is not null then
-                    (select p.page_id from page p where p.key = url_key((parse_url(e.url)).canonical))
-            end,
+            e, a.ord::int, known.page_id,
             case
                 when unknown <> '{}' then
                     format('unknown key "%s"', (select left(min(k), 100) from jsonb_object_keys(unknown) k))
@@ -142,7 +137,16 @@ begin
             t) order by a.ord)
         from jsonb_array_elements(elements) with ordinality as a (element, ord)
         cross join lateral jsonb_populate_record(null::result_element, element) as e
-        cross join lateral (select element - known_keys) as u (unknown));
+        cross join lateral (select element - known_keys) as u (unknown)
+        -- Apart: with a query in an argument that is used twice, checked() would not be inlined (15 and 18).
+        cross join lateral (
+            select case
+                       when e.page_id is not null then e.page_id
+                       when e.url is not null then
+                           (select p.page_id from page p where p.key = url_key((parse_url(e.url)).canonical))
+                   end as page_id
+            offset 0
+        ) known);
 end $$;
 comment on function recrawl_internal.checked_results(jsonb, timestamptz) is
     'The elements of report''s array as checked results.';

@@ -35,7 +35,9 @@ ALLOWED = {
     "model.compiled": "numba numpy platformdirs",  # the one place of the model that writes: the user's cache
     "model.reference": "model numpy scipy",
     "lab": "model numpy",
-    "lab.crawl": "jobs lab store model numpy",  # the only one that needs a database
+    "lab.driver": "jobs store",  # the only one that needs a database, with those that it drives for
+    "lab.crawl": "lab lab.driver store model numpy",
+    "lab.through_sql": "lab lab.driver store numpy",
     "jobs": "jobs.crawl jobs.job store model numpy psycopg",
     "jobs.job": "store",
     "jobs.crawl": "jobs.job store model numpy",
@@ -50,8 +52,8 @@ ALLOWED = {
     "view.metrics": "store prometheus_client psycopg",
     "setup.project": "",
     "setup": "setup.project alembic platformdirs psycopg sqlalchemy",
-    "cli": "client frontier intake jobs jobs.audit jobs.compare jobs.crawl jobs.job jobs.plan lab lab.crawl model"
-    " schedule setup setup.project store view view.metrics view.words"
+    "cli": "client frontier intake jobs jobs.audit jobs.compare jobs.crawl jobs.job jobs.plan lab lab.crawl"
+    " lab.through_sql model schedule setup setup.project store view view.metrics view.words"
     " click matplotlib psycopg rich sqlalchemy",
 }
 

@@ -50,3 +50,22 @@ def test_the_demonstration_is_better_than_what_knows_all_and_visits_all_equally_
     png, page = tmp_path / "recrawl-demo.png", tmp_path / "recrawl-demo.html"
     assert png.read_bytes().startswith(b"\x89PNG") and "of the pages&#x27; value was fresh" in page.read_text()
     assert sorted(tmp_path.iterdir()) == [page, png]
+
+
+def test_a_web_is_recorded_or_drawn() -> None:
+    assert "which web" in error(None, "simulate", "--budget", "1")
+    assert "which web" in error(None, "simulate", "--recorded", "sample", "--drawn", "steady", "--budget", "1")
+    assert error(None, "simulate", "--drawn", "lively", "--budget", "1") == (
+        "recrawl: there is no kind of web 'lively'; there are steady, drift, turnover"
+    )
+
+
+def test_a_drawn_web_through_sql_and_without(url: str) -> None:
+    drawn = ("simulate", "--drawn", "steady", "--to", "3", "--budget", "0.3", "--json")
+    computed = json.loads(output(None, *drawn))
+    by_sql = json.loads(output(None, *drawn, "--database", url, timeout=120))
+    assert computed.keys() == by_sql.keys() and computed["changes"] == by_sql["changes"]
+    assert by_sql["fetches"] > 100
+    assert "has pages already" in error(None, *drawn, "--database", url)
+    assert "one policy" in error(None, *drawn, "--database", url, "--policy", "uniform", "--policy", "optimal")
+    assert "laboratory alone" in error(None, *drawn, "--sql", "--policy", "explore_then_commit")

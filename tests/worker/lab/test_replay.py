@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from recrawl.lab import recorded
-from recrawl.lab.replay import Outcome, Replay
+from recrawl.lab.outcome import Outcome
+from recrawl.lab.replay import Replay
 from recrawl.lab.replay import replay as let_loose
 from recrawl.lab.world import World
 from recrawl.model.allocation.solve import Web, allocate

@@ -2,8 +2,10 @@
 
 import os
 import re
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import click
 
@@ -39,6 +41,18 @@ def lasting_database() -> Iterator[tuple[str, Callable[[], None]]]:
                 migrate.upgrade(url)
                 store.put_on_search_path(connection)
         yield url, restart
+
+
+@contextmanager
+def throwaway_database() -> Iterator[str]:
+    """The URL of a migrated database in an embedded PostgreSQL that nobody else has, and that nothing is left of."""
+    from recrawl.setup import embedded, migrate
+
+    with tempfile.TemporaryDirectory(prefix="recrawl-laboratory-") as folder:
+        Path(folder).chmod(0o755)  # root's server runs as another user
+        with embedded.server(Path(folder) / "data") as url:
+            migrate.upgrade(url)
+            yield url
 
 
 def given_url() -> str | None:

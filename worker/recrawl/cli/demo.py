@@ -1,8 +1,6 @@
 """recrawl demo: what it does and is worth, within a minute."""
 
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from recrawl.cli import show
+from recrawl.cli.database import throwaway_database
 
 if TYPE_CHECKING:
     from recrawl.lab.crawl import Compared, Crawl
@@ -46,7 +45,7 @@ def demo(seed: int, folder: Path) -> None:
         f"A web of {len(web.gap)} hosts and {web.pages:,} pages, which change and link to each other.\n"
         f"Crawlers find it from {len(web.gap)} of them, and fetch {BUDGET:,.0f} a day, for {DAYS} days."
     )
-    with _server() as url, steps() as tell:
+    with throwaway_database() as url, steps() as tell:
         crawl = Crawl(url, web, BUDGET, DAYS, seed)
         figures = crawl.run(partial(tell, "crawling", of=DAYS))
     compared = crawl.compared()
@@ -56,18 +55,6 @@ def demo(seed: int, folder: Path) -> None:
     click.echo(NEXT.rstrip())
     if figures.too_close:
         raise click.ClickException(f"{figures.too_close} requests came too close: this must not be")
-
-
-@contextmanager
-def _server() -> Iterator[str]:
-    """An embedded PostgreSQL that nobody else has, and that nothing is left of."""
-    from recrawl.setup import embedded, migrate
-
-    with tempfile.TemporaryDirectory(prefix="recrawl-demo-") as folder:
-        Path(folder).chmod(0o755)  # root's server runs as another user
-        with embedded.server(Path(folder) / "data") as url:
-            migrate.upgrade(url)
-            yield url
 
 
 def _tell(crawl: "Crawl", compared: "Compared") -> None:

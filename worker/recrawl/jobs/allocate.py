@@ -22,9 +22,9 @@ MADE_GOOD = 0.25  # days, in which what was fetched too much or too little in th
 
 class Allocate(Job):
     def run(self, tell: Tell = nobody) -> str:
-        with store.run(self.url, "allocate") as run:
+        with store.run(self.url, "allocate", self.as_of) as run:
             started = time.monotonic()
-            crawl = read(self.url, run.connection, tell)
+            crawl = read(self.url, run.connection, tell, self.as_of)
             if not crawl.pages:
                 run.message = NOBODY_TAKES_PART
                 return run.message
@@ -33,7 +33,7 @@ class Allocate(Job):
             result, proof = divided.allocation, _proof(crawl, divided)
 
             tell("publishing the prices")
-            late = store.spent_of_late(run.connection)
+            late = store.spent_of_late(run.connection, self.as_of or store.clock(run.connection))
             took = {"seconds": time.monotonic() - started}
             kept = crawl.kept(divided)
             terms = host_terms(crawl.hosts, crawl.closed_hosts, *crawl.others(divided), result.objective, kept)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +18,7 @@ from recrawl.model.allocation.solve import Allocation, Web
 from recrawl.model.policies.policy import Question
 from recrawl.model.policies.registry import policy_named
 
+CLOSED_BEYOND = 1.0  # days: a host that is blocked for longer takes no part of the budget
 NOBODY_TAKES_PART = (
     "no page takes part yet: a page does once it was fetched, or once its rate is pinned; "
     "`recrawl add` brings pages in, and crawlers fetch them"
@@ -127,14 +129,17 @@ class Crawl:
         return np.bincount(host_of_page, found.frequency, minlength=len(self.hosts)).astype(np.float64)
 
 
-def read(url: str, connection: store.Connection, tell: Tell = nobody) -> Crawl:
+def read(url: str, connection: store.Connection, tell: Tell = nobody, as_of: datetime | None = None) -> Crawl:
     wanted = store.settings(connection, Wanted)
+    t = as_of or store.clock(connection)
+    today = t.timestamp() / 86400
     newest_page = store.newest_page(connection)
     tell("reading the pages")
     pages = store.pages_to_allocate(url, watch=lambda rows: tell("reading the pages", rows, newest_page))
     tell("reading the hosts")
-    all_hosts, new = store.hosts_to_allocate(url), store.new_pages_to_allocate(url)
-    is_open = np.isin(pages.host_id, all_hosts.host_id[all_hosts.cap == 0], invert=True)
+    all_hosts, new = store.hosts_to_allocate(url), store.new_pages_to_allocate(url, t)
+    is_closed = all_hosts.blocked_until > today + CLOSED_BEYOND
+    is_open = np.isin(pages.host_id, all_hosts.host_id[is_closed], invert=True)
     hosts, order, first = by_host(pages.host_id[is_open])
     order = np.flatnonzero(is_open)[order]
     is_read = np.isin(new.host_id, all_hosts.host_id)  # hosts may have come in between
@@ -144,14 +149,14 @@ def read(url: str, connection: store.Connection, tell: Tell = nobody) -> Crawl:
         page_id=pages.page_id[order],
         value=pages.value[order],
         rate=pages.rate[order],
-        due_in=pages.due_in[order],
+        due_in=(pages.due_on[order] - today).astype(np.float32),
         promised=pages.promised[order],
         pinned=pages.pinned[order],
         first=first,
         budget=math.inf if wanted.budget is None else wanted.budget,
         frequency_without_budget=wanted.frequency if wanted.budget is None else math.inf,
         policy=wanted.policy,
-        policy_days=store.policy_days(connection),
+        policy_days=store.policy_days(connection, t),
         objective=wanted.objective,
         limits=Limits(
             exploration=wanted.exploration,
@@ -159,7 +164,7 @@ def read(url: str, connection: store.Connection, tell: Tell = nobody) -> Crawl:
             shortest_interval=wanted.shortest_interval or 0.0,
         ),
         slots=Slots(
-            per_day=all_hosts.cap,
+            per_day=np.where(is_closed, 0.0, all_hosts.cap),
             is_planned=np.isin(all_hosts.host_id, hosts),
             new_pages=NewPages(
                 host=np.searchsorted(all_hosts.host_id, new.host_id[is_read]),
@@ -169,7 +174,7 @@ def read(url: str, connection: store.Connection, tell: Tell = nobody) -> Crawl:
             ),
             discovery=wanted.discovery,
         ),
-        slots_with_half_the_gap=all_hosts.cap_with_half_the_gap,
+        slots_with_half_the_gap=np.where(is_closed, 0.0, all_hosts.cap_with_half_the_gap),
         newest_page=newest_page,
     )
 

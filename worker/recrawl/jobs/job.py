@@ -1,6 +1,7 @@
 """What every job is: a class that is made once, keeps its own memory, and runs again and again."""
 
 from abc import ABC, abstractmethod
+from datetime import datetime
 from typing import Protocol
 
 from recrawl import store
@@ -18,6 +19,7 @@ def nobody(step: str, done: float | None = None, of: float | None = None) -> Non
 
 class Job(ABC):
     connection: store.Connection | None = None  # of a job that is to be stopped in the middle of a step
+    as_of: datetime | None = None  # what time it is, in a simulation; else what the clock says
 
     def __init__(self, url: str) -> None:
         self.url = url

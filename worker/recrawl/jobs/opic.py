@@ -38,7 +38,7 @@ class Opic(Job):
     known: KnownGraph | None = None
 
     def run(self, tell: Tell = nobody) -> str:
-        with store.run(self.url, "opic") as run:
+        with store.run(self.url, "opic", self.as_of) as run:
             started = time.monotonic()
             weights = store.settings(run.connection, Weights).by_score()
             last_terms = store.last_terms(run.connection)

@@ -12,7 +12,7 @@ from recrawl.model.change import prior
 
 class Rates(Job):
     def run(self, tell: Tell = nobody) -> str:
-        with store.run(self.url, "rates") as run:
+        with store.run(self.url, "rates", self.as_of) as run:
             tell("reading what the fetches saw")
             newest_page = store.newest_page(run.connection)
             watch = partial(tell, "reading what the fetches saw", of=newest_page)

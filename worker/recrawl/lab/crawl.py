@@ -1,28 +1,25 @@
-"""Simulated crawlers on a web drawn at random: real verbs and real jobs in a real database, on a virtual clock.
+"""A crawl of a web drawn at random, as `recrawl demo` shows it, beside what could be reached.
 
-The crawl begins some days ago and ends now, as jobs ask the wall clock. A page x days after a fetch is still fresh with
-probability e^(−rate·x), so freshness is told as expected, which leaves nothing of it to chance.
+A page x days after a fetch is still fresh with probability e^(−rate·x), so freshness is told as expected, which leaves
+nothing of it to chance.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import numpy as np
 
 from recrawl import store
-from recrawl.jobs.registry import JOBS
 from recrawl.lab.drawn import DrawnWeb
+from recrawl.lab.driver import DAY, STEP, STEPS, Answer, Driver
 from recrawl.model.allocation import what_if
 from recrawl.model.allocation.floors import Limits
 from recrawl.model.allocation.solve import Web
 from recrawl.model.policies.policy import Question
 from recrawl.model.policies.registry import POLICIES
 
-STEP = timedelta(minutes=10)  # crawlers look that far ahead
-DAY = timedelta(days=1)
 LOOKS = 4  # at freshness, a day
 START_WITHIN = 0.1  # of the gap, at most 2 s: the window of a slot, as settings are at first
 
@@ -54,7 +51,6 @@ class Crawl:
         self.url, self.web, self.budget, self.days = url, web, budget, days
         self.rng = np.random.default_rng(seed)
         self.begin = datetime.now(UTC) - days * DAY
-        self.now = self.begin
         self.fetched_at = np.full(web.pages, np.nan)  # days since the beginning
         self.value = np.ones(web.pages)
         self.page_of_id: dict[int, int] = {}
@@ -62,60 +58,45 @@ class Crawl:
         self.figures = Figures()
 
     def run(self, watch: Callable[[float], None] = lambda days: None) -> Figures:
-        with store.connect(self.url, "recrawl simulate") as connection:
-            connection.execute("set synchronous_commit = off")
-            self._prepare(connection)
-            steps = self.days * (DAY // STEP)
-            for step in range(steps):
-                self._step(connection)
-                if step % (DAY // STEP // LOOKS) == DAY // STEP // LOOKS - 1:
-                    self._look()
-                if step % (DAY // STEP) == DAY // STEP // 2:
-                    self._jobs()
+        with store.connect(self.url, "recrawl demo") as connection:
+            driver = Driver(self.url, connection, self, self.begin)
+            driver.set("budget", self.budget)
+            driver.set("default_gap", f"{self.web.gap.min():g} s")
+            for host in np.flatnonzero(self.web.gap > self.web.gap.min()):
+                gap = timedelta(seconds=float(self.web.gap[host]))
+                store.set_gap_at(connection, driver.now, self.web.host_name(int(host)), gap)
+            for step in range(self.days * STEPS):
+                driver.step()
+                if (step + 1) % (STEPS // LOOKS) == 0:
+                    self._look(driver.today)
+                if step % STEPS == STEPS // 2:
+                    driver.work("rates", "opic", "allocate")
+                    self._learn_values()
                 watch((step + 1) * (STEP / DAY))
         return self.figures
 
-    def _prepare(self, connection: store.Connection) -> None:
-        store.set_setting(connection, "budget", str(self.budget))
-        store.set_setting(connection, "max_ahead", f"{STEP.total_seconds():g} s")
-        store.set_setting(connection, "default_gap", f"{self.web.gap.min():g} s")
-        for host in np.flatnonzero(self.web.gap > self.web.gap.min()):
-            store.set_host(connection, self.web.host_name(int(host)), timedelta(seconds=float(self.web.gap[host])))
-        store.add_pages_at(connection, self.now, self.web.seeds())
+    def told(self, begin: float, end: float) -> Sequence[str]:
+        return self.web.seeds() if begin < 0 <= end else []
 
-    def _step(self, connection: store.Connection) -> None:
-        pages = store.next_pages_at(connection, self.now, 1000, STEP, 2 * STEP)
-        self.now += STEP
-        if pages:
-            visited = [self._visit(page) for page in pages]
-            changed, links = zip(*visited, strict=True)
-            store.report_at(connection, self.now, pages, changed, links)
-        store.tick_at(connection, self.now)
-
-    def _visit(self, row: Any) -> tuple[bool | None, list[str] | None]:
-        """Whether a page had changed since the last visit, and its links at the first one."""
-        page = self.web.page_at(row.url)
-        self.page_of_id[row.page_id] = page
-        start = (row.fetch_at - self.begin).total_seconds()
+    def answer(self, url: str, page_id: int, day: float) -> Answer:
+        page, start = self.web.page_at(url), day * 86400
+        self.page_of_id[page_id] = page
         host = self.web.host[page]
         self.figures.fetches += 1
-        self.figures.too_close += start - self.last_start[host] < self.web.gap[host]
+        self.figures.too_close += start - self.last_start[host] < self.web.gap[host] - 1e-6  # days have as many digits
         self.last_start[host] = start
-        before, self.fetched_at[page] = self.fetched_at[page], start / 86400
+        before, self.fetched_at[page] = self.fetched_at[page], day
         if np.isnan(before):
-            return None, self.web.links(page)
-        return bool(self.rng.random() < -math.expm1(-self.web.rate[page] * (start / 86400 - before))), None
+            return Answer(200, None, self.web.links(page))
+        return Answer(200, bool(self.rng.random() < -math.expm1(-self.web.rate[page] * (day - before))))
 
-    def _jobs(self) -> None:
-        for name in ("rates", "opic", "allocate"):
-            JOBS[name].load()(self.url).run()
+    def _learn_values(self) -> None:
         known = store.pages_to_allocate(self.url)
         pages = [self.page_of_id[page_id] for page_id in known.page_id.tolist()]
         self.value[pages] = known.value
 
-    def _look(self) -> None:
+    def _look(self, today: float) -> None:
         figures = self.figures
-        today = (self.now - self.begin) / DAY
         found = ~np.isnan(self.fetched_at)
         age = np.maximum(today - self.fetched_at[found], 0)
         figures.day.append(today)

@@ -7,11 +7,11 @@ have. Hosts have no gaps. A page that is found gone is not visited again.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from recrawl.lab.outcome import Outcome, outcome
 from recrawl.lab.world import World
 from recrawl.model import limits
 from recrawl.model.allocation import coming
@@ -29,28 +29,6 @@ PRODUCTION = Limits(exploration=0.05, longest_interval=60.0, shortest_interval=5
 OBJECTIVE, DISCOVERY = "freshness", 0.5
 
 
-@dataclass(frozen=True)
-class HostOutcome:
-    host: str
-    pages: int
-    freshness: float
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Freshness is a share of the time that pages lived. A change counts as missed until a fetch came after it, until
-    its page died or until the end."""
-
-    policy: str
-    budget: float  # fetches per page and day
-    fetches: int
-    freshness: float
-    changes: int
-    changes_seen: int
-    mean_delay_days: float
-    hosts: tuple[HostOutcome, ...]
-
-
 def replay(
     world: World,
     policy: Policy,
@@ -61,20 +39,23 @@ def replay(
     watch: Callable[[float], None] = lambda days: None,
 ) -> Outcome:
     """The budget is in fetches per page that is known, and day. `watch` hears of the days done."""
-    if not 0 < budget < math.inf:
-        raise ValueError(f"budget must be a positive number of fetches per page and day, got {budget:g}")
-    if not begin < end:
-        raise ValueError(f"the end must come after the beginning, day {begin:g}; got {end:g}")
-    some = world.between(begin, end)
-    if not some.pages:
-        raise ValueError(f"no page lives between day {begin:g} and day {end:g}")
-    crawl = Replay(some, policy, budget, begin, end, np.random.default_rng(seed))
+    check(world, budget, begin, end)
+    crawl = Replay(world.between(begin, end), policy, budget, begin, end, np.random.default_rng(seed))
     today = begin
     while today < end:
         crawl.day(today, min(today + ALLOCATES_EVERY, end))
         today += ALLOCATES_EVERY
         watch(today - begin)
     return crawl.outcome()
+
+
+def check(world: World, budget: float, begin: float, end: float) -> None:
+    if not 0 < budget < math.inf:
+        raise ValueError(f"budget must be a positive number of fetches per page and day, got {budget:g}")
+    if not begin < end:
+        raise ValueError(f"the end must come after the beginning, day {begin:g}; got {end:g}")
+    if not np.any((world.born < end) & (world.died > begin)):
+        raise ValueError(f"no page lives between day {begin:g} and day {end:g}")
 
 
 class Replay:
@@ -158,6 +139,8 @@ class Replay:
     def _allocate(self, today: float) -> Terms:
         pages, world = self.pages, self.world
         known = np.flatnonzero(pages.is_known())
+        if not len(known):
+            return self._without_prices()
         of_host = np.bincount(pages.host[known], minlength=len(world.hosts))
         web = Web(
             pages.value[known],
@@ -185,6 +168,19 @@ class Replay:
             ceiling=PRODUCTION.ceiling,
             objective=found.objective,
             learns=self.answer.learns,
+        )
+
+    def _without_prices(self) -> Terms:
+        """Nobody is known who could pay one: all are visited equally often, as the setting frequency says."""
+        hosts = len(self.world.hosts)
+        return Terms(
+            prior_changes=self.prior_changes,
+            prior_days=self.prior_days,
+            price=np.full(hosts, np.inf),
+            floor=np.full(hosts, self.budget),
+            ceiling=PRODUCTION.ceiling,
+            objective=OBJECTIVE,
+            learns=True,
         )
 
     def _put_dues(self, known: NDArray[np.intp], today: float, for_revisits: float) -> None:
@@ -234,22 +230,16 @@ class Replay:
     def outcome(self) -> Outcome:
         pages, world = self.pages, self.world
         ends = np.minimum(pages.died, self.end)
-        lived, stale = ends - np.maximum(pages.born, self.begin), self.stale_days_until(self.end)
         page_of_change = np.repeat(np.arange(world.pages), np.diff(world.first_change))
         unseen = np.arange(len(world.changed_at)) >= pages.next_change[page_of_change]
         never = (ends[page_of_change] - world.changed_at)[unseen].sum()
-        by_host = [np.bincount(pages.host, of_page, minlength=len(world.hosts)) for of_page in (lived, stale)]
-        changes = len(world.changed_at)
-        return Outcome(
-            policy=self.policy.name,
-            budget=self.budget,
+        return outcome(
+            world,
+            self.policy.name,
+            self.budget,
+            lived=ends - np.maximum(pages.born, self.begin),
+            stale=self.stale_days_until(self.end),
             fetches=self.revisits + sum(self.first_fetches[1:]),
-            freshness=1 - float(stale.sum() / lived.sum()),
-            changes=changes,
             changes_seen=int(pages.changes_seen.sum()),
-            mean_delay_days=float(pages.missed_days.sum() + never) / changes if changes else 0.0,
-            hosts=tuple(
-                HostOutcome(host, int(count), 1 - float(gone / of_host) if of_host else 1.0)
-                for host, count, of_host, gone in zip(world.hosts, np.diff(world.first_page), *by_host, strict=True)
-            ),
+            missed_days=float(pages.missed_days.sum() + never),
         )

@@ -29,6 +29,7 @@ from recrawl.store.reads import (
     SpentOfLate,
     StoredScores,
     WholeGraph,
+    clock,
     evidence,
     host_names,
     hosts_to_allocate,
@@ -63,7 +64,16 @@ from recrawl.store.verbs import (
     tick,
     workers,
 )
-from recrawl.store.virtual import add_pages_at, next_pages_at, report_at, set_host, set_setting, tick_at
+from recrawl.store.virtual import (
+    add_pages_at,
+    claim,
+    has_pages,
+    next_pages_at,
+    report_at,
+    set_gap_at,
+    set_setting_at,
+    tick_at,
+)
 
 __all__ = [
     "SCORES",
@@ -88,6 +98,8 @@ __all__ = [
     "blocked_hosts",
     "cancel",
     "checkup",
+    "claim",
+    "clock",
     "coming",
     "connect",
     "crawl_status",
@@ -99,6 +111,7 @@ __all__ = [
     "explain_page",
     "follow_boosts",
     "forget_history",
+    "has_pages",
     "held_back",
     "host",
     "host_names",
@@ -132,8 +145,8 @@ __all__ = [
     "schedules",
     "scrape",
     "server",
-    "set_host",
-    "set_setting",
+    "set_gap_at",
+    "set_setting_at",
     "settings",
     "shown_settings",
     "slots",

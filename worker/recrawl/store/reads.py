@@ -2,7 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from datetime import datetime
 from typing import TYPE_CHECKING, LiteralString, TypeVar
+
+from psycopg import sql
 
 from recrawl.store.columns import Columns, Watch, read, unwatched
 from recrawl.store.connection import Connection, connect
@@ -38,7 +41,7 @@ class PagesToAllocate:
     host_id: "NDArray[np.int64]"
     value: "NDArray[np.float32]"
     rate: "NDArray[np.float32]"  # changes per day
-    due_in: "NDArray[np.float32]"  # days
+    due_on: "NDArray[np.float64]"  # days since 1970
     promised: "NDArray[np.float32]"  # days from the last fetch until it is due; NaN = not by its frequency
     pinned: "NDArray[np.float32]"  # fetches per day; NaN = its price decides
 
@@ -48,6 +51,7 @@ class HostsToAllocate:
     host_id: "NDArray[np.int64]"  # ascending
     cap: "NDArray[np.float64]"  # slots per day
     cap_with_half_the_gap: "NDArray[np.float64]"
+    blocked_until: "NDArray[np.float64]"  # days since 1970
 
 
 @dataclass(frozen=True)
@@ -71,24 +75,22 @@ class Evidence:
 
 def pages_to_allocate(url: str, watch: Watch = unwatched) -> PagesToAllocate:
     query: LiteralString = (
-        "select page_id, host_id, value, rate, due_in, promised, pinned from recrawl_internal.page_to_allocate"
+        "select page_id, host_id, value, rate, due_on, promised, pinned from recrawl_internal.page_to_allocate"
     )
     return PagesToAllocate(*read(url, query, watch))
 
 
 def hosts_to_allocate(url: str) -> HostsToAllocate:
     query: LiteralString = (
-        "select host_id, cap, cap_with_half_the_gap from recrawl_internal.host_to_allocate order by host_id"
+        "select host_id, cap, cap_with_half_the_gap, blocked_until from recrawl_internal.host_to_allocate"
+        " order by host_id"
     )
     return HostsToAllocate(*read(url, query))
 
 
-def new_pages_to_allocate(url: str) -> NewPagesToAllocate:
-    query: LiteralString = (
-        "select host_id, value_class, pages, waiting from recrawl_internal.new_pages_to_allocate"
-        " order by value_class, host_id"
-    )
-    return NewPagesToAllocate(*read(url, query))
+def new_pages_to_allocate(url: str, t: datetime) -> NewPagesToAllocate:
+    query = sql.SQL("select * from recrawl_internal.new_pages_to_allocate_at({})").format(t)
+    return NewPagesToAllocate(*read(url, query.as_string()))
 
 
 @dataclass(frozen=True)
@@ -101,17 +103,21 @@ class SpentOfLate:
     since_last: float  # days since the last allocation
 
 
-def spent_of_late(connection: Connection) -> SpentOfLate:
-    (row,) = connection.execute(
-        "select days, budgeted, handed_out, since_last from recrawl_internal.spent_of_late"
-    ).fetchall()
+def spent_of_late(connection: Connection, t: datetime) -> SpentOfLate:
+    (row,) = connection.execute("select * from recrawl_internal.spent_of_late_at(%s)", [t]).fetchall()
     return SpentOfLate(*row)
 
 
-def policy_days(connection: Connection) -> float:
+def policy_days(connection: Connection, t: datetime) -> float:
     """For how long allocations have followed the policy that is set now."""
-    (row,) = connection.execute("select days from recrawl_internal.policy_in_force").fetchall()
-    return float(row[0])
+    ((days,),) = connection.execute("select recrawl_internal.policy_days_at(%s)", [t]).fetchall()
+    return float(days)
+
+
+def clock(connection: Connection) -> datetime:
+    ((t,),) = connection.execute("select clock_timestamp()").fetchall()
+    assert isinstance(t, datetime)
+    return t
 
 
 def newest_page(connection: Connection) -> int:

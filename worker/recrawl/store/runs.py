@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -78,11 +78,14 @@ def _json(record: Mapping[str, Any]) -> Jsonb:
 
 
 @contextmanager
-def run(url: str, job: str) -> Iterator[Run]:
-    """A run of a job, which no other worker can run meanwhile; it is in job_run however it ends."""
+def run(url: str, job: str, as_of: datetime | None = None) -> Iterator[Run]:
+    """A run of a job, which no other worker can run meanwhile; it is in job_run however it ends.
+
+    In simulations it is as of a time of theirs.
+    """
     with connect(url, f"recrawl {job}") as connection:
         with connection.cursor(row_factory=scalar_row) as cursor:
-            token = cursor.execute("select recrawl_internal.start_job(%s, %s)", [job, ALIVE_FOR]).fetchone()
+            token = cursor.execute("select recrawl_internal.start_job(%s, %s, %s)", [job, ALIVE_FOR, as_of]).fetchone()
         running = Run(connection, int(token or 0))
         with _heartbeat(url, running.token):
             try:

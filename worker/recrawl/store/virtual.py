@@ -10,6 +10,17 @@ from psycopg.rows import namedtuple_row
 from recrawl.store.connection import Connection
 
 
+def has_pages(connection: Connection) -> bool:
+    ((found,),) = connection.execute("select exists (select from recrawl_internal.page)").fetchall()
+    return bool(found)
+
+
+def claim(connection: Connection, who: str) -> str:
+    """Whose crawl it is: of those who claimed it first."""
+    ((owner,),) = connection.execute("select recrawl.claim(%s)", [who]).fetchall()
+    return str(owner)
+
+
 def add_pages_at(connection: Connection, t: datetime, urls: Sequence[str]) -> None:
     connection.execute("select recrawl_internal.add_pages_at(%b, %b::text[], null, null, null, null)", [t, list(urls)])
 
@@ -28,14 +39,15 @@ def report_at(
     connection: Connection,
     t: datetime,
     pages: Sequence[Any],
+    statuses: Sequence[int],
     changed: Sequence[bool | None],
     links: Sequence[Sequence[str] | None],
 ) -> None:
-    """That all of them were answered with 200, whether each had changed, and what it links to (None = as it was)."""
+    """What each was answered with, whether it had changed, and what it links to (None = as it was)."""
     connection.execute(
         """
         select recrawl_internal.report_pages_at(
-            t => %b, page_ids => %b::bigint[], lease_ids => %b::bigint[], statuses => array_fill(200, array[%b::int]),
+            t => %b, page_ids => %b::bigint[], lease_ids => %b::bigint[], statuses => %b::int[],
             changed => %b::boolean[], fetched_at => %b::timestamptz[], content_hash => null, etag => null,
             last_modified => null, links => %b::jsonb[])
         """,
@@ -43,7 +55,7 @@ def report_at(
             t,
             [page.page_id for page in pages],
             [page.lease_id for page in pages],
-            len(pages),
+            list(statuses),
             list(changed),
             [page.fetch_at for page in pages],
             [None if of_page is None else json.dumps(list(of_page)) for of_page in links],
@@ -55,9 +67,9 @@ def tick_at(connection: Connection, t: datetime) -> None:
     connection.execute("select recrawl_internal.tick_at(%b, 200, 20000)", [t])
 
 
-def set_host(connection: Connection, host: str, gap: timedelta) -> None:
-    connection.execute("select recrawl.set_host(%b, gap => %b)", [host, gap])
+def set_gap_at(connection: Connection, t: datetime, host: str, gap: timedelta) -> None:
+    connection.execute("select recrawl_internal.set_host_at(%b, %b, %b, null, null, '{}')", [t, host, gap])
 
 
-def set_setting(connection: Connection, name: str, value: str) -> None:
-    connection.execute("select recrawl.set_setting(%b, %b)", [name, value])
+def set_setting_at(connection: Connection, t: datetime, name: str, value: str) -> None:
+    connection.execute("select recrawl_internal.set_setting_at(%b, %b, %b)", [t, name, value])

@@ -1,0 +1,106 @@
+"""What came of a policy on a web whose every change is known."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recrawl.lab.world import Days, World
+
+
+@dataclass(frozen=True)
+class HostOutcome:
+    host: str
+    pages: int
+    freshness: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Freshness is a share of the time that pages lived. A change counts as missed until a fetch came after it, until
+    its page died or until the end."""
+
+    policy: str
+    budget: float  # fetches per page and day
+    fetches: int
+    freshness: float
+    changes: int
+    changes_seen: int
+    mean_delay_days: float
+    hosts: tuple[HostOutcome, ...]
+
+
+def outcome(
+    world: World,
+    policy: str,
+    budget: float,
+    lived: Days,
+    stale: Days,
+    fetches: int,
+    changes_seen: int,
+    missed_days: float,
+) -> Outcome:
+    """Of days that each page lived, and was not as it was last fetched, and of those from changes to fetches in all."""
+    of_hosts = [np.bincount(world.host_of_page, days, minlength=len(world.hosts)) for days in (lived, stale)]
+    changes = len(world.changed_at)
+    return Outcome(
+        policy=policy,
+        budget=budget,
+        fetches=fetches,
+        freshness=1 - float(stale.sum() / lived.sum()),
+        changes=changes,
+        changes_seen=changes_seen,
+        mean_delay_days=missed_days / changes if changes else 0.0,
+        hosts=tuple(
+            HostOutcome(host, int(pages), 1 - float(not_fresh / of_host) if of_host else 1.0)
+            for host, pages, of_host, not_fresh in zip(world.hosts, np.diff(world.first_page), *of_hosts, strict=True)
+        ),
+    )
+
+
+class Fetches(NamedTuple):
+    """Of pages that lived, in any order."""
+
+    page: NDArray[np.int64]
+    day: Days
+
+    def before(self, end: float) -> "Fetches":
+        return Fetches(self.page[self.day < end], self.day[self.day < end])
+
+
+def judged(world: World, policy: str, budget: float, begin: float, end: float, fetches: Fetches) -> Outcome:
+    """Of a world between those days. A page that was not fetched yet is not fresh."""
+    order = np.lexsort((fetches.day, fetches.page))
+    page, day = fetches.page[order], fetches.day[order]
+    ends = np.minimum(world.died, end)
+    lived = ends - np.maximum(world.born, begin)
+
+    # Pages one after the other on one axis, so that one search finds the fetch after each change.
+    long = end - begin + 2.0
+
+    def place(page: NDArray[np.int64], day: Days) -> Days:
+        return page * long + (day - begin)
+
+    page_of_change = np.repeat(np.arange(world.pages), np.diff(world.first_change))
+    following = np.searchsorted(place(page, day), place(page_of_change, world.changed_at))
+    is_seen = _is_of(page, following, page_of_change)
+    is_after_one = _is_of(page, following - 1, page_of_change)
+    until = np.where(is_seen, day[np.minimum(following, len(day) - 1)] if len(day) else 0.0, ends[page_of_change])
+    delay = until - world.changed_at
+
+    # Of the changes between two fetches the first one counts; those before the first fetch made nothing stale.
+    is_first = np.append(True, (np.diff(following) > 0) | (np.diff(page_of_change) > 0))[: len(following)]
+    made_stale = np.where(is_first & is_after_one, delay, 0.0)
+    stale = np.bincount(page_of_change, made_stale, minlength=world.pages).astype(np.float64)
+    fetched = np.searchsorted(page, np.arange(world.pages))
+    first = np.where(_is_of(page, fetched, np.arange(world.pages)), day[np.minimum(fetched, len(day) - 1)], ends)
+    stale += np.maximum(0.0, np.minimum(first, ends) - np.maximum(world.born, begin))
+    return outcome(world, policy, budget, lived, stale, len(day), int(is_seen.sum()), float(delay.sum()))
+
+
+def _is_of(page: NDArray[np.int64], at: NDArray[np.intp], wanted: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether the fetches at those places are there, and of the pages that are wanted."""
+    is_there = (at >= 0) & (at < len(page))
+    is_there[is_there] = page[at[is_there]] == wanted[is_there]
+    return is_there

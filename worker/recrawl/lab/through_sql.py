@@ -1,0 +1,89 @@
+"""A policy let loose on a web whose every change is known, in a real database: the verbs, and the jobs of a worker.
+
+What replay computes is done by SQL here. Pages that live at the beginning are known then; they are fetched when their
+turn comes, as new pages are.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+import numpy as np
+
+from recrawl import store
+from recrawl.lab.driver import STEPS, Answer, Driver
+from recrawl.lab.outcome import Fetches
+from recrawl.lab.replay import ALLOCATES_EVERY, LEARNS_EVERY
+from recrawl.lab.world import World
+
+BEGIN = datetime(2001, 1, 1, tzinfo=UTC)
+WHO = "recrawl simulate"  # whose crawl the database is
+GONE, OK = 410, 200
+
+
+def take(url: str) -> None:
+    """A database of somebody's crawl is none to try things in."""
+    with store.connect(url, WHO) as connection:
+        if store.has_pages(connection):
+            raise ValueError("that database has pages already: a simulation wants one that has none")
+        if (owner := store.claim(connection, WHO)) != WHO:
+            raise ValueError(f"that database is the crawl of {owner}: a simulation wants one of its own")
+
+
+def crawl(
+    url: str,
+    world: World,
+    policy: str,
+    budget: float,
+    begin: float,
+    end: float,
+    watch: Callable[[float], None] = lambda days: None,
+) -> Fetches:
+    """The budget is in fetches per page that is known, and day; begin and end are days of that world, whose pages live
+    some time between the two.
+    """
+    web = _Web(world, begin)
+    with store.connect(url, WHO) as connection:
+        driver = Driver(url, connection, web, BEGIN)
+        for name, value in {"policy": policy, "frequency": budget, "default_gap": "10 milliseconds"}.items():
+            driver.set(name, value)
+        for step in range(round((end - begin) * STEPS)):
+            if step % (ALLOCATES_EVERY * STEPS) == 0:
+                if pages := web.known(driver.today):
+                    driver.set("budget", budget * pages)
+                if step and step % (LEARNS_EVERY * STEPS) == 0:
+                    driver.work("rates")
+                driver.work("allocate")
+            driver.step()
+            watch(driver.today)
+    return Fetches(np.array(web.page, np.int64), begin + np.array(web.day))
+
+
+class _Web:
+    def __init__(self, world: World, begin: float) -> None:
+        self.world, self.begin = world, begin
+        self.seen = world.first_change[:-1].copy()  # the first change that no fetch came after
+        self.is_fetched, self.is_gone = (np.zeros(world.pages, bool) for _ in range(2))
+        self.page, self.day = list[int](), list[float]()  # fetches of pages that lived
+
+    def known(self, day: float) -> int:
+        """How many pages there are to be fetched, as far as anybody knows."""
+        return int(np.count_nonzero((self.world.born <= self.begin + day) & ~self.is_gone))
+
+    def told(self, begin: float, end: float) -> Sequence[str]:
+        born = self.world.born - self.begin
+        pages = np.flatnonzero((born > begin) & (born <= end)).tolist()
+        return [f"https://{self.world.hosts[self.world.host_of_page[page]]}.example/{page}" for page in pages]
+
+    def answer(self, url: str, page_id: int, day: float) -> Answer:
+        world, page = self.world, int(url.rpartition("/")[2])
+        today = self.begin + day
+        if today >= world.died[page]:
+            self.is_gone[page] = True
+            return Answer(GONE)
+        self.page.append(page)
+        self.day.append(day)
+        first, last = self.seen[page], world.first_change[page + 1]
+        self.seen[page] = first + np.searchsorted(world.changed_at[first:last], today, "right")
+        changed = bool(self.seen[page] > first) if self.is_fetched[page] else None
+        self.is_fetched[page] = True
+        return Answer(OK, changed)
