@@ -248,7 +248,8 @@ def of_one_host(crawl: Crawl, pages: int) -> list[Row]:
 
 
 def next_slot(crawl: Crawl) -> timedelta:
-    return max(0 * SECOND, crawl.host("a.test")["next_slot_at"] - crawl.now)
+    from_now: timedelta = crawl.host("a.test")["next_slot_at"] - crawl.now
+    return max(0 * SECOND, from_now)
 
 
 @pytest.mark.parametrize(
