@@ -69,6 +69,7 @@ set search_path = pg_catalog, pg_temp;
 \ir take_in/matched_results.sql
 \ir take_in/comparison.sql
 \ir take_in/judged_results.sql
+\ir take_in/declined.sql
 \ir take_in/record_results.sql
 \ir take_in/report.sql
 \ir take_in/report_pages.sql

@@ -179,6 +179,10 @@ def result_of(page: Row, **more: object) -> Row:
     return {"page_id": page["page_id"], "lease_id": page["lease_id"], "status": 200} | more
 
 
+def declined(page: Row) -> Row:
+    return {"page_id": page["page_id"], "lease_id": page["lease_id"], "declined": True}
+
+
 def urls(rows: Sequence[Row]) -> list[str]:
     return [row["url"] for row in rows]
 

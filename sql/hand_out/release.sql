@@ -2,9 +2,9 @@
 -- its host has given none later, unless a request was made in it.
 
 -- From the last slot back: where it was its host's last one, the host is as it was before. Slots that follow one
--- another are the gap and the window apart, so the one before is then the last. Not where default_gap grew since.
+-- another are the gap and the window apart, so the one before is then the last.
 create or replace function recrawl_internal.give_back(
-    t timestamptz, lease_id bigint, hosts bigint[], slots recrawl_internal.slot_of_host[], popped_at timestamptz
+    t timestamptz, lease_id bigint, hosts bigint[], slots recrawl_internal.slot_of_host[]
 ) returns void
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -16,9 +16,6 @@ declare
     free  constant bigint[] := array(
         select h.host_id from host h where h.host_id = any (hosts) order by h.host_id for update skip locked);
 begin
-    if popped_at <= from_micros((select last_value from default_gap_since)) then
-        slots := '{}';
-    end if;
     foreach given in array coalesce(slots, '{}') loop
         update host h set last_start_by = given.slot - host_gap(h.gap, h.crawl_delay, s.default_gap)
         from setting s
@@ -27,10 +24,8 @@ begin
     perform wake_host(id, t) from unnest(free) as id;
     perform free_host(id, lease_id, t) from unnest(hosts) as id;
 end $$;
-comment on function recrawl_internal.give_back(
-    timestamptz, bigint, bigint[], recrawl_internal.slot_of_host[], timestamptz
-) is
-    'Tells hosts that pages come back from a lease unfetched.';
+comment on function recrawl_internal.give_back(timestamptz, bigint, bigint[], recrawl_internal.slot_of_host[]) is
+    'Tells hosts that pages come back from a lease unfetched, and slots unused, the last one first.';
 
 create or replace function recrawl_internal.release_at(
     t timestamptz, lease_id bigint, page_ids bigint[], spent boolean default false
@@ -91,11 +86,12 @@ begin
         delete from lease l using gone g
         where l.lease_id = release_at.lease_id and l.round = g.round and l.unreported <= g.pages
     )
-    select count(*) as pages, array_agg(distinct host_id) as hosts, min(popped_at) as popped_at,
-           array_agg((host_id, slot, start_by)::slot_of_host order by slot desc) as slots
+    select count(*) as pages, array_agg(distinct host_id) as hosts,
+           array_agg((host_id, slot, start_by)::slot_of_host order by slot desc)
+               filter (where popped_at > (select from_micros(last_value) from default_gap_since)) as slots
     into back
     from item;
-    perform give_back(t, lease_id, back.hosts, case when spent is not true then back.slots end, back.popped_at);
+    perform give_back(t, lease_id, back.hosts, case when spent is not true then back.slots end);
     return back.pages;
 end $$;
 comment on function recrawl_internal.release_at(timestamptz, bigint, bigint[], boolean) is 'release at a given time.';

@@ -83,8 +83,23 @@ comment on column recrawl.job_schedule.ok is
     'Whether its result is in force; null while it runs.';
 grant select on recrawl.job_schedule to recrawl_reader;
 
+-- robots.txt may have asked for another gap since. A host that its slots limited has room for more as soon as there are
+-- more than it was given, also beside as many new pages as are sure of theirs.
+create or replace function recrawl_internal.share_in_slots(
+    slots float8, given float8, was_capped boolean, discovery float8
+) returns float8
+language sql immutable parallel safe
+begin atomic
+    select case when slots < given then slots / given
+                when was_capped and slots * (1 - discovery) > given then
+                    least(2, slots * (1 - discovery) / nullif(given, 0))
+                else 1 end;
+end;
+comment on function recrawl_internal.share_in_slots(float8, float8, boolean, float8) is
+    'What the fetches per day that a host was given come to in the slots that it has now, as a share of them.';
+
 -- From a hundred blocks of the pages; the error is what blocks differ by, and blocks without a page are taken to be
--- rare. A smaller table is read whole, and is exact.
+-- rare. A smaller table is read whole, and is exact. The budget moves by itself where it is measured.
 create or replace function recrawl_internal.moved_since_allocation(last recrawl_internal.allocation) returns text
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -95,6 +110,9 @@ declare
     percent constant real := sample_percent('page', 100);
     moved   text;
 begin
+    if exists (select from setting s where abs(s.budget - last.budget) > 0.05 * last.budget) then
+        return 'budget';
+    end if;
     select string_agg(f.name, ', ' order by f.place) into moved
     from (
         select count(*) as read,
@@ -105,16 +123,22 @@ begin
             select (p.ctid::text::point)[0] as block,
                    count(*) filter (where is_in)::float8 as pages,
                    coalesce(sum(p.value) filter (where is_in), 0)::float8 as worth,
-                   coalesce(sum(f.frequency) filter (where is_in), 0)::float8 as frequency
+                   coalesce(sum(f.frequency * share_in_slots(h.slots, own.frequency, own.is_capped, s.discovery))
+                            filter (where is_in), 0)::float8 as frequency
             from page p tablesample system (percent)
             cross join setting s
             join host_terms common on common.host_id = 0
             left join host_terms own on own.host_id = p.host_id
             cross join lateral belief(p.pinned_rate, p.seen_changes, p.seen_days, own, common) b
             cross join lateral (
+                select slots_per_day(host_gap(h.gap, h.crawl_delay, s.default_gap), s.start_within) as slots,
+                       coalesce(h.blocked_until > clock_timestamp() + interval '1 day', false) as is_closed
+                from host h where h.host_id = p.host_id
+                offset 0
+            ) h
+            cross join lateral (
                 select takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate, p.due_is)
-                       and not exists (select from host h where h.host_id = p.host_id
-                                       and h.blocked_until > clock_timestamp() + interval '1 day') as is_in
+                       and not h.is_closed as is_in
             ) i
             left join lateral frequency_of(
                 p.pinned_interval, own, common, highest_frequency(s), p.value, b.rate
@@ -134,7 +158,8 @@ begin
     return moved;
 end $$;
 comment on function recrawl_internal.moved_since_allocation(recrawl_internal.allocation) is
-    'Which of pages, values and frequencies in force have moved by 5 % since an allocation, by a sample; null = none.';
+    'What has moved by 5 % since an allocation: the budget, else by a sample pages, values and the frequencies that '
+    'prices and slots come to; null = nothing.';
 
 create or replace function recrawl_internal.graph_is_news(graph_pages bigint) returns boolean
 language plpgsql volatile

@@ -1,7 +1,8 @@
 -- Taking pages out as if they had never been: unlike forget, the next link to them, or add_pages, brings them back.
 
 -- They leave the queue by the inbox, as in take_out(). One that is out is dropped when its turn comes, and who reports
--- it is told that there is no such page.
+-- it is told that there is no such page. Nobody can tell any more which host it was on: one that gives a page at a time
+-- waits until the lease ends, as the request may still be under way.
 create or replace function recrawl.delete_pages(page_ids bigint[]) returns int
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp

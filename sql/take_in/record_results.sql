@@ -144,6 +144,8 @@ declare
     led_to       found_links[];
     fenced       bigint[];             -- leases that no one else can end now
     redirects    bigint[];             -- by ord: where a redirect leads
+    said         record;               -- by any of the results
+    unused       slot_of_host[];       -- of pages that are declined
     this         record;               -- what a pass did
     passes       int := 0;
     reports      bigint[];             -- lease, round and how many of its pages were reported
@@ -154,7 +156,11 @@ declare
 begin
     select * into s from setting;
     select * into common from host_terms where host_id = 0;
-    if exists (select from unnest(results) r where r.links is not null or r.redirect_to is not null) then
+    select bool_or(r.links is not null or r.redirect_to is not null) as links,
+           bool_or(r.due_is = 'declined') as declined
+    into said
+    from unnest(results) r;
+    if said.links then
         led_to := intern_links(t, results);
     end if;
 
@@ -165,6 +171,9 @@ begin
         from (select distinct r.lease_id from unnest(results) r order by r.lease_id) r
         cross join lateral (
             select l.lease_id from lease l where l.lease_id = r.lease_id order by l.round for update) l);
+    if said.declined then
+        unused := slots_of_declined(t, results);
+    end if;
 
     if exists (select from unnest(led_to) f where f.moved_to is not null) then
         redirects := resolved_redirects(led_to, array(select r.page_id from unnest(results) r));
@@ -205,6 +214,9 @@ begin
     end if;
     if cardinality(news) > 0 then
         perform tell_hosts(t, news);
+    end if;
+    if unused is not null then
+        perform give_back(t, null, array(select distinct host_id from unnest(unused)), unused);
     end if;
     if exists (select from host h where h.host_id = any (hosts) and h.blocked_until > t) then
         answers := answers_with_holds(t, answers);

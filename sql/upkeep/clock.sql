@@ -245,7 +245,9 @@ begin
         work.passed_over := 0;
     else
         raise warning 'the clock stood at % and is at %: pulled in % hosts, % leases and % pages',
-            work.wrong_until, t, work.hosts, work.leases, work.pages;
+            work.wrong_until, t, work.hosts, work.leases, work.pages
+            using hint = 'Nothing is left to do for the crawl. See to it that the server''s clock is kept right, as by '
+                         'NTP; if this crawl was restored from another server, that one''s clock may have been wrong.';
         perform setval('latest_tick', micros(t));
         work := (true, null, 0, 0, 0, 0, 0, 0)::pulling_in;
     end if;

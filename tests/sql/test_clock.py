@@ -51,8 +51,10 @@ def test_so_it_is_when_the_pop_was_in_a_transaction_that_wrote_before(crawl: Cra
 
 
 def test_what_was_pulled_in_is_said_once(crawl: Crawl) -> None:
-    said: list[str] = []
-    crawl.connection.add_notice_handler(lambda notice: said.append(notice.message_primary or ""))
+    said: list[tuple[str, str]] = []
+    crawl.connection.add_notice_handler(
+        lambda notice: said.append((notice.message_primary or "", notice.message_hint or ""))
+    )
     add_both_kinds(crawl, 3)
     right = crawl.now
     crawl.now += AHEAD
@@ -61,8 +63,9 @@ def test_what_was_pulled_in_is_said_once(crawl: Crawl) -> None:
     for _ in range(5):
         crawl.wait(SECOND)
         crawl.tick()
-    (warning,) = said
+    ((warning, hint),) = said
     assert "the clock stood at 2031-02-05" in warning and "pulled in 3 hosts, 1 leases" in warning
+    assert "the server's clock is kept right" in hint, "and what to do"
 
 
 @pytest.mark.parametrize("ahead", [3 * HOUR, 9 * DAY, AHEAD])

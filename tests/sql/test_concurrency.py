@@ -336,7 +336,9 @@ def test_a_transaction_that_found_a_url_and_hangs_keeps_no_report_from_coming_in
     links = ["http://popular.test/", "http://c.test/", "http://free.test/", "http://popular.test/", "http://b.test/"]
     reporter = beside(autocommit=True)
     reporter.connection.execute("set statement_timeout = '1 min'")
+    began = time.monotonic()
     assert codes(reporter.report(result_of(pages[2], links=links))) == ["ok"]
+    assert time.monotonic() - began < 1, "it waits, and no longer"
     crawl.tick()
     assert crawl.page("http://free.test/")["state"] == "new", "what nobody holds comes in at once"
     took = []

@@ -50,6 +50,18 @@ def test_one_that_is_out_is_dropped_when_its_turn_comes(crawl: Crawl, reported: 
     assert crawl.value("select count(*) from queue") == 0
 
 
+def test_a_host_that_gives_one_at_a_time_waits_until_the_lease_of_a_deleted_page_ends(crawl: Crawl) -> None:
+    crawl.value("select set_host('a.test', one_at_a_time => true)")
+    crawl.add(A, A2)
+    (page,) = crawl.next()
+    delete(crawl, page["url"])
+    crawl.wait(MINUTE)
+    assert crawl.next() == [], "that request may still be under way"
+    assert codes(crawl.report(result_of(page))) == ["unknown_page"]
+    crawl.wait(9 * MINUTE)
+    assert [p["url"] for p in crawl.next()] == [A2], "though nobody looks after the queue"
+
+
 def test_what_moved_to_it_leads_nowhere_else(crawl: Crawl) -> None:
     crawl.add(A, B)
     crawl.report(*(result_of(p, status=301, redirect_to=B) for p in crawl.next() if p["url"] == A))

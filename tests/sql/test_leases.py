@@ -5,7 +5,7 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, codes, result_of, urls
+from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, codes, declined, result_of, urls
 
 
 def test_a_lease_that_runs_out_gives_its_pages_back(crawl: Crawl) -> None:
@@ -133,11 +133,15 @@ def test_a_slot_that_another_lease_came_after_is_spent(crawl: Crawl) -> None:
         'select report_at(%s, \'[{"page_id": 1, "lease_id": 1, "status": 200, "crawl_delay": 15}]\')',
     ],
 )
-def test_a_slot_of_another_gap_is_spent(crawl: Crawl, change: str) -> None:
+@pytest.mark.parametrize("way", ["release", "decline"])
+def test_a_slot_of_another_gap_is_spent(crawl: Crawl, change: str, way: str) -> None:
     crawl.add(*(f"http://a.test/{i}" for i in range(4)))
     first, *others = crawl.next(3, ahead=MINUTE)
     crawl.rows(change, crawl.now)
-    crawl.release(first["lease_id"], [page["page_id"] for page in others])
+    if way == "release":
+        crawl.release(first["lease_id"], [page["page_id"] for page in others])
+    else:
+        assert codes(crawl.report(*(declined(page) for page in others))) == ["ok", "ok"]
     handed_out = []
     for _ in range(40):
         handed_out += [page["fetch_at"] for page in crawl.next()]

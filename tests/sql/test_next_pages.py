@@ -1,5 +1,7 @@
 """What next_pages hands out, to whom and when."""
 
+import re
+from collections.abc import Callable
 from datetime import timedelta
 from itertools import pairwise
 
@@ -143,17 +145,47 @@ def test_a_page_comes_back_no_sooner_than_the_shortest_interval(crawl: Crawl, la
     assert min(b - a for a, b in pairwise(fetched)) >= 10 * SECOND
 
 
-def test_what_brings_a_page_forward_keeps_the_shortest_interval(crawl: Crawl) -> None:
+# All that moves a due time: what recrawl works out, and what a person or a crawler says, which it obeys.
+WORKED_OUT: dict[str, Callable[[Crawl], object]] = {
+    "hint_change": lambda crawl: crawl.rows("select hint_change_at(%s, '{1}', 1, 0)", crawl.now),
+    "allocate, a page due too late": lambda crawl: crawl.rows("select bring_forward_at(%s, '{1}', '{24}')", crawl.now),
+    "allocate, the budget": lambda crawl: crawl.rows("select put_dues_at(%s, '{1}', '{80000}', 0.001)", crawl.now),
+    "frequency": lambda crawl: crawl.rows("select set_setting_at(%s, 'frequency', '5000')", crawl.now),
+    "set_interval": lambda crawl: crawl.rows("select set_interval_at(%s, '{1}', '1 hour')", crawl.now),
+}
+SAID: dict[str, Callable[[Crawl], object]] = {
+    "fetch_now": lambda crawl: crawl.rows("select fetch_now_at(%s, '{1}')", crawl.now),
+    "due in a report": lambda crawl: crawl.report({"page_id": 1, "status": 200, "due": crawl.now.isoformat()}),
+    "add_pages, of a page that was done": lambda crawl: [
+        crawl.report({"page_id": 1, "status": 200, "due": "infinity"}),
+        crawl.add("http://a.test/", due=[crawl.now]),
+    ],
+    "unexclude": lambda crawl: [
+        crawl.value("select exclude('a.test')"),
+        crawl.value("select unexclude_at(%s, 'a.test')", crawl.now),
+    ],
+}
+
+
+@pytest.mark.parametrize("how", [*WORKED_OUT, *SAID])
+def test_only_who_says_so_moves_a_page_closer_to_its_last_fetch_than_the_shortest_interval(
+    crawl: Crawl, how: str
+) -> None:
     crawl.value("select set_setting('shortest_interval', '1 hour')")
-    crawl.add("http://a.test/hinted", "http://b.test/repriced", rate=[0.1])
-    pages = crawl.next()
-    crawl.report_ok(pages)
+    crawl.add("http://a.test/")
+    (page,) = crawl.next()
+    crawl.report_ok([page])
     crawl.wait(MINUTE)
-    crawl.rows("select hint_change_at(%s, '{1}', 1, 0)", crawl.now)
-    crawl.rows("select bring_forward_at(%s, '{1, 2}', '{24, 24}')", crawl.now)
-    assert len(pages) == 2
-    for page in pages:
-        assert crawl.page(page["url"])["due_at"] == page["fetch_at"] + HOUR
+    before = crawl.page("http://a.test/")["due_at"]
+    (WORKED_OUT | SAID)[how](crawl)
+    due = crawl.page("http://a.test/")["due_at"]
+    if how in WORKED_OUT:
+        assert page["fetch_at"] + HOUR <= due < before
+    else:
+        assert abs(due - crawl.now) < SECOND
+        crawl.tick()
+        crawl.wait(SECOND)
+        assert urls(crawl.next()) == ["http://a.test/"]
 
 
 def test_a_short_interval_is_kept_once_the_page_is_reported(crawl: Crawl) -> None:
@@ -227,15 +259,23 @@ def test_misuse_is_refused_by_function_argument_and_value(crawl: Crawl, argument
     assert error.value.diag.message_primary == message
 
 
-@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
-@pytest.mark.parametrize(
-    "verb",
-    [
-        "next_pages()", "report('[]')", "report_pages('{}', '{}', '{}')", "add_pages('{}')", "release(1)",
-        "extend_lease(1, '1 s')", "fetch_now('{}')", "forget('{}')", "exclude('x')", "unexclude('x')",
-        "set_host('a.test')", "block_host('a.test')", "unblock_host('a.test')", "set_rate(1, 1)", "hint_change('{1}')",
-    ],
+WRITERS = (
+    "next_pages()", "report('[]')", "report_pages('{}', '{}', '{}')", "add_pages('{}')", "release(1)",
+    "extend_lease(1, '1 s')", "take_slot('a.test')", "set_robots('http://a.test/', 200)", "claim('me')",
+    "hint_change('{1}')", "fetch_now('{}')", "forget('{}')", "delete_pages('{}')", "exclude('x')", "unexclude('x')",
+    "set_host('a.test')", "block_host('a.test')", "unblock_host('a.test')", "set_rate(1, 1)", "set_value(1, 1)",
+    "set_relevance(1, 1)", "set_interval('{1}', '1 day')", "boost('x', 2)",
 )  # fmt: skip
+
+
+def test_all_that_lock_pages_or_hosts_refuse_other_isolation_levels(crawl: Crawl) -> None:
+    bodies = crawl.rows("select prosrc from pg_proc where pronamespace::regnamespace::text like 'recrawl%%'")
+    refusing = {verb for row in bodies for verb in re.findall(r"check_isolation\('(\w+)'\)", row["prosrc"])}
+    assert refusing == {verb.partition("(")[0] for verb in WRITERS}
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+@pytest.mark.parametrize("verb", WRITERS)
 def test_other_isolation_levels_are_refused(crawl: Crawl, level: str, verb: str) -> None:
     with crawl.connection.transaction():
         crawl.connection.execute(f"set transaction isolation level {level}")

@@ -567,7 +567,7 @@ TWINS: list[tuple[str, str, object]] = [
     ("links", "jsonb[]", ["http://c.test/", "http://d.test/"]), ("retry_after", "text[]", "77"),
     ("crawl_delay", "float8[]", 9.0), ("redirect_to", "text[]", "http://d.test/"), ("robots_denied", "boolean[]", True),
     ("meta", "jsonb[]", {"k": 1}), ("changed", "boolean[]", True), ("content_hash", "text[]", "h"),
-    ("etag", "text[]", "e"), ("due", "timestamptz[]", "2030-02-03 04:05Z"),
+    ("etag", "text[]", "e"), ("due", "timestamptz[]", "2030-02-03 04:05Z"), ("declined", "boolean[]", True),
     ("last_modified", "timestamptz[]", "2029-12-01 00:00Z"), ("fetched_at", "timestamptz[]", "2030-01-02 00:00:01Z"),
 ]  # fmt: skip
 KNOWN = """
@@ -610,8 +610,19 @@ def test_the_array_twin_takes_what_report_takes(
 
 COLUMNS = [
     "changed", "fetched_at", "content_hash", "etag", "last_modified", "changes", "sketch", "links", "relevance",
-    "retry_after", "crawl_delay", "redirect_to", "robots_denied", "meta", "due",
+    "retry_after", "crawl_delay", "redirect_to", "robots_denied", "meta", "due", "declined",
 ]  # fmt: skip
+
+
+def test_the_twin_is_compared_in_all_that_a_result_may_hold(crawl: Crawl) -> None:
+    elements = crawl.rows(
+        "select attname as name from pg_attribute where attrelid = 'result_element'::regclass and not attisdropped"
+    )
+    arguments = crawl.value("select proargnames from pg_proc where oid = 'report_pages'::regproc")
+    assert arguments[:3] == ["page_ids", "lease_ids", "statuses"]
+    assert arguments[3 : 3 + len(COLUMNS)] == COLUMNS
+    assert {row["name"] for row in elements} - {"page_id", "url", "lease_id", "status"} == set(COLUMNS)
+    assert {name for name, _, _ in TWINS} == set(COLUMNS)
 
 
 def test_links_of_the_array_twin_must_be_arrays(crawl: Crawl) -> None:

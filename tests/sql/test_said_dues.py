@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, Row, codes, misplaced, result_of, urls
+from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, Row, codes, declined, misplaced, result_of, urls
 
 URL = "http://a.test/"
 MILLISECOND = timedelta(milliseconds=1)
@@ -14,10 +14,6 @@ def popped(crawl: Crawl, url: str = URL) -> Row:
     crawl.add(url)
     (page,) = crawl.next()
     return page
-
-
-def declined(page: Row) -> Row:
-    return {"page_id": page["page_id"], "lease_id": page["lease_id"], "declined": True}
 
 
 def comes_within(crawl: Crawl, duration: timedelta) -> list[str]:
@@ -239,6 +235,80 @@ def test_a_host_that_gives_one_page_at_a_time_goes_on_after_one_was_declined(cra
     crawl.report(declined(crawl.next()[0]))
     crawl.wait(MINUTE)
     assert urls(crawl.next()) == ["http://a.test/2"]
+
+
+# ------------------------------------------------------------------------------------- the slot of what is declined
+
+
+def of_one_host(crawl: Crawl, pages: int) -> list[Row]:
+    """Pages that are out, and one more: their slots are ten seconds apart."""
+    crawl.value("select set_host('a.test', gap => '10 s')")
+    crawl.add(*(f"{URL}{n}" for n in range(pages + 1)))
+    return crawl.next(pages, ahead=MINUTE)
+
+
+def next_slot(crawl: Crawl) -> timedelta:
+    from_now: timedelta = crawl.host("a.test")["next_slot_at"] - crawl.now
+    return max(0 * SECOND, from_now)
+
+
+@pytest.mark.parametrize(
+    ("said", "comes"),
+    [
+        ({"declined": True}, 0 * SECOND),
+        ({"robots_denied": True}, 10 * SECOND),  # its robots.txt may have been asked for in that slot
+        ({"status": 200, "due": "infinity"}, 10 * SECOND),
+    ],
+)
+def test_only_the_slot_in_which_nothing_was_requested_is_free_again(crawl: Crawl, said: Row, comes: timedelta) -> None:
+    (page,) = of_one_host(crawl, 1)
+    assert codes(crawl.report({"page_id": page["page_id"], "lease_id": page["lease_id"]} | said)) == ["ok"]
+    assert next_slot(crawl) == comes
+    assert len(crawl.next()) == (1 if comes == 0 * SECOND else 0)
+
+
+@pytest.mark.parametrize(
+    ("which", "comes"),
+    [([0], 30 * SECOND), ([2], 20 * SECOND), ([1, 2], 10 * SECOND), ([2, 0, 1], 0 * SECOND), ([0, 2], 20 * SECOND)],
+)
+def test_a_slot_stays_spent_where_a_later_one_was_given(crawl: Crawl, which: list[int], comes: timedelta) -> None:
+    pages = of_one_host(crawl, 3)
+    crawl.report(*(declined(pages[place]) for place in which))
+    assert next_slot(crawl) == comes
+
+
+def test_slots_of_several_calls_come_back_by_one_report(crawl: Crawl) -> None:
+    pages = of_one_host(crawl, 2)
+    crawl.wait(20 * SECOND)
+    pages += crawl.next()
+    assert len({page["lease_id"] for page in pages}) == 2
+    crawl.report(*map(declined, pages))
+    assert next_slot(crawl) == 0 * SECOND
+
+
+def test_a_page_that_was_fetched_first_keeps_its_slot(crawl: Crawl) -> None:
+    (page,) = of_one_host(crawl, 1)
+    assert codes(crawl.report(result_of(page), declined(page))) == ["ok", "duplicate"]
+    assert next_slot(crawl) == 10 * SECOND
+    assert codes(crawl.report(declined(page))) == ["duplicate"]
+    assert next_slot(crawl) == 10 * SECOND
+
+
+@pytest.mark.parametrize("when", ["expired", "released"])
+def test_what_is_declined_too_late_gives_nothing_back(crawl: Crawl, when: str) -> None:
+    (page,) = of_one_host(crawl, 1)
+    if when == "expired":
+        crawl.wait(HOUR)
+        crawl.tick()
+    else:
+        crawl.value("select release_at(%s, %s, null, true)", crawl.now, page["lease_id"])
+        crawl.wait(10 * SECOND)
+    assert len(crawl.next(1)) == 1
+    assert codes(crawl.report(declined(page))) == ["stale_lease"]
+    assert next_slot(crawl) == 10 * SECOND
+
+
+# -------------------------------------------------------------------------------------------------- the array twin
 
 
 def test_the_array_twin_declines_too(crawl: Crawl) -> None:

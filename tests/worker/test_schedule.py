@@ -9,7 +9,9 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 
 import psycopg
 import pytest
@@ -35,6 +37,16 @@ schedule.LOOK_CLOSER = timedelta(seconds=1)
 schedule.run(sys.argv[1], ready=lambda: print("ready", flush=True))
 """
 
+
+# Takes the place of numpy, which every batch job needs.
+BROKEN, BUSY = (str(Path(__file__).parent / name) for name in ("broken", "busy"))
+
+# A worker that does not wait for hours until it gives a job up.
+IMPATIENT = """
+from datetime import timedelta
+from recrawl.jobs import running
+running.LONGEST = timedelta(seconds=2)
+"""
 
 # Told to stop at the very moment that APScheduler hands a job to its thread.
 STOPPED_WHILE_SUBMITTING = """
@@ -141,6 +153,27 @@ def test_a_job_that_is_killed_is_one_failed_run_and_the_others_go_on(fetched: Cr
         assert process.poll() is None
 
 
+def test_a_job_that_never_ends_is_killed_and_the_others_get_their_turn(crawl: Crawl, url: str) -> None:
+    with worker(url, IMPATIENT, PYTHONPATH=BUSY) as process:
+        eventually(lambda: {job for job, _ in runs(crawl)} == set(BATCH))
+        assert process.poll() is None
+    said = {(row["ok"], row["message"]) for row in crawl.rows("select ok, message from job_run")}
+    assert said == {(False, "its process was killed after 0:00:02")}
+
+
+def test_upkeep_ticks_on_while_a_job_computes(crawl: Crawl, url: str) -> None:
+    with worker(url, PYTHONPATH=BUSY) as process:
+        eventually(lambda: children(process))
+        ticks = set()
+        end = time.monotonic() + 8
+        while time.monotonic() < end:
+            ticks.add(crawl.value("select last_value / 1e6 from worker_ticked"))
+            time.sleep(0.02)
+        assert runs(crawl) == [] and children(process), "it still computes"
+    gaps = [after - before for before, after in pairwise(sorted(ticks))]
+    assert median(gaps) <= 0.5 and max(gaps) < 1.5, "but this machine may be busy"
+
+
 def test_a_stop_says_which_job_it_waits_for_and_the_next_one_kills_it(fetched: Crawl, url: str) -> None:
     with psycopg.connect(url) as holder, worker(url) as process:
         holder.execute("lock table recrawl_internal.host_terms in share mode")
@@ -225,6 +258,13 @@ def test_what_an_earlier_worker_saw_fail_is_told_by_the_next_one_to_work(fetched
 # ------------------------------------------------------------------------------------------------------ several workers
 
 
+LEADER = """
+    select pid from pg_locks
+    where locktype = 'advisory' and classid = 'recrawl_internal'::regnamespace and objsubid = 2 and granted
+          and database = (select oid from pg_database where datname = current_database())
+"""
+
+
 def test_one_worker_does_the_jobs_and_the_next_one_takes_over_from_a_killed_one(fetched: Crawl, url: str) -> None:
     with psycopg.connect(url) as holder, worker(url) as first:
         holder.execute("lock table recrawl_internal.host_terms in share mode")
@@ -233,8 +273,11 @@ def test_one_worker_does_the_jobs_and_the_next_one_takes_over_from_a_killed_one(
         with worker(url) as second:
             time.sleep(3)
             assert len(runs(fetched)) == 1 and not os.popen(f"pgrep -P {second.pid}").read(), "it stands by"
+            led = fetched.value(LEADER)
             first.kill()
             died = time.monotonic()
+            eventually(lambda: fetched.value(LEADER) not in (led, None))
+            assert time.monotonic() - died < 5
             eventually(lambda: len(runs(fetched)) > 1)
             assert time.monotonic() - died < 50, "not only when a minute went by without a sign of life"
             eventually(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
@@ -331,7 +374,27 @@ def test_nothing_is_worth_an_early_run_where_nothing_moved(crawl: Crawl, url: st
     ],
 )
 def test_an_allocation_comes_early_when_what_it_depends_on_moved(crawl: Crawl, url: str, what: str, why: str) -> None:
-    allocated(crawl, url)
+    assert_comes_early(allocated(crawl, url), url, what, why)
+
+
+# Each host has 3,333 fetches a day of the 10,000, and many more slots.
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("update setting set budget = 1.1 * budget", "budget moved"),  # as measure_budget() does
+        ("update setting set budget = 1.04 * budget", None),
+        ("select set_robots('http://a.test/', 200, '', 60)", "frequencies moved"),
+        ("select set_robots('http://a.test/', 200, '', 20)", None),
+    ],
+)
+def test_so_it_does_when_the_budget_is_measured_anew_or_robots_txt_takes_slots_away(
+    crawl: Crawl, url: str, what: str, why: str
+) -> None:
+    crawl.value("select set_setting('budget', 'measured')")
+    assert_comes_early(allocated(crawl, url), url, what, why)
+
+
+def assert_comes_early(crawl: Crawl, url: str, what: str, why: str) -> None:
     crawl.connection.execute(what.encode())
     assert early(crawl).get("allocate") == why
     if why:
@@ -339,6 +402,15 @@ def test_an_allocation_comes_early_when_what_it_depends_on_moved(crawl: Crawl, u
         assert early(crawl) == {}, "it has just run"
         crawl.connection.execute("update job set ended_at = ended_at - '1 min'::interval")
         assert early(crawl) == {}, "nothing has moved since"
+
+
+def test_so_it_does_when_a_host_that_was_at_its_cap_has_more_slots(crawl: Crawl, url: str) -> None:
+    crawl.value("select set_setting('budget', 'measured')")
+    crawl.value("select set_robots('http://a.test/', 200, '', 60)")
+    allocated(crawl, url)
+    assert crawl.host("a.test")["capped"] and early(crawl) == {}
+    crawl.value("select set_robots('http://a.test/', 200, '', 10)")
+    assert early(crawl) == {"allocate": "frequencies moved"}
 
 
 def test_opic_comes_early_when_much_of_the_graph_is_news(crawl: Crawl, url: str) -> None:
@@ -385,7 +457,7 @@ def test_a_run_under_a_clock_that_was_ahead_holds_up_nothing(crawl: Crawl) -> No
 
 def test_a_job_that_cannot_even_begin_is_a_failed_run(crawl: Crawl, url: str) -> None:
     """Its process starts, and dies of what somebody installed."""
-    with worker(url, PYTHONPATH=str(Path(__file__).parent / "broken")) as process:
+    with worker(url, PYTHONPATH=BROKEN) as process:
         eventually(lambda: len(runs(crawl)) > 2)
         assert {ok for _, ok in runs(crawl)} == {False} and process.poll() is None
         assert "numpy cannot be loaded" in crawl.rows("select message from job_run where job = 'rates'")[0]["message"]

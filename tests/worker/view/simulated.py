@@ -17,6 +17,7 @@ class Simulated:
         self.crawl, self.url, self.rng = crawl, url, Random(5)
         self.rates: dict[str, float] = {}
         self.seen: dict[str, datetime] = {}
+        self.is_cut_off = False  # the crawlers reach no host
 
     def begin(self, ago: timedelta) -> None:
         crawl = self.crawl
@@ -51,7 +52,7 @@ class Simulated:
     def fetched(self, page: Row) -> Row:
         url, host, at = page["url"], page["host"], page["fetch_at"]
         result = {"page_id": page["page_id"], "lease_id": page["lease_id"], "status": 200}
-        if host == DEAD:
+        if host == DEAD or self.is_cut_off:
             return result | {"status": 0}
         if host == TIRED and self.rng.random() < 0.15:
             return result | {"status": 429, "retry_after": "1200"}

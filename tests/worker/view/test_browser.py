@@ -3,6 +3,7 @@
 RECRAWL_PICTURES=folder keeps pictures of what was looked at.
 """
 
+import itertools
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -176,7 +177,7 @@ def dashboard(url: str, crawl: Crawl, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 
 def test_the_search_explains_a_page_and_a_host(browser: Browser, dashboard: Dashboard) -> None:
-    for width, dark in ((DESK, False), (PHONE, True)):
+    for width, dark in itertools.product((DESK, PHONE), (False, True)):
         browser.show(dashboard.address, width, dark=dark)
         box = browser.find("input[type=search]")
         box.send_keys("http://H1.test/3\n")
@@ -184,13 +185,13 @@ def test_the_search_explains_a_page_and_a_host(browser: Browser, dashboard: Dash
         assert browser.complaints() == []
         assert_fits(browser)
         if pictures := os.environ.get("RECRAWL_PICTURES"):
-            browser.picture(Path(pictures) / f"page-{width}.png")
+            browser.picture(Path(pictures) / f"page-{width}{'-dark' if dark else ''}.png")
         browser.find("input[type=search]").clear()
         browser.find("input[type=search]").send_keys("h1.test\n")
         until(lambda: "gap between two requests" in browser.text("main"))
         assert_fits(browser)
         if pictures:
-            browser.picture(Path(pictures) / f"host-{width}.png")
+            browser.picture(Path(pictures) / f"host-{width}{'-dark' if dark else ''}.png")
 
 
 def test_the_page_stays_current_and_keeps_what_somebody_does(

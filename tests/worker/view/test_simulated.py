@@ -11,7 +11,8 @@ import psycopg
 import pytest
 from sqlalchemy.engine import make_url
 
-from helpers import HOUR, MINUTE, Crawl
+from helpers import HOUR, MINUTE, SECOND, Crawl, run_job
+from recrawl import store
 from recrawl.view import report
 from recrawl.view.parts.page import Look
 from worker.view.browser import DESK, PHONE, Browser, open_browser, program
@@ -91,16 +92,66 @@ def test_a_day_in_health(lived: Simulated, browser: Browser | None, tmp_path: Pa
     assert look.history.events and all(event.says in text for event in look.history.events)
 
 
-def test_no_crawlers(lived: Simulated, browser: Browser | None, tmp_path: Path) -> None:
+def two_hours_ago(lived: Simulated) -> None:
     lived.crawl.age(2 * HOUR)
     lived.crawl.connection.execute("update pulse set at = at - interval '2 hours'")
     lived.crawl.connection.execute("delete from vital where at >= now() - interval '2 hours'")
     lived.crawl.connection.execute("delete from vital_hour where at >= now() - interval '3 hours'")
+
+
+def until_now(lived: Simulated) -> None:
+    """What this test took until here is crawled too: else hosts have waited for it."""
+    lived.run(lived.crawl.value("select clock_timestamp()"), step=15 * SECOND, jobs=False)
+
+
+def test_no_crawlers(lived: Simulated, browser: Browser | None, tmp_path: Path) -> None:
+    two_hours_ago(lived)
     lived.run(lived.crawl.now + 2 * HOUR, crawlers=False, jobs=False)
     look = read(lived.crawl)
     text = looked_at(browser, look, "still", tmp_path)
     assert look.verdict.level == "trouble"
     assert "more crawlers would help" in text
+
+
+def test_crawlers_that_reach_no_host(lived: Simulated, browser: Browser | None, tmp_path: Path) -> None:
+    two_hours_ago(lived)
+    lived.is_cut_off = True
+    lived.run(lived.crawl.now + 2 * HOUR, jobs=False)
+    until_now(lived)
+    look = read(lived.crawl)
+    text = looked_at(browser, look, "cut-off", tmp_path)
+    assert (look.verdict.code, look.verdict.level) == ("failing", "trouble")
+    assert "Does the crawlers' network work?" in text
+
+
+def test_no_worker(lived: Simulated, browser: Browser | None, tmp_path: Path) -> None:
+    until_now(lived)
+    look = read(lived.crawl)
+    text = looked_at(browser, look, "no-worker", tmp_path)
+    assert look.verdict.code == "no_worker"
+    assert "recrawl worker" in text
+
+
+def test_a_worker_that_does_nothing(lived: Simulated, browser: Browser | None, tmp_path: Path) -> None:
+    until_now(lived)
+    with store.connect(lived.url, store.WORKER):
+        look = read(lived.crawl)
+    looked_at(browser, look, "silent", tmp_path)
+    assert look.verdict.code == "worker_silent"
+
+
+def test_a_job_that_fails(lived: Simulated, browser: Browser | None, tmp_path: Path) -> None:
+    until_now(lived)
+    lived.crawl.connection.execute('alter table allocation add constraint "the disk is full" check (false) not valid')
+    for _ in range(2):
+        with pytest.raises(psycopg.errors.CheckViolation):
+            run_job("allocate", lived.url)
+    lived.crawl.value("select tick(200, 2000)")  # as the worker does, whose jobs these are
+    look = read(lived.crawl)
+    text = looked_at(browser, look, "job", tmp_path)
+    assert look.verdict.code == "job_failing"
+    assert "the job allocate failed 2 times in a row" in text and "the disk is full" in text
+    assert "recrawl run allocate" in text and "the allocation promised" in text.replace("than the", "the")
 
 
 def test_a_crawl_that_is_paused(lived: Simulated, browser: Browser | None, tmp_path: Path) -> None:

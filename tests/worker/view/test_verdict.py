@@ -371,6 +371,13 @@ def test_top_fills_a_terminal_of_80_by_24(code: str) -> None:
     assert_golden("top", code, lines)
 
 
+@pytest.mark.parametrize("code", ["gaps_set_pace", "paused", "job_failing", "nothing_due", "empty"])
+def test_the_status_line_of_up_says_what_happens_what_ran_and_what_comes_next(code: str) -> None:
+    figures = STATES[code]
+    due = {run.job: run.started_at + 6 * HOUR for run in figures.runs if run.ok}
+    assert_golden("line", code, [screens.line(figures.now, figures.runs, due)])
+
+
 # -- words --
 
 

@@ -8,9 +8,11 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -22,6 +24,7 @@ from recrawl.jobs.upkeep import Upkeep
 log = logging.getLogger(__name__)
 
 MOST_PATIENT = 5.0  # seconds, between two tries to reach a database that does not answer
+LONGEST = timedelta(hours=6)  # a run of a batch job
 
 
 class Health:
@@ -120,13 +123,13 @@ class Batch:
     def __init__(self, entry: Entry, url: str) -> None:
         self.entry, self.url = entry, url
         self.process: subprocess.Popen[str] | None = None
-        self.is_under_way = self.is_running = self.is_stopped = False
+        self.is_under_way = self.is_running = self.is_stopped = self.is_given_up = False
 
     def __call__(self, why: str, newest: int) -> None:
         """Runs it. `newest` was the last run of any job before."""
         try:
             if not self.is_stopped:
-                self.is_running = True
+                self.is_running, self.is_given_up = True, False
                 self._told(self._outcome(), why, newest)
         finally:
             self.is_under_way = self.is_running = False
@@ -158,13 +161,30 @@ class Batch:
         with suppress(BrokenPipeError):
             process.stdin.write("run\n")
             process.stdin.flush()
-        outcome: dict[str, Any] = json.loads(process.stdout.readline() or "{}")
-        if not outcome.get("stays"):
+        with self._limited():
+            outcome: dict[str, Any] = json.loads(process.stdout.readline() or "{}")
+            if outcome.get("stays"):
+                return outcome
             process.stdin.close()
             code = process.wait()
-            self.process = None
-            outcome = outcome or {"ok": False, "said": f"its process died ({_ending(code)})"}
-        return outcome
+        self.process = None
+        how = f"was killed after {LONGEST}" if self.is_given_up else f"died ({_ending(code)})"
+        return outcome or {"ok": False, "said": f"its process {how}"}
+
+    @contextmanager
+    def _limited(self) -> Iterator[None]:
+        """What hangs must not keep the other jobs from their turn for ever."""
+        limit = threading.Timer(LONGEST.total_seconds(), self._give_up)
+        limit.daemon = True
+        limit.start()
+        try:
+            yield
+        finally:
+            limit.cancel()
+
+    def _give_up(self) -> None:
+        self.is_given_up = True
+        self.kill()
 
     def _told(self, outcome: dict[str, Any], why: str, newest: int) -> None:
         if self.is_stopped:
