@@ -1,5 +1,7 @@
 """A crawl comes along from elsewhere by the very lines of the documents, from stores like those of the others."""
 
+import gzip
+import json
 import os
 import pickle
 import re
@@ -20,6 +22,7 @@ from recrawl.setup import embedded
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ["https://a.test/", "https://b.test/?q=1&r=%20", "https://c.test/" + "x" * 300]
 DUE = datetime(2099, 12, 22, 9, 30, tzinfo=UTC)
+META = {"depth": {"values": ["3"]}, "empty": {}}
 
 
 def lines(document: str) -> list[str]:
@@ -104,6 +107,25 @@ def test_a_crawl_comes_along_from_fronteras_opic_backend(
         store.executemany("insert into pages values (?, ?, '')", list(enumerate(PAGES)))
     say(lines("frontera.md")[-1])
     assert set(due_times(connection)) == set(PAGES)
+
+
+def test_a_crawl_comes_along_from_urlfrontier(
+    say: Callable[..., str], connection: psycopg.Connection, tmp_path: Path
+) -> None:
+    """What its client writes is made here: an item a line, as protobuf has it in JSON."""
+    infos = [{"url": page, "key": "a.test", "metadata": META, "crawlID": "DEFAULT"} for page in PAGES]
+    items = [
+        {"known": {"info": infos[0], "refetchableFromDate": str(int(DUE.timestamp()))}, "ID": PAGES[0]},
+        {"discovered": {"info": infos[1]}},
+        {"known": {"info": infos[2]}, "creationDate": "1763812800"},
+    ]
+    with gzip.open(tmp_path / "urls.json.gz", "wt") as file:
+        file.writelines(json.dumps(item, separators=(",", ":")) + "\n" for item in items)
+    *_, line = lines("frontier.md")
+    say(line)
+    assert due_times(connection) == {PAGES[0]: DUE, PAGES[1]: None, PAGES[2]: None}
+    metas = connection.execute("select distinct meta from page_status").fetchall()
+    assert metas == [({"depth": ["3"], "empty": []},)]
 
 
 def test_a_crawl_comes_along_from_scrapy_redis(

@@ -1,18 +1,14 @@
 """docs/start.md, done as a reader does it: the same commands and statements, the same answers, against a real web."""
 
-import os
 import re
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from docs.reader import Reader, blocks
 from helpers import eventually
 from web import Answer, Request, Web, links
 
@@ -21,10 +17,6 @@ START = ROOT / "docs/start.md"
 HOST = "127.0.0.2"
 GAP = 1.0  # seconds
 PATHS = ["/", "/a", "/b"]
-
-
-def blocks(text: str) -> list[tuple[str, str]]:
-    return re.findall(r"^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 def a_site(request: Request) -> Answer:
@@ -37,38 +29,6 @@ def a_site(request: Request) -> Answer:
 def web() -> Iterator[Web]:
     with Web(a_site) as web:
         yield web
-
-
-class Reader:
-    """Who has installed recrawl, and no database."""
-
-    def __init__(self, folder: Path, data: Path) -> None:
-        self.folder = folder
-        environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        self.environment = environment | {"RECRAWL_DATA_DIR": str(data), "PATH": path, "NO_PROXY": "*", "PAGER": "cat"}
-
-    @contextmanager
-    def leaves_running(self, command: str, *, stops: signal.Signals = signal.SIGINT) -> Iterator[Path]:
-        """What it says."""
-        said = self.folder / f"{command.split()[0]}.txt"
-        with said.open("w") as file:
-            process = subprocess.Popen(
-                command.split(), env=self.environment, cwd=self.folder, stdout=file, stderr=subprocess.STDOUT
-            )
-        try:
-            yield said
-            process.send_signal(stops)
-            assert process.wait(timeout=60) == 0, said.read_text()
-        finally:
-            process.kill()
-
-    def says(self, command: str, text: str = "") -> str:
-        done = subprocess.run(
-            command, shell=True, env=self.environment, cwd=self.folder, input=text, capture_output=True, text=True
-        )
-        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
-        return done.stdout
 
 
 def without_times(table: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Every call of URLFrontier, by a real client, over a real crawl."""
+"""Every call of URLFrontier, by a real client, over a real crawl. With several crawls: test_crawls.py."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -8,12 +8,13 @@ from typing import Any
 import grpc
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict
 
 from helpers import eventually
+from recrawl.client.database import Database
+from recrawl.frontier import crawl
 from recrawl.frontier import urlfrontier_pb2 as pb
 from worker.frontier.conftest import Command, Served
-from worker.frontier.frontier import FAIL, OK, SKIPPED, Frontier, discovered, info, known
+from worker.frontier.frontier import OK, SKIPPED, Frontier, discovered, info, known
 
 A, A2, B = "http://a.example/", "http://a.example/2", "http://b.example/"
 DAY = timedelta(days=1)
@@ -39,6 +40,7 @@ def test_what_is_new_is_ok_and_what_is_known_or_cannot_be_is_skipped(frontier: F
         "new": discovered(A), "again": discovered(A), "in another spelling": discovered("HTTP://A.example:80/"),
         "empty": discovered(""), "no URL": discovered("mailto:a@a.example"), "key": discovered(B, key="k" * 256),
         "NUL": discovered("http://c.example/", metadata={"a": ["\0"]}), "of nothing": pb.URLItem(),
+        "NUL as a name": discovered("http://c.example/", metadata={"\0": []}),
     }  # fmt: skip
     for name, item in items.items():
         item.ID = name
@@ -64,7 +66,7 @@ def test_a_stream_that_stays_open_is_acknowledged_as_it_goes(frontier: Frontier)
 
 
 def test_what_is_put_comes_back_as_it_was(frontier: Frontier) -> None:
-    metadata = {"several": ["a", "", "ü"], "none": [], "": ["x"]}
+    metadata = {"several": ["a", "", "ü"], "none": [], "": ["x"], "no NUL": [r"\u0000"]}
     frontier.put(discovered("http://a.example/x?b=2&a=1#top", metadata=metadata))
     (got,) = frontier.get()
     assert (got.url, got.key, got.crawlID) == ("http://a.example/x?b=2&a=1", "a.example", "DEFAULT")
@@ -111,6 +113,21 @@ def test_no_more_queues_than_asked_for_and_a_key_alone(frontier: Frontier) -> No
     assert frontier.get(key="h1.example") == [], "a key needs a crawlID"
 
 
+def test_who_wants_several_of_a_queue_gets_as_many_of_more_queues(frontier: Frontier) -> None:
+    frontier.put(*(discovered(f"http://h{n}.example/{page}") for n in range(5) for page in range(2)))
+    got = frontier.get(queues=2, max_urls_per_queue=2)
+    assert len(got) == len({page.key for page in got}) == 4
+    assert len(frontier.get(queues=2**32 - 1, max_urls_per_queue=2**32 - 1)) == 1
+
+
+def test_of_what_nobody_knows_nothing_is_handed_out(frontier: Frontier) -> None:
+    frontier.put(discovered(A))
+    for key in ("a.example:80", "no host", "a.example/"):
+        assert frontier.get(key=key, crawlID="DEFAULT") == []
+    assert frontier.get(crawlID="unknown") == []
+    assert frontier.get(crawlID="no/name") == []
+
+
 def test_a_known_url_comes_when_its_client_said(frontier: Frontier, db: psycopg.Connection[Any]) -> None:
     frontier.put(discovered(A))
     frontier.get()
@@ -154,9 +171,13 @@ def test_of_several_puts_of_a_url_the_last_counts(frontier: Frontier) -> None:
     frontier.put(discovered(A))
     frontier.get()
     later = [now() + n * DAY for n in range(1, 6)]
-    acks = frontier.put(*(known(A, when, ID=str(n)) for n, when in enumerate(later)), discovered(A, ID="d"))
-    assert dict(acks) == {**{str(n): OK for n in range(5)}, "d": SKIPPED}
+    spellings = [A, A, "HTTP://A.example:80/", A, "http://a.example"]
+    puts = [known(url, when, ID=str(n)) for n, (url, when) in enumerate(zip(spellings, later, strict=True))]
+    assert dict(frontier.put(*puts, discovered(A, ID="d"))) == {**{str(n): OK for n in range(5)}, "d": SKIPPED}
     assert frontier.status(A).known.refetchable_from_date == int(later[-1].timestamp())
+    frontier.put(known(A, 0), known(B, 0), known(A, later[0]), known(B, later[1]), known(B, 0))
+    assert frontier.status(A).known.refetchable_from_date == int(later[0].timestamp())
+    assert frontier.status(B).known.refetchable_from_date == 0
 
 
 @pytest.mark.parametrize(
@@ -223,6 +244,34 @@ def test_urls_are_listed_counted_and_found(frontier: Frontier) -> None:
     assert error.value.code() is grpc.StatusCode.NOT_FOUND
 
 
+def test_a_url_is_found_as_it_was_put(frontier: Frontier) -> None:
+    frontier.put(discovered("http://bücher.example/ä"))
+    assert frontier.status("http://bücher.example/ä").known.info.url == "http://xn--bcher-kva.example/%C3%A4"
+
+
+def test_no_more_is_read_at_once_however_much_is_listed_or_deleted(
+    frontier: Frontier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = [f"{A}{n}" for n in range(35)]
+    frontier.put(*map(discovered, pages))
+    read: list[int] = []
+
+    async def reading(database: Database, *query: Any) -> list[Any]:
+        rows = await call(database, *query)
+        read.append(len(rows))
+        return rows
+
+    call = Database.call
+    monkeypatch.setattr(Database, "call", reading)
+    monkeypatch.setattr(crawl, "AT_ONCE", 10)
+    assert frontier.urls(size=2**31 - 1) == pages
+    assert frontier.urls(start=4, size=25) == pages[4:29]
+    assert frontier.urls(start=4, filter="/3") == pages[33:]
+    assert frontier.call("DeleteCrawl", pb.DeleteCrawlMessage()).value == 35
+    assert frontier.urls() == []
+    assert max(read) == 10
+
+
 def test_queues_are_listed_and_counted(frontier: Frontier) -> None:
     frontier.put(*(discovered(f"http://h{n}.example/") for n in range(4)), known("http://done.example/", 0))
 
@@ -250,18 +299,29 @@ def test_a_queue_keeps_its_delay_and_all_others_the_default(frontier: Frontier, 
     frontier.call("SetDelay", pb.QueueDelayParams(delay_requestable=3))
     gaps = dict(db.execute("select host, extract(epoch from gap)::int from recrawl.host_status").fetchall())
     assert gaps == {"a.example": 7, "b.example": 3}
-    frontier.call("SetDelay", pb.QueueDelayParams(key="_DEFAULT_ no host", delay_requestable=3))
     frontier.call("SetDelay", pb.QueueDelayParams(key="b.example", delay_requestable=0))
 
 
 def test_a_blocked_queue_gives_nothing_until_it_may(frontier: Frontier) -> None:
     frontier.put(discovered(A))
-    for key in ("a.example", "unknown.example", "no host"):
-        frontier.call("BlockQueueUntil", pb.BlockQueueParams(key=key, time=2**62))
+    frontier.call("BlockQueueUntil", pb.BlockQueueParams(key="a.example", time=2**62))
     assert frontier.get() == []
-    for key in ("a.example", "another.example"):
-        frontier.call("BlockQueueUntil", pb.BlockQueueParams(key=key))
+    frontier.call("BlockQueueUntil", pb.BlockQueueParams(key="a.example"))
     assert [got.url for got in frontier.get()] == [A]
+
+
+def test_a_key_that_is_no_queue_changes_nothing_and_the_log_says_so(
+    frontier: Frontier, db: psycopg.Connection[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    frontier.put(discovered("http://www.a.example/"))
+    for key in ("a.example", "_DEFAULT_", "no host", "www.a.example:80"):
+        frontier.call("SetDelay", pb.QueueDelayParams(key=key, delay_requestable=7))
+        frontier.call("BlockQueueUntil", pb.BlockQueueParams(key=key, time=2**62))
+        frontier.call("BlockQueueUntil", pb.BlockQueueParams(key=key))
+        told = [f"{call} changes nothing: there is no queue {key}" for call in ("SetDelay", "BlockQueueUntil")]
+        assert caplog.messages[-3:] == [*told, told[1]]
+    rows = db.execute("select host, extract(epoch from gap)::int, blocked_until from recrawl.host_status").fetchall()
+    assert rows == [("www.a.example", 1, None)]
 
 
 def test_while_inactive_nothing_is_given_and_all_is_taken(frontier: Frontier) -> None:
@@ -303,47 +363,3 @@ def test_what_is_deleted_may_come_back(frontier: Frontier, db: psycopg.Connectio
 def test_nodes_and_log_levels(served: Served) -> None:
     assert list(served.client.call("ListNodes").values) == [f"127.0.0.1:{served.port}"]
     served.client.call("SetLogLevel", pb.LogLevelParams(package="recrawl", level=pb.LogLevelParams.WARN))
-
-
-# ----------------------------------------------------------------------------------------------------- crawls
-
-
-def test_each_crawl_has_a_database_of_its_own(frontier: Frontier, url: str, db: psycopg.Connection[Any]) -> None:
-    name = f"{conninfo_to_dict(url)['dbname']}~News"
-    try:
-        put = [discovered(A, "1", crawl="News"), discovered(A, "2", crawl="DEFAULT"), discovered(B, "3")]
-        assert sorted(frontier.put(*put)) == [("1", OK), ("2", OK), ("3", OK)]
-        assert list(frontier.call("ListCrawls", pb.Local()).values) == ["DEFAULT", "News"]
-        assert (frontier.urls(crawlID="News"), frontier.urls()) == ([A], [A, B])
-        assert frontier.stats(crawl="News")[0] == 1
-        got = sorted((page.crawlID, page.url) for page in frontier.get())
-        assert got == [("DEFAULT", A), ("DEFAULT", B), ("News", A)], "of all where none is named"
-        assert frontier.call("DeleteCrawl", pb.DeleteCrawlMessage(value="News")).value == 1
-        assert frontier.put(discovered(A, crawl="no/name")) == [(A, SKIPPED)]
-        with pytest.raises(grpc.RpcError) as error:
-            frontier.stats(crawl="unknown")
-        assert error.value.code() is grpc.StatusCode.NOT_FOUND
-    finally:
-        db.execute(f'drop database if exists "{name}" with (force)'.encode())
-
-
-def test_who_may_not_steer_is_told_so_and_still_crawls(url: str, db: psycopg.Connection[Any]) -> None:
-    login = f"{conninfo_to_dict(url)['dbname']}_crawler"
-    db.execute(f"create role {login} login password 'x' in role recrawl_crawler, recrawl_reader".encode())
-    try:
-        as_crawler = psycopg.conninfo.make_conninfo(url, user=login, password="x")
-        parts = conninfo_to_dict(as_crawler)
-        host = f"{parts.get('host', '')}"
-        address = f"postgresql://{login}:x@/{parts['dbname']}?host={host}&port={parts.get('port', 5432)}"
-        served = Served(address)
-        assert served.client.put(discovered(A)) == [(A, OK)]
-        assert len(served.client.get()) == 1
-        assert served.client.put(known(A, now() + DAY)) == [(A, OK)]
-        with pytest.raises(grpc.RpcError) as error:
-            served.client.call("SetActive", pb.Active(state=False))
-        assert error.value.code() is grpc.StatusCode.PERMISSION_DENIED
-        assert served.client.put(discovered(A, crawl="New")) == [(A, FAIL)], "it may make no database"
-        served.stop()
-    finally:
-        db.execute(f"drop owned by {login}".encode())
-        db.execute(f"drop role {login}".encode())

@@ -3,7 +3,7 @@
 Three connections, so that none of them keeps the others waiting: puts, pops, and the looks that read all pages.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, LiteralString
 
@@ -13,7 +13,8 @@ from recrawl.client.clock import Clock
 from recrawl.client.database import Database
 from recrawl.frontier.items import Put
 
-AT_ONCE = 5000  # pages that are deleted by a call
+AT_ONCE = 5000  # pages that are read, or deleted, by a call: there may be millions
+SHORTEST_DELAY = 0.001  # seconds
 # Pages that the crawl knows of; kept-out ones are none. Of one host where it is named.
 PAGES: LiteralString = """
     from (select *, state in ('done', 'declined', 'gone', 'moved') as is_done from recrawl.page_status) p
@@ -86,6 +87,18 @@ class Crawl:
 
     # ------------------------------------------------------------------------------------------------- pops
 
+    async def beside(self) -> list[str]:
+        """The IDs of crawls with a database of their own: NAME~ID, where this one is called NAME."""
+        rows = await self._pops.call(
+            """
+            select substr(datname, length(base) + 1) as name
+            from pg_database cross join concat(current_database(), '~') as base
+            where starts_with(datname, base)
+            order by 1
+            """
+        )
+        return [row.name for row in rows]
+
     async def next_pages(self, n: int, lease: float, host: str) -> list[Any]:
         """At most one page a host, to be requested at once."""
         return await self._pops.call(
@@ -102,12 +115,23 @@ class Crawl:
         )
         return rows[0] if rows else None
 
-    async def pages(self, host: str, start: int, size: int, filter: str, ignores_case: bool) -> list[Any]:
-        return await self._looks.call(
-            f"select url, host, meta, due_at, found_at, is_done {PAGES} {MATCHING}"
-            " order by page_id offset %(start)s limit %(size)s",
-            {"host": host, "start": start, "size": size, "filter": filter, "ignores_case": ignores_case},
-        )
+    async def pages(self, host: str, start: int, size: int, filter: str, ignores_case: bool) -> AsyncIterator[Any]:
+        """As fast as whoever asks takes them."""
+        last = 0
+        while size > 0:
+            rows = await self._looks.call(
+                f"select page_id, url, host, meta, due_at, found_at, is_done {PAGES} {MATCHING} and page_id > %(last)s"
+                " order by page_id offset %(start)s limit %(size)s",
+                {
+                    "host": host, "filter": filter, "ignores_case": ignores_case,
+                    "last": last, "start": start, "size": min(size, AT_ONCE),
+                },
+            )  # fmt: skip
+            for row in rows:
+                yield row
+            if len(rows) < AT_ONCE:
+                return
+            last, start, size = rows[-1].page_id, 0, size - len(rows)
 
     async def count(self, host: str, filter: str, ignores_case: bool) -> int:
         (row,) = await self._looks.call(
@@ -154,12 +178,16 @@ class Crawl:
     async def pause(self, paused: bool) -> None:
         await self._looks.call("select recrawl.pause()" if paused else "select recrawl.resume()")
 
+    async def knows(self, host: str) -> bool:
+        """The verbs that steer a host would make one that is unknown."""
+        return bool(await self._looks.call("select from recrawl.host_status where host = %s", [host]))
+
+    async def set_default_delay(self, seconds: float) -> None:
+        await self._looks.call("select recrawl.set_setting('default_gap', %s)", [f"{max(seconds, SHORTEST_DELAY)} s"])
+
     async def set_delay(self, host: str, seconds: float) -> None:
-        gap = timedelta(seconds=max(seconds, 0.001))
-        if host:
-            await self._looks.call("select recrawl.set_host(%s, gap => %s)", [host, gap])
-        else:
-            await self._looks.call("select recrawl.set_setting('default_gap', %s)", [f"{gap.total_seconds()} s"])
+        gap = timedelta(seconds=max(seconds, SHORTEST_DELAY))
+        await self._looks.call("select recrawl.set_host(%s, gap => %s)", [host, gap])
 
     async def block(self, host: str, until: int) -> None:
         """Seconds since 1970; what has passed blocks no longer."""
@@ -170,23 +198,20 @@ class Crawl:
                 "select recrawl.block_host(%s, to_timestamp(%s), 'by BlockQueueUntil')", [host, min(until, 1e11)]
             )
 
-    async def limit(self, host: str, pages: int) -> bool:
-        """False where nobody knows the host."""
-        if not await self._looks.call("select from recrawl.host_status where host = %s", [host]):
-            return False
+    async def limit(self, host: str, pages: int) -> None:
         await self._looks.call(
             "select recrawl.set_host(%s, max_pages => %s, reset => %s)",
             [host, pages or None, [] if pages else ["max_pages"]],
         )
-        return True
 
     async def delete(self, host: str, older_than: timedelta | None = None) -> tuple[int, int]:
         """How many pages were deleted, and how many of them were not done."""
-        rows = await self._looks.call(
-            f"select page_id, is_done {PAGES} and (%(age)s::interval is null or found_at < now() - %(age)s)",
-            {"host": host, "age": older_than},
-        )
-        for at in range(0, len(rows), AT_ONCE):
-            page_ids = [row.page_id for row in rows[at : at + AT_ONCE]]
-            await self._looks.call("select recrawl.delete_pages(%s::bigint[])", [page_ids])
-        return len(rows), sum(not row.is_done for row in rows)
+        deleted = waited = last = 0
+        while rows := await self._looks.call(
+            f"select page_id, is_done {PAGES} and (%(age)s::interval is null or found_at < now() - %(age)s)"
+            " and page_id > %(last)s order by page_id limit %(most)s",
+            {"host": host, "age": older_than, "last": last, "most": AT_ONCE},
+        ):
+            await self._looks.call("select recrawl.delete_pages(%s::bigint[])", [[row.page_id for row in rows]])
+            deleted, waited, last = deleted + len(rows), waited + sum(not row.is_done for row in rows), rows[-1].page_id
+        return deleted, waited

@@ -1,14 +1,19 @@
 """The crawls of a service: each has a database of its own. The one that it was given is DEFAULT."""
 
 import asyncio
+import logging
 import re
 from collections.abc import Callable
 
+import psycopg
 from psycopg import AsyncConnection, sql
 from sqlalchemy.engine import make_url
 
+from recrawl.client import Error
 from recrawl.frontier.crawl import Crawl
 from recrawl.frontier.puts import Puts
+
+log = logging.getLogger("recrawl.frontier")
 
 DEFAULT = "DEFAULT"
 NAMED = re.compile(r"[A-Za-z0-9_.-]{1,30}")  # with the name of the database before it, a name that PostgreSQL takes
@@ -25,7 +30,7 @@ class Crawls:
         self._open: dict[str, asyncio.Task[tuple[Crawl, Puts]]] = {}  # or opening
 
     async def open(self) -> None:
-        await self.crawl(DEFAULT)
+        await self._opened(DEFAULT, make=True)
 
     async def close(self) -> None:
         for task in self._open.values():
@@ -42,13 +47,24 @@ class Crawls:
         return (await self._opened(name, make=True))[1]
 
     async def names(self) -> list[str]:
-        async with await AsyncConnection.connect(self._url, autocommit=True) as connection:
-            base = connection.info.dbname
-            cursor = await connection.execute("select datname from pg_database where datname ~ %s", [f"^{base}~"])
-            return [DEFAULT, *sorted(name.removeprefix(f"{base}~") for (name,) in await cursor.fetchall())]
+        default = await self.crawl(DEFAULT)
+        return [DEFAULT, *filter(NAMED.fullmatch, await default.beside())]
+
+    async def all(self) -> list[Crawl]:
+        """One that cannot be opened, as nobody may or it was never migrated, keeps no other from its work."""
+        crawls = []
+        for name in await self.names():
+            try:
+                crawls.append(await self.crawl(name))
+            except (Error, UnknownCrawl, psycopg.Error) as error:
+                log.warning("crawl %s is passed over: %s", name, " ".join(str(error).split()))
+        return crawls
 
     async def _opened(self, name: str, make: bool) -> tuple[Crawl, Puts]:
         name = name or DEFAULT
+        # Before there is a task: who puts something into a new crawl must not get the answer of one who only looked.
+        if name not in self._open and not make and name not in await self.names():
+            raise UnknownCrawl(f"there is no crawl {name[:40]}")
         if name not in self._open:
             self._open[name] = asyncio.create_task(self._opening(name, make))
         opening = self._open[name]
@@ -60,28 +76,37 @@ class Crawls:
             raise
 
     async def _opening(self, name: str, make: bool) -> tuple[Crawl, Puts]:
-        crawl = Crawl(await self._place(name, make), name)
-        await crawl.open()
-        return crawl, Puts(crawl)
-
-    async def _place(self, name: str, make: bool) -> str:
         if name == DEFAULT:
-            return self._url
-        if not NAMED.fullmatch(name):
-            raise UnknownCrawl(f"a crawlID is 1 to 30 letters, digits, and _.-, got {name[:40]!r}")
-        if name not in await self.names():
-            if not make:
-                raise UnknownCrawl(f"there is no crawl {name}")
-            await self._make(name)
-        return self._of(name)
+            url = self._url
+        else:
+            url = self._of(name)
+            if make:
+                await self._make(name, url)
+        crawl = Crawl(url, name)
+        try:
+            await crawl.open()
+        except BaseException:
+            await crawl.close()
+            raise
+        return crawl, Puts(crawl)
 
     def _of(self, name: str) -> str:
         url = make_url(self._url)
         return url.set(database=f"{url.database}~{name}").render_as_string(hide_password=False)
 
-    async def _make(self, name: str) -> None:
-        url = self._of(name)
-        database = sql.Identifier(make_url(url).database or "")
-        async with await AsyncConnection.connect(self._url, autocommit=True) as connection:
-            await connection.execute(sql.SQL("create database {} template template0 encoding 'UTF8'").format(database))
-        await asyncio.to_thread(self._migrate, url)
+    async def _make(self, name: str, url: str) -> None:
+        """What is missing of it: whoever made the database may have been killed before it was migrated."""
+        if not NAMED.fullmatch(name):
+            raise UnknownCrawl(f"a crawlID is 1 to 30 letters, digits, and _.-, got {name[:40]!r}")
+        if name not in await self.names():
+            database = sql.Identifier(make_url(url).database or "")
+            made = sql.SQL("create database {} template template0 encoding 'UTF8'").format(database)
+            async with await AsyncConnection.connect(self._url, autocommit=True) as connection:
+                await connection.execute(made)
+        async with await AsyncConnection.connect(url, autocommit=True) as connection:
+            is_empty = (await connection.execute("select where to_regnamespace('recrawl') is null")).rowcount == 1
+        if is_empty:
+            try:
+                await asyncio.to_thread(self._migrate, url)
+            except SystemExit as error:
+                raise Error(str(error)) from None

@@ -40,15 +40,24 @@ def put_of(item: URLItem, obeys: bool) -> Put | None:
 
 
 def discovered(info: URLInfo) -> Put | None:
-    url = info.url if info.url.isascii() else clean(info.url)
-    if not url or len(info.key) > LONGEST_KEY:
+    url = as_taken_in(info.url)
+    if not url or "\0" in url or len(info.key) > LONGEST_KEY:
         return None
     meta = meta_of(info.metadata) if info.metadata else None
-    return None if "\0" in url or (meta and "\\u0000" in meta) else Put(url, meta)
+    return None if meta and "\\u0000" in meta and has_nul(info.metadata) else Put(url, meta)
+
+
+def as_taken_in(url: str) -> str:
+    """What SQL makes of it is its one spelling; a host that is not ASCII is nothing for it."""
+    return url if url.isascii() else clean(url)
 
 
 def meta_of(metadata: Metadata) -> str:
     return json.dumps({key: list(values.values) for key, values in metadata.items()})
+
+
+def has_nul(metadata: Metadata) -> bool:
+    return any("\0" in text for key, values in metadata.items() for text in (key, *values.values))
 
 
 def status_of(metadata: Metadata) -> int:

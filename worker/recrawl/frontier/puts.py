@@ -55,29 +55,17 @@ class Puts:
             await self._are_some.wait()
             if len(self._waiting) < MOST_AT_ONCE:
                 await asyncio.sleep(WAIT)
-            batch = self._batch()
+            batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST_AT_ONCE))]
             if not self._waiting:
                 self._are_some.clear()
+            statuses = [FAIL] * len(batch)
             try:
                 statuses = await self._taken([put for put, _ in batch])
-            except BaseException:
-                for _, ack in batch:
-                    ack(FAIL)
-                raise
-            for (_, ack), status in zip(batch, statuses, strict=True):
-                ack(status)
-
-    def _batch(self) -> list[tuple[Put, Ack]]:
-        """What was put first, up to a URL that was put twice: as known, the later one counts."""
-        batch: list[tuple[Put, Ack]] = []
-        known: dict[str, bool] = {}
-        while self._waiting and len(batch) < MOST_AT_ONCE:
-            put = self._waiting[0][0]
-            if (put.is_known and put.url in known) or known.get(put.url):
-                break
-            known[put.url] = put.is_known
-            batch.append(self._waiting.popleft())
-        return batch
+            except Exception:
+                log.exception("nothing is taken in")  # and on: else no put would ever be answered again
+            finally:
+                for (_, ack), status in zip(batch, statuses, strict=True):
+                    ack(status)
 
     async def _taken(self, puts: Sequence[Put]) -> list[AckMessage.Status]:
         """One that the database refuses harms no other."""
@@ -103,11 +91,14 @@ async def taken(crawl: Crawl, puts: Sequence[Put]) -> list[AckMessage.Status]:
     again = [
         place for place, (put, row) in enumerate(zip(puts, rows, strict=True)) if put.is_known and row.code == "known"
     ]
-    if again:
-        try:
-            codes = await crawl.report([rows[place].page_id for place in again], [puts[place] for place in again])
-        except Away:
-            codes = ["unknown_page"] * len(again)
-        for place, code in zip(again, codes, strict=True):
-            statuses[place] = {"invalid": SKIPPED, "unknown_page": FAIL}.get(code, OK)
+    for place in again:
+        statuses[place] = FAIL
+    with contextlib.suppress(Away):
+        while again:
+            # Of each page one at a time, whatever its spelling: of two in a report the second would not count.
+            first = {rows[place].page_id: place for place in reversed(again)}
+            codes = await crawl.report(list(first), [puts[place] for place in first.values()])
+            for place, code in zip(first.values(), codes, strict=True):
+                statuses[place] = {"invalid": SKIPPED, "unknown_page": FAIL}.get(code, OK)
+            again = sorted(set(again).difference(first.values()))
     return statuses

@@ -1,8 +1,10 @@
 """Every call of URLFrontier, over the crawls of a service. docs/frontier.md says where it cannot be the same."""
 
 import logging
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
+from itertools import count
 from typing import Any
 
 import grpc
@@ -12,8 +14,9 @@ from grpc import aio
 from recrawl.client import Error
 from recrawl.client.database import Away
 from recrawl.frontier import urlfrontier_pb2 as pb
-from recrawl.frontier.crawls import DEFAULT, Crawls, UnknownCrawl
-from recrawl.frontier.items import info_of, item_of
+from recrawl.frontier.crawl import Crawl
+from recrawl.frontier.crawls import Crawls, UnknownCrawl
+from recrawl.frontier.items import as_taken_in, info_of, item_of
 from recrawl.frontier.stream import PutStreams
 
 log = logging.getLogger("recrawl.frontier")
@@ -21,11 +24,12 @@ log = logging.getLogger("recrawl.frontier")
 LEASE = 30.0  # seconds, where the client says none
 LONGEST_LEASE = 7 * 86400.0
 MOST_QUEUES = 1000  # of a call, where the client sets no limit
+MOST_URLS = 10_000  # of a call, whatever limit it sets
 PAGE = 100  # rows of a list, where the client says none
 LEVELS = {0: logging.DEBUG, 1: logging.DEBUG, 2: logging.INFO, 3: logging.WARNING, 4: logging.ERROR}
 
 Context = Any  # aio.ServicerContext of whatever the call takes and gives
-NO_HOST = psycopg.errors.InvalidParameterValue  # a key that is none: such a queue is unknown
+NO_HOST = psycopg.errors.InvalidParameterValue  # a key that no host can have: such a queue is unknown
 
 
 class Service:
@@ -33,6 +37,7 @@ class Service:
         self._crawls = crawls
         self._node = node
         self._puts = PutStreams(crawls, obeys)
+        self._turn = count()  # of calls for all crawls
 
     # ------------------------------------------------------------------------------------------------- URLs
 
@@ -43,28 +48,39 @@ class Service:
         await self._puts.batches(context)
 
     async def GetURLs(self, ask: pb.GetParams, _context: Context) -> AsyncIterator[pb.URLInfo]:
-        """One a queue: whoever gets several of a host would have to keep its gap."""
-        names = [ask.crawlID or DEFAULT] if ask.WhichOneof("item") == "crawlID" else await self._crawls.names()
-        if ask.key and ask.WhichOneof("item") != "crawlID":
-            return
-        left = ask.max_queues or MOST_QUEUES
+        """One a queue, of more queues instead: whoever gets several of a host would have to keep its gap."""
+        left = min((ask.max_queues or MOST_QUEUES) * (ask.max_urls_per_queue or 1), MOST_URLS)
         lease = min(float(ask.delay_requestable or LEASE), LONGEST_LEASE)
-        for name in names:
-            crawl = await self._crawls.crawl(name)
-            for page in await crawl.next_pages(left, lease, ask.key) if left > 0 else []:
-                left -= 1
-                yield info_of(page.url, page.host, page.meta, name)
+        for crawl in await self._asked(ask):
+            try:
+                pages = await crawl.next_pages(left, lease, ask.key) if left > 0 else []
+            except NO_HOST:
+                return
+            left -= len(pages)
+            for page in pages:
+                yield info_of(page.url, page.host, page.meta, crawl.name)
+
+    async def _asked(self, ask: pb.GetParams) -> list[Crawl]:
+        """The crawl that is named; else all, each as often the first as the others. A key alone says nothing."""
+        if ask.WhichOneof("item") == "crawlID":
+            try:
+                return [await self._crawls.crawl(ask.crawlID)]
+            except UnknownCrawl:
+                return []
+        crawls = deque([] if ask.key else await self._crawls.all())
+        crawls.rotate(-next(self._turn))
+        return list(crawls)
 
     async def GetURLStatus(self, ask: pb.URLStatusRequest, context: Context) -> pb.URLItem:
         crawl = await self._crawls.crawl(ask.crawlID)
-        page = await crawl.page(ask.url)
+        page = await crawl.page(as_taken_in(ask.url))
         if page is None:
             await context.abort(grpc.StatusCode.NOT_FOUND, "no such URL")
         return item_of(page, crawl.name)
 
     async def ListURLs(self, ask: pb.ListUrlParams, _context: Context) -> AsyncIterator[pb.URLItem]:
         crawl = await self._crawls.crawl(ask.crawlID)
-        for page in await crawl.pages(ask.key, ask.start, ask.size or PAGE, ask.filter, ask.ignoreCase):
+        async for page in crawl.pages(ask.key, ask.start, ask.size or PAGE, ask.filter, ask.ignoreCase):
             yield item_of(page, crawl.name)
 
     async def CountURLs(self, ask: pb.CountUrlParams, _context: Context) -> pb.Long:
@@ -93,24 +109,27 @@ class Service:
 
     async def SetDelay(self, ask: pb.QueueDelayParams, _context: Context) -> pb.Empty:
         crawl = await self._crawls.crawl(ask.crawlID)
-        try:
+        if not ask.key:
+            await crawl.set_default_delay(ask.delay_requestable)
+        elif await crawl.knows(ask.key):
             await crawl.set_delay(ask.key, ask.delay_requestable)
-        except NO_HOST as error:
-            log.warning("SetDelay changes nothing: %s", error)
+        else:
+            log.warning("SetDelay changes nothing: there is no queue %s", ask.key[:200])
         return pb.Empty()
 
     async def BlockQueueUntil(self, ask: pb.BlockQueueParams, _context: Context) -> pb.Empty:
         crawl = await self._crawls.crawl(ask.crawlID)
-        try:
+        if await crawl.knows(ask.key):
             await crawl.block(ask.key, ask.time)
-        except NO_HOST as error:
-            log.warning("BlockQueueUntil changes nothing: %s", error)
+        else:
+            log.warning("BlockQueueUntil changes nothing: there is no queue %s", ask.key[:200])
         return pb.Empty()
 
     async def SetCrawlLimit(self, ask: pb.CrawlLimitParams, context: Context) -> pb.Empty:
         crawl = await self._crawls.crawl(ask.crawlID)
-        if not await crawl.limit(ask.key, min(ask.limit, 2**31 - 1)):
+        if not await crawl.knows(ask.key):
             await context.abort(grpc.StatusCode.NOT_FOUND, f"no such queue: {ask.key[:200]}")
+        await crawl.limit(ask.key, min(ask.limit, 2**31 - 1))
         return pb.Empty()
 
     async def DeleteQueue(self, ask: pb.QueueWithinCrawlParams, _context: Context) -> pb.Long:
@@ -132,13 +151,12 @@ class Service:
         return pb.StringList(values=[self._node])
 
     async def SetActive(self, ask: pb.Active, _context: Context) -> pb.Empty:
-        for name in await self._crawls.names():
-            await (await self._crawls.crawl(name)).pause(not ask.state)
+        for crawl in await self._crawls.all():
+            await crawl.pause(not ask.state)
         return pb.Empty()
 
     async def GetActive(self, _ask: pb.Local, _context: Context) -> pb.Boolean:
-        crawls = [await self._crawls.crawl(name) for name in await self._crawls.names()]
-        return pb.Boolean(state=not any([await crawl.is_paused() for crawl in crawls]))
+        return pb.Boolean(state=not any([await crawl.is_paused() for crawl in await self._crawls.all()]))
 
     async def SetLogLevel(self, ask: pb.LogLevelParams, _context: Context) -> pb.Empty:
         logging.getLogger(ask.package or None).setLevel(LEVELS[ask.level])

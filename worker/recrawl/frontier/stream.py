@@ -3,21 +3,22 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import psycopg
 from grpc import aio
 
 from recrawl.client import Error
+from recrawl.client.database import Away
 from recrawl.frontier.crawls import Crawls, UnknownCrawl
-from recrawl.frontier.items import discovered, put_of
+from recrawl.frontier.items import Put, discovered, put_of
 from recrawl.frontier.puts import FAIL, SKIPPED, Ack
 from recrawl.frontier.urlfrontier_pb2 import AckMessage, BatchAck, DiscoveredBatch, URLInfo, URLItem
 
 log = logging.getLogger("recrawl.frontier")
 
-MOST_IN_FLIGHT = 200_000  # puts of a stream; further ones are read when some of these are acknowledged
+MOST_IN_FLIGHT = 200_000  # puts of a stream; further ones are read when its client has read some acknowledgements
 
 
 class Stream:
@@ -25,10 +26,10 @@ class Stream:
 
     def __init__(self, context: "aio.ServicerContext[Any, Any]") -> None:
         self._context = context
-        self._answers: deque[object] = deque()
+        self._answers: deque[tuple[object, int]] = deque()  # each with the puts that it is for
         self._has_answers = asyncio.Event()
         self._has_room = asyncio.Event()
-        self._owed = 0  # puts that were read and not answered
+        self._owed = 0  # puts that were read, and whose answer was not written
         self._has_ended = False  # what the client sends
 
     async def run(self, take: Callable[["Stream", Any], Awaitable[None]]) -> None:
@@ -45,22 +46,23 @@ class Stream:
         finally:
             writing.cancel()
 
-    def owe(self) -> None:
-        self._owed += 1
+    def owe(self, puts: int) -> None:
+        self._owed += puts
 
-    def answer(self, message: object) -> None:
-        self._owed -= 1
-        self._answers.append(message)
+    def answer(self, message: object, puts: int) -> None:
+        self._answers.append((message, puts))
         self._has_answers.set()
 
     async def _write(self) -> None:
-        while self._owed or self._answers or not self._has_ended:
+        """Who does not read is not written to."""
+        while self._owed or not self._has_ended:
+            await self._has_answers.wait()
             self._has_answers.clear()
             while self._answers:
-                await self._context.write(self._answers.popleft())
-            self._has_room.set()
-            if self._owed or not self._has_ended:
-                await self._has_answers.wait()
+                message, puts = self._answers.popleft()
+                await self._context.write(message)
+                self._owed -= puts
+                self._has_room.set()
 
 
 class PutStreams:
@@ -81,17 +83,14 @@ class PutStreams:
         name = item.ID or info.url
 
         def ack(status: AckMessage.Status) -> None:
-            stream.answer(AckMessage(ID=name, status=status))
+            stream.answer(AckMessage(ID=name, status=status), 1)
 
-        stream.owe()
-        put = put_of(item, self._obeys)
-        if put is None:
-            ack(SKIPPED)
-        elif puts := await self._puts_of(info, [ack]):
-            puts.put(put, ack)
+        stream.owe(1)
+        await self._take(info, put_of(item, self._obeys), ack)
 
     async def _take_batch(self, stream: Stream, batch: DiscoveredBatch) -> None:
-        stream.owe()
+        puts = len(batch.items) or 1  # an empty batch is answered too: clients ask so whether somebody is there
+        stream.owe(puts)
         statuses: list[AckMessage.Status] = [FAIL] * len(batch.items)
         left = len(batch.items)
 
@@ -101,29 +100,27 @@ class PutStreams:
                 statuses[place] = status
                 left -= 1
                 if not left:
-                    stream.answer(BatchAck(ID=batch.ID, statuses=statuses))
+                    stream.answer(BatchAck(ID=batch.ID, statuses=statuses), puts)
 
             return ack
 
-        if not batch.items:  # clients ask so whether somebody is there
-            stream.answer(BatchAck(ID=batch.ID))
+        if not batch.items:
+            stream.answer(BatchAck(ID=batch.ID), puts)
         for place, info in enumerate(batch.items):
-            put, ack = discovered(info), ack_of(place)
-            if put is None:
-                ack(SKIPPED)
-            elif puts := await self._puts_of(info, [ack]):
-                puts.put(put, ack)
+            await self._take(info, discovered(info), ack_of(place))
 
-    async def _puts_of(self, info: URLInfo, acks: Iterable[Ack]) -> Any:
-        """Where it goes; nothing, and an answer, where that is nowhere."""
+    async def _take(self, info: URLInfo, put: Put | None, ack: Ack) -> None:
+        """To its crawl; what can never be taken in, or has none, is answered here."""
+        if put is None:
+            ack(SKIPPED)
+            return
         try:
-            return await self._crawls.puts(info.crawlID)
+            puts = await self._crawls.puts(info.crawlID)
         except UnknownCrawl as error:
-            status = SKIPPED
+            ack(SKIPPED)
             log.warning("%s", error)
-        except (Error, psycopg.Error, SystemExit) as error:
-            status = FAIL
-            log.warning("crawl %s: %s", info.crawlID, " ".join(str(error).split()))
-        for ack in acks:
-            ack(status)
-        return None
+        except (Away, Error, psycopg.Error) as error:
+            ack(FAIL)
+            log.warning("crawl %s: %s", info.crawlID, " ".join(str(error).split()) or "the database is away")
+        else:
+            puts.put(put, ack)
