@@ -1,4 +1,4 @@
-"""`python -m …` in a process of its own, forked from one that has imported the libraries: to import them takes longer
+"""`python -m …` in a process of its own, forked from one that has imported what it needs: to import that takes longer
 than most commands do."""
 
 import multiprocessing
@@ -8,13 +8,17 @@ import subprocess
 import sys
 import tempfile
 from contextlib import ExitStack
+from importlib.machinery import PathFinder
 from pathlib import Path
+
+import recrawl
 
 LIBRARIES = ["alembic.config", "alembic.command", "apscheduler", "click", "numba", "psycopg", "scipy.sparse"]
 LIBRARIES += ["sqlalchemy.dialects.postgresql.psycopg"]
+OURS = ["recrawl.cli", "recrawl.setup.migrate", "recrawl.view.report"]
 
 forking = multiprocessing.get_context("forkserver")
-forking.set_forkserver_preload(LIBRARIES)
+forking.set_forkserver_preload([*LIBRARIES, *OURS])
 
 
 def run(
@@ -50,5 +54,9 @@ def _become(module: str, arguments: tuple[str, ...], environment: dict[str, str]
     os.environ.update(environment)
     os.chdir(cwd)
     sys.path[:0] = environment.get("PYTHONPATH", "").split(os.pathsep)
+    found = PathFinder.find_spec("recrawl", sys.path)
+    if found and found.origin != recrawl.__file__:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "recrawl"]:
+            del sys.modules[name]
     sys.argv = [module, *arguments]
     runpy.run_module(module, run_name="__main__", alter_sys=True)

@@ -3,8 +3,10 @@
 Each test gets a database of its own, cloned from one that was migrated once.
 """
 
+import fcntl
 import os
 import shutil
+import subprocess
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
@@ -19,31 +21,66 @@ from helpers import Crawl
 from recrawl.setup import embedded, migrate
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """A folder for all processes of a run, which other accounts can enter: pytest's own, made by root, is closed to
+    the server's account."""
+    if not hasattr(config, "workerinput"):
+        # In memory where there is such a place: making a database takes half of the time there.
+        in_memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        os.environ["RECRAWL_TESTS"] = folder = tempfile.mkdtemp(prefix="recrawl-tests-", dir=in_memory)
+        Path(folder).chmod(0o755)
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
 @pytest.fixture(scope="session")
-def open_folder() -> Iterator[Path]:
-    """A folder that other accounts can enter: pytest's own, made by root, is closed to the server's account."""
-    # In memory where there is such a place: making a database takes half of the time there.
-    in_memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    folder = Path(tempfile.mkdtemp(prefix="recrawl-tests-", dir=in_memory))
+def open_folder() -> Path:
+    """A folder of this process that other accounts can enter."""
+    folder = Path(os.environ["RECRAWL_TESTS"], os.environ.get("PYTEST_XDIST_WORKER", "alone"))
+    folder.mkdir()
     folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
+    return folder
 
 
 @pytest.fixture(scope="session")
-def server(open_folder: Path) -> Iterator[str]:
+def made_once() -> Path:
+    """The data directory of an embedded server whose database is a new crawl's. Making one takes seconds, so it is made
+    by whichever process of a run needs it first."""
+    folder = Path(os.environ["RECRAWL_TESTS"])
+    made = folder / "made"
+    with (folder / "made.lock").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        if not made.exists():
+            making = folder / "making"
+            with embedded.server(making) as url:
+                # A database for every test is made and dropped in 40 ms, not in 580 (PostgreSQL 18, virtual disk). What
+                # a killed server wrote is there all the same; only a machine that stops would lose it.
+                with psycopg.connect(url, autocommit=True) as connection:
+                    for setting in ("fsync = off", "full_page_writes = off", "max_wal_size = '200MB'"):
+                        connection.execute(f"alter system set {setting}".encode())
+                migrate.upgrade(url)
+            making.rename(made)
+    return made
+
+
+@pytest.fixture(scope="session")
+def home_of_a_crawl(made_once: Path, open_folder: Path) -> Callable[[str], Path]:
+    """Makes data directories of embedded servers whose database is a new crawl's."""
+
+    def make(name: str) -> Path:
+        subprocess.check_call(["cp", "-Rp", made_once, open_folder / name])
+        return open_folder / name
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def server(request: pytest.FixtureRequest) -> Iterator[str]:
     """The URL of a database on the server under test, as a superuser."""
     if url := os.environ.get("DATABASE_URL"):
         yield url
     else:
-        with embedded.server(open_folder / "postgres") as url:
-            # A database for every test is made and dropped in 40 ms, not in 580 (PostgreSQL 18, virtual disk). What a
-            # killed server wrote is there all the same; only a machine that stops would lose it.
-            with psycopg.connect(url, autocommit=True) as connection:
-                for setting in ("fsync = off", "full_page_writes = off", "max_wal_size = '200MB'"):
-                    connection.execute(f"alter system set {setting}".encode())
-                connection.execute("select pg_reload_conf()")
-            yield url
+        with embedded.server(request.getfixturevalue("home_of_a_crawl")("postgres")) as url:
+            yield database_on(url, "postgres")
 
 
 @pytest.fixture(scope="session")
@@ -79,6 +116,9 @@ def new_database(server: str, on_server: Callable[..., None]) -> Iterator[Callab
 
 @pytest.fixture(scope="session")
 def template(new_database: Callable[..., str]) -> str:
+    """The name of a migrated database that nobody uses."""
+    if not os.environ.get("DATABASE_URL"):
+        return embedded.DATABASE
     url = new_database()
     migrate.upgrade(url)
     return make_url(url).database or ""

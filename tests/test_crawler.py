@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
@@ -14,7 +14,7 @@ import pytest
 from psycopg.rows import dict_row
 
 from helpers import eventually
-from recrawl.setup import embedded, migrate
+from recrawl.setup import embedded
 from web import Answer, Request, Web, links
 
 README = Path(__file__).parents[1] / "README.md"
@@ -65,14 +65,13 @@ def web(pages: Pages) -> Iterator[Web]:
 
 
 def test_the_readmes_crawler_keeps_what_the_readme_promises(
-    open_folder: Path, tmp_path: Path, web: Web, pages: Pages
+    home_of_a_crawl: Callable[[str], Path], tmp_path: Path, web: Web, pages: Pages
 ) -> None:
     (text,) = re.findall(r"^```py\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
     assert len(text.splitlines()) <= 25, "short enough to be read"
     (tmp_path / "crawler.py").write_text(text)
-    folder = open_folder / "crawled"
+    folder = home_of_a_crawl("crawled")
     with embedded.server(folder) as url:
-        migrate.upgrade(url)
         with psycopg.connect(url, autocommit=True) as db:
             for name, value in {"default_gap": f"{GAP} s", "frequency": 20000, "shortest_interval": "1 s"}.items():
                 db.execute("select recrawl.set_setting(%s, %s)", [name, str(value)])

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import pytest
 from psycopg.rows import dict_row
 
 from helpers import eventually
-from recrawl.setup import embedded, migrate
+from recrawl.setup import embedded
 from spiders import Project
 from web import Answer, Request, Web, links
 
@@ -184,14 +184,15 @@ def missing(web: Web, hosts: list[str], paths: list[str]) -> list[tuple[str, str
     [("client", 10, 30, 20), ("scrapy", 10, 30, 20), ("client", 40, 60, 90)],
     ids=["client-some", "scrapy-some", "client-thousands"],
 )
-def test_a_whole_crawl(open_folder: Path, tmp_path: Path, kind: str, hosts: int, pages: int, revisits: float) -> None:
+def test_a_whole_crawl(
+    home_of_a_crawl: Callable[[str], Path], tmp_path: Path, kind: str, hosts: int, pages: int, revisits: float
+) -> None:
     names = [f"127.0.0.{n}" for n in range(2, 2 + hosts)]
     unreachable = {7, *(n for n in range(pages) if {n, (n - 1) // 2, ((n - 1) // 2 - 1) // 2} & {7})}
     shop = Shop(names, pages)
-    folder = open_folder / f"whole-{kind}-{hosts}"
+    folder = home_of_a_crawl(f"whole-{kind}-{hosts}")
     with Web(shop) as web, ExitStack() as stack:
         with embedded.server(folder) as url:
-            migrate.upgrade(url)
             settings = {
                 "default_gap": f"{GAP} s", "frequency": 8000, "shortest_interval": "1 s", "max_depth": DEPTH,
                 "start_within": 0.25,

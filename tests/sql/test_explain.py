@@ -12,7 +12,8 @@ from psycopg.rows import dict_row
 
 from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, Row, run_job
 from recrawl.setup import project
-from sql.test_plans import DUE, cost, load, load_new
+from sql.loads import Loaded, load, load_new
+from sql.test_plans import cost
 
 A, A2, A3, B = "http://a.test/1", "http://a.test/2", "http://a.test/3", "http://b.test/1"
 SOURCE = project.root() / "sql" / "show" / "explain_page.sql"
@@ -697,20 +698,15 @@ A_COUNT = 1000  # more where others are counted: 760 beside 1,000 free hosts, 1,
 
 
 @pytest.mark.parametrize("analysed", [False, True])
-@pytest.mark.parametrize("loaded", ["due", "new", "one host"])
-def test_it_costs_few_buffers_however_many_pages_there_are(
-    connection: psycopg.Connection[Any], loaded: str, analysed: bool
-) -> None:
-    if loaded == "new":
-        load_new(connection)
-    else:
-        load(connection, due=DUE, hosts=1 if loaded == "one host" else 1000)
+@pytest.mark.parametrize("pages", ["due", "new", "one host"])
+def test_it_costs_few_buffers_however_many_pages_there_are(loaded: Loaded, pages: str, analysed: bool) -> None:
+    connection = loaded(load_new if pages == "new" else load, hosts=1 if pages == "one host" else 1000)
     connection.execute("select recrawl.next_pages(1000, ahead => '10 s')")
     connection.execute("select recrawl.add_pages(array(select 'http://x.test/' || i from generate_series(1, 9000) i))")
     if analysed:
         connection.execute("analyze")
     connection.execute("update page set key = url_key(url) where page_id % 1000 = 7")
-    most = MOST_BUFFERS + (0 if loaded == "new" else A_COUNT)
+    most = MOST_BUFFERS + (0 if pages == "new" else A_COUNT)
     for page_id in (7, 1007, 49007):
         url = connection.execute("select url from page where page_id = %s", [page_id]).fetchone()[0]  # type: ignore[index]
         query: LiteralString = "select * from recrawl.explain_page(%s)"

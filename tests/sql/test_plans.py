@@ -5,12 +5,13 @@ import json
 from collections.abc import Sequence
 from datetime import timedelta
 from statistics import median
-from typing import Any, LiteralString
+from typing import LiteralString
 
 import psycopg
 import pytest
 
 from helpers import Row
+from sql.loads import HOT_TABLES, LATER, ONE_PERCENT, Connection, Loaded, load, load_new
 
 # Measured on 50,000 pages, and 30 % more.
 POP_BUFFERS = {"9 s": 13.9, "0": 31.3}  # a page: ten of a host, one of a host
@@ -18,66 +19,9 @@ NEW_PAGE_BUFFERS = 44.0  # a page, one of a host: it leaves its line and enters 
 REPORT_BUFFERS = {"9 s": 9.8, "0": 14.4}  # 18 looks up many keys in one descent: 7.3 and 8.2, on 15 7.5 and 11.1
 IDLE_BUFFERS = 19  # a call that finds nothing
 
-HOT_TABLES = ("page", "queue", "host", "host_name", "new_page", "inbox", "lease", "link")
 TEN_A_HOST, ONE_A_HOST = POP_BUFFERS
+RANKS: list[LiteralString] = ["-1", "-(page_id % 1000)::real / 1000"]
 SHAPES = pytest.mark.parametrize("ahead", [TEN_A_HOST, ONE_A_HOST])
-
-DUE: LiteralString = "now() - interval '1 hour' * random()"
-LATER: LiteralString = "now() + interval '1 hour' + interval '1 day' * random()"
-ONE_PERCENT: LiteralString = "now() + interval '1 day' * (random() - 0.01)"
-
-Connection = psycopg.Connection[Any]
-
-
-def load(connection: Connection, pages: int = 50_000, hosts: int = 1_000, due: LiteralString = DUE) -> None:
-    """Pages that were fetched before, in an order that has nothing to do with their hosts."""
-    for table in (*HOT_TABLES, "setting"):
-        connection.execute(f"alter table {table} set (autovacuum_enabled = false)")
-    connection.execute("select recrawl.set_setting('start_within', '0')")  # ten slots within nine gaps
-    arguments = {"pages": pages, "hosts": hosts}
-    connection.execute(
-        f"""
-        insert into page (page_id, key, host_id, due_at, fetched_at, last_status, fetches, url, content_hash, etag)
-        select p, md5(p::text)::uuid, p * 7919 %% %(hosts)s + 1, {due}, now() - interval '2 days', 200, 1,
-               format('https://host%%s.test/section-%%s/the-article-%%s.html', p * 7919 %% %(hosts)s + 1, p %% 10, p),
-               md5(p::text), md5(p::text)
-        from generate_series(1, %(pages)s::bigint) p
-        """,
-        arguments,
-    )
-    connection.execute(
-        "insert into queue (host_id, due_at, page_id) select host_id, due_at, page_id from page order by page_id"
-    )
-    connection.execute(
-        """
-        insert into host (host_id, name, head_due, ready_at, pages)
-        select host_id, 'host' || host_id || '.test', min(due_at),
-               greatest(min(due_at), now() - random() * interval '1 second'), count(*)
-        from page group by host_id
-        """
-    )
-    connection.execute("insert into host_name (name, host_id) select name, host_id from host")
-    connection.execute("select setval('page_id', %(pages)s + 1), setval('host_id', %(hosts)s + 1)", arguments)
-
-
-def load_new(connection: Connection, rank: LiteralString = "-1") -> None:
-    """The same pages, but none was fetched before."""
-    load(connection)
-    for statement in (
-        f"insert into new_page (host_id, page_id, rank) select host_id, page_id, {rank} from page order by page_id",
-        "truncate queue",
-        "update page p set due_at = null, fetched_at = null, value = -n.rank "
-        "from new_page n where n.page_id = p.page_id",
-        """
-        update host h set head_new_rank = n.rank, head_new_id = n.id, new_class = value_class(n.rank),
-                          new_ready_at = h.ready_at, ready_at = 'infinity', head_due = 'infinity'
-        from (select host_id, min(rank) as rank, min(page_id) as id from new_page group by host_id) n
-        where n.host_id = h.host_id
-        """,
-        "select setval('new_classes', (select bit_or(1::bigint << new_class) from host))",
-        "vacuum full page, host",
-    ):
-        connection.execute(statement)
 
 
 def cost(connection: Connection, query: LiteralString, *arguments: object) -> tuple[int, int]:
@@ -133,17 +77,17 @@ def counts(connection: Connection, column: LiteralString) -> dict[str, int]:
 
 @pytest.mark.parametrize("analysed", [False, True])
 @SHAPES
-def test_a_page_costs_a_pop_few_buffers(connection: Connection, ahead: str, analysed: bool) -> None:
-    load(connection)
+def test_a_page_costs_a_pop_few_buffers(loaded: Loaded, ahead: str, analysed: bool) -> None:
+    connection = loaded()
     if analysed:
         connection.execute("analyze")
     assert pop_cost(connection, ahead) <= POP_BUFFERS[ahead]
 
 
-@pytest.mark.parametrize("rank", ["-1", "-(page_id % 1000)::real / 1000"])
+@pytest.mark.parametrize("rank", RANKS)
 @pytest.mark.parametrize("analysed", [False, True])
-def test_so_does_a_new_page(connection: Connection, analysed: bool, rank: LiteralString) -> None:
-    load_new(connection, rank)
+def test_so_does_a_new_page(loaded: Loaded, analysed: bool, rank: LiteralString) -> None:
+    connection = loaded(load_new, rank=rank)
     if analysed:
         connection.execute("analyze")
     assert pop_cost(connection, ONE_A_HOST) <= NEW_PAGE_BUFFERS
@@ -151,23 +95,23 @@ def test_so_does_a_new_page(connection: Connection, analysed: bool, rank: Litera
 
 @pytest.mark.parametrize("analysed", [False, True])
 @SHAPES
-def test_a_page_costs_a_report_few_buffers(connection: Connection, ahead: str, analysed: bool) -> None:
-    load(connection)
+def test_a_page_costs_a_report_few_buffers(loaded: Loaded, ahead: str, analysed: bool) -> None:
+    connection = loaded()
     if analysed:
         connection.execute("analyze")
     report(connection, pop(connection, ahead))
     assert report_cost(connection, ahead) <= REPORT_BUFFERS[ahead]
 
 
-def test_a_page_of_a_large_lease_costs_a_report_no_more(connection: Connection) -> None:
+def test_a_page_of_a_large_lease_costs_a_report_no_more(loaded: Loaded) -> None:
     """Its row is compressed and stored elsewhere; nobody unpacks that once a page."""
-    load(connection)
+    connection = loaded()
     report(connection, pop(connection))
     assert report_cost(connection, TEN_A_HOST, 2000) <= REPORT_BUFFERS[TEN_A_HOST]
 
 
-def test_a_page_of_a_large_lease_is_given_back_at_the_cost_of_one(connection: Connection) -> None:
-    load(connection)
+def test_a_page_of_a_large_lease_is_given_back_at_the_cost_of_one(loaded: Loaded) -> None:
+    connection = loaded()
     pages = pop(connection, TEN_A_HOST, 2000)
     give_back: LiteralString = "select recrawl.release(%s, %s::bigint[])"
     calls = [cost(connection, give_back, page["lease_id"], [page["page_id"]]) for page in pages[:5]]
@@ -211,8 +155,8 @@ def test_a_pop_does_not_feel_what_is_not_due(connection: Connection) -> None:
 
 
 @pytest.mark.parametrize("pages", [0, 50_000])
-def test_nothing_ready_costs_next_to_nothing(connection: Connection, pages: int) -> None:
-    load(connection, pages, due=LATER)
+def test_nothing_ready_costs_next_to_nothing(loaded: Loaded, pages: int) -> None:
+    connection = loaded(pages=pages, due=LATER)
     calls = [cost(connection, "select * from recrawl.next_pages()") for _ in range(7)]
     assert {rows for _, rows in calls} == {0}
     assert median(buffers for buffers, _ in calls[2:]) <= IDLE_BUFFERS
@@ -220,9 +164,9 @@ def test_nothing_ready_costs_next_to_nothing(connection: Connection, pages: int)
 
 @pytest.mark.parametrize("kind", ["revisits", "new pages"])
 @SHAPES
-def test_a_pop_does_not_feel_a_snapshot_held_elsewhere(connection: Connection, url: str, ahead: str, kind: str) -> None:
+def test_a_pop_does_not_feel_a_snapshot_held_elsewhere(loaded: Loaded, ahead: str, kind: str) -> None:
     """At times of its own: the horizons keep two seconds behind."""
-    load_new(connection, "-(page_id % 1000)::real / 1000") if kind == "new pages" else load(connection)
+    connection = loaded(load_new, rank=RANKS[1]) if kind == "new pages" else loaded()
     now = connection.execute("select clock_timestamp()").fetchall()[0][0]
     query: LiteralString = "select * from next_pages_at(%s, 100, %s, '10 minutes', null)"
 
@@ -239,7 +183,7 @@ def test_a_pop_does_not_feel_a_snapshot_held_elsewhere(connection: Connection, u
 
     popped_per_second(3)
     before = popped_per_second(5)
-    with psycopg.connect(url) as holder:
+    with psycopg.connect(connection.info.dsn) as holder:
         holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         holder.execute("select count(*) from recrawl_internal.host")
         popped_per_second(200)
@@ -247,13 +191,13 @@ def test_a_pop_does_not_feel_a_snapshot_held_elsewhere(connection: Connection, u
 
 
 @pytest.mark.parametrize("analysed", [False, True])
-def test_a_report_does_not_feel_a_snapshot_held_elsewhere(connection: Connection, url: str, analysed: bool) -> None:
-    load(connection)
+def test_a_report_does_not_feel_a_snapshot_held_elsewhere(loaded: Loaded, analysed: bool) -> None:
+    connection = loaded()
     connection.execute("select recrawl.set_setting('default_gap', '1 millisecond')")
 
     report_cost(connection, "0.009 s", calls=1)
     before = report_cost(connection, "0.009 s")
-    with psycopg.connect(url) as holder:
+    with psycopg.connect(connection.info.dsn) as holder:
         holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         holder.execute("select count(*) from recrawl_internal.host")
         for _ in range(100):
@@ -268,8 +212,8 @@ def test_a_report_does_not_feel_a_snapshot_held_elsewhere(connection: Connection
 
 
 @pytest.mark.parametrize("analysed", [False, True])
-def test_no_verb_reads_a_whole_table(connection: Connection, analysed: bool) -> None:
-    load(connection)
+def test_no_verb_reads_a_whole_table(loaded: Loaded, analysed: bool) -> None:
+    connection = loaded()
     new = [f"https://host{n % 1200}.test/new/{n}" for n in range(500)]
     connection.execute("select count(*) from recrawl.add_pages(%s)", [new])  # so that no table is empty
     connection.execute("select tick(200, 100)")
@@ -327,8 +271,8 @@ def test_a_drain_planned_while_the_queue_was_empty_reads_none_of_it_later(connec
 
 
 @SHAPES
-def test_a_report_updates_its_page_in_place(connection: Connection, ahead: str) -> None:
-    load(connection)
+def test_a_report_updates_its_page_in_place(loaded: Loaded, ahead: str) -> None:
+    connection = loaded()
     before, before_hot = counts(connection, "n_tup_upd")["page"], counts(connection, "n_tup_hot_upd")["page"]
     for _ in range(5):
         report(connection, pop(connection, ahead))
@@ -340,8 +284,8 @@ def test_a_report_updates_its_page_in_place(connection: Connection, ahead: str) 
 # ---------------------------------------------------------------------------------------------- what people look at
 
 
-def test_no_view_about_the_crawl_or_a_host_reads_all_of_many_hosts(connection: Connection) -> None:
-    load(connection, pages=70_000, hosts=70_000)
+def test_no_view_about_the_crawl_or_a_host_reads_all_of_many_hosts(loaded: Loaded) -> None:
+    connection = loaded(pages=70_000, hosts=70_000)
     connection.execute("analyze host, host_name")
     connection.execute("select look_at_hosts(now()), take_counts(now())")
     hosts = connection.execute("select pg_relation_size('host') / 8192").fetchone()
@@ -358,8 +302,8 @@ def test_no_view_about_the_crawl_or_a_host_reads_all_of_many_hosts(connection: C
         assert cost(connection, query)[0] <= most, query
 
 
-def test_what_is_known_of_many_hosts_is_what_a_worker_saw_and_a_sample(connection: Connection) -> None:
-    load(connection, pages=70_000, hosts=70_000)
+def test_what_is_known_of_many_hosts_is_what_a_worker_saw_and_a_sample(loaded: Loaded) -> None:
+    connection = loaded(pages=70_000, hosts=70_000)
     connection.execute("update page set host_id = 3 where page_id % 5 < 3")
     connection.execute("update host set pages = 42000 where host_id = 3")
     connection.execute("update host set blocked_until = 'infinity', pages = host_id where host_id between 10 and 19")
@@ -389,8 +333,8 @@ ONE: dict[LiteralString, int] = {
 
 
 @pytest.mark.parametrize("analysed", [False, True])
-def test_what_is_asked_of_a_few_pages_or_a_host_does_not_read_all(connection: Connection, analysed: bool) -> None:
-    load(connection, due=LATER)
+def test_what_is_asked_of_a_few_pages_or_a_host_does_not_read_all(loaded: Loaded, analysed: bool) -> None:
+    connection = loaded(pages=50_000, due=LATER)
     connection.execute("update host set ready_at = now() where host_id = 9")
     connection.execute("select start_job('allocate', '1 minute')")
     if analysed:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -20,7 +20,7 @@ from psycopg.conninfo import make_conninfo
 from helpers import DAY, SECOND, Crawl, ended_run, eventually, misplaced, run_job
 from recrawl import store
 from recrawl.jobs.registry import JOBS
-from recrawl.setup import embedded, migrate
+from recrawl.setup import embedded
 from recrawl.view import checks
 
 BATCH = [name for name, entry in JOBS.items() if entry.is_batch]
@@ -484,11 +484,10 @@ def test_opic_reads_only_the_news_of_a_graph_that_fits_the_setting_memory(
 # ------------------------------------------------------------------------------------------------------ what is killed
 
 
-def test_a_worker_outlives_its_server(open_folder: Path) -> None:
-    folder = open_folder / "restarted"
+def test_a_worker_outlives_its_server(home_of_a_crawl: Callable[[str], Path]) -> None:
+    folder = home_of_a_crawl("restarted")
     with ExitStack() as running:
         with embedded.server(folder) as url:
-            migrate.upgrade(url)
             with store.connect(url) as connection:
                 for job in BATCH:
                     connection.execute("select recrawl.set_setting(%s, '10 s')", [f"{job}_every"])

@@ -9,9 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import psycopg
 import pytest
 
 from recrawl.frontier.crawls import Crawls
@@ -91,9 +89,3 @@ def served(url: str) -> Iterator[Served]:
 @pytest.fixture
 def frontier(served: Served) -> Frontier:
     return served.client
-
-
-@pytest.fixture
-def db(url: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(url, autocommit=True) as connection:
-        yield connection

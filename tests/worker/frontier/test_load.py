@@ -4,6 +4,7 @@ import queue
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,7 +13,7 @@ import psycopg
 import pytest
 
 from recrawl.frontier import urlfrontier_pb2 as pb
-from recrawl.setup import embedded, migrate
+from recrawl.setup import embedded
 from worker.frontier.conftest import Command
 from worker.frontier.frontier import FAIL, OK, SKIPPED, Frontier, discovered, known
 
@@ -65,14 +66,13 @@ class Endless:
 
 @pytest.mark.parametrize("items", [3000, pytest.param(100_000, marks=pytest.mark.soak)])
 def test_everything_is_acknowledged_and_taken_in_once_though_postgres_restarts(
-    open_folder: Path, tmp_path: Path, items: int
+    home_of_a_crawl: Callable[[str], Path], tmp_path: Path, items: int
 ) -> None:
-    folder = open_folder / f"frontier-{items}"
+    folder = home_of_a_crawl(f"frontier-{items}")
     later = datetime.now(UTC).replace(microsecond=0) + timedelta(days=9)
     urls = [f"http://h{n % HOSTS}.example/{n}" for n in range(items)]
     with ExitStack() as stack:
         with embedded.server(folder) as url:
-            migrate.upgrade(url)
             command = Command(url, tmp_path / "log")
             stack.callback(command.process.kill)
             stream = Endless(command.client)

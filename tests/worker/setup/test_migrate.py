@@ -270,11 +270,9 @@ def test_the_offline_script_does_the_same(new_database: NewDatabase, copy: Proje
     assert rows(database, WRITTEN) == written
 
 
-def test_the_offline_script_of_the_way_down_leads_down(new_database: NewDatabase, copy: Project) -> None:
-    database = new_database()
-    copy.migrate(database)
-    psql(database, text=copy.alembic(None, "downgrade", "head:base", "--sql"))
-    assert [thing for (thing,) in rows(database, LEFT_OVER)] == ALEMBICS_OWN
+def test_the_offline_script_of_the_way_down_leads_down(copy: Project, url: str) -> None:
+    psql(url, text=copy.alembic(None, "downgrade", "head:base", "--sql"))
+    assert [thing for (thing,) in rows(url, LEFT_OVER)] == ALEMBICS_OWN
 
 
 def test_an_offline_script_that_ends_before_the_head_has_none_of_sql(copy: Project) -> None:
@@ -306,17 +304,15 @@ def test_down_leaves_nothing_and_up_again_is_up(new_database: NewDatabase, copy:
     assert rows(database, LEFT_OVER) == before
 
 
-def test_going_down_spares_what_is_the_users(new_database: NewDatabase, copy: Project) -> None:
-    database = new_database()
-    copy.migrate(database)
-    with psycopg.connect(database) as connection:
+def test_going_down_spares_what_is_the_users(copy: Project, url: str) -> None:
+    with psycopg.connect(url) as connection:
         connection.execute(
             "create table public.mine as select 1 as n;"
             "create function public.pause() returns int language sql as 'select 1'"
         )
-    copy.alembic(database, "downgrade", "base")
-    copy.migrate(database)
-    assert rows(database, "select n, public.pause() from public.mine") == [(1, 1)]
+    copy.alembic(url, "downgrade", "base")
+    copy.migrate(url)
+    assert rows(url, "select n, public.pause() from public.mine") == [(1, 1)]
 
 
 def test_many_processes_at_once_migrate_once(new_database: NewDatabase, copy: Project, url: str) -> None:
