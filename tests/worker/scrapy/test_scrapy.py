@@ -1,5 +1,6 @@
 """Scrapy's projects on recrawl: real processes against a real web, whose log is the judge."""
 
+import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -168,6 +169,25 @@ def test_a_revisit_has_its_callback_and_its_validators(
     assert state(db, f"http://127.0.0.2:{web.port}/1").changes == 0
 
 
+CYCLE = """
+class Cycle(scrapy.Spider):
+    name = "cycle"
+
+    async def start(self):
+        yield scrapy.Request("data:,0")
+
+    def parse(self, response):
+        yield {"text": response.text}
+        yield scrapy.Request(f"data:,{(int(response.text) + 1) % 3}")
+"""
+
+
+def test_what_is_not_of_the_web_goes_in_no_circles(project: Make) -> None:
+    cycle = project(FEEDS, cycle=CYCLE)
+    cycle.run("cycle", RECRAWL_IDLE=0)
+    assert sorted(item["text"] for item in cycle.items()) == ["0", "1", "2"]
+
+
 # ------------------------------------------------------------------------------------------------ several, killed
 
 
@@ -192,6 +212,28 @@ def test_two_processes_share_a_crawl_and_one_is_killed(
         assert max(Counter(entry.path for entry in web.of(host)).values()) <= 2, "again only what the killed one had"
 
 
+def test_a_second_interrupt_ends_it_at_once_and_its_pages_come_back(
+    project: Make, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    site.answers["/0"] = Answer(hangs=True)
+    both = project(tree=TREE)
+    options: dict[str, object] = {"HOSTS": f"127.0.0.2:{web.port}", "RECRAWL_LEASE": 8, "DOWNLOAD_TIMEOUT": 60}
+    crawler = both.start("tree", **options)
+    eventually(lambda: web.of("127.0.0.2", "/0"), 30, "it begins")
+    crawler.interrupt()
+    time.sleep(1)
+    assert crawler.process.poll() is None, "a request is under way"
+    crawler.interrupt()
+    crawler.ends(10)
+    assert len(leases(db)) == 1
+    site.answers["/0"] = Answer()
+    again = both.start("tree", RECRAWL_IDLE=30)
+    eventually(lambda: len(web.of("127.0.0.2", "/0")) == 2, 30, "it comes back")
+    again.interrupt()
+    again.ends()
+    assert leases(db) == []
+
+
 @pytest.mark.soak
 def test_the_database_may_go_away(project: Make, db: psycopg.Connection[Any], web: Web, site: Site) -> None:
     site.answers |= tree(15)
@@ -205,6 +247,7 @@ def test_the_database_may_go_away(project: Make, db: psycopg.Connection[Any], we
             [name, "recrawl client"],
         )
         eventually(lambda: "the database is away" in crawler.log, 10)
+        time.sleep(60)
         other.execute(f'alter database "{name}" allow_connections true')
     eventually(lambda: len({entry.path for entry in web.log}) == 16, 60, "it goes on")
     crawler.interrupt()

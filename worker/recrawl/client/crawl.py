@@ -1,9 +1,9 @@
 """A crawler's client for asyncio.
 
-    next_pages ──▶ Leases: in hand ──▶ Waiting: until fetch_at ──▶ running: visits ──▶ Outbox ──▶ report, release
-                                         Errands: robots.txt, in a page's slot
+    Asking: next_pages ──▶ Leases: in hand ──▶ Waiting: until fetch_at ──▶ running: visits ──▶ Outbox: report, release
+                                                 Errands: robots.txt, in a page's slot
 
-Three things go on beside the visits: asking for pages, sending what became of them, and watching leases and holds.
+Four things go on beside the visits: asking for pages, sending what became of them, watching holds, keeping leases.
 """
 
 import asyncio
@@ -17,9 +17,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from types import TracebackType
 from typing import Any, Self
 
-import psycopg
-
 from recrawl.client.answers import Result
+from recrawl.client.asking import Asking
 from recrawl.client.clock import Clock
 from recrawl.client.database import Away, Database, Error
 from recrawl.client.errands import Errands
@@ -33,10 +32,6 @@ log = logging.getLogger("recrawl.client")
 
 Visit = Callable[[Page], Awaitable[object]]
 
-ASK_EVERY = 0.1  # seconds, while there is room for more
-LONGEST_NOTICE = 10.0  # seconds
-LONGEST_SLEEP = 1.0  # somebody may add pages meanwhile
-MOST_AT_ONCE = 1000  # pages of a call
 WATCH_EVERY = 0.25  # seconds; a held host is left alone within twice that
 
 
@@ -70,13 +65,13 @@ class Client:
         self.concurrency = concurrency
         self.user_agent = user_agent
         self.lag: deque[float] = deque(maxlen=1000)  # seconds from fetch_at to the start, of the last requests
-        self._ahead, self._lease, self._per_host = ahead, lease, per_host
+        self._lease = lease
         self._takes_sitemaps = sitemaps
         self._stops_on_signals = stop_on_signals
         self._grace = grace
 
         self._clock = Clock()
-        self._asking = Database(dsn, self._clock)  # of its own: a long report keeps no page waiting
+        self._asking = Database(dsn, self._clock)  # of its own: a long report keeps no page and no slot waiting
         self._database = Database(dsn, self._clock)
         self._leases = Leases(on_outcome)
         self.counts = self._leases.counts  # what became of pages, and what the client did
@@ -84,8 +79,8 @@ class Client:
         self._waiting = Waiting(self._clock, self._outbox, self._wake)
         self._gate = Gate(self._asking, user_agent) if robots else None
         self._errands = Errands(
-            self._database, self._gate, self._waiting, self._outbox, self.counts, self._settle, self._begin_errand,
-            user_agent, sitemaps,
+            self._database, self._asking, self._gate, self._waiting, self._outbox, self.counts, self._settle,
+            self._begin_errand, user_agent, sitemaps,
         )  # fmt: skip
         self._running: set[Page] = set()
         self._visits: dict[Page, asyncio.Task[None]] = {}
@@ -94,42 +89,42 @@ class Client:
         self._failure: BaseException | None = None
         self._stopping = False
         self._signals = 0
-        self._wanted = True  # somebody asked for a page since next_pages was called last
-        self._longest_notice = LONGEST_NOTICE
-        self._ended = 0  # visits since then
-        self._rate = 0.0  # visits that end per second
         self._consumers: set[asyncio.Future[None]] = set()  # that wait for a page
+        self._asker = Asking(
+            self._asking, self._waiting, self._running, self._outbox, self._leases, self._consumers, self._take_in,
+            concurrency, ahead, lease, per_host,
+        )  # fmt: skip
 
     # ---------------------------------------------------------------------------------------- beginning, end
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
-        self._has_room, self._stop_asking = asyncio.Event(), asyncio.Event()
         try:
             await self._database.open()
             await self._asking.open()
             await self._asking.ask_the_time()
             if self._stops_on_signals:
                 for number in (signal.SIGTERM, signal.SIGINT):
-                    self._loop.add_signal_handler(number, self._told_to_stop)
+                    self._loop.add_signal_handler(number, self.told_to_stop)
         except BaseException:
             await self._close()
             raise
         self._waiting.notice += 2 * self._clock.doubt(time.monotonic())
-        self._asker = self._background(self._ask())
+        self._asks = self._background(self._asker.ask_until_stopped())
         self._background(self._outbox.send_for_ever())
         self._background(self._watch())
+        self._background(self._keep_leases())
         return self
 
     def stop(self) -> None:
         """Ends the iteration; visits go on."""
         self._stopping = self._waiting.is_closed = True
-        self._stop_asking.set()
-        self._has_room.set()
+        self._asker.stop()
         self._wake()
 
-    def _told_to_stop(self) -> None:
+    def told_to_stop(self) -> None:
+        """By a signal; by a second one visits end, too."""
         self._signals += 1
         if self._signals > 1:
             self._cancel_visits(self._visits)
@@ -164,7 +159,7 @@ class Client:
         def left() -> float:
             return max(0.0, give_up - time.monotonic())
 
-        await asyncio.wait([self._asker], timeout=max(1.0, left()))  # pages may be on their way
+        await asyncio.wait([self._asks], timeout=max(1.0, left()))  # pages may be on their way
         self._waiting.drop(self._waiting, "released")
         if self._visits:
             await asyncio.wait(self._visits.values(), timeout=left())
@@ -215,7 +210,7 @@ class Client:
 
     async def __anext__(self) -> Page:
         while True:
-            self._wanted = True
+            self._asker.is_wanted = True
             if self._failure:
                 raise self._failure
             if self._stopping:
@@ -326,9 +321,7 @@ class Client:
     def _has_ended(self, page: Page) -> None:
         if page in self._running:
             self._running.discard(page)
-            self._ended += 1
-            if self._room() * 4 >= self.concurrency:
-                self._has_room.set()
+            self._asker.one_has_ended()
             self._wake()
 
     def _settle(self, page: Page, result: Result | None, body: bytes | str | None, again: bool) -> None:
@@ -353,49 +346,7 @@ class Client:
                 self._errands.take_sitemap(page, body)
             self._outbox.report(page, result)
 
-    # ------------------------------------------------------------------------------------------------ asking
-
-    def _room(self) -> int:
-        """How many more pages will find a visit free in time: those that are now, and those that end until then."""
-        expected = self.concurrency - len(self._running) + self._rate * self._ahead
-        return min(int(expected) - len(self._waiting), MOST_AT_ONCE)
-
-    async def _ask(self) -> None:
-        since = time.monotonic()
-        while not self._stopping:
-            if not self._wanted or (room := self._room()) <= 0:
-                await self._sleep(ASK_EVERY, self._has_room)
-            else:
-                self._wanted = bool(self._consumers)
-                sent = time.monotonic()
-                notice = min(self._waiting.notice, self._longest_notice)
-                try:
-                    rows = await self._asking.next_pages(room, self._ahead, self._lease, self._per_host, notice)
-                except psycopg.errors.InvalidParameterValue:
-                    if not notice:
-                        raise
-                    self._longest_notice = notice / 2 if notice > 0.01 else 0.0  # more than max_ahead leaves of ahead
-                    continue
-                await self._take_in(rows)
-                taken = 1.2 * (time.monotonic() - sent) + 0.002
-                self._waiting.notice = max(taken, 0.9 * self._waiting.notice)
-                if len(rows) >= room:
-                    await self._sleep(ASK_EVERY, self._has_room)
-                elif rows or self._leases:
-                    await self._sleep(ASK_EVERY, self._stop_asking)
-                else:
-                    await self._sleep(max(0.02, await self._asking.ready_in(LONGEST_SLEEP)), self._stop_asking)
-            now = time.monotonic()
-            if now > since + ASK_EVERY:
-                weight = min(1.0, (now - since) / 2)
-                self._rate += weight * (self._ended / (now - since) - self._rate)
-                self._ended, since = 0, now
-
-    async def _sleep(self, seconds: float, unless: asyncio.Event) -> None:
-        if not self._stopping:
-            unless.clear()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(unless.wait(), seconds)
+    # ------------------------------------------------------------------------------------------------- taking in
 
     async def _take_in(self, rows: list[Any]) -> None:
         if not rows:
@@ -425,13 +376,18 @@ class Client:
             await asyncio.sleep(WATCH_EVERY)
             self._waiting.drop_late()
             if waiting := {page.lease_id for page in self._waiting}:
-                held = await self._database.held_pages(list(waiting))
+                held = await self._asking.held_pages(list(waiting))
                 self._waiting.drop([page for page in self._waiting if (page.lease_id, page.page_id) in held], "held")
-            for lease in self._leases.ending_by(time.monotonic() + self._lease / 2):
-                await self._extend(lease)
 
     def _hosts_are_held(self, hosts: set[str]) -> None:
         self._waiting.drop([page for page in self._waiting if page.host in hosts], "held")
+
+    async def _keep_leases(self) -> None:
+        """Apart from watching: a report on a lease keeps whoever extends it waiting."""
+        while True:
+            await asyncio.sleep(WATCH_EVERY)
+            for lease in self._leases.ending_by(time.monotonic() + self._lease / 2):
+                await self._extend(lease)
 
     async def _extend(self, lease: Lease) -> None:
         until = await self._database.extend_lease(lease.lease_id, self._lease)

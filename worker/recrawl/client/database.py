@@ -33,6 +33,14 @@ PATIENCE: dict[str, Any] = {
     "tcp_user_timeout": 30_000,
 }
 LIMIT = "54"  # the class of what is too large for the server: it would be so again
+# They end a call and no connection: somebody else came first, or will have.
+IN_THE_WAY = (
+    psycopg.errors.DeadlockDetected,
+    psycopg.errors.LockNotAvailable,
+    psycopg.errors.QueryCanceled,
+    psycopg.errors.SerializationFailure,
+)
+MOST_CUT = 5  # times in a row that a call may be cut short, until it is believed to be too long
 LOOKS_AHEAD = (60, 10, 1)  # seconds for a slot, as far as the setting max_ahead lets
 LONGEST_REPORT = 8_000_000  # characters of a call
 VERBS = {
@@ -57,6 +65,10 @@ class Error(Exception):
 
 class NoHost(Exception):
     """A name that no host can have."""
+
+
+class TooLong(Error):
+    """A call is cut short time and again, as by a login's statement_timeout."""
 
 
 class Away(Exception):
@@ -135,9 +147,11 @@ class Database:
         cursor = await self._connection.execute(query, arguments)
         return await cursor.fetchall()
 
-    async def call(self, query: LiteralString, arguments: Arguments = ()) -> list[Any]:
-        """The rows of a query, made again over a new connection as long as the database is away."""
-        pause = 0.1
+    async def call(self, query: LiteralString, arguments: Arguments = (), most_cut: int = MOST_CUT) -> list[Any]:
+        """The rows of a query, made again as long as something is in its way, over a new connection as long as the
+        database is away.
+        """
+        pause, cut = 0.1, 0
         async with self._turn:
             while True:
                 try:
@@ -148,11 +162,16 @@ class Database:
                 except (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction) as error:
                     if (error.sqlstate or "").startswith(LIMIT):
                         raise
-                    if self._connection and not self._connection.closed:
-                        await self._connection.close()
+                    cut += isinstance(error, psycopg.errors.QueryCanceled)
+                    if cut >= most_cut:
+                        raise TooLong(f"a call takes longer than this login is given: {_line(error)}") from None
+                    what = "a call is made again"
+                    if not isinstance(error, IN_THE_WAY):
+                        what = "the database is away"
+                        await self.close()
                     if self.until is not None and time.monotonic() + pause > self.until:
                         raise Away from None
-                    log.warning("the database is away: %s", _line(error))
+                    log.warning("%s: %s", what, _line(error))
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, 5)
 
@@ -194,8 +213,12 @@ class Database:
                     "select code, detail, held_until is not null as is_held from recrawl.report(%s::jsonb)"
                     " order by ord",
                     [said],
+                    MOST_CUT if len(results) == 1 else 1,
                 )
                 return [Reported(*row) for row in rows]
+        except TooLong:
+            if len(results) == 1:
+                raise
         except (psycopg.DataError, psycopg.OperationalError, TypeError, ValueError, RecursionError) as error:
             if len(results) == 1:
                 return [Reported("invalid", _line(error), False)]
@@ -249,7 +272,11 @@ class Database:
             return await self.call(
                 "select page_id, code from recrawl.add_pages(%s::text[], meta => %s::jsonb[]) order by ord",
                 [urls, meta and [None if one is None else json.dumps(one) for one in meta]],
+                MOST_CUT if len(urls) == 1 else 1,
             )
+        except TooLong:
+            if len(urls) == 1:
+                raise
         except (psycopg.DataError, TypeError, ValueError, RecursionError):
             if len(urls) == 1:
                 return [Added(None, "invalid")]
@@ -269,4 +296,6 @@ class Database:
 
 
 def _line(error: Exception) -> str:
-    return " ".join(str(error).split())
+    """What PostgreSQL says first; where in its functions that was helps nobody."""
+    first = error.diag.message_primary if isinstance(error, psycopg.Error) else None
+    return " ".join((first or str(error)).split())

@@ -10,6 +10,7 @@ from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
+from weakref import WeakValueDictionary
 
 import psycopg
 
@@ -33,6 +34,7 @@ class Errands:
     def __init__(
         self,
         database: Database,
+        asking: Database,
         gate: Gate | None,
         waiting: Waiting,
         outbox: Outbox,
@@ -43,6 +45,7 @@ class Errands:
         takes_sitemaps: bool,
     ) -> None:
         self._database = database
+        self._asking = asking  # waits for no report, so that slots come in time
         self._gate = gate
         self._waiting = waiting
         self._outbox = outbox
@@ -52,7 +55,7 @@ class Errands:
         self._user_agent = user_agent
         self._takes_sitemaps = takes_sitemaps
         self._answers: dict[Page, asyncio.Future[Answered]] = {}  # of requests that are no pages
-        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # by host, of requests beside the pages
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by host, of asides that wait
         self.asides = 0  # that have no answer yet
         self._kept: defaultdict[str, list[Page]] = defaultdict(list)  # pages that wait for that of their site
 
@@ -168,7 +171,7 @@ class Errands:
                 return answer, result
             host = urlsplit(answer.redirect_to).hostname or ""
             try:
-                slot = await self._database.take_slot(host, self._waiting.notice)
+                slot = await self._asking.take_slot(host, self._waiting.notice)
             except NoHost:
                 return robots.Answer(404), result
             if slot is None:
@@ -190,11 +193,11 @@ class Errands:
         """Until it was made, in a slot of its own; one at a time of each host."""
         host = urlsplit(url).hostname or ""
         try:
-            async with self._turns[host]:
+            async with self._turns.setdefault(host, asyncio.Lock()):
                 for _ in range(TRIES):
                     if self._waiting.is_closed:
                         break
-                    if slot := await self._database.take_slot(host, self._waiting.notice):
+                    if slot := await self._asking.take_slot(host, self._waiting.notice):
                         page = self._awaited(self._aside_page(url, host, slot, meta))
                         self._waiting.add(page)
                         if (await self._answer(page))[0] is not None:

@@ -16,6 +16,7 @@ SEND_EVERY = 0.2  # seconds, or
 SEND_AT = 100  # results, whatever comes first
 MOST_AT_ONCE = 500  # results of a call
 MOST_URLS = 1000  # of a call
+MOST_UNSENT = 20_000  # results, links and URLs: with more of them than that no page is asked for
 
 
 class Outbox:
@@ -26,6 +27,7 @@ class Outbox:
         self._are_held = are_held  # called with hosts
         self._urls: deque[tuple[str, object]] = deque()  # with what is to be handed out with each
         self._results: deque[tuple[Page, Result]] = deque()
+        self._links = 0  # of all results
         self._released: defaultdict[tuple[int, bool], list[int]] = defaultdict(list)  # by lease, and whether spent
         self._is_full = asyncio.Event()
         self._sending = asyncio.Lock()
@@ -33,11 +35,17 @@ class Outbox:
     def __len__(self) -> int:
         return len(self._urls) + len(self._results) + sum(map(len, self._released.values()))
 
+    @property
+    def is_behind(self) -> bool:
+        """The database takes in less than comes."""
+        return len(self) + self._links > MOST_UNSENT
+
     def add(self, url: str, meta: object) -> None:
         self._urls.append((clean(url), meta))
 
     def report(self, page: Page, result: Result) -> None:
         self._results.append((page, result))
+        self._links += _links(result)
         if len(self._results) >= SEND_AT:
             self._is_full.set()
 
@@ -78,8 +86,9 @@ class Outbox:
         batch = [self._results[i] for i in range(n)]
         answers = await self._database.report([self._element(page, result) for page, result in batch])
         held = set()
-        for (page, _), answer in zip(batch, answers, strict=True):
+        for (page, result), answer in zip(batch, answers, strict=True):
             self._results.popleft()
+            self._links -= _links(result)
             self._leases.is_over(page, answer.code, answer.detail)
             if answer.is_held:
                 held.add(page.host)
@@ -100,3 +109,7 @@ class Outbox:
         if page.began:
             said |= {"fetched_at": self._clock.said(page.began).isoformat()}
         return said | result
+
+
+def _links(result: Result) -> int:
+    return len(result.get("links", ()))

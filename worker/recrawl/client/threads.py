@@ -34,7 +34,7 @@ class ThreadedClient:
         try:
             if self._stops_on_signals:
                 for number in (signal.SIGTERM, signal.SIGINT):
-                    self._before[number] = signal.signal(number, lambda *_: self.stop())
+                    self._before[number] = signal.signal(number, self._told_to_stop)
             self._await(self.client.__aenter__())
         except BaseException:
             self._end()
@@ -78,6 +78,9 @@ class ThreadedClient:
             return self._await(self.client.__anext__())
         except StopAsyncIteration:
             raise StopIteration from None
+
+    def _told_to_stop(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self.client.told_to_stop)
 
     def spawn(self, visit: Callable[[Page], object], page: Page) -> None:
         """Visits a page in one of the threads. What it does not report is given back; where it raises, there was no

@@ -116,18 +116,18 @@ class Scheduler(BaseScheduler):
             self._ready.append(request)
         elif not self._is_open or self._has_failed:
             return False
-        elif not is_of_the_web(request):
-            self._ready.append(request)
         elif request in self._visits.asides:
             self._client.aside(request.url, request)
-        elif (kept := stored(request, self._spider)) is not None:
+        elif is_of_the_web(request) and (kept := stored(request, self._spider)) is not None:
             self._client.add(request.url, {KEY: kept})
             if lead:
                 lead.found.append(request.url)
         elif not request.dont_filter and self._seen.request_seen(request):
             return False
-        else:
+        elif is_of_the_web(request):
             self._client.aside(request.url, request)
+        else:
+            self._ready.append(request)
         self._visits.accepted.add(request)
         return True
 

@@ -1,0 +1,169 @@
+"""A database that is busy with something else, that cuts calls short, that lets two of them wait for each other."""
+
+import asyncio
+import time
+from threading import Thread
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from crawler import Crawl, Site, add, leases
+from helpers import eventually
+from recrawl.client import Client, Error, Page
+from web import Answer, Web
+
+
+def reports_take(db: psycopg.Connection[Any], seconds: float) -> None:
+    """Of each page in them; whatever else is said to the database takes no longer."""
+    db.execute(
+        f"""
+        create function recrawl_internal.slowly() returns trigger language plpgsql as $$
+        begin
+            perform pg_sleep({seconds});
+            return new;
+        end $$;
+        create trigger slowly before update on recrawl_internal.page
+        for each row when (new.fetches <> old.fetches) execute function recrawl_internal.slowly();
+        """.encode()
+    )
+
+
+async def report(page: Page) -> None:
+    page.report(200)
+
+
+def test_no_page_is_asked_for_while_the_database_takes_in_less_than_visits_bring(
+    url: str, db: psycopg.Connection[Any]
+) -> None:
+    add(db, *(f"http://h{n}.example/{m}" for n in range(100) for m in range(10)))
+    db.execute("select recrawl.set_setting('default_gap', '0.1 s')")
+    crawl = Crawl(url, robots=False, concurrency=10, grace=1)
+
+    async def visit(page: Page) -> None:
+        for n in range(2000):
+            crawl.client.add(f"{page.url}/{n}")
+        page.report(200)
+
+    reports_take(db, 5)
+    crawl.run(5, visit)
+    requests = crawl.client.counts["requests"]
+    assert 5 < requests < 60, "those in hand when it was too much may have been visited, and no more"
+
+
+def test_a_held_host_is_left_alone_within_a_second_behind_a_report_that_takes_long(
+    url: str, db: psycopg.Connection[Any]
+) -> None:
+    add(db, *(f"http://a.example/{n}" for n in range(50)))
+    crawl = Crawl(url, robots=False, grace=1)
+    begun: list[float] = []
+    held_at: list[float] = []
+
+    async def visit(page: Page) -> None:
+        begun.append(time.monotonic())
+        if len(begun) == 3:
+            await asyncio.to_thread(db.execute, "select recrawl.block_host('a.example', reason => 'test')")
+            held_at.append(time.monotonic())
+        page.report(200)
+
+    reports_take(db, 5)
+    crawl.run(4, visit)
+    assert held_at and [at for at in begun if at > held_at[0] + 1] == []
+    assert crawl.client.counts["held"] >= 1
+
+
+def test_a_request_beside_the_pages_waits_for_no_report(
+    url: str, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    site.answers["*"] = Answer()
+    add(db, "http://a.example/")
+    crawl = Crawl(url, robots=False, grace=1)
+
+    async def visit(page: Page) -> None:
+        if page.kind == "page":
+            page.report(200)
+            await asyncio.sleep(1)
+            crawl.client.aside(f"http://127.0.0.2:{web.port}/aside")
+        else:
+            await crawl.visit(page)
+
+    reports_take(db, 10)
+    crawl.run(8, visit, until=lambda: web.log)
+    assert [entry.path for entry in web.log] == ["/aside"]
+
+
+def test_what_takes_longer_than_a_login_may_is_said_in_parts(
+    url: str, db: psycopg.Connection[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    add(db, *(f"http://h{n}.example/" for n in range(60)))
+    reports_take(db, 0.02)
+    crawl = Crawl(make_conninfo(url, options="-c statement_timeout=500ms"), robots=False)
+    crawl.run(30, report, until=lambda: crawl.client.counts["ok"] >= 60)
+    assert crawl.client.counts["ok"] >= 60 and "away" not in caplog.text
+    assert leases(db) == []
+
+
+def test_what_can_never_be_said_in_the_time_of_a_login_is_an_error(url: str, db: psycopg.Connection[Any]) -> None:
+    add(db, "http://a.example/")
+    reports_take(db, 1)
+
+    async def crawl() -> None:
+        dsn = make_conninfo(url, options="-c statement_timeout=100ms")
+        async with Client(dsn, user_agent="me", robots=False, grace=1) as crawl:
+            async for page in crawl:
+                crawl.spawn(report, page)
+
+    with pytest.raises(Error, match="longer than this login is given: cancel"):
+        asyncio.run(asyncio.wait_for(crawl(), 30))
+
+
+def test_of_two_that_wait_for_each_other_the_client_says_it_again(
+    url: str, db: psycopg.Connection[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    add(db, "http://a.example/", "http://b.example/")
+    first, last = [row.page_id for row in db.execute("select page_id from recrawl.page_status order by page_id")]
+    crawl = Crawl(url, robots=False)
+    lock = "select from recrawl_internal.page where page_id = %s for update"
+    waits = """
+        select from pg_stat_activity
+        where datname = current_database() and application_name = 'recrawl client' and wait_event_type = 'Lock'
+    """
+
+    def get_in_the_way() -> None:
+        """More patient than the client's call, so that this is the one that ends."""
+        with psycopg.connect(url) as other:
+            other.execute("set deadlock_timeout = '1min'")
+            other.execute(lock, [last])
+            eventually(lambda: db.execute(waits).fetchall(), 20)
+            other.execute(lock, [first])
+
+    both: list[Page] = []
+
+    async def visit(page: Page) -> None:
+        both.append(page)
+        while len(both) < 2:
+            await asyncio.sleep(0.01)
+        page.report(200)
+
+    other = Thread(target=get_in_the_way)
+    other.start()
+    crawl.run(20, visit, until=lambda: crawl.client.counts["ok"] == 2)
+    other.join()
+    assert crawl.client.counts["ok"] == 2 and leases(db) == []
+    assert "deadlock detected" in caplog.text and "away" not in caplog.text
+
+
+def test_many_hosts_asked_beside_the_pages_leave_nothing_in_memory(url: str, db: psycopg.Connection[Any]) -> None:
+    crawl = Crawl(url, robots=False)
+    add(db, "http://a.example/")
+
+    async def visit(page: Page) -> None:
+        if page.kind == "page":
+            for n in range(20):
+                crawl.client.aside(f"http://h{n}.example/")
+        page.report(200)
+
+    crawl.run(20, visit, until=lambda: crawl.client.counts["requests"] == 21 and crawl.client.is_idle)
+    assert crawl.client.counts["requests"] == 21
+    assert not crawl.client._errands._turns

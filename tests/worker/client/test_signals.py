@@ -1,0 +1,77 @@
+"""Crawlers that are told to stop, and told again."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+
+from crawler import add, leases
+from helpers import eventually
+
+PATIENT = """
+import asyncio, sys
+from recrawl.client import Client
+
+async def visit(page):
+    print("begun", flush=True)
+    await asyncio.sleep(60)
+
+async def main():
+    async with Client(sys.argv[1], user_agent="me", robots=False, stop_on_signals=True) as crawl:
+        async for page in crawl:
+            crawl.spawn(visit, page)
+
+asyncio.run(main())
+"""
+IN_THREADS = """
+import sys, time
+from recrawl.client import ThreadedClient
+
+def visit(page):
+    print("begun", flush=True)
+    time.sleep(8)
+    print("ended", flush=True)
+
+with ThreadedClient(sys.argv[1], user_agent="me", robots=False, concurrency=2, stop_on_signals=True) as crawl:
+    for page in crawl:
+        crawl.spawn(visit, page)
+"""
+
+
+@contextmanager
+def visiting(program: str, url: str) -> Iterator["subprocess.Popen[str]"]:
+    """A crawler that was told to stop while it visits a page, and waits for that visit."""
+    crawler = subprocess.Popen([sys.executable, "-c", program, url], stdout=subprocess.PIPE, text=True)
+    try:
+        assert crawler.stdout and crawler.stdout.readline() == "begun\n"
+        crawler.send_signal(signal.SIGINT)
+        time.sleep(1)
+        assert crawler.poll() is None
+        yield crawler
+    finally:
+        crawler.kill()
+        crawler.communicate()
+
+
+def test_a_second_signal_ends_visits_too_and_nothing_stays_leased(url: str, db: psycopg.Connection[Any]) -> None:
+    add(db, "http://a.example/")
+    with visiting(PATIENT, url) as crawler:
+        assert leases(db) != []
+        crawler.send_signal(signal.SIGINT)
+        assert crawler.wait(10) == 0
+    assert leases(db) == []
+
+
+def test_a_second_signal_gives_back_what_threads_cannot_stop(url: str, db: psycopg.Connection[Any]) -> None:
+    add(db, "http://a.example/")
+    with visiting(IN_THREADS, url) as crawler:
+        assert leases(db) != []
+        crawler.send_signal(signal.SIGINT)
+        eventually(lambda: leases(db) == [], 5)
+        assert crawler.poll() is None
+        assert crawler.wait(20) == 0
