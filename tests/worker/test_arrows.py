@@ -36,6 +36,7 @@ ALLOWED = {
     "model.reference": "model numpy scipy",
     "lab": "model numpy",
     "lab.crawl": "jobs lab store model numpy",  # the only one that needs a database
+    "lab.experiments": "model model.reference numpy",
     "jobs": "jobs.crawl jobs.job store model numpy psycopg",
     "jobs.job": "store",
     "jobs.crawl": "jobs.job store model numpy",
@@ -50,8 +51,8 @@ ALLOWED = {
     "view.metrics": "store prometheus_client psycopg",
     "setup.project": "",
     "setup": "setup.project alembic platformdirs psycopg sqlalchemy",
-    "cli": "client frontier intake jobs jobs.audit jobs.compare jobs.crawl jobs.job jobs.plan lab lab.crawl model"
-    " schedule setup setup.project store view view.metrics view.words"
+    "cli": "client frontier intake jobs jobs.audit jobs.compare jobs.crawl jobs.job jobs.plan lab lab.crawl"
+    " lab.experiments model schedule setup setup.project store view view.metrics view.words"
     " click matplotlib psycopg rich sqlalchemy",
 }
 
