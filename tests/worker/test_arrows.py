@@ -38,6 +38,7 @@ ALLOWED = {
     "lab.driver": "jobs store",  # the only one that needs a database, with those that it drives for
     "lab.crawl": "lab lab.driver store model numpy",
     "lab.through_sql": "lab lab.driver store numpy",
+    "lab.experiments": "model model.reference numpy",
     "jobs": "jobs.crawl jobs.job store model numpy psycopg",
     "jobs.job": "store",
     "jobs.crawl": "jobs.job store model numpy",
@@ -53,7 +54,7 @@ ALLOWED = {
     "setup.project": "",
     "setup": "setup.project alembic platformdirs psycopg sqlalchemy",
     "cli": "client frontier intake jobs jobs.audit jobs.compare jobs.crawl jobs.job jobs.plan lab lab.crawl"
-    " lab.through_sql model schedule setup setup.project store view view.metrics view.words"
+    " lab.experiments lab.through_sql model schedule setup setup.project store view view.metrics view.words"
     " click matplotlib psycopg rich sqlalchemy",
 }
 

@@ -6,7 +6,7 @@ from itertools import chain
 
 import click
 
-from recrawl.cli import crawl, demo, jobs, laboratory, look, server, view
+from recrawl.cli import crawl, demo, experiment, jobs, laboratory, look, server, view
 from recrawl.cli.database import EPILOG
 from recrawl.cli.explain import explain
 from recrawl.cli.frontier import frontier
@@ -18,7 +18,7 @@ SECTIONS: dict[str, list[click.Command]] = {
     "How it does": [look.status, look.top, look.doctor, look.jobs, explain, view.report, view.dashboard],
     "What crawlers get": [crawl.look, crawl.next_command, crawl.release],
     "How often pages are fetched": [jobs.run_command, jobs.plan, jobs.audit_command],
-    "What policies are worth": [laboratory.compare, laboratory.simulate],
+    "What policies are worth": [laboratory.compare, laboratory.simulate, experiment.experiment],
     "Doors for other crawlers": [frontier],
     "The database and its worker": [server.migrate_command, server.worker, server.psql],
 }

@@ -1,0 +1,75 @@
+"""recrawl experiment: what the literature measured, measured again."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from recrawl.cli import show
+
+if TYPE_CHECKING:
+    from recrawl.lab.experiments.findings import Findings
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of chance; the documents show that of 0."
+)
+@click.option("--quick", is_flag=True, help="A smaller form, which takes seconds; its numbers are rough.")
+@click.option(
+    "--figure", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE.png",
+    help="Also draw it into this file (needs matplotlib).",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def experiment(name: str | None, seed: int, quick: bool, figure: Path | None, as_json: bool) -> None:
+    """Do an experiment of the literature again; without a NAME, say which there are.
+
+    Needs no database. What is run is what production runs, beside the methods of the papers as their authors have them.
+    """
+    from recrawl.cli.progress import steps
+    from recrawl.lab.experiments.registry import EXPERIMENTS, experiment_named
+
+    if name is None:
+        show.table([{"experiment": each.name, "shows": each.says} for each in EXPERIMENTS.values()], "")
+        return
+    wanted = experiment_named(name)
+    if figure:
+        _can_be_drawn(figure)
+    with steps() as tell:
+        tell(wanted.name)
+        found = wanted.run(seed, quick)
+    if as_json:
+        tables = {table.title: table.rows for table in found.tables}
+        click.echo(json.dumps({"experiment": wanted.name, "seed": seed, "tables": tables, "says": found.says}))
+    else:
+        _tell(found)
+    if figure:
+        from recrawl.cli.figure import draw
+
+        draw(found.figure, figure)
+
+
+def _can_be_drawn(figure: Path) -> None:
+    """Told before the minutes that an experiment may take."""
+    if figure.suffix != ".png":
+        raise click.ClickException(f"--figure must be a file that ends in .png, got {figure}")
+    if not figure.absolute().parent.is_dir():
+        raise click.ClickException(f"--figure must be in a folder that there is, got {figure}")
+    try:
+        import recrawl.cli.figure  # noqa: F401
+    except ImportError:
+        raise click.ClickException("--figure needs matplotlib: pip install 'recrawl[png]'") from None
+
+
+def _tell(found: "Findings") -> None:
+    for table in found.tables:
+        click.echo(f"{table.title}\n")
+        show.table([{heading: _cell(value) for heading, value in row.items()} for row in table.rows], "")
+        click.echo()
+    click.echo(found.says)
+
+
+def _cell(value: str | int | float) -> str:
+    return f"{value:,.5g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else value

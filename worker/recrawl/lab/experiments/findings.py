@@ -1,0 +1,41 @@
+"""What an experiment found: tables, a figure and a sentence, as numbers. How they look is for others to say."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from recrawl.model.allocation.objectives import Floats
+
+Row = Mapping[str, str | int | float]  # by heading, with its unit
+
+
+@dataclass(frozen=True)
+class Table:
+    title: str
+    rows: Sequence[Row]  # all with the same headings
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """What is of one name is of one colour in the whole figure."""
+
+    name: str  # empty: what the legend leaves out
+    x: Floats
+    y: Floats
+    look: Literal["line", "dashed", "dotted", "dots", "thin"] = "line"
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    title: str
+    x: str  # what the axis shows, with its unit
+    y: str
+    series: Sequence[Series]
+    log: Literal["", "x", "y", "xy"] = ""  # which axes are logarithmic
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    tables: Sequence[Table]
+    figure: Sequence[Sequence[Panel]]  # row by row
+    says: str  # what comes of it, computed

@@ -1,0 +1,28 @@
+"""Which experiments there are. What the first line of a file says is what its experiment shows, and after whom."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+
+from recrawl.lab.experiments import two_pages
+from recrawl.lab.experiments.findings import Findings
+
+
+@dataclass(frozen=True)
+class Experiment:
+    name: str
+    says: str
+    run: Callable[[int, bool], Findings]  # given a seed, and whether a smaller form will do, of seconds
+
+
+def _in(name: str, file: ModuleType) -> Experiment:
+    return Experiment(name, (file.__doc__ or "").splitlines()[0], file.run)
+
+
+EXPERIMENTS = {experiment.name: experiment for experiment in (_in("two-pages", two_pages),)}
+
+
+def experiment_named(name: str) -> Experiment:
+    if name not in EXPERIMENTS:
+        raise ValueError(f"experiment must be one of {', '.join(EXPERIMENTS)}, got {name!r}")
+    return EXPERIMENTS[name]

@@ -1,0 +1,73 @@
+"""Two pages share a budget: which of them is worth how many fetches (crawlfrontier's optimal revisiting algorithm)."""
+
+import numpy as np
+
+from recrawl.lab.experiments.findings import Findings, Panel, Row, Series, Table
+from recrawl.model.allocation.objectives import OBJECTIVES, Floats
+from recrawl.model.allocation.solve import unconstrained
+from recrawl.model.reference import dual_ascent
+
+# The source's: the first changes often and is worth little, the second the other way round.
+VALUE, RATE = np.array([1.0, 5.0]), np.array([5.0, 1.0])  # rates in changes per day
+FOUND = OBJECTIVES["new_content"]
+BUDGETS = (1.0, 2.0, 4.0, 10.0)  # fetches per day
+MOST = 10.0  # fetches per day, that the figure shows
+LEVELS = np.arange(1.0, 9.0)  # of the value found per day, of which there is 10
+
+
+def run(seed: int, quick: bool) -> Findings:
+    """Nothing of it is left to chance."""
+    many = np.linspace(0, MOST, 41 if quick else 401)
+    shared = np.array([unconstrained(VALUE, RATE, budget, FOUND.name).frequency for budget in many])
+    starts = float(FOUND.frequency(VALUE[0], VALUE[1], RATE[1]))  # when a first fetch of page 1 costs what it is worth
+    both = many > starts
+    overtakes = float(np.interp(0, shared[both, 0] - shared[both, 1], many[both]))
+    return Findings(
+        tables=[Table("fetches a day, and the value of the changes that they find", [_row(of) for of in BUDGETS])],
+        figure=[[_contour(many), _against_budget(many, shared)]],
+        says=(
+            f"Below {starts:.2f} fetches a day, page 1, which changes five times as often and is worth a fifth, is not "
+            f"fetched at all; above {overtakes:.2f} it is fetched more often than page 2."
+        ),
+    )
+
+
+def _row(budget: float) -> Row:
+    best = unconstrained(VALUE, RATE, budget, FOUND.name)
+    by_the_source = dual_ascent.solve(VALUE, RATE, budget)
+    return {
+        "budget, fetches a day": budget,
+        "page 1": float(best.frequency[0]),
+        "page 2": float(best.frequency[1]),
+        "page 1, by the source's dual ascent": float(by_the_source[0]),
+        "value found a day": best.utility,
+        "price, value a fetch": best.price,
+    }
+
+
+def _contour(many: Floats) -> Panel:
+    """Lines of equal value, the budgets across them, and on each budget its best point."""
+    of_first, of_second = (FOUND.utility(many, value, rate) for value, rate in zip(VALUE, RATE, strict=True))
+    levels = []
+    for level in LEVELS:
+        missing = level - of_first
+        reached = (missing >= 0) & (missing <= of_second[-1])
+        levels.append(Series("", many[reached], np.interp(missing[reached], of_second, many), "thin"))
+    ends = [Series(f"{budget:g} fetches a day", np.array([0, budget]), np.array([budget, 0])) for budget in BUDGETS]
+    best = np.array([unconstrained(VALUE, RATE, budget, FOUND.name).frequency for budget in BUDGETS])
+    return Panel(
+        "lines of equal value found, and what budgets allow",
+        "page 1, fetches a day",
+        "page 2, fetches a day",
+        [*levels, *ends, Series("the best", best[:, 0], best[:, 1], "dots")],
+    )
+
+
+def _against_budget(many: Floats, shared: Floats) -> Panel:
+    return Panel(
+        "the best division",
+        "budget, fetches a day",
+        "fetches a day",
+        [Series("page 1: 5 changes a day, worth 1", many, shared[:, 0]),
+         Series("page 2: 1 change a day, worth 5", many, shared[:, 1], "dashed")],
+    )  # fmt: skip
