@@ -30,6 +30,7 @@ from bench.table import Line, formatted
 
 ROWS: dict[str, tuple[Callable[[Stage], Iterator[Line]], str]] = {
     "cycle": (cpu_rows.cycle, "CPU of a pop and its report"),
+    "rollup": (cpu_rows.rollup, "what vitals cost a report"),
     "lines": (line_rows.lines, "the same where new pages wait, or both kinds"),
     "shares": (line_rows.shares, "who gets what of the crawl"),
     "values": (line_rows.values, "how good the new pages are that go first"),
@@ -54,7 +55,7 @@ LARGE_ROWS: dict[str, tuple[Callable[[Large], Iterator[Line]], str]] = {
     "looks": (look_rows.looks, "the views and functions that people look at"),
     "commands": (look_rows.commands, "recrawl status, top, explain, doctor, jobs, --help"),
     "allocate": (job_rows.allocate, "an allocation from end to end"),
-    "beside": (job_rows.beside, "pops while allocate and opic run"),
+    "beside": (job_rows.beside, "pops and upkeep while allocate and opic run"),
     "minute": (worker_rows.minute, "what the worker's small jobs cost the server"),
     "worker": (worker_rows.worker, "a worker at rest"),
     "start": (worker_rows.start, "recrawl up"),

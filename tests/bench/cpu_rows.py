@@ -1,4 +1,4 @@
-"""The rows about CPU and buffers of single calls: cycle, growth, idle, onehost."""
+"""The rows about CPU and buffers of single calls: cycle, rollup, growth, idle, onehost."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -12,6 +12,8 @@ from bench.table import Line, at_most, note
 
 POP_PLAN: LiteralString = "select * from recrawl.next_pages(100, ahead => %s::interval)"
 WARM_UP = 20  # calls that are not counted: plans and caches of the session
+# When a worker last ticked: without one nothing is written down for it to add up.
+TICKED = {"with a worker": "0", "without": "2 days"}
 
 
 def cycles(backend: Backend, rounds: int) -> Samples:
@@ -45,6 +47,32 @@ def cycle(stage: Stage) -> Iterator[Line]:
             pop, report = samples.median(f"pop {shape}") / ref, samples.median(f"{name} {shape}") / ref
             parts = f" ({pop:.3g} + {report:.3g})"
             yield at_most(f"CPU of next_pages(100) + {name}(100), {shape}", pop + report, bound, "× ref", parts)
+
+
+def rollup(stage: Stage) -> Iterator[Line]:
+    """What vitals are added up from: reports write it down while a worker lives, and not otherwise, in turns."""
+    samples = Samples()
+    with stage.standard() as url, Backend(url) as backend:
+        data.warm(backend.connection, stage.hosts)
+        for number in range(-WARM_UP, stage.rounds(300)):
+            if number == 0:
+                samples = Samples()
+            for name, report in calls.REPORTS.items():
+                for which, ago in TICKED.items():
+                    backend.run(
+                        "select setval('recrawl_internal.worker_ticked',"
+                        " recrawl_internal.micros(clock_timestamp() - %s::interval))",
+                        [ago],
+                    )
+                    outcomes = calls.fetched(calls.pop(backend, calls.TEN_A_HOST))
+                    samples.take(f"{name} {which}", backend, report, outcomes)
+        written = backend.rows("select count(*) from recrawl_internal.pulse")[0][0]
+    if not written:
+        raise RuntimeError("nothing was written down to be added up")
+    for name in calls.REPORTS:
+        with_, without = (samples.median(f"{name} {which}") for which in TICKED)
+        detail = f" ({with_:.3g} and {without:.3g} ms)"
+        yield at_most(f"CPU of {name}(100) with the rollup ÷ without", with_ / without, 1.05, "×", detail)
 
 
 def buffers_per_page(backend: Backend, ahead: str, calls_made: int = 20) -> float:
