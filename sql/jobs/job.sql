@@ -17,7 +17,7 @@ create or replace function recrawl_internal.end_dead_runs() returns void
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes job
+-- plans: lookups; writes job; locks job
 declare
     dead text;
 begin
@@ -35,7 +35,7 @@ create or replace function recrawl_internal.start_job(job text, alive_for interv
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes job
+-- plans: lookups; writes job; locks job
 #variable_conflict use_column
 declare
     since timestamptz;
@@ -65,7 +65,7 @@ create or replace function recrawl_internal.keep_job(token bigint, alive_for int
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes job
+-- plans: lookups; writes job; locks job
 begin
     update job j set alive_until = clock_timestamp() + alive_for where j.token = keep_job.token and j.ended_at is null;
     if not found then
@@ -80,7 +80,7 @@ create or replace function recrawl_internal.end_job(token bigint, is_ok boolean,
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes job
+-- plans: lookups; writes job; locks job
 declare
     job text;
 begin
