@@ -9,7 +9,7 @@ as $$
 -- plans: lookups; writes queue, host, lease; locks lease, host by id, queue
 declare
     lease_ends timestamptz;
-    held_until timestamptz;
+    held_until timestamptz;            -- pages by the queue, not hosts by a block
 begin
     perform check_isolation('extend_lease');
     if by is null or in_seconds(by) not between interval '1 second' and interval '7 days' then
@@ -46,11 +46,13 @@ begin
         join lateral (select p.host_id, p.last_lease from page p where p.page_id = i.page_id offset 0) p on true
         where l.lease_id = extend_lease_at.lease_id
     ),
+    -- The queue holds them that long.
     moved as (
         update queue q set due_at = i.longer_due
         from item i
         where i.held_due < i.longer_due and (q.host_id, q.due_at, q.page_id) = (i.host_id, i.held_due, i.page_id)
     ),
+    -- A one_at_a_time host waits that long.
     busy as (
         update host h set
             busy_until = lease_ends,

@@ -10,7 +10,7 @@ as $$
 -- plans: inherited; writes queue, new_page, host, lease; locks nothing: the caller holds the hosts
 #variable_conflict use_column
 declare
-    held_until constant timestamptz := lease_ends + longest_ahead();
+    held_until constant timestamptz := lease_ends + longest_ahead();     -- pages by the queue, not hosts by a block
 begin
     return query
     with
@@ -38,17 +38,19 @@ begin
             offset 0
         ) p on true
     ),
-    -- Revisits stay in the queue, held; dead ones leave it.
+    -- Revisits stay in the queue, held.
     revisit_moved as (
         update queue q set due_at = p.held_due from picked p where q.ctid = p.tid and p.given and p.rank is null
     ),
+    -- Dead ones leave it.
     revisit_dropped as (
         delete from queue q using picked p where q.ctid = p.tid and p.dropped and p.rank is null
     ),
-    -- New pages leave their line for good, and enter the queue, held.
+    -- New pages leave their line for good.
     new_left as (
         delete from new_page n using picked p where n.ctid = p.tid and (p.given or p.dropped) and p.rank is not null
     ),
+    -- They enter the queue, held.
     new_entered as (
         insert into queue (host_id, page_id, due_at)
         select host_id, page_id, held_due from picked where given and rank is not null
@@ -65,9 +67,10 @@ begin
                min(rank) filter (where not given and not dropped) as head_new_rank,
                min(page_id) filter (where not given and not dropped and rank is not null) as head_new_id,
                case when bool_or(one_at_a_time) and bool_or(given) then lease_ends end as busy_until
-        from picked
-        group by host_tid
+        from picked group by host_tid
     ),
+    -- The line that a host was visited for begins elsewhere now. In the other it keeps a place that has come, though it
+    -- is in its gap; but not for long, as scans begin at the first place, nor until a report.
     host_moved as (
         update host h set
             last_start_by = coalesce(o.last_start_by, h.last_start_by),
@@ -75,8 +78,6 @@ begin
             pages = h.pages - o.dropped,
             busy_until = o.busy_until,
             busy_lease = case when o.busy_until is not null then this_lease end,
-            -- The line that the host was visited for begins elsewhere now. In the other it keeps a place that has come,
-            -- though it is in its gap; but not for long, as scans begin at the first place, nor until a report.
             (head_due, head_new_rank, head_new_id, new_credit, new_class, ready_at, new_ready_at) = (
                 select a.head_due, a.head_new_rank, a.head_new_id, a.new_credit, c.new_class,
                        case when o.is_new and h.ready_at <= t and a.is_back_soon then h.ready_at

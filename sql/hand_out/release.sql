@@ -57,18 +57,21 @@ begin
         order by i.page_id
         for update of p
     ),
+    -- The queue has them as before; dead ones leave it.
     told as (
         insert into inbox (host_id, page_id, old_due, new_due)
         select host_id, page_id, held_due, case when state = 'live' then due end from item
     ),
+    -- So have their rows.
     due_again as (
         update page p set due_at = i.due, due_is = case when not is_never(p.due_at) then p.due_is end
         from item i where p.page_id = i.page_id
     ),
-    -- How many each round loses: the others stay in its row, or the row goes.
+    -- How many each round loses.
     gone as materialized (
         select round, count(*)::int as pages from item group by round
     ),
+    -- The others stay in its row.
     shrunk as (
         update lease l set
             unreported = l.unreported - g.pages,
@@ -82,6 +85,7 @@ begin
         from gone g
         where l.lease_id = release_at.lease_id and l.round = g.round and l.unreported > g.pages
     ),
+    -- Where there are none, the row goes.
     ended as (
         delete from lease l using gone g
         where l.lease_id = release_at.lease_id and l.round = g.round and l.unreported <= g.pages

@@ -6,7 +6,7 @@ create or replace function recrawl_internal.take_slot_at(
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes host; locks host
+-- plans: lookups; writes host; locks new keys, host
 declare
     s     setting;
     h     host;

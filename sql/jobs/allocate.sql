@@ -162,10 +162,12 @@ create or replace function recrawl_internal.put_prices(
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: whole; writes host_terms, allocation
+-- plans: whole; writes host_terms, allocation; locks job, host_terms
 begin
     perform keep_job(token, alive_for);
-    with found as materialized (
+    with
+    -- As they are stored: null is as on all hosts.
+    found as materialized (
         select n.host_id,
                nullif(n.price, 'NaN') as price,
                nullif(n.tied, 'NaN') as ties,
@@ -176,6 +178,7 @@ begin
         from unnest(host_ids, prices, ties, floors, capped, frequencies, put_prices.pins_kept)
              as n (host_id, price, tied, floor, is_capped, frequency, pins_kept)
     ),
+    -- Rows that there are, where they differ.
     changed as (
         update host_terms h
         set price = f.price, ties = f.ties, floor = f.floor, is_capped = f.is_capped, frequency = f.frequency,
@@ -216,7 +219,9 @@ language sql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; writes page, inbox; locks page by id
-    with wanted as materialized (
+    with
+    -- Pages that are due later than after a whole interval; when they would be on their grid.
+    wanted as materialized (
         select p.page_id, p.host_id, p.due_at, n.frequency,
                greatest(
                    p.due_at - floor(date_part('epoch', p.due_at - t) / date_part('epoch', n.every)) * n.every,
@@ -229,12 +234,14 @@ as $$
         order by p.page_id
         for update of p
     ),
+    -- Those that this brings forward.
     written as (
         update page p set due_at = w.new_due, frequency = w.frequency
         from wanted w
         where p.page_id = w.page_id and w.new_due < w.due_at
         returning p.host_id, p.page_id, w.due_at as old_due, w.new_due
     ),
+    -- The queue follows.
     told as (
         insert into inbox (host_id, page_id, old_due, new_due) select host_id, page_id, old_due, new_due from written
     )
@@ -263,7 +270,9 @@ language sql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; writes page, inbox; locks page by id
-    with wanted as materialized (
+    with
+    -- When each is due by its frequency.
+    wanted as materialized (
         select p.page_id, p.host_id, p.due_at, n.frequency,
                greatest(
                    case when d.due_at > t then d.due_at else t + random() * days * interval '24 hours' end,
@@ -278,12 +287,14 @@ as $$
         order by p.page_id
         for update of p
     ),
+    -- Their rows say so.
     written as (
         update page p set due_at = w.new_due, frequency = w.frequency
         from wanted w
         where p.page_id = w.page_id
         returning p.page_id
     ),
+    -- The queue follows.
     told as (
         insert into inbox (host_id, page_id, old_due, new_due) select host_id, page_id, due_at, new_due from wanted
     )

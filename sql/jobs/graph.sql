@@ -6,7 +6,7 @@ language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 set lock_timeout = '1s'
 as $$
--- plans: lookups; writes graph_state, graph_news
+-- plans: lookups; writes graph_state, graph_news; locks job, graph_state, graph_news
 begin
     perform keep_job(token, alive_for);
     if is_news_full() then
@@ -48,7 +48,7 @@ create or replace function recrawl_internal.end_graph_read() returns bigint
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: whole; writes graph_news
+-- plans: whole; writes graph_news; locks graph_news
 declare
     known bigint;
 begin

@@ -7,7 +7,7 @@ create or replace function recrawl_internal.put_held_back(
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes held_back
+-- plans: lookups; writes held_back; locks job, held_back
 declare
     t constant timestamptz := keep_job(token, alive_for);
 begin

@@ -17,7 +17,7 @@ create or replace function recrawl_internal.end_dead_runs() returns void
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes job
+-- plans: lookups; writes job; locks job
 declare
     dead text;
 begin
@@ -36,7 +36,7 @@ returns bigint
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes job
+-- plans: lookups; writes job; locks job
 #variable_conflict use_column
 declare
     since timestamptz;
@@ -68,7 +68,7 @@ create or replace function recrawl_internal.keep_job(token bigint, alive_for int
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes job
+-- plans: lookups; writes job; locks job
 declare
     t timestamptz;
 begin
@@ -88,7 +88,7 @@ create or replace function recrawl_internal.end_job(token bigint, is_ok boolean,
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes job
+-- plans: lookups; writes job; locks job
 declare
     ended job;
 begin

@@ -34,7 +34,9 @@ language sql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; writes page, inbox; locks page by id
-    with wanted as materialized (
+    with
+    -- What is worth something else now, and what.
+    wanted as materialized (
         select p.page_id, p.host_id, p.value as old_value, v.value, b.boost,
                p.state = 'live' and p.due_at is null as is_waiting
         from unnest(page_ids, plain_values, boosts) as n (page_id, plain_value, boost)
@@ -48,9 +50,11 @@ as $$
         order by p.page_id
         for update of p
     ),
+    -- Their rows say so.
     written as (
         update page p set value = w.value, boost = w.boost from wanted w where p.page_id = w.page_id
     ),
+    -- New pages change their places in line.
     told as (
         insert into inbox (host_id, page_id, old_rank, new_rank)
         select host_id, page_id, -old_value, -value from wanted where is_waiting and value <> old_value
@@ -95,7 +99,7 @@ create or replace function recrawl_internal.put_scores(
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes page_score
+-- plans: lookups; writes page_score; locks job, page by id, page_score by id
 declare
     found page_score[];
 begin
@@ -128,7 +132,7 @@ create or replace function recrawl_internal.put_graph_state(
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes graph_state
+-- plans: lookups; writes graph_state; locks job, graph_state
 begin
     perform keep_job(token, alive_for);
     update graph_state g set mean_relevance = put_graph_state.mean_relevance, first_share = put_graph_state.first_share;
@@ -141,7 +145,7 @@ returns void
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes graph_state, opic
+-- plans: lookups; writes graph_state, opic; locks job, graph_state
 begin
     perform keep_job(token, alive_for);
     update graph_state g set terms = put_opic.terms;

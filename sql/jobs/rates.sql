@@ -12,12 +12,15 @@ create or replace function recrawl_internal.put_priors(
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: whole; writes host_terms
+-- plans: whole; writes host_terms; locks job, host_terms
 begin
     perform keep_job(token, alive_for);
-    with found as materialized (
+    with
+    -- Host by host.
+    found as materialized (
         select * from unnest(host_ids, changes, days) as n (host_id, prior_changes, prior_days)
     ),
+    -- Rows that there are, where they differ.
     changed as (
         update host_terms h set prior_changes = f.prior_changes, prior_days = f.prior_days
         from found f

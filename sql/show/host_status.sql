@@ -1,21 +1,18 @@
 create or replace view recrawl.host_status as
 select n.name as host,
        recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap) as gap,
-       recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap)
-           + recrawl_internal.start_window(
-               recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap), s.start_within) as slot_every,
+       recrawl_internal.slot_every(h, s) as slot_every,
        coalesce(t.price, common.price) as price,
        t.is_capped as capped,
        t.frequency,
        case when t.is_capped is not null then coalesce(t.floor, common.floor) end as floor,
-       case when h.last_start_by > '-infinity'
-            then h.last_start_by + recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap) end as next_slot_at,
+       case when h.last_start_by > '-infinity' then recrawl_internal.next_slot(h, s) end as next_slot_at,
        case when h.blocked_until > clock_timestamp()
             then recrawl_internal.readable(h.blocked_until) end as blocked_until,
        case when h.blocked_until > clock_timestamp() then h.blocked_reason end as blocked_reason,
        recrawl_internal.if_it_comes(greatest(
            least(h.ready_at, case when h.new_class is not null then h.new_ready_at end),
-           h.last_start_by + recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap))) as ready_at,
+           recrawl_internal.next_slot(h, s))) as ready_at,
        h.pages,
        h.head_new_id is not null as has_new,
        h.fetches,

@@ -32,12 +32,10 @@ declare
     newest constant bigint := (select last_value from page_id);
     live   bigint;
 begin
-    if pattern is null or pattern = '' then
-        perform refuse('boost: pattern must not be empty');
-    elsif times not between 1e-6 and 1e6 then
+    perform check_pattern('boost', pattern);
+    if times not between 1e-6 and 1e6 then
         perform refuse(format('boost: times must lie between 1e-6 and 1e6, or be null, got %s', times));
     end if;
-    perform 'http://example.com/' ~ pattern;
     if times is distinct from 1 and times is not null then
         insert into boost as b (pattern, times, since) values (boost_at.pattern, boost_at.times, t)
         on conflict on constraint boost_pkey do update set
@@ -60,9 +58,6 @@ begin
                 || coalesce(format(', %s pages', live), ''), session_user),
             steer(t);
     return live;
-exception when invalid_regular_expression then
-    perform refuse(format('boost: pattern must be a regular expression, got %L: %s',
-                          left(pattern, 200), left(sqlerrm, 200)));
 end $$;
 comment on function recrawl_internal.boost_at(timestamptz, text, float8) is 'boost at a given time.';
 
@@ -79,23 +74,16 @@ comment on function recrawl.boost(text, float8) is
     'where a crawl is so large that a worker sees to it: the view boosts says how far it is.';
 grant execute on function recrawl.boost to recrawl_operator;
 
--- Transactions that take pages in hold exclusion in row share mode from before they read the boosts. Once none does,
--- all pages are there to be read that were taken in without regard to a boost that is in the table.
 create or replace function recrawl_internal.newest_unboosted() returns bigint
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 set lock_timeout = '100ms'
 as $$
 -- plans: lookups; locks exclusion
-declare
-    newest bigint;
 begin
-    lock table exclusion in exclusive mode;
-    newest := (select last_value from page_id);
-    raise exception using errcode = 'RC001';      -- lets go of the lock
-exception
-    when sqlstate 'RC001' then return newest;
-    when lock_not_available then return null;
+    return newest_taken_in();
+exception when lock_not_available then
+    return null;
 end $$;
 comment on function recrawl_internal.newest_unboosted() is
     'The last page that may have been taken in without regard to a boost; null = somebody is just adding pages.';
@@ -106,7 +94,7 @@ language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 set lock_timeout = '300ms'
 as $$
--- plans: lookups; writes boost; locks boost, page by id
+-- plans: lookups; writes boost; locks boost, exclusion, page by id
 declare
     this  boost;
     done  bigint;                      -- pages up to this one follow it

@@ -7,17 +7,19 @@ create or replace function recrawl.delete_pages(page_ids bigint[]) returns int
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes page, inbox, link, page_score; locks page by id, page_score by id
+-- plans: lookups; writes page, inbox, link, page_score; locks page by id, link, page_score by id
 declare
     gone bigint[];
 begin
     perform check_isolation('delete_pages');
     perform from page p where p.page_id = any (page_ids) order by p.page_id for update;
     with
+    -- Their rows go.
     deleted as (
         delete from page p where p.page_id = any (page_ids)
         returning p.page_id, p.host_id, p.due_at, p.value
     ),
+    -- The queue loses them.
     told as (
         insert into inbox (host_id, page_id, old_due, old_rank)
         select host_id, page_id, due_at, case when due_at is null then -value end from deleted

@@ -1,9 +1,27 @@
 -- Keeping URLs out by pattern: those to come, and those that are in already.
 
--- Transactions that take pages in hold exclusion in row share mode from the moment they read it. Waiting for them,
--- twice, leaves no page behind: first briefly, so that every page up to the newest is there to be read; then, after the
--- long read, until the end of this transaction, while what came meanwhile is read too. Row locks are taken only after
--- that: no circle.
+-- Transactions that take pages in hold exclusion in row share mode from before they read it, and the boosts. Once none
+-- does, all pages are there to be read that were taken in without regard to what was said by now.
+create or replace function recrawl_internal.newest_taken_in() returns bigint
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; locks exclusion
+declare
+    newest bigint;
+begin
+    lock table exclusion in exclusive mode;
+    newest := (select last_value from page_id);
+    raise exception using errcode = 'RC001';      -- lets go of the lock
+exception when sqlstate 'RC001' then
+    return newest;
+end $$;
+comment on function recrawl_internal.newest_taken_in() is
+    'The last page that any transaction has taken in; waits for those that are at it, as long as lock_timeout.';
+
+-- Waiting twice leaves no page behind: first briefly, so that every page up to the newest is there to be read; then,
+-- after the long read, until the end of this transaction, while what came meanwhile is read too. Row locks are taken
+-- only after that: no circle.
 create or replace function recrawl.exclude(pattern text) returns int
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
@@ -16,16 +34,8 @@ declare
     gone   int;
 begin
     perform check_isolation('exclude');
-    if pattern is null or pattern = '' then
-        perform refuse('exclude: pattern must not be empty');
-    end if;
-    perform 'http://example.com/' ~ pattern;
-    begin
-        lock table exclusion in exclusive mode;
-        newest := (select last_value from page_id);
-        raise exception using errcode = 'RC001';      -- lets go of the lock
-    exception when sqlstate 'RC001' then
-    end;
+    perform check_pattern('exclude', pattern);
+    newest := newest_taken_in();
     doomed := array(
         select page_id from page where state = 'live' and page_id <= newest and canonical_of(url) ~ pattern);
     lock table exclusion in exclusive mode;
@@ -40,9 +50,6 @@ exception when lock_not_available then
     raise exception using
         message = 'exclude: a transaction that adds pages has been open for 2 seconds; try again when it has ended',
         errcode = 'lock_not_available';
-when invalid_regular_expression then
-    perform refuse(format('exclude: pattern must be a regular expression, got %L: %s',
-                          left(pattern, 200), left(sqlerrm, 200)));
 end $$;
 comment on function recrawl.exclude(text) is
     'Keeps out every URL whose canonical spelling matches a POSIX regular expression, and takes out the pages that '
@@ -52,7 +59,7 @@ create or replace function recrawl_internal.unexclude_at(t timestamptz, pattern 
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: whole; writes exclusion, page, inbox; locks page by id
+-- plans: whole; writes exclusion, page, inbox; locks exclusion, page by id
 declare
     back int;
 begin

@@ -8,6 +8,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; writes page, inbox; locks page by id
     with
+    -- Live pages, and where the queue has them.
     wanted as (
         select p.page_id, p.host_id, p.due_at, p.value, w.new_due
         from unnest(page_ids, dues) as w (page_id, new_due)
@@ -15,6 +16,7 @@ as $$
         order by p.page_id
         for update of p
     ),
+    -- Their rows say when, and when they were planned for.
     due as (
         update page p set
             due_at = w.new_due,
@@ -23,6 +25,7 @@ as $$
         from wanted w
         where p.page_id = w.page_id
     ),
+    -- The queue follows.
     told as (
         insert into inbox (host_id, page_id, old_due, old_rank, new_due)
         select host_id, page_id, due_at, case when due_at is null then -value end, new_due from wanted

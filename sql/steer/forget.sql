@@ -11,6 +11,7 @@ declare
     gone bigint[];
 begin
     with
+    -- Those that are not out yet.
     dead as (
         select p.page_id, p.host_id, p.due_at, p.value
         from (select distinct id from unnest(doomed) as id) d
@@ -19,10 +20,12 @@ begin
         order by p.page_id
         for update of p
     ),
+    -- Their rows say that they are.
     written as (
         update page p set state = as_state from dead d where p.page_id = d.page_id
         returning d.*
     ),
+    -- The queue loses them.
     told as (
         insert into inbox (host_id, page_id, old_due, old_rank)
         select host_id, page_id, due_at, case when due_at is null then -value end from written
@@ -38,7 +41,7 @@ create or replace function recrawl.forget(page_ids bigint[]) returns int
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes link, page_score; locks page by id, page_score by id
+-- plans: lookups; writes link, page_score; locks page by id, link, page_score by id
 declare
     gone int;
 begin

@@ -62,7 +62,7 @@ create or replace function recrawl_internal.set_host_at(
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes host, host_name; locks host
+-- plans: lookups; writes host, host_name; locks new keys, host, host_name
 declare
     id     bigint;
     bad    text;
@@ -86,8 +86,8 @@ begin
     before := said_of_host(id);
     update recrawl_internal.host h set
         gap = g.gap,
-        last_start_by = spent(h.last_start_by, host_gap(h.gap, h.crawl_delay, s.default_gap),
-                              host_gap(g.gap, h.crawl_delay, s.default_gap)),
+        last_start_by = last_start_by_after(h.last_start_by, host_gap(h.gap, h.crawl_delay, s.default_gap),
+                                            host_gap(g.gap, h.crawl_delay, s.default_gap)),
         one_at_a_time = coalesce(set_host_at.one_at_a_time, 'one_at_a_time' <> all (reset) and h.one_at_a_time)
     from (select coalesce(in_seconds(set_host_at.gap), case when 'gap' = any (reset) then null else o.gap end) as gap
           from recrawl_internal.host o where o.host_id = id) g, setting s

@@ -40,6 +40,7 @@ begin
     every := in_seconds(every);
     select * into s from setting;
     with
+    -- Which of them there are, and what speaks against it.
     found as materialized (
         select p.page_id, p.state, p.due_at, problem_with_interval(set_interval_at.every, h, s) as problem
         from (select distinct unnest(set_interval_at.page_ids) as page_id) w
@@ -94,7 +95,7 @@ create or replace function recrawl_internal.follow_interval(t timestamptz, page_
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes page
+-- plans: lookups; writes page; locks nothing: the caller holds the pages
 declare
     known       bigint[];
     frequencies real[];
@@ -108,9 +109,7 @@ begin
     ) v;
     perform put_dues_at(t, known, frequencies, 1 / 86400.0);
     update page p
-    set frequency = case when p.pinned_interval is not null
-                              or exists (select from host_terms where host_id = 0 and objective is not null)
-                         then n.frequency end
+    set frequency = case when p.pinned_interval is not null or (select has_prices()) then n.frequency end
     from unnest(known, frequencies) as n (page_id, frequency)
     where p.page_id = n.page_id;
 end $$;

@@ -4,7 +4,7 @@ create or replace function recrawl_internal.set_rate_at(t timestamptz, page_id b
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes page
+-- plans: lookups; writes page; locks page
 declare
     frequency float8;
 begin
@@ -17,7 +17,7 @@ begin
     end if;
     -- Its host's price says at once how often it is worth a visit.
     select s.frequency into frequency from recrawl.page_status s where s.page_id = set_rate_at.page_id;
-    if frequency is not null and exists (select from host_terms where host_id = 0 and objective is not null) then
+    if frequency is not null and has_prices() then
         perform bring_forward_at(t, array[page_id], array[page_frequency(frequency, null, null)]);
     end if;
 end $$;

@@ -20,6 +20,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: whole; writes page, inbox; locks page by id
     with
+    -- Pages that follow the setting, and when they are due by it.
     wanted as materialized (
         select p.page_id, p.host_id, p.due_at,
                greatest(p.due_at + (1 / page_frequency(after, null, null) - 1 / page_frequency(before, null, null))
@@ -33,6 +34,7 @@ as $$
               for update) p
         cross join setting s
     ),
+    -- Their rows say so.
     due as (
         update page p set due_at = w.new_due from wanted w where p.page_id = w.page_id
     )
@@ -65,7 +67,7 @@ create or replace function recrawl_internal.set_setting_at(t timestamptz, name t
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes setting, budget_step; locks setting, page by id
+-- plans: lookups; writes setting, budget_step; locks setting, budget_step, page by id
 declare
     type_ text;
     rule  text;
@@ -105,7 +107,7 @@ begin
             perform refuse(format('set_setting: %s must be of type %s, got %s', name, type_, value));
     end;
     perform note_setting(t, name, to_jsonb(old) ->> name, (select to_jsonb(s) ->> name from setting s), type_);
-    if name = 'frequency' and not exists (select from host_terms where host_id = 0 and objective is not null) then
+    if name = 'frequency' and not has_prices() then
         perform follow_frequency(t, old.frequency, set_setting_at.value::real);
     end if;
     if name = 'default_gap' and set_setting_at.value::interval > old.default_gap then

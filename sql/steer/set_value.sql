@@ -4,7 +4,7 @@ create or replace function recrawl.set_value(page_id bigint, value float8) retur
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes page, graph_state
+-- plans: lookups; writes page, graph_state; locks page, graph_state
 begin
     perform check_isolation('set_value');
     if problem_with_amount('value', value) is not null then
@@ -31,7 +31,7 @@ create or replace function recrawl.set_relevance(page_id bigint, relevance float
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes page
+-- plans: lookups; writes page; locks page
 begin
     perform check_isolation('set_relevance');
     if not relevance between 0 and 1 then

@@ -6,7 +6,7 @@ language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 set lock_timeout = '300ms'             -- see intern_where_free()
 as $$
--- plans: hashes; writes link_later
+-- plans: hashes; writes link_later; locks exclusion (shared), new keys
 #variable_conflict use_column
 declare
     any_held constant boolean := exists (select from link_later where tries > 0);
@@ -40,6 +40,7 @@ begin
     where r.problem is null;
 
     with
+    -- Pages for all but those that somebody else has been taking in for a while.
     interned as materialized (
         select i.ord, i.page_id, i.code
         from intern_pages(t, array(select case when not h.is_held then h.url end
@@ -47,6 +48,7 @@ begin
                                    order by h.place),
                           worths, null, null, null, depths, true) i
     ),
+    -- Those wait, and what was held just now.
     set_aside as (
         insert into link_later (page_id, key, url, worth, depth)
         select case when l.ord > 0 then l.source end, url_key(canonical_of(l.url)), l.url, l.worth, l.depth
@@ -79,7 +81,7 @@ language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 set lock_timeout = '5ms'
 as $$
--- plans: hashes; writes link_later, link; locks link_later, link by page id (passing over locked ones)
+-- plans: hashes; writes link_later, link; locks link_later, exclusion (shared), new keys, link by id
 #variable_conflict use_column
 declare
     tids    tid[];
@@ -122,6 +124,7 @@ begin
     end loop;
 
     with
+    -- What each has led to.
     late as materialized (
         select l.*, (l.url in (select unnest(held))) is true as is_held
         from unnest(tids, urls, sources, pages, codes) as l (tid, url, source, page_id, code)
@@ -133,6 +136,7 @@ begin
         order by k.page_id
         for update skip locked
     ),
+    -- These links among the others.
     linked as (
         update link k set
             targets = (select coalesce(string_agg(distinct int8send(n.target), ''::bytea), '')
@@ -143,6 +147,7 @@ begin
         where k.page_id = g.page_id
         returning k.page_id
     ),
+    -- Done, unless somebody holds the row of the page that links.
     settled as (
         delete from link_later k using late l
         where k.ctid = l.tid and l.code <> 'waiting'
@@ -151,6 +156,7 @@ begin
                or not exists (select from link o where o.page_id = l.source))
         returning 1
     ),
+    -- What is held still comes after the others next time.
     tried as (
         update link_later k set tries = k.tries + 1 from late l where k.ctid = l.tid and l.is_held
     )
@@ -214,11 +220,13 @@ returns void
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: hashes; writes link; locks link by page id
+-- plans: hashes; writes link; locks link by id
 declare
     changed bigint[];
 begin
-    with replaced as (
+    with
+    -- Rows that link elsewhere than before.
+    replaced as (
         insert into link (page_id, targets)
         select distinct on (f.page_id) f.page_id, f.targets
         from unnest(ords) with ordinality as o (ord, turn)

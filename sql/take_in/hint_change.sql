@@ -46,11 +46,13 @@ begin
         order by p.page_id
         for update of p
     ),
+    -- Their rows say so, and what was planned.
     moved as (
         update page p set due_at = w.sooner, planned_due = coalesce(p.planned_due, w.due_at)
         from wanted w
         where p.page_id = w.page_id
     ),
+    -- The queue follows.
     told as (
         insert into inbox (host_id, page_id, old_due, new_due)
         select host_id, page_id, due_at, sooner from wanted

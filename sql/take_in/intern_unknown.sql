@@ -5,14 +5,17 @@ create or replace function recrawl_internal.intern_hosts(names text[]) returns v
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes host_name, host
+-- plans: lookups; writes host_name, host; locks new keys
 begin
-    with unknown as materialized (
+    with
+    -- Names without rows.
+    unknown as materialized (
         select u.name, nextval('host_id') as host_id
         from (select distinct n as name from unnest(names) as n
               where not exists (select from host_name h where h.name = n)
               order by n) u
     ),
+    -- Those that nobody else made meanwhile.
     named as (
         insert into host_name (name, host_id) select name, host_id from unknown order by name
         on conflict (name) do nothing
@@ -30,7 +33,7 @@ create or replace function recrawl_internal.intern_unknown(
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes page, inbox; locks exclusion (shared), new keys in order
+-- plans: lookups; writes page, inbox; locks exclusion (shared), new keys
 #variable_conflict use_column
 declare
     s       setting;
@@ -87,6 +90,7 @@ begin
         from judged j left join lateral boost_of(j.canonical) b on true
         where is_welcome
     ),
+    -- Those that nobody else took in meanwhile.
     inserted as (
         insert into page (page_id, key, host_id, url, value, pinned_value, boost, pinned_rate, due_at, due_is, meta,
                           depth, found_at)
@@ -99,6 +103,7 @@ begin
         on conflict (key) do nothing
         returning page_id, host_id, value, due_at
     ),
+    -- They wait for their place in the queue.
     told as (
         insert into inbox (host_id, page_id, new_due, new_rank)
         select host_id, page_id, due_at, case when due_at is null then -value end from inserted

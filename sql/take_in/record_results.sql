@@ -135,7 +135,7 @@ returns setof recrawl.report_result
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: hashes; writes lease; locks lease, page by id
+-- plans: hashes; writes lease; locks exclusion (shared), new keys, lease, page by id, link by id, host by id
 declare
     s            setting;
     common       host_terms;

@@ -47,7 +47,7 @@ create or replace function recrawl_internal.set_robots_at(
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes robots
+-- plans: lookups; writes robots; locks new keys, robots, host
 declare
     longest constant int := 500 * 1024;
     asked   constant interval :=
@@ -60,9 +60,8 @@ begin
     if parsed.canonical is null then
         perform refuse(format('set_robots: url must be a URL of the site, got %s',
                               coalesce(quote_literal(left(set_robots_at.url, 200)), 'null')));
-    elsif status is null or status > 999 or status between 1 and 99 or status < -32768 then
-        perform refuse(format('set_robots: status must be an HTTP status, or 0 or less when there was no answer, '
-                              'got %s', coalesce(status::text, 'null')));
+    elsif problem_with(status, false, null, null) is not null then
+        perform refuse('set_robots: ' || problem_with(status, false, null, null));
     end if;
     if status <= 0 or status = 429 or status >= 500 then
         update robots r set good_until = greatest(r.good_until, t + interval '1 hour'), status = set_robots_at.status

@@ -44,7 +44,7 @@ create or replace function recrawl_internal.begin_pulling_in(t timestamptz) retu
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: whole; writes inbox, fetch_log, pulse; locks nothing that anybody holds
+-- plans: whole; writes inbox, fetch_log, pulse; locks nothing that anybody holds or waits for
 begin
     update inbox i set at = i.at - (select max(at) from inbox) + clock_timestamp()
     from (select ctid as tid from inbox where at > clock_timestamp() + small_step() for update skip locked) f
@@ -62,7 +62,9 @@ language sql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: whole; writes lease; locks lease (passing over locked ones)
-    with pulled_in as (
+    with
+    -- They end now, and what they held is due by now.
+    pulled_in as (
         update lease l set
             popped_at = t,
             lease_until = t,
@@ -97,6 +99,7 @@ begin
                       case when p.attempts > 0 then interval '100 days' else interval '8 days' end,
                       1.5 / page_frequency(p.frequency, p.pinned_rate, s.frequency)::float8 * interval '1 day')));
     with
+    -- Those that nobody holds, and how far ahead the clock was that wrote them.
     early as materialized (
         select p.page_id, p.host_id, p.state, p.due_at,
                greatest(p.reported_at, p.fetched_at) - t as ahead
@@ -114,6 +117,7 @@ begin
                else e.due_at end as new_due
         from early e
     ),
+    -- Their rows say so, and that they were seen by now.
     written as (
         update page p set
             due_at = w.new_due,
@@ -122,6 +126,7 @@ begin
         from wanted w
         where p.page_id = w.page_id
     ),
+    -- The queue follows.
     told as (
         insert into inbox (host_id, page_id, old_due, new_due)
         select host_id, page_id, due_at, new_due from wanted where state = 'live' and due_at <> new_due
@@ -146,8 +151,9 @@ begin
         where h.host_id > after_id and h.host_id <= up_to_id
           and (greatest(h.last_start_by, h.busy_until, h.blocked_until, nullif(h.ready_at, 'infinity'),
                         nullif(h.new_ready_at, 'infinity')) > t + small_step()
-               or h.new_class = 32 and h.head_due > t));
+               or h.new_class = last_class() and h.head_due > t));
     with
+    -- Those that nobody else holds.
     held as materialized (
         select h.ctid as tid, h as host from host h
         where h.host_id = any (suspects)
@@ -170,6 +176,7 @@ begin
         cross join setting s
         offset 0
     ),
+    -- When each is ready by that, and where it stands in line.
     wanted as materialized (
         select r.*,
                when_ready(r.head_due, g.next_slot, r.kept_until, r.out_until, t) as revisit_at,
@@ -180,6 +187,7 @@ begin
             select r.started_by + host_gap(r.gap, r.crawl_delay, r.default_gap) as next_slot offset 0
         ) g
     ),
+    -- What differs by more than a small step.
     written as (
         update host h set
             last_start_by = w.started_by,
@@ -212,7 +220,7 @@ create or replace function recrawl_internal.pull_in(t timestamptz, at_once int) 
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes pulling_in; locks pulling_in (passing over a locked one)
+-- plans: lookups; writes pulling_in; locks pulling_in, lease, page by id, host by id (passing over locked ones)
 declare
     work   pulling_in;
     pages  record;

@@ -11,7 +11,7 @@ create or replace function recrawl_internal.apply_inbox(
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: inherited; writes new_page, queue, host; locks queue: the caller holds the hosts
+-- plans: inherited; writes new_page, queue, host; locks nothing: the caller holds the hosts
 declare
     classes bigint;                    -- of new pages, that hosts stand in now
 begin
@@ -50,21 +50,24 @@ begin
             offset 0
         ) q on true
     ),
-    -- What leaves its place: new pages, those of the queue, and what moves within it.
+    -- New pages leave their places, for another or for good.
     left_new as (
         delete from new_page n using place p where n.ctid = p.new_tid returning n.page_id
     ),
+    -- Dead pages leave the queue.
     left_queue as (
         delete from queue q using place p where p.leaves and q.ctid = p.queue_tid returning q.page_id
     ),
+    -- The others move within it.
     moved as (
         update queue q set due_at = p.new_due from place p where p.new_due is not null and q.ctid = p.queue_tid
     ),
-    -- What gets a place. A page that lives again only where it has none any more: it may be out, or never have
-    -- left. One that died before it came in stays out.
+    -- Where pages live again.
     revived_host as (
         select host_id from entry where revived
     ),
+    -- What gets a place. A page that lives again only where it has none any more: it may be out, or never have
+    -- left. One that died before it came in stays out.
     entering as materialized (
         select * from entry e
         where not leaves
@@ -77,11 +80,12 @@ begin
               else is_first and is_live or (page_id in (select page_id from left_new)) is true
           end
     ),
-    -- Known pages, by when they are due; new ones, by what they are worth.
+    -- Known pages, by when they are due.
     entered_queue as (
         insert into queue (host_id, page_id, due_at)
         select host_id, page_id, new_due from entering where new_due is not null
     ),
+    -- New ones, by what they are worth.
     entered_new as (
         insert into new_page (host_id, page_id, rank)
         select host_id, page_id, new_rank from entering where new_rank is not null
@@ -96,8 +100,7 @@ begin
                min(e.new_due) as due,
                min(e.new_rank) as rank,
                min(e.page_id) filter (where e.new_rank is not null) as id
-        from entry e
-        group by e.host_id
+        from entry e group by e.host_id
     ),
     -- Each host stands where what it has now has its turn.
     woken as (
@@ -113,8 +116,7 @@ begin
                 else when_ready(null, next_slot(h, s), h.blocked_until, h.busy_until, t) end,
             new_class = case when l.rank is null or h.new_class <= value_class(l.rank) then h.new_class
                 else class_in_line(least(h.head_new_rank, l.rank), least(h.head_due, l.due), h.new_credit, t) end
-        from learnt l
-        where h.host_id = l.host_id
+        from learnt l where h.host_id = l.host_id
         returning h.new_class
     )
     select bit_or(1::bigint << new_class) into classes from woken;
@@ -127,7 +129,7 @@ create or replace function recrawl_internal.drain_at(t timestamptz, max_entries 
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes inbox; locks host by id (passing over locked ones)
+-- plans: lookups; writes inbox; locks host by id (passing over locked ones), inbox
 declare
     -- Where the entries begin: found once, for what was drained lately is still in the index before it.
     since   timestamptz;
@@ -173,6 +175,7 @@ begin
     first_of_page as (
         select distinct on (page_id) tid from oldest order by page_id, at
     ),
+    -- They leave the inbox.
     taken_out as (
         delete from inbox i using first_of_page f where i.ctid = f.tid returning i.*
     )

@@ -2,11 +2,17 @@
 --
 -- Entries that were consumed stay in an index while any snapshot that could see them is open (pg_dump, analytics), and
 -- a scan from the beginning reads every one of them. So scans begin at a horizon below which nothing live was seen. It
--- is a hint: a transaction that writes a time and commits more than SLACK later can leave a row below it. A recheck
+-- is a hint: a transaction that writes a time and commits more than slack() later can leave a row below it. A recheck
 -- from the very beginning heals that within seconds; it may use a hundredth of the time, or comes every four minutes,
 -- however long the snapshot is held.
 --
 -- The values live in sequences (see migrations/versions/0001_schema.sql).
+
+create or replace function recrawl_internal.slack() returns interval
+language sql immutable parallel safe
+begin atomic select interval '500 milliseconds'; end;
+comment on function recrawl_internal.slack() is
+    'How long after its time a row may be committed and still be seen above the horizon.';
 
 create or replace function recrawl_internal.micros(t timestamptz) returns bigint
 language sql immutable parallel safe
@@ -44,8 +50,8 @@ language sql stable
 begin atomic
     select c.class, z.since
     from recrawl_internal.new_classes b
-    cross join generate_series(best_first_from, best_first_from + 32) as g (nth)
-    cross join lateral (select g.nth % 33 as class) c
+    cross join generate_series(best_first_from, best_first_from + recrawl_internal.last_class()) as g (nth)
+    cross join lateral (select g.nth % (recrawl_internal.last_class() + 1) as class) c
     cross join lateral (select recrawl_internal.new_since(c.class) as since offset 0) z
     where b.last_value >> c.class & 1 = 1;
 end;
@@ -78,7 +84,7 @@ as $$
 begin
     -- A class without hosts keeps its horizon once it was brought up: nothing dies in it either.
     perform setval('new_classes', coalesce(bit_or(1::bigint << f.class) filter (where f.first is not null), 0)),
-            count(setval(new_horizon(f.class), micros(least(f.first, t) - interval '500 milliseconds')))
+            count(setval(new_horizon(f.class), micros(least(f.first, t) - slack())))
                 filter (where f.first is not null or f.was_occupied)
     from (
         select c.class, b.last_value >> c.class & 1 = 1 as was_occupied,
@@ -86,7 +92,7 @@ begin
                 where h.new_class = c.class and h.new_ready_at >= z.since
                 order by h.new_ready_at limit 1) as first
         from new_classes b
-        cross join generate_series(0, 32) as c (class)
+        cross join generate_series(0, last_class()) as c (class)
         cross join lateral (
             select case when recheck then '-infinity' else new_since(c.class) end as since offset 0
         ) z
@@ -102,7 +108,6 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups
 declare
-    slack   constant interval := '500 milliseconds';
     since   constant timestamptz := clock_timestamp();
     -- At once where a horizon lies in the future: the clock was set back, and what is written now lies below it.
     recheck constant boolean := (
@@ -119,10 +124,10 @@ begin
         leases := from_micros((select last_value from lease_horizon));
     end if;
     -- The inbox is stamped by the wall clock, whatever time a twin was given.
-    hosts := least((select ready_at from host where ready_at >= hosts order by ready_at limit 1), t) - slack;
-    entries := least((select at from inbox where at >= entries order by at limit 1), since) - slack;
+    hosts := least((select ready_at from host where ready_at >= hosts order by ready_at limit 1), t) - slack();
+    entries := least((select at from inbox where at >= entries order by at limit 1), since) - slack();
     leases := least((select lease_until from lease where lease_until >= leases order by lease_until limit 1), t)
-              - slack;
+              - slack();
     perform setval('host_horizon', micros(hosts)),
             setval('inbox_horizon', micros(entries)),
             setval('lease_horizon', micros(leases));

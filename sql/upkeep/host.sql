@@ -8,7 +8,7 @@ create or replace function recrawl_internal.block_until(
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes host
+-- plans: lookups; writes host; locks host
 declare
     host text;
 begin
@@ -32,7 +32,7 @@ create or replace function recrawl_internal.wake_host(host_id bigint, t timestam
 language sql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes host
+-- plans: lookups; writes host; locks host
     update host h set
         ready_at = when_ready(h.head_due, next_slot(h, s), h.blocked_until, h.busy_until, t),
         new_ready_at = when_ready(null, next_slot(h, s), h.blocked_until, h.busy_until, t)
@@ -103,7 +103,7 @@ create or replace function recrawl_internal.free_host(host_id bigint, lease_id b
 language sql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes host
+-- plans: lookups; writes host; locks host
     update host h set
         busy_until = null,
         busy_lease = null,
@@ -121,7 +121,7 @@ returns void
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes host
+-- plans: lookups; writes host; locks host
 begin
     update host h set last_start_by = started_at where h.host_id = push_slot.host_id and h.last_start_by < started_at;
     if found then
@@ -136,14 +136,14 @@ create or replace function recrawl_internal.set_crawl_delay(host_id bigint, dela
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes host
+-- plans: lookups; writes host; locks host
 declare
     clamped constant interval := least(greatest(delay, '0'), '1 minute');
 begin
     update host h set
         crawl_delay = clamped,
-        last_start_by = spent(h.last_start_by, host_gap(h.gap, h.crawl_delay, s.default_gap),
-                              host_gap(h.gap, clamped, s.default_gap))
+        last_start_by = last_start_by_after(h.last_start_by, host_gap(h.gap, h.crawl_delay, s.default_gap),
+                                            host_gap(h.gap, clamped, s.default_gap))
     from setting s
     where h.host_id = set_crawl_delay.host_id and h.crawl_delay is distinct from clamped;
     if found then

@@ -102,7 +102,7 @@ create or replace function recrawl_internal.measure_budget(t timestamptz) return
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes setting, budget_step; locks setting (passing over a locked one)
+-- plans: lookups; writes setting, budget_step; locks setting (passing over a locked one), budget_step
 declare
     before     setting;
     last       budget_step;

@@ -22,6 +22,7 @@ begin
     end if;
 
     with
+    -- Leases that ran out, and that nobody holds.
     ended as materialized (
         select l.ctid as tid, l.* from lease l
         where l.lease_until between horizon and t
@@ -36,6 +37,7 @@ begin
         join page p on p.page_id = i.page_id
         where coalesce(p.last_lease, 0) < e.lease_id
     ),
+    -- Those that nobody holds, as their rows are now.
     free as materialized (
         select i.*, p.host_id, p.state, p.attempts, p.fetched_at
         from item i
@@ -44,6 +46,7 @@ begin
         order by i.page_id
         for update of p skip locked    -- so that the inbox has the entries of a page in the order of its changes
     ),
+    -- The leases go of which every page is free.
     expired as (
         delete from lease l using ended e
         where l.ctid = e.tid
@@ -64,6 +67,7 @@ begin
         ) f
         where (u.lease_tid in (select e.tid from expired e)) is true
     ),
+    -- One more attempt in vain.
     counted as (
         update page p set
             attempts = least(p.attempts + (not u.was_fetched)::int, 30000),
@@ -115,7 +119,7 @@ returns bigint[]
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; locks lease (passing over locked ones)
+-- plans: lookups; locks lease, page by id (passing over locked ones)
 declare
     given_back constant int := case when may_update then reap_at(t, 100) end;
 begin

@@ -2,6 +2,11 @@
 -- time; where no worker runs, next_pages does, twice a second over all crawlers and whenever it would return too
 -- little.
 
+create or replace function recrawl_internal.between_ticks() returns interval
+language sql immutable parallel safe
+begin atomic select interval '500 milliseconds'; end;
+comment on function recrawl_internal.between_ticks() is 'After how long without a tick next_pages does one.';
+
 create or replace function recrawl_internal.tick_at(t timestamptz, max_leases int, max_entries int) returns int
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -10,7 +15,7 @@ declare
     pulled_in int := 0;
 begin
     -- Horizons first: what this transaction changes below may still be rolled back.
-    perform setval('next_tick', micros(t + '500 milliseconds')), advance_horizons(t);
+    perform setval('next_tick', micros(t + between_ticks())), advance_horizons(t);
     if clock_was_ahead(t) then
         pulled_in := pull_in(t, max_entries);
     end if;

@@ -20,7 +20,7 @@ create or replace function recrawl_internal.fold_pulses(since timestamptz, until
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: whole; writes vital
+-- plans: whole; writes vital; locks nothing: the caller holds vitals_state
 declare
     parts constant int[] := array(
         select log_part(at, pulse_kept()) from generate_series(since, until + interval '10 minutes', '10 minutes') at);
@@ -63,7 +63,7 @@ create or replace function recrawl_internal.fold_minutes(since timestamptz) retu
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: whole; writes vital_hour
+-- plans: whole; writes vital_hour; locks nothing: the caller holds vitals_state
 begin
     delete from vital_hour where at >= hour_of(since);
     insert into vital_hour

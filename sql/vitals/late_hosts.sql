@@ -4,7 +4,7 @@ create or replace function recrawl_internal.look_at_hosts(t timestamptz) returns
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: whole; writes late_host, vitals_state
+-- plans: whole; writes late_host, vitals_state; locks nothing: the caller holds vitals_state
 declare
     most constant int := 200;
 begin

@@ -4,34 +4,41 @@ create or replace function recrawl_internal.forget_history_at(t timestamptz) ret
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: whole; writes vital, vital_hour, event, job, allocation, opic
+-- plans: whole; writes vital, vital_hour, event, job, allocation, opic; locks nothing that anybody waits for
 declare
     gone int;
 begin
     with
+    -- What is older goes.
     too_old as (
         select t - keep_vitals as vitals, t - keep_history as history from setting
     ),
+    -- Vitals by minute.
     minutes as (
         delete from vital v using too_old o where v.at < o.vitals returning 1
     ),
+    -- Vitals by hour.
     hours as (
         delete from vital_hour v using too_old o where v.at < o.history returning 1
     ),
+    -- What happened.
     events as (
         delete from event e using too_old o where e.at < o.history returning 1
     ),
+    -- Runs of jobs: of each the last one stays, well or not.
     runs as (
         delete from job j using too_old o
         where j.ended_at < o.history
           and j.token not in (select max(token) from job group by job, ok)
         returning 1
     ),
+    -- Allocations, but for the one in force.
     allocations as (
         delete from allocation a using too_old o
         where a.started_at < o.history and a.token < (select max(token) from allocation)
         returning 1
     ),
+    -- Runs of opic, likewise.
     opics as (
         delete from opic p using too_old o
         where p.started_at < o.history and p.token < (select max(token) from opic)

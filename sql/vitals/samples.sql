@@ -45,6 +45,7 @@ declare
     share real := sample_percent('page', blocks);
 begin
     with
+    -- Page by page: whether it counts, and how fresh it is.
     of_page as materialized (
         select split_part(p.ctid::text, ',', 1) as block, p.value::float8 as value,
                p.fetched_at is not null as is_seen,
@@ -59,6 +60,7 @@ begin
         cross join lateral belief(p.pinned_rate, p.seen_changes, p.seen_days, own.terms, common) b
         where p.state = 'live'
     ),
+    -- Block by block.
     of_block as (
         select coalesce(sum(value) filter (where takes_part), 0) as value,
                coalesce(sum(value * freshness) filter (where takes_part), 0) as worth

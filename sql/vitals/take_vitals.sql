@@ -4,7 +4,7 @@ create or replace function recrawl_internal.take_vitals_at(t timestamptz) return
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: whole; writes vital, vital_hour; locks vitals_state (passing over it when it is locked)
+-- plans: whole; writes vital, vital_hour; locks vitals_state (passing over it when it is locked), vital, vital_hour
 declare
     newest constant timestamptz := minute_of(t) - interval '1 minute';    -- the last that is over
     state  vitals_state;
@@ -53,7 +53,7 @@ create or replace function recrawl_internal.take_counts(minute timestamptz) retu
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes vital, vitals_state
+-- plans: lookups; writes vital, vitals_state; locks nothing: the caller holds vitals_state
 declare
     before vitals_state;
     now_   vitals_state;
@@ -84,7 +84,7 @@ create or replace function recrawl_internal.take_samples(t timestamptz, minute t
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: whole; writes vital
+-- plans: whole; writes vital; locks nothing: the caller holds vitals_state
 begin
     update vital v set
         (due, due_crawler, due_gap, due_blocked) = (
@@ -115,7 +115,7 @@ create or replace function recrawl_internal.note_standstill(t timestamptz, minut
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: whole; writes vitals_state
+-- plans: whole; writes vitals_state; locks nothing: the caller holds it
 declare
     patience    constant interval := '5 minutes';
     now_        vital;

@@ -37,6 +37,13 @@ begin atomic select t between timestamptz '1969-12-31 00:00+00' and timestamptz 
 comment on function recrawl_internal.within_reach(timestamptz) is
     'Whether a time lies between 1970 and 2200: others are refused, or clamped.';
 
+create or replace function recrawl_internal.for_ever() returns timestamptz
+language sql immutable parallel safe
+begin atomic select timestamptz '9999-12-01 00:00+00'; end;
+comment on function recrawl_internal.for_ever() is
+    'From here on a time never comes: infinity, for those who cannot read or reckon with it.';
+grant execute on function recrawl_internal.for_ever to recrawl_reader;
+
 create or replace function recrawl_internal.problem_with_due(due timestamptz) returns text
 language sql stable parallel safe      -- as format() is: else it would not be inlined
 begin atomic

@@ -1,13 +1,20 @@
 -- Hosts stand in two lines: one of due revisits, first come first served, and one of new pages, the best class of value
 -- first and in it first come first served.
 
+create or replace function recrawl_internal.last_class() returns int
+language sql immutable parallel safe
+begin atomic select 32; end;
+comment on function recrawl_internal.last_class() is
+    'The class of hosts whose new pages come last whatever these are worth, as it is their revisits'' turn; values '
+    'have the classes before.';
+
 -- A value is less than twice any other in its class. Values are 1 on average where opic finds them; there are eleven
 -- orders of magnitude from the best class to the last.
 create or replace function recrawl_internal.value_class(rank real) returns smallint
 language sql immutable parallel safe
 begin atomic
     select case when rank is not null then
-               greatest(0, least(31, 19 - floor(
+               greatest(0, least(recrawl_internal.last_class() - 1, 19 - floor(
                    ln(greatest(-rank::float8, recrawl_internal.least_amount())) / ln(2::float8))))::smallint
            end;
 end;
@@ -17,14 +24,14 @@ comment on function recrawl_internal.value_class(real) is
 create or replace function recrawl_internal.worst_rank_of(class int) returns real
 language sql immutable parallel safe
 begin atomic
-    select case when class >= 31 then 0 else -(2::float8 ^ (19 - class)) end::real;
+    select case when class >= recrawl_internal.last_class() - 1 then 0 else -(2::float8 ^ (19 - class)) end::real;
 end;
 comment on function recrawl_internal.worst_rank_of(int) is
     'The rank of the least valuable page in a class of new pages.';
 
 -- A host whose new pages are better than all others' would give nothing else. So while its revisits wait, its new pages
 -- may have their share, which allocation reckons with, and a quarter more for each revisit: visits come in bursts, and
--- with no more than their share they had 0.46 of the slots instead of 0.5. Beyond that they come last: class 32.
+-- with no more than their share they had 0.46 of the slots instead of 0.5. Beyond that they come last: last_class().
 create or replace function recrawl_internal.new_pages_a_revisit(discovery real) returns real
 language sql immutable parallel safe
 begin atomic
@@ -54,7 +61,7 @@ create or replace function recrawl_internal.class_in_line(
 language sql immutable parallel safe
 begin atomic
     select case when head_due > t or new_credit >= 1 then recrawl_internal.value_class(head_new_rank)
-                when head_new_rank is not null then 32::smallint end;
+                when head_new_rank is not null then recrawl_internal.last_class()::smallint end;
 end;
 comment on function recrawl_internal.class_in_line(real, timestamptz, float8, timestamptz) is
     'The class in which a host stands in the line of new pages: that of its best one; 32, the last, if it is the '

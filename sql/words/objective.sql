@@ -6,6 +6,13 @@
 -- once for every place that uses it. It calls nothing of ours: a view's reader may not look into this schema. Exponents
 -- are kept above -700: below, exp() raises instead of returning 0.
 
+create or replace function recrawl_internal.has_prices() returns boolean
+language sql stable
+begin atomic
+    select exists (select from recrawl_internal.host_terms where host_id = 0 and objective is not null);
+end;
+comment on function recrawl_internal.has_prices() is 'Whether an allocation is in force.';
+
 -- No price, before the first allocation: no row's frequency.
 create or replace function recrawl_internal.frequency_in_force(
     own recrawl_internal.host_terms, common recrawl_internal.host_terms, highest float8, page_value float8, rate float8

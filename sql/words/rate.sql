@@ -1,7 +1,7 @@
 -- How often a page changes, learnt from what its fetches saw. The belief is a Gamma distribution of the rate, as if so
 -- many changes had been seen in so many days: what the host's prior says, and on top of it the page's own evidence,
 -- which alone is stored. So a new prior moves all pages of a host without touching them.
--- recrawl.model.change.gamma_filter is the same in Python, and says why.
+-- recrawl.model.reference.beliefs is the same in Python; recrawl.model.change.gamma_filter says why.
 --
 -- Functions that return a table of one row, so that the planner can inline them; «offset 0» keeps it from working out
 -- an expression once for every place that uses it.

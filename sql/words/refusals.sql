@@ -32,6 +32,21 @@ end;
 comment on function recrawl_internal.problem_with_amount(text, float8) is
     'What is wrong with a value or rate; null = nothing.';
 
+create or replace function recrawl_internal.check_pattern(verb text, pattern text) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+begin
+    if pattern is null or pattern = '' then
+        perform refuse(format('%s: pattern must not be empty', verb));
+    end if;
+    perform 'http://example.com/' ~ pattern;
+exception when invalid_regular_expression then
+    perform refuse(format('%s: pattern must be a regular expression, got %L: %s',
+                          verb, left(pattern, 200), left(sqlerrm, 200)));
+end $$;
+comment on function recrawl_internal.check_pattern(text, text) is 'Raises where nothing can be matched with a pattern.';
+
 -- A snapshot older than the host locks would show queue rows that another pop already took.
 create or replace function recrawl_internal.check_isolation(verb text) returns void
 language plpgsql volatile

@@ -19,7 +19,7 @@ comment on function recrawl_internal.in_seconds(interval) is
 create or replace function recrawl_internal.readable(t timestamptz) returns timestamptz
 language sql stable parallel safe
 begin atomic
-    select least(t, timestamptz '9999-12-01 00:00+00');
+    select least(t, recrawl_internal.for_ever());
 end;
 comment on function recrawl_internal.readable(timestamptz) is
     'A time for those who cannot read infinity, as many clients of Postgres: 9999 is for ever.';
@@ -30,7 +30,7 @@ grant execute on function recrawl_internal.readable to recrawl_reader;
 create or replace function recrawl_internal.never(page_id bigint) returns timestamptz
 language sql stable parallel safe
 begin atomic
-    select timestamptz '9999-12-01 00:00+00' + page_id % 1000000000000 * interval '1 microsecond';
+    select recrawl_internal.for_ever() + page_id % 1000000000000 * interval '1 microsecond';
 end;
 comment on function recrawl_internal.never(bigint) is
     'The due time of a page that is known, and not wanted until somebody says so.';
@@ -38,7 +38,7 @@ comment on function recrawl_internal.never(bigint) is
 create or replace function recrawl_internal.is_never(due timestamptz) returns boolean
 language sql stable parallel safe
 begin atomic
-    select due >= timestamptz '9999-12-01 00:00+00';
+    select due >= recrawl_internal.for_ever();
 end;
 comment on function recrawl_internal.is_never(timestamptz) is 'Whether a due time is none that comes.';
 grant execute on function recrawl_internal.is_never to recrawl_reader;
@@ -130,14 +130,15 @@ grant execute on function recrawl_internal.start_window to recrawl_reader;
 
 -- When a slot comes back, its host goes back to a gap before it. By a longer gap than the slot was given by, that would
 -- be too close to the one before: such a host forgets which slot was its last, by a microsecond.
-create or replace function recrawl_internal.spent(last_start_by timestamptz, gap interval, new_gap interval)
-returns timestamptz
+create or replace function recrawl_internal.last_start_by_after(
+    last_start_by timestamptz, gap interval, new_gap interval
+) returns timestamptz
 language sql stable parallel safe
 begin atomic
     select case when new_gap > gap then last_start_by + interval '1 microsecond' else last_start_by end;
 end;
-comment on function recrawl_internal.spent(timestamptz, interval, interval) is
-    'last_start_by of a host whose gap changes: no slot that was given by a shorter one comes back.';
+comment on function recrawl_internal.last_start_by_after(timestamptz, interval, interval) is
+    'last_start_by of a host after a change of its gap: no slot that was given by a shorter one comes back.';
 
 create or replace function recrawl_internal.slot_every(h recrawl_internal.host, s recrawl_internal.setting)
 returns interval
@@ -149,6 +150,7 @@ begin atomic
 end;
 comment on function recrawl_internal.slot_every(recrawl_internal.host, recrawl_internal.setting) is
     'Time between two slots of a host: its gap, and the window in which a request may start.';
+grant execute on function recrawl_internal.slot_every to recrawl_reader;
 
 create or replace function recrawl_internal.next_slot(h recrawl_internal.host, s recrawl_internal.setting)
 returns timestamptz
@@ -158,6 +160,7 @@ begin atomic
 end;
 comment on function recrawl_internal.next_slot(recrawl_internal.host, recrawl_internal.setting) is
     'The first moment a request to a host may start.';
+grant execute on function recrawl_internal.next_slot to recrawl_reader;
 
 -- Never below the time of writing: pops look for ready hosts from a horizon upwards (horizon.sql).
 create or replace function recrawl_internal.when_ready(

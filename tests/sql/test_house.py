@@ -1,6 +1,8 @@
 """How sql/ is written, so that it can be read: widths, lengths, and what each function says of itself."""
 
 import re
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,13 @@ import pytest
 
 from helpers import Row
 from recrawl.client import fingerprint
+from recrawl.frontier import items, service
+from recrawl.lab import replay
 from recrawl.model import limits
+from recrawl.model.allocation.floors import Limits
+from recrawl.model.allocation.objectives import OBJECTIVES
+from recrawl.model.change import gamma_filter
+from recrawl.model.reference import beliefs
 from recrawl.setup import project
 
 WIDEST = 120  # columns, as in Python
@@ -23,7 +31,7 @@ FUNCTIONS = """
            p.prosrc ~ '^\\s*-- plans: ' as declares,
            substring(p.prosrc from '^\\s*-- plans: (\\w+)') as plans,
            coalesce(substring(p.prosrc from '^\\s*-- plans: [^\\n]*writes ([a-z_, ]+)'), '') as writes,
-           p.prosrc ~ '^\\s*-- plans: [^\\n]*locks ' as says_locks,
+           coalesce(substring(p.prosrc from '^\\s*-- plans: [^\\n]*locks ([^\\n]+)'), '') as locks,
            array(select c from unnest(p.proconfig) c
                  where c !~ '^(search_path|lock_timeout|TimeZone|DateStyle)=' order by c) as config
     from pg_proc p join pg_language l on l.oid = p.prolang
@@ -66,8 +74,9 @@ def code(function: Row) -> str:
 def sources() -> dict[str, str]:
     """What stands in the files between a function's head and its end."""
     text = "\n".join(path.read_text() for path in project.sql_files())
-    body = r"^create or replace function \w+\.(\w+)\((?:.*\n)*?(?:as \$\$|begin atomic)((?:.*\n)*?.*)(?:\$\$|end);$"
-    return dict(re.findall(body, text, re.MULTILINE))
+    head = r"^create or replace function \w+\.(\w+)\((?:.*\n)*?(?:as \$\$|begin atomic)"
+    end = r"(?:^(?:end )?\$\$;$|^end;$|; end;$)"
+    return dict(re.findall(rf"{head}((?:.*\n)*?.*?){end}", text, re.MULTILINE))
 
 
 # -- to be read --
@@ -112,25 +121,114 @@ def test_every_function_that_writes_says_what(functions: list[Row], tables: set[
             assert written <= {"setting"}, function["name"]
 
 
-def test_every_function_that_locks_says_in_which_order(functions: list[Row]) -> None:
+@pytest.fixture(scope="module")
+def in_order() -> list[str]:
+    """What is locked, in the one order of CONTRIBUTING.md."""
+    text = (project.root() / "CONTRIBUTING.md").read_text()
+    (listed,) = re.findall(r"in this order and no other:\n\n((?:    .*\n)+)", text)
+    return [word.strip() for word in listed.split(",")]
+
+
+def test_every_function_that_locks_says_what_in_the_one_order(
+    functions: list[Row], tables: set[str], in_order: list[str]
+) -> None:
+    assert set(in_order) - {"new keys"} <= tables
+    locking = (
+        r"\b(?:update|delete from|truncate|lock table)\s+(?:recrawl_internal\.)?(\w+)",
+        r"\binsert into (\w+)\b(?:(?!insert into)[^;])*? do update\b",
+    )
     for function in functions:
-        if re.search(r"\bfor (no key )?update\b|\block table\b", code(function)):
-            assert function["says_locks"], function["name"]
+        if not function["declares"]:
+            continue
+        locked = {table for pattern in locking for table in re.findall(pattern, code(function))} & tables
+        if re.search(r"\bfor (no key )?update\b", code(function)) or locked:
+            assert function["locks"], function["name"]
+        if not function["locks"] or function["locks"].startswith("nothing"):
+            continue
+        said = [re.sub(r"( by id)?( \([^)]*\))?$", "", word) for word in function["locks"].split(", ")]
+        assert locked <= set(said), function["name"]
+        assert said == [word for word in in_order if word in said], function["name"]
 
 
-# -- numbers that Python knows too --
+@files
+def test_every_step_of_a_query_says_what_is_new(path: Path) -> None:
+    lines = path.read_text().splitlines()
+    step = re.compile(r"\s*(with )?(recursive )?\w+( \([\w, ]+\))? as (not )?(materialized )?\($")
+    for before, line in pairwise(lines):
+        if step.match(line):
+            assert re.match(r"\s*-- (?!plans: )", before), line.strip()
 
 
-def test_sql_and_python_agree_on_their_numbers(sources: dict[str, str], catalogue: psycopg.Connection[Any]) -> None:
-    def said(name: str, pattern: str) -> tuple[float, ...]:
-        (found,) = {match.groups() for match in re.finditer(pattern, sources[name])}
-        return tuple(map(float, found))
+def built(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Rows that are put together by place, as «(a, b)::of_type»: their types, and what stands at each place."""
+    text = re.sub(r"--[^\n]*|'[^']*'", "", text)
+    for end in re.finditer(r"\)\s*::(?:recrawl(?:_internal)?\.)?(\w+)", text):
+        depth, places = 1, [""]
+        for letter in reversed(text[: end.start()]):
+            depth += (letter in ")]") - (letter in "([")
+            if not depth:
+                break
+            if letter == "," and depth == 1:
+                places.insert(0, "")
+            else:
+                places[0] = letter + places[0]
+        yield end[1], [place.strip() for place in places]
 
+
+def test_what_is_put_together_by_place_has_its_type_s_columns_in_their_places(
+    sources: dict[str, str], catalogue: psycopg.Connection[Any]
+) -> None:
+    types = {
+        row["name"]: row["columns"]
+        for row in catalogue.execute(
+            """
+            select c.relname as name,
+                   array_agg(a.attname::text order by a.attnum) filter (where not a.attisdropped) as columns
+            from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
+            where c.relnamespace in ('recrawl'::regnamespace, 'recrawl_internal'::regnamespace)
+              and c.relkind in ('c', 'r')
+            group by c.relname
+            """
+        )
+    }
+    seen = set()
+    for name, text in sources.items():
+        for of_type, places in built(text):
+            if of_type in types and len(places) > 1:
+                seen.add(of_type)
+                assert len(places) == len(types[of_type]), (name, of_type)
+                for place, column in zip(places, types[of_type], strict=True):
+                    plain = re.fullmatch(r"(?:\w+\.)?(\w+)", place)
+                    assert not plain or plain[1] not in types[of_type] or plain[1] == column, (name, of_type, column)
+    assert {"result", "result_element", "intern_item", "host_news"} <= seen
+
+
+# -- numbers that stand in several places --
+
+Said = Callable[[str, str], tuple[float, ...]]
+
+
+@pytest.fixture(scope="module")
+def said(sources: dict[str, str]) -> Said:
+    """The numbers that a pattern finds in a function, the same wherever it does."""
+
+    def found(name: str, pattern: str) -> tuple[float, ...]:
+        (numbers,) = {match.groups() for match in re.finditer(pattern, sources[name])}
+        return tuple(map(float, numbers))
+
+    return found
+
+
+def test_sql_and_python_agree_on_their_numbers(said: Said, catalogue: psycopg.Connection[Any]) -> None:
     assert said("page_frequency", r", ([\d.e-]+)\), ([\d.e-]+)\)::real") == (
         limits.MOST_FREQUENCY, limits.LEAST_FREQUENCY,
     )  # fmt: skip
     assert said("frequency_in_force", r"price \* \(1 [-+] (\S+)\)") == (limits.EQUAL,)
     assert said("has_moved", r"> (\S+) \*") == (limits.MOVED,)
+    assert said("comparison", r"interval '(\d+) seconds'") == (round(beliefs.ANSWERED_NOW * 86400),)
+    assert said("learnt", r"least\(1 / ([\d.]+), days / (\d+)\)") == (
+        gamma_filter.MEMORY_VISITS, gamma_filter.MEMORY_DAYS,
+    )  # fmt: skip
     (row,) = catalogue.execute(
         """
         select recrawl_internal.unknown_relevance() as relevance, recrawl_internal.sketch_values() as sketch,
@@ -153,3 +251,67 @@ def test_the_most_that_may_be_looked_ahead_is_what_a_lease_keeps_its_pages_longe
         """
     ).fetchall()
     assert f"'{row['longest']}'" in row["rule"]
+
+
+def test_sql_and_python_agree_on_what_objectives_are_like(sources: dict[str, str]) -> None:
+    def named(name: str, pattern: str) -> set[str]:
+        (listed,) = re.findall(pattern, sources[name])
+        return set(re.findall(r"'(\w+)'", listed))
+
+    assert named("frequency_in_force", r"weight <= price and objective in \((.*?)\)") == {
+        objective.name for objective in OBJECTIVES.values() if objective.drops
+    }
+    assert named("take_samples", r"objective in \((.*?)\) as is_share") == {
+        objective.name for objective in OBJECTIVES.values() if objective.is_share
+    }
+
+
+def test_the_laboratory_begins_with_the_settings_that_a_crawl_has_at_first(
+    catalogue: psycopg.Connection[Any],
+) -> None:
+    (row,) = catalogue.execute(
+        """
+        select objective, discovery, exploration::text::float8,
+               date_part('epoch', longest_interval) / 86400 as longest,
+               date_part('epoch', shortest_interval) / 86400 as shortest
+        from recrawl_internal.setting
+        """
+    ).fetchall()
+    assert (row["objective"], row["discovery"]) == (replay.OBJECTIVE, replay.DISCOVERY)
+    first = Limits(exploration=row["exploration"], longest_interval=row["longest"], shortest_interval=row["shortest"])
+    assert first == replay.PRODUCTION
+
+
+def test_a_lease_lasts_as_long_at_most_wherever_somebody_asks_for_one(said: Said) -> None:
+    pattern = r"interval '(\d+) second' and interval '(\d+) days'"
+    assert said("check_pop", pattern) == said("extend_lease_at", pattern) == (1, service.LONGEST_LEASE / 86400)
+
+
+def test_no_door_takes_a_time_that_is_refused_further_in(catalogue: psycopg.Connection[Any]) -> None:
+    query = "select recrawl_internal.within_reach(to_timestamp(%s)) as is_known"
+    assert catalogue.execute(query, [items.LATEST]).fetchall() == [{"is_known": True}]
+    assert catalogue.execute(query, [items.LATEST + 2 * 86400]).fetchall() == [{"is_known": False}]
+
+
+def test_what_keeps_a_page_away_is_as_long_as_is_said_elsewhere(sources: dict[str, str], said: Said) -> None:
+    (denied,) = said("wait_after", r"'denied' then interval '(\d+) hours'")
+    (missing,) = said("wait_after", r"'missing' then \S+\('24 hours', '(\d+) hours'")
+    (given_up,) = said("wait_after", r"backoff\('720 hours', '(\d+) hours', 0\)")
+    assert said("explain_wait", r"at most '\s*'every (\d+) days") == (missing / 24,)
+    assert said("explain_wait", r"an attempt every (\d+) days") == (given_up / 24,)
+    assert (denied / 24, "once a week" in sources["explain_wait"]) == (7, True)
+    # A clock that was ahead is told from a page that waits by its longest wait, with the jitter.
+    failed, other = said("pull_in_pages", r"attempts > 0 then interval '(\d+) days' else interval '(\d+) days'")
+    assert failed >= 1.1 * max(missing, given_up) / 24
+    assert other > denied / 24
+
+
+def test_there_is_a_line_for_every_class_of_new_pages(said: Said, catalogue: psycopg.Connection[Any]) -> None:
+    (row,) = catalogue.execute(
+        """
+        select recrawl_internal.last_class() as last, array_agg(substring(relname from '\\d+')::int order by 1) as lines
+        from pg_class where relnamespace = 'recrawl_internal'::regnamespace and relname ~ '^new_horizon_\\d+$'
+        """
+    ).fetchall()
+    assert sorted(row["lines"]) == list(range(row["last"] + 1))
+    assert said("next_pages_at", r"floor\((\d+) \* other_draw") == (row["last"] + 1,)

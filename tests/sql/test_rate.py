@@ -7,8 +7,7 @@ import psycopg
 import pytest
 
 from helpers import DAY, HOUR, MINUTE, Crawl, Row, misplaced, result_of
-from recrawl.model.change import gamma_filter
-from recrawl.model.reference import signals
+from recrawl.model.reference import beliefs, signals
 from recrawl.model.reference.plain_interval import plain_interval
 
 PRIOR = (0.7, 3.5)  # before anything is known: see migrations/versions/0001_schema.sql
@@ -47,17 +46,15 @@ def test_sql_learns_what_the_model_learns(connection: psycopg.Connection, what: 
     age = days * np.random.default_rng(3).uniform(0.001, 0.999, 5000) + 3 / 86400
     age = np.minimum(age, days * 0.9999) if what == "modified" else np.full(5000, np.nan)
     if what == "modified":
-        keep = age > gamma_filter.ANSWERED_NOW
+        keep = age > beliefs.ANSWERED_NOW
         given, age = [column[keep] for column in given], age[keep]
         had_changes, had_days, prior_changes, prior_days, days = given
-    before = gamma_filter.remembered(
-        prior_changes + had_changes, prior_days + had_days, prior_changes, prior_days, days
-    )
+    before = beliefs.remembered(prior_changes + had_changes, prior_days + had_days, prior_changes, prior_days, days)
     a, b = {
-        "unchanged": lambda: gamma_filter.unchanged(*before, days),
-        "changed": lambda: gamma_filter.changed(*before, days),
-        "counted": lambda: gamma_filter.counted(*before, days, 3),
-        "modified": lambda: gamma_filter.modified(*before, days, age),
+        "unchanged": lambda: beliefs.unchanged(*before, days),
+        "changed": lambda: beliefs.changed(*before, days),
+        "counted": lambda: beliefs.counted(*before, days, 3),
+        "modified": lambda: beliefs.modified(*before, days, age),
     }[what]()
     changes, spent = in_sql(
         connection, given, 3 if what == "counted" else None, None if what == "counted" else what != "unchanged", age
@@ -149,7 +146,7 @@ def test_a_day_without_a_change_lowers_the_rate(crawl: Crawl, page: Row, nothing
 )
 def test_a_change_seen_after_a_day_raises_it(crawl: Crawl, page: Row, something_new: dict[str, object]) -> None:
     again = fetched(crawl, DAY, **something_new)
-    a, b = gamma_filter.changed(*PRIOR, 1)
+    a, b = beliefs.changed(*PRIOR, 1)
     assert again["rate"] == pytest.approx(float(a / b), rel=1e-6)
     assert again["changes"] == 1
 
@@ -347,7 +344,7 @@ def test_a_fetch_that_was_brought_forward_says_what_the_planned_one_would_have(c
             assert 0 < worth < 2
             assert status["rate"] == pytest.approx(PRIOR[0] / (PRIOR[1] + worth), rel=1e-6)
         else:
-            a, b = gamma_filter.changed(PRIOR[0], PRIOR[1] + worth * np.exp(-1 / 50), 10)
+            a, b = beliefs.changed(PRIOR[0], PRIOR[1] + worth * np.exp(-1 / 50), 10)
             assert status["rate"] == pytest.approx(float(a / b), rel=1e-6)
     crawl.wait(10 * DAY)
     before = crawl.value("select seen_days from page")

@@ -124,6 +124,21 @@ def test_only_the_registry_imports_by_a_name_it_puts_together() -> None:
     assert dynamic == {"recrawl.jobs.registry"}
 
 
+def test_sql_is_spoken_where_the_contributors_are_told_and_nowhere_else() -> None:
+    statement = re.compile(r"\s*(select|insert into|update \w+ set|delete from|create \w+|with\s+\w+ as)\s")
+    spoken = {
+        name.removeprefix("recrawl.")
+        for name, path in MODULES.items()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and statement.match(node.value)
+    }
+    assert {name for name in spoken if not name.startswith(("store.", "setup."))} == {
+        "client.database",
+        "frontier.crawl",
+        "frontier.crawls",
+    }
+
+
 def test_what_the_client_imports_is_installed_without_an_extra() -> None:
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
     names = {re.split(r"[^\w-]", requirement)[0] for requirement in project["dependencies"]}

@@ -47,6 +47,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups
     with
+    -- The first of them: past a hundred nobody gets anything.
     forgotten as (
         select l.lease_id, l.page_ids
         from lease l
@@ -103,8 +104,8 @@ begin
     if waits_for_leases(t, h.host_id) then
         return query
         select 'now', 'leases_first',
-               'Leases that ran out more than 10 minutes ago are taken back first. If that lasts, a transaction that '
-               'somebody left open holds them.',
+               format('Leases that ran out more than %s ago are taken back first. If that lasts, a transaction that '
+                      'somebody left open holds them.', in_words(longest_ahead())),
                'recrawl worker', jsonb_build_object('host', h.name);
     end if;
     if ahead then

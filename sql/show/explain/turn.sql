@@ -183,7 +183,7 @@ begin
          format('Its host %s has given its share of new pages while revisits of it are due: it comes after all other '
                 'hosts that are free and have new pages.', h.name),
          jsonb_build_object('until', greatest(t, next_slot(h, s)), 'better_class', better),
-         h.new_class = 32 and better is not null),
+         h.new_class = last_class() and better is not null),
         ('new_class',
          format('It is the first of its host %s, but other hosts that are free have new pages worth more: from %s up, '
                 'while it is worth %s.', h.name, amount(-worst_rank_of(better)), amount(p.value)),

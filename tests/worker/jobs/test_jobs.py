@@ -151,7 +151,7 @@ def test_a_crawl_without_a_budget_gets_one_of_its_size(crawl: Crawl, url: str) -
     assert last_run(crawl)["budget"] == pytest.approx(20)
 
 
-@pytest.mark.parametrize("objective", ["freshness", "new_content", "poisson_freshness", "harmonic", "delay", "age"])
+@pytest.mark.parametrize("objective", OBJECTIVES)
 def test_every_objective_spends_the_budget(crawl: Crawl, url: str, objective: str) -> None:
     fill(crawl, {"a.test": 100, "b.test": 30})
     crawl.value("select set_setting('objective', %s)", objective)

@@ -13,8 +13,8 @@ from recrawl.lab.replay import Replay
 from recrawl.lab.replay import replay as let_loose
 from recrawl.lab.world import World
 from recrawl.model.allocation.solve import Web, allocate
-from recrawl.model.change import gamma_filter
 from recrawl.model.policies.registry import POLICIES
+from recrawl.model.reference import beliefs
 from recrawl.model.replay import Pages, Terms, visit
 
 
@@ -95,8 +95,8 @@ def test_all_at_once_is_what_a_queue_does_page_by_page(seed: int, learns: bool) 
         if learns and now > seen[page]:
             prior = float(terms.prior_changes[pages.host[page]]), float(terms.prior_days[pages.host[page]])
             before = prior[0] + belief[page][0], prior[1] + belief[page][1]
-            faded = gamma_filter.remembered(*before, *prior, now - seen[page])
-            a, b = (gamma_filter.changed if len(new) else gamma_filter.unchanged)(*faded, now - seen[page])
+            faded = beliefs.remembered(*before, *prior, now - seen[page])
+            a, b = (beliefs.changed if len(new) else beliefs.unchanged)(*faded, now - seen[page])
             belief[page] = float(a) - prior[0], float(b) - prior[1]
             rate, price = float(a / b), float(terms.price[pages.host[page]])
             wanted = max(0.0, math.sqrt(pages.value[page] * rate / price) - rate)

@@ -15,7 +15,7 @@ OURS = {
     # Last before the request goes out.
     "DOWNLOADER_MIDDLEWARES": {"recrawl.scrapy.middleware.Starting": 100_000},
 }
-# They would send a second request beside the page's slot, or none at all: what they do, the frontier does. By import
+# They would send a second request beside the page's slot, or none at all: what they do, recrawl does. By import
 # path, as Scrapy 2.13 knows no other way.
 ASLEEP = [
     "scrapy.downloadermiddlewares.httpcache.HttpCacheMiddleware",

@@ -1,4 +1,4 @@
-"""Scrapy's downloader, each request in a slot of the frontier; what is not the spider's to see is reported here."""
+"""Scrapy's downloader, each request in a slot of its host; what is not the spider's to see is reported here."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -35,7 +35,7 @@ class Downloader(ScrapysDownloader):
         if not is_of_the_web(request):
             return await cast(Awaitable[Result], maybe_deferred_to_future(super().fetch(request, *spider)))
         visit = self._visits.under_way.get(request) or await self._slot_for(request)
-        # One of Scrapy's slots for each request: when it begins, the frontier has said.
+        # One of Scrapy's slots for each request: when it begins, the database has said.
         slot = request.meta["download_slot"] = f"recrawl {id(visit)}"
         try:
             result = await cast(Awaitable[Result], maybe_deferred_to_future(super().fetch(request, *spider)))

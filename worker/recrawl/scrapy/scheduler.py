@@ -1,4 +1,4 @@
-"""Scrapy's scheduler: what the spider finds goes to the frontier, what the frontier hands out goes to the engine.
+"""Scrapy's scheduler: what the spider finds goes to the database, what it hands out goes to the engine.
 
 engine ──enqueue_request──▶ Client.add, Client.aside        the database decides what comes when
    ▲ next_request ◀── ready ◀── engine.crawl ◀── pages, each when its slot has come
@@ -142,7 +142,7 @@ class Scheduler(BaseScheduler):
         if self._patience is None or time.monotonic() < self._busy_at + self._patience:
             raise DontCloseSpider
 
-    # ------------------------------------------------------------------------------- what the frontier hands out
+    # ------------------------------------------------------------------------------- what the database hands out
 
     async def _hand_out(self) -> None:
         try:

@@ -95,7 +95,7 @@ class Visits:
 
     def __init__(self) -> None:
         self.client: Client  # as soon as the scheduler has opened it
-        self.under_way: dict[Request, Visit] = {}  # from when the frontier hands it out to its answer
+        self.under_way: dict[Request, Visit] = {}  # from when the database hands it out to its answer
         self.wanted: WeakKeyDictionary[Request, asyncio.Future[Visit]] = WeakKeyDictionary()  # past the scheduler
         self.leads: WeakKeyDictionary[Request, Visit] = WeakKeyDictionary()  # whose callback returned it
         self.asides: WeakSet[Request] = WeakSet()  # no pages, whatever they look like

@@ -67,7 +67,7 @@ def test_the_last_fetch_is_worth_the_price(name: str) -> None:
     assert objective.marginal(frequency, value, rate) == pytest.approx(price, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", ["freshness", "new_content", "poisson_freshness"])
+@pytest.mark.parametrize("name", [name for name, objective in OBJECTIVES.items() if objective.drops])
 def test_what_is_not_worth_the_price_is_not_fetched(name: str) -> None:
     objective = OBJECTIVES[name]
     weight = float(objective.weight(3, 2))
@@ -76,7 +76,7 @@ def test_what_is_not_worth_the_price_is_not_fetched(name: str) -> None:
     assert objective.marginal(0, 3, 2) == weight
 
 
-@pytest.mark.parametrize("name", ["harmonic", "delay", "age"])
+@pytest.mark.parametrize("name", [name for name, objective in OBJECTIVES.items() if not objective.drops])
 def test_what_changes_and_matters_is_always_fetched(name: str) -> None:
     assert OBJECTIVES[name].frequency(1e12, 1e-6, 1e-6) > 0
     assert OBJECTIVES[name].marginal(0, 1e-6, 1e-6) == math.inf
@@ -144,13 +144,13 @@ def test_marginal_utility_is_the_slope_of_utility(name: str) -> None:
 
 @every_objective
 def test_a_page_that_never_changes_is_always_fresh(name: str) -> None:
-    always = 7 if name in ("freshness", "poisson_freshness") else 0
+    always = 7 if OBJECTIVES[name].is_share else 0
     assert OBJECTIVES[name].utility([0, 1, 100], 7, 0).tolist() == [always] * 3
 
 
 @every_objective
 def test_hopeless_pages_do_not_overflow(name: str) -> None:
-    assert OBJECTIVES[name].utility(1e-320, 1, 1e6) <= 0 or name in ("freshness", "new_content", "poisson_freshness")
+    assert OBJECTIVES[name].utility(1e-320, 1, 1e6) <= 0 or OBJECTIVES[name].drops
     assert OBJECTIVES[name].marginal(1e-100, 1, 1e6) >= 0
 
 

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from recrawl.model.allocation.floors import Limits
-from recrawl.model.allocation.solve import Web, allocate
-from recrawl.model.allocation.what_if import bounds, budget_for, gain_of_wider_caps
+from recrawl.model.allocation.floors import NO_LIMITS, Limits
+from recrawl.model.allocation.solve import Allocation, Web, allocate
+from recrawl.model.allocation.what_if import bounds, budget_that_reaches, gain_of_wider_caps
 
 LIMITS = Limits(exploration=0.05, longest_interval=30, shortest_interval=1 / 24)
 
@@ -18,6 +18,15 @@ def random_web(static: float = 0.2) -> Web:
     n = int(pages.sum())
     rate = random.lognormal(-1, 1.5, n) * (random.random(n) > static)
     return Web(random.random(n), rate, np.concatenate(([0], np.cumsum(pages))), pages * random.uniform(0.1, 2, 40))
+
+
+def budget_for(
+    web: Web, share: float, objective: str = "freshness", limits: Limits = NO_LIMITS
+) -> tuple[float, Allocation]:
+    def allocated(budget: float, price: float | None) -> Allocation:
+        return allocate(web, budget, objective, limits, price)
+
+    return budget_that_reaches(allocated, share, web, objective, accuracy=1e-9)
 
 
 @pytest.mark.parametrize("limits", [Limits(), LIMITS], ids=["optimum", "with floors"])

@@ -5,7 +5,8 @@ import pytest
 
 from recrawl.model.change.audit import Agreement, agreement
 from recrawl.model.change.estimators import Visits
-from recrawl.model.change.gamma_filter import Array, changed
+from recrawl.model.change.gamma_filter import Array
+from recrawl.model.reference.beliefs import changed
 
 PRIOR = (0.7, 3.5)
 

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from recrawl.model.change import estimators, gamma_filter
+from recrawl.model.change import estimators
 from recrawl.model.change.estimators import Visits
 from recrawl.model.change.gamma_filter import Array
+from recrawl.model.reference import beliefs
 from recrawl.model.reference import estimators as reference
 
 PRIOR = (0.7, 3.5)
@@ -233,7 +234,7 @@ def filtered(log: Visits) -> Array:
     interval, happened = (x.reshape(log.visits.size, -1) for x in (log.interval, log.changed))
     a, b = np.full(log.visits.size, PRIOR[0]), np.full(log.visits.size, PRIOR[1])
     for w, changed in zip(interval.T, happened.T, strict=True):
-        bit_a, bit_b = gamma_filter.changed(a, b, w)
+        bit_a, bit_b = beliefs.changed(a, b, w)
         a, b = np.where(changed, bit_a, a), np.where(changed, bit_b, b + w)
     return np.asarray(a / b)
 

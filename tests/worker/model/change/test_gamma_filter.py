@@ -9,15 +9,8 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import gammaincinv
 
-from recrawl.model.change import gamma_filter
-from recrawl.model.change.gamma_filter import (
-    changed,
-    counted,
-    credible_interval,
-    modified,
-    remembered,
-    unchanged,
-)
+from recrawl.model.change.gamma_filter import Array, credible_interval
+from recrawl.model.reference.beliefs import changed, counted, modified, remembered, unchanged
 from recrawl.model.reference.plain_interval import plain_interval
 
 patient = settings(deadline=None)  # the first call compiles
@@ -26,7 +19,7 @@ SHAPES = st.floats(-12, 12).map(lambda exponent: 10.0**exponent)
 INTERVALS = st.floats(-9, 9).map(lambda exponent: 10.0**exponent)
 
 
-def numbers(belief: tuple[gamma_filter.Array, gamma_filter.Array]) -> tuple[float, float]:
+def numbers(belief: tuple[Array, Array]) -> tuple[float, float]:
     return float(belief[0]), float(belief[1])
 
 
@@ -199,4 +192,4 @@ def test_nonsense_is_refused_by_name_value_and_index(position: int, name: str, b
     given_: list[list[float]] = [[1.0, 1.0], [1.0, 1.0], [1.0, 1.0]]
     given_[position][1] = bad
     with pytest.raises(ValueError, match=rf"^{name} must be .*, got {bad} at index 1$"):
-        gamma_filter.changed(*given_)
+        changed(*given_)

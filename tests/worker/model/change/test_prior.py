@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln, polygamma
 
-from recrawl.model.change import gamma_filter, prior
+from recrawl.model.change import prior
 from recrawl.model.change.gamma_filter import Array
 from recrawl.model.limits import FIRST_CHANGES, FIRST_DAYS
+from recrawl.model.reference import beliefs
 
 Evidence = tuple[Array, Array]
 
@@ -46,9 +47,9 @@ def test_it_is_found_through_the_filter_s_eyes_though_that_started_from_another(
     page_a, page_b = np.full(pages, start_a), np.full(pages, start_b)
     for _ in range(40):
         w = random.exponential(b / a, pages)
-        page_a, page_b = gamma_filter.remembered(page_a, page_b, start_a, start_b, w)
+        page_a, page_b = beliefs.remembered(page_a, page_b, start_a, start_b, w)
         seen = random.random(pages) < -np.expm1(-rate * w)
-        bit_a, bit_b = gamma_filter.changed(page_a, page_b, w)
+        bit_a, bit_b = beliefs.changed(page_a, page_b, w)
         page_a, page_b = np.where(seen, bit_a, page_a), np.where(seen, bit_b, page_b + w)
     found = prior.fit([0, pages], page_a - start_a, page_b - start_b)
     assert found.a[0] == pytest.approx(a, rel=0.4)

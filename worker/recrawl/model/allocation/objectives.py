@@ -46,6 +46,7 @@ class Objective:
     slope_at: Scalar
     worth_of: Scalar
     drops: bool  # a page whose weight is below the price is not fetched at all
+    is_share: bool = False  # of the time, weighted by value: 1 per unit of value is the most
 
     def weight(self, value: ArrayLike, rate: ArrayLike) -> Floats:
         return self._compiled("weight")(*_checked(value=value, rate=rate))
@@ -287,10 +288,18 @@ PROPORTIONAL = Objective("proportional", _one, _inverse_share, _inverse_slope, _
 OBJECTIVES = {
     objective.name: objective
     for objective in (
-        Objective("freshness", _value_per_change, share_for_freshness, _spaced_slope, _freshness, drops=True),
+        Objective(
+            "freshness", _value_per_change, share_for_freshness, _spaced_slope, _freshness, drops=True, is_share=True
+        ),
         Objective("new_content", _value, share_for_freshness, _spaced_slope, _new_content, drops=True),
         Objective(
-            "poisson_freshness", _value_per_change, _poisson_share, _poisson_slope, _poisson_freshness, drops=True
+            "poisson_freshness",
+            _value_per_change,
+            _poisson_share,
+            _poisson_slope,
+            _poisson_freshness,
+            drops=True,
+            is_share=True,
         ),
         Objective("harmonic", _value_per_change, _harmonic_share, _harmonic_slope, _harmonic, drops=False),
         Objective("delay", _value_per_change, _delay_share, _delay_slope, _delay, drops=False),

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.model.allocation.floors import NO_LIMITS, Limits
-from recrawl.model.allocation.objectives import Floats
+from recrawl.model.allocation.objectives import Floats, objective_named
 from recrawl.model.allocation.passes import next_try
 from recrawl.model.allocation.solve import Allocation, Web, allocate, at_price, unconstrained
 
@@ -25,26 +25,14 @@ def bounds(web: Web, budget: float, objective: str = "freshness") -> Bounds:
     return Bounds(polite, unconstrained(web.value, web.rate, budget, objective).bound)
 
 
-def budget_for(
-    web: Web, share: float, objective: str = "freshness", limits: Limits = NO_LIMITS, accuracy: float = 1e-9
-) -> tuple[float, Allocation]:
-    """The smallest budget whose utility is this share of what it would be if every page were always fresh.
-
-    For objectives in which that is not 0: freshness, poisson_freshness and new_content.
-    """
-
-    def allocated(budget: float, price: float | None) -> Allocation:
-        return allocate(web, budget, objective, limits, price)
-
-    return budget_that_reaches(allocated, share, web, objective, accuracy)
-
-
 def budget_that_reaches(
     allocated: Callable[[float, float | None], Allocation], share: float, web: Web, objective: str, accuracy: float
 ) -> tuple[float, Allocation]:
-    """The same, where a budget is allocated in some other way: given it, and a price to begin with.
+    """The smallest budget whose utility is this share of what it would be if every page were always fresh.
 
-    Doubled until it is enough: where new pages take slots from revisits, more may bring less.
+    For objectives in which that is not 0: freshness, poisson_freshness and new_content. `allocated` divides a budget,
+    given a price to begin with. It is doubled until it is enough: where new pages take slots from revisits, more may
+    bring less.
     """
     most = _utility_of_always_fresh(web, objective)
     if not 0 <= share < 1:
@@ -74,7 +62,7 @@ def budget_that_reaches(
 
 
 def _utility_of_always_fresh(web: Web, objective: str) -> float:
-    if objective in ("freshness", "poisson_freshness"):
+    if objective_named(objective).is_share:
         return float(web.value.sum(dtype=np.float64))
     if objective == "new_content":
         return float(np.dot(web.value.astype(np.float64), web.rate))

@@ -33,6 +33,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from recrawl.model import limits
 from recrawl.model.compiled import compiled
 from recrawl.model.graph.graph import Graph, Ids, Offsets, Positions
 
@@ -227,8 +228,8 @@ class _Side:
         self._chunks = list(pairwise(np.unique(np.concatenate([by_pages, by_links, [pages]])).tolist()))
         # The parts of its cash that a page gives to each page it is linked with, and to the virtual page.
         self._to_each, self._to_virtual = np.empty(pages, np.float32), np.empty(pages, np.float32)
-        # A hub gives to the virtual page what it gives to any other: as an authority of relevance ½ does.
-        half = np.full(1, 0.5, np.float32)
+        # A hub gives to the virtual page what it gives to any other: as an authority of unknown relevance does.
+        half = np.full(1, limits.UNKNOWN_RELEVANCE, np.float32)
         weights = self._gives_by, half if relevance is None else relevance, self._to_each, self._to_virtual
         (self._passed_on,) = self._sums(_weigh, *weights)  # of a unit of cash for every page
 
@@ -379,7 +380,7 @@ def _checked_relevance(graph: Graph, relevance: Relevance | None) -> Relevance |
         raise ValueError(f"relevance must have one element for each of {graph.pages} pages, got {relevance.shape}")
     if len(wrong := np.flatnonzero((relevance < 0) | (relevance > 1))):
         raise ValueError(f"relevance must lie between 0 and 1, got {relevance[wrong[0]]} at index {wrong[0]}")
-    return np.where(np.isnan(relevance), np.float32(0.5), relevance)
+    return np.where(np.isnan(relevance), np.float32(limits.UNKNOWN_RELEVANCE), relevance)
 
 
 def _checked_cash(graph: Graph, cash: Cash) -> Cash:

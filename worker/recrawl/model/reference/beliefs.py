@@ -1,0 +1,95 @@
+"""The filter over arrays of pages, visit by visit: what SQL's learnt() is compared with.
+
+model/change/gamma_filter.py says why it is so. Arguments are arrays over pages or scalars; intervals and ages are in
+days.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from recrawl.model.change.gamma_filter import (
+    MEMORY_DAYS,
+    MEMORY_VISITS,
+    Array,
+    changed_once,
+    not_negative,
+    positive,
+)
+
+# A Last-Modified this much older than the fetch, or less, is when the answer was made and not when the page changed.
+ANSWERED_NOW = 2 / 86400
+
+
+def unchanged(a: ArrayLike, b: ArrayLike, interval: ArrayLike) -> tuple[Array, Array]:
+    """The belief after a visit that found the page as it was."""
+    return counted(a, b, interval, 0)
+
+
+def counted(a: ArrayLike, b: ArrayLike, interval: ArrayLike, changes: ArrayLike) -> tuple[Array, Array]:
+    """The belief after a visit that learnt how many times the page had changed."""
+    a, b, interval, changes = np.broadcast_arrays(
+        positive("a", a), positive("b", b), positive("interval", interval), not_negative("changes", changes)
+    )
+    return a + changes, b + interval
+
+
+def changed(a: ArrayLike, b: ArrayLike, interval: ArrayLike) -> tuple[Array, Array]:
+    """The belief after a visit that found the page changed, once or more often."""
+    a, b, w = np.broadcast_arrays(positive("a", a), positive("b", b), positive("interval", interval))
+    new_a, new_b = np.vectorize(changed_once, otypes=[float, float])(a, b, w)
+    return new_a[()], new_b[()]
+
+
+def modified(a: ArrayLike, b: ArrayLike, interval: ArrayLike, age: ArrayLike) -> tuple[Array, Array]:
+    """The belief after a visit that found the page changed, with a Last-Modified `age` before the fetch.
+
+    One change at that age and none since. An age beyond the interval says that nothing happened since the last
+    visit, so the page counts as unchanged. An age of (nearly) nothing is how servers answer that make the page anew
+    for everybody: taken at its word it would be a change without any time, visit after visit, and the rate would
+    grow without end; it counts as a bit.
+    """
+    a, b, w, age = np.broadcast_arrays(
+        positive("a", a), positive("b", b), positive("interval", interval), not_negative("age", age)
+    )
+    bit_a, bit_b = changed(a, b, w)
+    answered_now, before = age < ANSWERED_NOW, age >= w
+    return (
+        np.where(before, a, np.where(answered_now, bit_a, a + 1)),
+        np.where(before, b + w, np.where(answered_now, bit_b, b + age)),
+    )
+
+
+def remembered(
+    a: ArrayLike, b: ArrayLike, prior_a: ArrayLike, prior_b: ArrayLike, interval: ArrayLike
+) -> tuple[Array, Array]:
+    """The belief before the next visit's observation: the evidence, faded towards the prior.
+
+    Evidence fades by the share min(1/MEMORY_VISITS, interval/MEMORY_DAYS), as exp(−share). The alternative is to
+    widen the belief about its own mean: (a, b) times min(1, max(kept, a0/a)). Measured with one seed and the prior
+    Gamma(.7, 3.5): root mean square of the error of ln λ in the steady state, visits at exponential intervals.
+
+                                            fading                          widening
+                                            this    .98 a visit  .99 a visit    as this  .98 a visit
+        λ = 1,   visited daily              .11     .19          .12            .10      .16
+        λ = .2,  visited daily              .16     .24          .17            .17      .26
+        λ = .1,  visited hourly             .31     .53          .48            .34      .94
+        λ = .01, visited daily              .54     .83          .58            .76      .87
+        λ = .01, visited monthly            .21     .22          .16            .22      .22
+        1000 days unchanged, λ is thought   .0067   .0131        .0068          .0007    .0007
+        then changed daily: λ >= .5 after   52      27           52             203      132 visits
+        λ from .1 to 1, visited daily       191     89           167            179      77 visits to within 1.5 ×
+
+    With the same memory the two differ little on pages that change. Widening forgets nothing of one that never did
+    (a = a0), which then wakes up slowly; fading holds it up, at a0/MEMORY_DAYS changes a day if visited daily, less
+    than one in a hundred visits. A memory in days as well keeps the rate of a page that is visited far more often than
+    it changes; it costs speed where a page visited daily changes its ways.
+    """
+    a, b, prior_a, prior_b, interval = np.broadcast_arrays(
+        positive("a", a),
+        positive("b", b),
+        positive("prior_a", prior_a),
+        positive("prior_b", prior_b),
+        positive("interval", interval),
+    )
+    kept = np.exp(-np.minimum(1 / MEMORY_VISITS, interval / MEMORY_DAYS))  # as kept_after has it
+    return prior_a + kept * (a - prior_a), prior_b + kept * (b - prior_b)
