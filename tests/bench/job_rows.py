@@ -1,4 +1,4 @@
-"""The rows about the jobs rates and allocate: filter, allocate; beside (pops while batch jobs run)."""
+"""The rows about the jobs rates and allocate: filter, allocate; beside (pops and upkeep while batch jobs run)."""
 
 import os
 import subprocess
@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from statistics import median
-from typing import LiteralString
+from statistics import median, quantiles
+from typing import LiteralString, Self
 
-from bench import calls, data
+from bench import calls, data, server
 from bench.large import Large
 from bench.measure import Backend, Samples, progress
 from bench.stage import Stage
@@ -111,19 +111,24 @@ def allocate(large: Large) -> Iterator[Line]:
 
 
 def beside(large: Large) -> Iterator[Line]:
-    """Pops while a job runs, and between two runs, in turns."""
-    with large.server() as url, crawling(url) as crawler:
+    """Pops, and the upkeep of a worker, while a job runs, and between two runs, in turns."""
+    with large.server() as url, _nothing_scheduled(url), server.worker(url), crawling(url) as crawler:
         for job in ("allocate", "opic"):
-            yield from _beside(large, crawler, job)
+            yield from _beside(large, crawler, _Ticks(url), job)
 
 
-def _beside(large: Large, crawler: "_Crawler", job: str) -> Iterator[Line]:
+def _beside(large: Large, crawler: "_Crawler", ticks: "_Ticks", job: str) -> Iterator[Line]:
     during: list[Pop] = []
     between: list[Pop] = []
-    for number in range(ROUNDS):
-        progress(f"{job}, {number + 1} of {ROUNDS}")
-        between += crawler.pops_while(lambda: time.sleep(PAUSE))
-        during += crawler.pops_while(lambda: Run(large, job))
+    with ticks:
+        for number in range(ROUNDS):
+            progress(f"{job}, {number + 1} of {ROUNDS}")
+            between += crawler.pops_while(lambda: time.sleep(PAUSE))
+            with ticks.counting():
+                during += crawler.pops_while(lambda: Run(large, job))
+    longest, usual = max(ticks.gaps), quantiles(ticks.gaps, n=100)[98]
+    detail = f" (99 % of {len(ticks.gaps):,} within {usual:.3g})"
+    yield at_most(f"from one tick of upkeep to the next while {job} runs, at most", longest, 0.5, "s", detail)
     for what in ("seconds", "cpu"):
         busy, quiet = (median(getattr(pop, what) for pop in pops) for pops in (during, between))
         detail = f" ({busy * 1e3:.3g} and {quiet * 1e3:.3g} ms)"
@@ -168,6 +173,53 @@ class Run:
         ends = [*list(self.began.values())[1:], self.seconds]
         steps = [f"{step} {end - begin:.3g}" for (step, begin), end in zip(self.began.items(), ends, strict=True)]
         return f" ({', '.join(steps)}; {self.cpu:.3g} of its CPU)"
+
+
+class _Ticks(threading.Thread):
+    """Sees each tick of the worker's upkeep, and how long after the one before it came, in seconds."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(daemon=True)
+        self.url = url
+        self.gaps: list[float] = []
+        self.counts, self.done = threading.Event(), threading.Event()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.done.set()
+        self.join()
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        self.counts.set()
+        yield
+        self.counts.clear()
+
+    def run(self) -> None:
+        with Backend(self.url) as backend:
+            last: float | None = None
+            while not self.done.wait(0.02):
+                ((ticked,),) = backend.rows("select last_value / 1e6::float8 from recrawl_internal.worker_ticked")
+                if last is not None and ticked > last and self.counts.is_set():
+                    self.gaps.append(ticked - last)
+                last = ticked
+
+
+@contextmanager
+def _nothing_scheduled(url: str) -> Iterator[None]:
+    """The worker does its small jobs only; afterwards all is as it was."""
+    with Backend(url) as backend:
+        before = backend.rows("select name, value from recrawl.settings where name ~ '^(rates|opic|allocate)_every$'")
+        for name, _ in before:
+            backend.run("select recrawl.set_setting(%s, 'none')", [name])
+        try:
+            yield
+        finally:
+            for name, value in before:
+                backend.run("select recrawl.set_setting(%s, %s)", [name, value or "none"])
 
 
 @dataclass(frozen=True)
