@@ -21,6 +21,17 @@ from helpers import Crawl
 from recrawl.setup import embedded, migrate
 
 
+def compact(url: str) -> None:
+    """Takes out of a database's catalogue what migrations left there: a database for a test is a copy of it, and reads
+    it anew. That takes 15 ms of 120 less. The crawl's tables stay as they were made, never looked at."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        (names,) = connection.execute(
+            "select string_agg(oid::regclass::text, ', ') from pg_class"
+            " where relnamespace = 'pg_catalog'::regnamespace and relkind = 'r' and not relisshared"
+        ).fetchone() or ("",)
+        connection.execute(f"vacuum full {names}".encode())
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """A folder for all processes of a run, which other accounts can enter: pytest's own, made by root, is closed to
     the server's account."""
@@ -58,6 +69,7 @@ def made_once() -> Path:
                     for setting in ("fsync = off", "full_page_writes = off", "max_wal_size = '200MB'"):
                         connection.execute(f"alter system set {setting}".encode())
                 migrate.upgrade(url)
+                compact(url)
             making.rename(made)
     return made
 
