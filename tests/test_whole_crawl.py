@@ -234,11 +234,19 @@ def missing(web: Web, hosts: list[str], paths: list[str]) -> list[tuple[str, str
 
 def visits_by_period(web: Web, shop: Shop, since: float) -> dict[float, float]:
     """How often a page was visited, on average, by how often such pages change."""
-    visits = Counter((entry.host, entry.path) for entry in web.log if entry.at > since)
+    visits = Counter((entry.host, entry.path) for entry in list(web.log) if entry.at > since)
     found: defaultdict[float, list[int]] = defaultdict(list)
-    for host, n in shop.served:
+    for host, n in list(shop.served):
         found[shop.period(n)].append(visits[host, f"/p{n}" if n else "/"])
     return {period: statistics.mean(counts) for period, counts in found.items()}
+
+
+def wait_for_visits(web: Web, shop: Shop, since: float, visits: float) -> None:
+    """So many of the pages that are visited most. Not asked all the time: the web is in this process."""
+    end = time.monotonic() + 180
+    while max(visits_by_period(web, shop, since).values()) < visits:
+        assert time.monotonic() < end, visits_by_period(web, shop, since)
+        time.sleep(1)
 
 
 def is_learnt(db: psycopg.Connection[Any], shop: Shop) -> bool:
@@ -256,15 +264,15 @@ def is_learnt(db: psycopg.Connection[Any], shop: Shop) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("kind", "hosts", "pages", "revisits"),
+    ("kind", "hosts", "pages", "visits"),
     [
-        pytest.param("client", 4, 12, 12, id="client"),
-        pytest.param("scrapy", 10, 30, 20, id="scrapy", marks=pytest.mark.soak),
-        pytest.param("client", 40, 60, 90, id="client-thousands", marks=pytest.mark.soak),
+        pytest.param("client", 4, 12, 3, id="client"),
+        pytest.param("scrapy", 10, 30, 4, id="scrapy", marks=pytest.mark.soak),
+        pytest.param("client", 40, 60, 8, id="client-thousands", marks=pytest.mark.soak),
     ],
 )
 def test_a_whole_crawl(
-    home_of_a_crawl: Callable[[str], Path], tmp_path: Path, kind: str, hosts: int, pages: int, revisits: float
+    home_of_a_crawl: Callable[[str], Path], tmp_path: Path, kind: str, hosts: int, pages: int, visits: float
 ) -> None:
     names = [f"127.0.0.{n}" for n in range(2, 2 + hosts)]
     unreachable = {7, *(n for n in range(pages) if {n, (n - 1) // 2, ((n - 1) // 2 - 1) // 2} & {7})}
@@ -299,7 +307,7 @@ def test_a_whole_crawl(
             with psycopg.connect(url, autocommit=True) as db:
                 eventually(lambda: is_learnt(db, shop), 60, "what changes often is learnt, and put in force")
                 learnt = time.monotonic()
-                time.sleep(revisits)
+                wait_for_visits(web, shop, learnt, visits)
                 held_at = time.monotonic()
                 db.execute("select recrawl.block_host(%s, reason => 'test')", [names[-1]])
             time.sleep(3)
@@ -314,8 +322,8 @@ def test_a_whole_crawl(
     judge_paths(web, names)
     judge_holds(web, shop.throttled, names[-1], held_at)
     judge_changes(shop, known, web.port)
-    visits = visits_by_period(web, shop, learnt)
-    assert visits[FASTEST] > 1.2 * visits[SLOWEST], visits
+    seen = visits_by_period(web, shop, learnt)
+    assert seen[FASTEST] > 1.2 * seen[SLOWEST], seen
 
 
 def judge_gaps(web: Web) -> None:

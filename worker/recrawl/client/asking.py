@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import random
 import time
 from collections.abc import Awaitable, Callable, Sized
 from typing import Any
@@ -16,6 +17,11 @@ ASK_EVERY = 0.1  # seconds, while there is room for more
 LONGEST_NOTICE = 10.0  # seconds
 LONGEST_SLEEP = 1.0  # somebody may add pages meanwhile
 MOST_AT_ONCE = 1000  # pages of a call
+# Hosts that a call finds free have their first slots at the same moment, and the next ones a gap later: a crawl's hosts
+# in step would ask for hundreds of requests at once, and for none in between. So calls are small, and the slots of each
+# begin at another moment. Of 60 hosts with a gap of .2 s, 30 began within 10 ms in the median, and now 4.
+FEW = 16  # pages, or as many as are visited until the next call
+SPREAD = 0.25  # seconds
 
 
 class Asking:
@@ -46,7 +52,8 @@ class Asking:
         self._is_over = False
         self._has_room, self._end = asyncio.Event(), asyncio.Event()
         self._longest_notice = LONGEST_NOTICE
-        self._ended = 0  # visits, since their rate was reckoned last
+        self._since = time.monotonic()  # when the rate of visits was reckoned last
+        self._ended = 0  # visits since then
         self._rate = 0.0  # visits that end per second
 
     def stop(self) -> None:
@@ -70,30 +77,37 @@ class Asking:
         return min(int(expected) - len(self._waiting), MOST_AT_ONCE)
 
     async def ask_until_stopped(self) -> None:
-        since = time.monotonic()
         while not self._is_over:
+            self._reckon()
             if not self.is_wanted or (room := self._room()) <= 0:
                 await self._sleep(ASK_EVERY, self._has_room)
-            elif (found := await self._ask(room)) is not None:
-                if found >= room:
-                    await self._sleep(ASK_EVERY, self._has_room)
-                elif found or self._leases:
-                    await self._sleep(ASK_EVERY, self._end)
-                else:
-                    await self._sleep(max(0.02, await self._database.ready_in(LONGEST_SLEEP)), self._end)
-            now = time.monotonic()
-            if now > since + ASK_EVERY:
-                weight = min(1.0, (now - since) / 2)
-                self._rate += weight * (self._ended / (now - since) - self._rate)
-                self._ended, since = 0, now
+                continue
+            few = min(room, max(FEW, int(self._rate * ASK_EVERY)))
+            found = await self._ask(few)
+            if found is None or found == few < room:
+                continue  # there may be more
+            if found >= room:
+                await self._sleep(ASK_EVERY, self._has_room)
+            elif found or self._leases:
+                await self._sleep(ASK_EVERY, self._end)
+            else:
+                await self._sleep(max(0.02, await self._database.ready_in(LONGEST_SLEEP)), self._end)
 
-    async def _ask(self, room: int) -> int | None:
+    def _reckon(self) -> None:
+        """How many visits end per second, as of late."""
+        now = time.monotonic()
+        if now > self._since + ASK_EVERY:
+            weight = min(1.0, (now - self._since) / 2)
+            self._rate += weight * (self._ended / (now - self._since) - self._rate)
+            self._ended, self._since = 0, now
+
+    async def _ask(self, n: int) -> int | None:
         """How many pages came; None where the database does not let one ask so long ahead."""
         self.is_wanted = bool(self._consumers)
         sent = time.monotonic()
-        notice = min(self._waiting.notice, self._longest_notice)
+        notice = min(self._waiting.notice + random.uniform(0, SPREAD), self._longest_notice)
         try:
-            rows = await self._database.next_pages(room, self._ahead, self._lease, self._per_host, notice)
+            rows = await self._database.next_pages(n, self._ahead, self._lease, self._per_host, notice)
         except psycopg.errors.InvalidParameterValue:
             if not notice:
                 raise

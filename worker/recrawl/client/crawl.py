@@ -289,6 +289,7 @@ class Client:
         """A page that was yielded in its slot, if that has passed until its request would begin."""
         _, last = self._clock.window(page.fetch_at, page.start_by, now)
         if now > last:
+            self.counts["requests"] -= 1
             self._has_ended(page)
             self._waiting.drop([page], "late")
         return now > last
