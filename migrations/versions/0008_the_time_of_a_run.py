@@ -24,9 +24,9 @@ def upgrade() -> None:
 def downgrade() -> None:
     op.execute("""
         drop view if exists recrawl_internal.page_to_allocate, recrawl_internal.host_to_allocate;
-        drop function if exists recrawl_internal.new_pages_to_allocate_at;
-        drop function if exists recrawl_internal.spent_of_late_at;
-        drop function if exists recrawl_internal.policy_days_at;
+        drop function if exists recrawl_internal.new_pages_to_allocate;
+        drop function if exists recrawl_internal.spent_of_late;
+        drop function if exists recrawl_internal.policy_days;
         drop function if exists recrawl_internal.start_job(text, interval, timestamptz);
         drop function if exists recrawl_internal.keep_job(bigint, interval);
         alter table recrawl_internal.job drop column as_of;

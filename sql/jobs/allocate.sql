@@ -52,7 +52,7 @@ comment on view recrawl_internal.page_to_allocate is
     'that is pinned (NaN = none).';
 
 -- Of the last day, run by run: crawlers that pause every night make good in the morning what they left.
-create or replace function recrawl_internal.spent_of_late_at(t timestamptz)
+create or replace function recrawl_internal.spent_of_late(t timestamptz)
 returns table (days float8, budgeted float8, handed_out float8, since_last float8)
 language sql stable security definer
 set search_path = recrawl_internal, pg_temp
@@ -68,11 +68,11 @@ as $$
           from allocation a
           where a.started_at between t - interval '24.5 hours' and t and a.handed_out is not null) r
 $$;
-comment on function recrawl_internal.spent_of_late_at(timestamptz) is
+comment on function recrawl_internal.spent_of_late(timestamptz) is
     'Since the first allocation of the last 24 hours: for how many days, what the budget came to, how many pages were '
     'handed out; and how many days ago the last one was.';
 
-create or replace function recrawl_internal.policy_days_at(t timestamptz) returns float8
+create or replace function recrawl_internal.policy_days(t timestamptz) returns float8
 language sql stable security definer
 set search_path = recrawl_internal, pg_temp
 as $$
@@ -84,17 +84,18 @@ as $$
       and a.started_at > coalesce((select max(other.started_at) from allocation other
                                    where other.policy <> s.policy), '-infinity')
 $$;
-comment on function recrawl_internal.policy_days_at(timestamptz) is
+comment on function recrawl_internal.policy_days(timestamptz) is
     'For how many days allocations have followed the policy that is set now; 0 = the next is the first.';
 
 -- New pages that wait; and those found since a run that is six hours old, or an hour at least: ids of pages are drawn
 -- for new ones alone. Those whose rate is pinned take part in allocation already.
-create or replace function recrawl_internal.new_pages_to_allocate_at(t timestamptz)
+create or replace function recrawl_internal.new_pages_to_allocate(t timestamptz)
 returns table (host_id bigint, value_class int, pages float8, waiting float8)
 language sql stable security definer
 set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: whole
+    -- The run since which new pages are counted.
     with before as (
         (select a.newest_page, date_part('epoch', t - a.started_at) / 86400 as days
          from allocation a
@@ -107,6 +108,7 @@ as $$
          order by a.started_at limit 1)
         limit 1
     ),
+    -- Those that wait, and those that came since, class by class.
     of_class as (
         select w.host_id, value_class(w.rank) as value_class, count(*) as pages, count(*) as waiting
         from new_page w
@@ -124,7 +126,7 @@ as $$
     group by c.host_id, c.value_class
     order by c.value_class, c.host_id
 $$;
-comment on function recrawl_internal.new_pages_to_allocate_at(timestamptz) is
+comment on function recrawl_internal.new_pages_to_allocate(timestamptz) is
     'What allocation reads of new pages, the best classes first: how many of each host and class of value wait, or '
     'come within a day; and how many of them wait.';
 
@@ -317,6 +319,6 @@ comment on function recrawl_internal.put_dues(bigint, interval, bigint[], real[]
 
 grant execute on function
     recrawl_internal.put_prices, recrawl_internal.bring_forward, recrawl_internal.put_dues,
-    recrawl_internal.spent_of_late_at, recrawl_internal.policy_days_at, recrawl_internal.new_pages_to_allocate_at
+    recrawl_internal.spent_of_late, recrawl_internal.policy_days, recrawl_internal.new_pages_to_allocate
 to recrawl_worker;
 grant select on recrawl_internal.page_to_allocate, recrawl_internal.host_to_allocate to recrawl_worker;

@@ -9,8 +9,9 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; writes held_back; locks job, held_back
 declare
-    t constant timestamptz := keep_job(token, alive_for);
+    t timestamptz;
 begin
+    t := keep_job(token, alive_for);
     delete from held_back;
     insert into held_back (host_id, pages, gap, slot_every, wanted, frequency, gain, as_of)
     select n.host_id, n.pages, host_gap(h.gap, h.crawl_delay, s.default_gap), slot_every(h, s),

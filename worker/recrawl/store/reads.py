@@ -89,7 +89,7 @@ def hosts_to_allocate(url: str) -> HostsToAllocate:
 
 
 def new_pages_to_allocate(url: str, t: datetime) -> NewPagesToAllocate:
-    query = sql.SQL("select * from recrawl_internal.new_pages_to_allocate_at({})").format(t)
+    query = sql.SQL("select * from recrawl_internal.new_pages_to_allocate({})").format(t)
     return NewPagesToAllocate(*read(url, query.as_string()))
 
 
@@ -104,13 +104,13 @@ class SpentOfLate:
 
 
 def spent_of_late(connection: Connection, t: datetime) -> SpentOfLate:
-    (row,) = connection.execute("select * from recrawl_internal.spent_of_late_at(%s)", [t]).fetchall()
+    (row,) = connection.execute("select * from recrawl_internal.spent_of_late(%s)", [t]).fetchall()
     return SpentOfLate(*row)
 
 
 def policy_days(connection: Connection, t: datetime) -> float:
     """For how long allocations have followed the policy that is set now."""
-    ((days,),) = connection.execute("select recrawl_internal.policy_days_at(%s)", [t]).fetchall()
+    ((days,),) = connection.execute("select recrawl_internal.policy_days(%s)", [t]).fetchall()
     return float(days)
 
 
