@@ -1,4 +1,4 @@
-"""What the client for asyncio costs, and how close it comes to what gaps allow. Nothing is requested of any web."""
+"""What the client for asyncio costs, how close it comes to what gaps allow, and how soon its requests begin."""
 
 import asyncio
 import multiprocessing
@@ -8,12 +8,15 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import aiohttp
+
 from bench import calls, server
 from bench.crew import Crew
 from bench.measure import Backend, progress
 from bench.stage import Stage
 from bench.table import Line, at_least, at_most, note
 from recrawl.client import Client, Page
+from web import Answer, Request, Web
 
 CONSUMERS = 4
 START, SECONDS = 3.0, 8.0
@@ -74,8 +77,30 @@ async def crawl(url: str, seconds: float, **options: Any) -> tuple[int, list[flo
         return len(crawl.lag), list(crawl.lag)
 
 
+async def request(url: str, seconds: float, **options: Any) -> None:
+    """Each request says when it was to begin."""
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
+    async with (
+        aiohttp.ClientSession(connector=connector) as web,
+        Client(url, user_agent="bench", robots=False, **options) as crawl,
+    ):
+
+        async def visit(page: Page) -> None:
+            headers = {**page.request_headers, "X-Due": str(page.fetch_at.timestamp())}
+            async with web.get(page.url, headers=headers, allow_redirects=False) as answer:
+                page.report(answer.status, answer.headers, body=await answer.read())
+
+        asyncio.get_running_loop().call_later(seconds, crawl.stop)
+        async for page in crawl:
+            crawl.spawn(visit, page)
+
+
 def _member(url: str, seconds: float, options: dict[str, Any], tell: Callable[[object], None]) -> None:
     tell(asyncio.run(crawl(url, seconds, **options)))
+
+
+def _requester(url: str, seconds: float, options: dict[str, Any]) -> None:
+    asyncio.run(request(url, seconds, **options))
 
 
 def crawlers(url: str, count: int, seconds: float, **options: Any) -> list[tuple[int, list[float]]]:
@@ -106,29 +131,39 @@ def allowed(stage: Stage) -> Iterator[Line]:
 def _share_of_allowed(stage: Stage, **options: Any) -> float:
     with server.database(stage.server_url) as url:
         settings(url, default_gap=f"{GAP} s")
-        add(url, HOSTS, 500)
+        add(url, HOSTS, 500, "http://h%s.example")
         ((reported, _),) = crawlers(url, 1, 20, **options)
         return 100 * reported / (20 * HOSTS / (1.1 * GAP))
 
 
 def promptness(stage: Stage) -> Iterator[Line]:
-    hosts = 550
-    with server.database(stage.server_url) as url:
+    """Requests to a web on this machine: it says when each arrives, by the clock that the database goes by."""
+    arrived: list[tuple[float, float]] = []  # when, and how long after fetch_at
+
+    def answer(request: Request) -> Answer:
+        arrived.append((request.at, time.time() - float(request.headers["x-due"])))
+        return Answer()
+
+    with server.database(stage.server_url) as url, Web(answer) as web:
         settings(url, default_gap="1 s")
-        add(url, hosts, 40)
-        ((reported, lags),) = crawlers(url, 1, 20, concurrency=500)
-        lags.sort()
-        yield note("requests per second meanwhile", f"{reported / 20:.0f}")
-        yield at_most("fetch_at to the start of the visit, p99", 1000 * lags[len(lags) * 99 // 100], 50, "ms")
+        add(url, 155, 40, *(f"http://127.{n}.%s.1:{web.port}" for n in range(1, 5)))
+        spawn = multiprocessing.get_context("spawn")
+        requester = spawn.Process(target=_requester, args=(url, START + 20, {"concurrency": 500}), daemon=True)
+        requester.start()
+        requester.join()
+        begun = arrived[0][0] + START
+        lags = sorted(lag for at, lag in arrived if begun <= at < begun + 20 - 1)
+        yield at_least("requests per second to a web on this machine", len(lags) / 19, 490, "")
+        yield at_most("fetch_at to the request's arrival there, p99", 1000 * lags[len(lags) * 99 // 100], 50, "ms")
 
 
-def add(url: str, hosts: int, pages: int) -> None:
+def add(url: str, hosts: int, pages: int, *names: str) -> None:
     with Backend(url) as backend:
         for page in range(0, pages, 20):
             backend.run(
-                "select count(*) from recrawl.add_pages(array(select format('http://h%%s.example/%%s', h, p)"
-                " from generate_series(1, %s) h, generate_series(%s::int, %s::int) p))",
-                [hosts, page, page + 19],
+                "select count(*) from recrawl.add_pages(array(select format(n || '/%%s', h, p)"
+                " from unnest(%s::text[]) n, generate_series(1, %s) h, generate_series(%s::int, %s::int) p))",
+                [list(names), hosts, page, page + 19],
             )
         while backend.rows("select recrawl_internal.tick(1000, 10000)")[0][0]:
             time.sleep(0)
