@@ -36,7 +36,7 @@ ALLOWED = {
     "model.reference": "model numpy scipy",
     "lab": "model numpy",
     "lab.crawl": "jobs lab store model numpy",  # the only one that needs a database
-    "lab.experiments": "model model.reference numpy",
+    "lab.experiments": "lab model model.reference numpy",
     "jobs": "jobs.crawl jobs.job store model numpy psycopg",
     "jobs.job": "store",
     "jobs.crawl": "jobs.job store model numpy",
