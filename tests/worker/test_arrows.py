@@ -38,7 +38,7 @@ ALLOWED = {
     "lab.driver": "jobs store",  # the only one that needs a database, with those that it drives for
     "lab.crawl": "lab lab.driver store model numpy",
     "lab.through_sql": "lab lab.driver store numpy",
-    "lab.experiments": "model model.reference numpy",
+    "lab.experiments": "lab model model.reference numpy",
     "jobs": "jobs.crawl jobs.job store model numpy psycopg",
     "jobs.job": "store",
     "jobs.crawl": "jobs.job store model numpy",

@@ -1,0 +1,127 @@
+"""Pages with content: what stays, what every update replaces (churn), and items that new ones push out (scroll).
+
+That is the generative model of Olston & Pandey (Recrawl Scheduling Based on Information Longevity, 2008). Of content
+only shares are known, and which of it is still there. Two versions of which each has x that the other lacks diverge by
+2x / (1 + x), as sets of phrases do; and of that a crawler knows what sketches of eight numbers say.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+SKETCH = 8  # numbers, as crawlers report them
+STATIC, CHURN, SCROLL, MIXED = "static", "churn", "scroll", "mixed"
+MIX = {STATIC: 0.4, CHURN: 0.25, SCROLL: 0.25, MIXED: 0.1}  # shares of the pages
+RATES = (0.02, 5.0)  # updates per day of a region, evenly on a logarithmic scale
+CHURNING, SCROLLING = (0.05, 0.5), (0.3, 0.9)  # share of a page that is so
+ITEMS = (5, 10, 20)  # of a scroll
+
+
+@dataclass(frozen=True)
+class Region:
+    """Each update replaces the oldest of its items, which are equally large: all of it where there is one."""
+
+    share: float  # of the page
+    items: int
+    rate: float  # updates per day
+
+
+@dataclass(frozen=True, eq=False)
+class Page:
+    """Regions, and what is not in one stays for good. Times are in days."""
+
+    regions: tuple[Region, ...]
+    updated_at: tuple[Floats, ...]  # of each region
+    least: tuple[NDArray[np.float64], ...]  # of what stays, then of each item that a region ever has: its least hashes
+    sketches: dict[float, Floats] = field(default_factory=dict)
+
+    @property
+    def rate(self) -> float:
+        """Updates per day, however small."""
+        return sum(region.rate for region in self.regions)
+
+    def diverged(self, then: Floats, now: Floats) -> Floats:
+        """How far the versions of two days are apart, in truth."""
+        lacking = np.zeros(np.broadcast(then, now).shape)
+        for region, at in zip(self.regions, self.updated_at, strict=True):
+            updates = np.searchsorted(at, now, "right") - np.searchsorted(at, then, "right")
+            lacking += region.share * np.minimum(updates, region.items) / region.items
+        return of_sets(lacking)
+
+    def seems_diverged(self, then: float, now: float) -> float:
+        """The same, as a crawler has it."""
+        return float((self.sketch(then) != self.sketch(now)).mean())
+
+    def sketch(self, day: float) -> Floats:
+        """The least of a hash over all content, for eight hashes."""
+        if day not in self.sketches:
+            found = self.least[0]
+            for region, at, least in zip(self.regions, self.updated_at, self.least[1:], strict=True):
+                updates = int(np.searchsorted(at, day, "right"))
+                found = np.minimum(found, least[updates : updates + region.items].min(axis=0))
+            self.sketches[day] = found
+        return self.sketches[day]
+
+    def staleness(self, visits: Sequence[float], begin: float, end: float) -> float:
+        """The mean divergence of the page from what the last visit saw; the first visit is not after the beginning."""
+        seen = np.asarray(visits)
+        moments = np.unique(np.concatenate((seen, *self.updated_at)))
+        moments = np.concatenate(([begin], moments[(moments > begin) & (moments < end)]))
+        last = seen[np.searchsorted(seen, moments, "right") - 1]
+        return float(self.diverged(last, moments) @ np.diff(moments, append=end)) / (end - begin)
+
+    def expected_divergence(self, days: Floats) -> Floats:
+        """D(t): on average over all that could have happened, from one region's updates to the next one's."""
+        chances, lacking = np.ones((len(days), 1)), np.zeros(1)
+        for region in self.regions:
+            gone = region.share * np.arange(region.items + 1) / region.items
+            chances = (chances[:, :, None] * _updates(region, days)[:, None, :]).reshape(len(days), -1)
+            lacking = (lacking[:, None] + gone).ravel()
+        return chances @ of_sets(lacking)
+
+
+def of_sets(lacking: Floats) -> Floats:
+    """The divergence of two equally large sets, by the share of each that the other lacks."""
+    return 2 * lacking / (1 + lacking)
+
+
+def _updates(region: Region, days: Floats) -> Floats:
+    """The chances of 0, 1, … updates, the last for as many as there are items and more. A row a time."""
+    expected = np.minimum(region.rate * days, 700.0)  # of more, e^−x is no normal number
+    chances = np.empty((len(days), region.items + 1))
+    chances[:, 0] = np.exp(-expected)
+    for count in range(1, region.items):
+        chances[:, count] = chances[:, count - 1] * expected / count
+    chances[:, -1] = np.maximum(0, 1 - chances[:, :-1].sum(axis=1))
+    return chances
+
+
+def draw(rng: np.random.Generator, pages: int, days: float) -> list[Page]:
+    """A mix of pages, each with its history over so many days."""
+    kinds = rng.choice(list(MIX), pages, p=list(MIX.values()))
+    return [page(rng, _regions(rng, kind), days) for kind in kinds]
+
+
+def page(rng: np.random.Generator, regions: Sequence[Region], days: float) -> Page:
+    updated_at = [np.sort(rng.uniform(0, days, rng.poisson(region.rate * days))) for region in regions]
+    # The least of the hashes of much content is exponentially distributed, and the smaller the more content it is.
+    stays = rng.exponential(size=SKETCH) / (1 - sum(region.share for region in regions))
+    least = [
+        rng.exponential(size=(region.items + len(at), SKETCH)) * region.items / region.share
+        for region, at in zip(regions, updated_at, strict=True)
+    ]
+    return Page(tuple(regions), tuple(updated_at), (stays, *least))
+
+
+def _regions(rng: np.random.Generator, kind: str) -> list[Region]:
+    def drawn(shares: tuple[float, float], items: int, left: float = 1.0) -> Region:
+        return Region(left * rng.uniform(*shares), items, float(np.exp(rng.uniform(*np.log(RATES)))))
+
+    churn = [drawn(CHURNING, 1)] if kind in (CHURN, MIXED) else []
+    if kind not in (SCROLL, MIXED):
+        return churn
+    return [*churn, drawn(SCROLLING, int(rng.choice(ITEMS)), 1 - sum(region.share for region in churn))]

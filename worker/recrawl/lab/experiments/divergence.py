@@ -1,0 +1,183 @@
+"""How much of a page changes, not only whether: who learns that, and who does not (Olston & Pandey, 2008)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from recrawl.lab.content import Page, draw
+from recrawl.lab.experiments.findings import Findings, Panel, Row, Series, Table
+from recrawl.model.allocation.objectives import Floats
+from recrawl.model.allocation.solve import unconstrained
+from recrawl.model.policies.bound_based import BoundBased
+from recrawl.model.policies.curve_fitting import CurveFitting
+from recrawl.model.policies.longevity import Terms, Visitor
+
+THRESHOLDS = (0.1, 0.3, 1.0)  # what a visit must be worth, in divergence · days
+LEARN: dict[str, Callable[[Terms], Visitor]] = {"bound_based": BoundBased, "curve_fitting": CurveFitting}
+UNIFORM, BY_CHANGES, ORACLE = "uniform", "Cho & Garcia-Molina", "oracle"
+WAITS = np.geomspace(1 / 24, 1000, 300)  # days: what the oracle chooses from
+
+
+@dataclass(frozen=True)
+class Outcome:
+    fetches: float  # per page and day
+    freshness: float  # one less the mean divergence
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What a policy that learns reached, and others with as many fetches."""
+
+    policy: str
+    threshold: float
+    by: Outcome
+    others: dict[str, Outcome]
+
+    def captured(self, freshness: float) -> float:
+        """Of what the oracle gains over uniform visits."""
+        uniform = self.others[UNIFORM].freshness
+        return (freshness - uniform) / (self.others[ORACLE].freshness - uniform)
+
+
+@dataclass(frozen=True, eq=False)
+class Web:
+    """Figures are of the second half of the days, when policies have learnt."""
+
+    pages: Sequence[Page]
+    days: float
+    phase: Floats  # of each page, where visits are regular
+
+    def learn(self, policy: Callable[[Terms], Visitor], terms: Terms) -> Outcome:
+        return self._outcome([_visits(page, policy(terms), self.days) for page in self.pages])
+
+    def known(self, budget: float) -> dict[str, Outcome]:
+        """By those who know all that they ask for: nothing, how often pages change, how they diverge."""
+        fetches = budget * len(self.pages)
+        rate = np.array([page.rate for page in self.pages])
+        with np.errstate(divide="ignore"):
+            by_changes = 1 / unconstrained(np.ones(len(rate)), rate, fetches).frequency
+        waits = {
+            UNIFORM: np.full(len(rate), 1 / budget),
+            BY_CHANGES: by_changes,
+            ORACLE: self._best_waits(fetches),
+        }
+        return {name: self._regular(of_page) for name, of_page in waits.items()}
+
+    def _regular(self, waits: Floats) -> Outcome:
+        return self._outcome([
+            [0.0, *np.arange(phase * wait, self.days, wait)] if wait < np.inf else [0.0]
+            for phase, wait in zip(self.phase, waits, strict=True)
+        ])  # fmt: skip
+
+    def _outcome(self, visits: Sequence[Sequence[float]]) -> Outcome:
+        begin = self.days / 2
+        late = sum(len(of_page) - int(np.searchsorted(of_page, begin)) for of_page in visits)
+        stale = [page.staleness(of_page, begin, self.days) for page, of_page in zip(self.pages, visits, strict=True)]
+        return Outcome(late / begin / len(visits), 1 - float(np.mean(stale)))
+
+    def _best_waits(self, fetches: float) -> Floats:
+        """A day, of all pages: each is visited when that is worth one threshold, which is looked for."""
+        low, high = 1e-9, 1e3
+        for _ in range(60):
+            threshold = np.sqrt(low * high)
+            waits = np.array([np.interp(threshold, worth, WAITS, right=np.inf) for worth in self._worth])
+            low, high = (threshold, high) if (1 / waits).sum() > fetches else (low, threshold)
+        return waits
+
+    @cached_property
+    def _worth(self) -> list[Floats]:
+        """U(t) of each page at WAITS, the integral of t · dD."""
+        between = np.append(0, np.sqrt(WAITS[1:] * WAITS[:-1]))
+        between[0] = WAITS[0] / 2
+        return [
+            np.cumsum(between * np.diff(page.expected_divergence(WAITS), prepend=0.0)) for page in self.pages
+        ]  # fmt: skip
+
+
+def _visits(page: Page, visitor: Visitor, end: float) -> list[float]:
+    visits, today = list[float](), 0.0
+    while today < end:
+        visits.append(today)
+        now = today
+        today += visitor.visited(now, lambda then: page.seems_diverged(then, now))  # noqa: B023
+    return visits
+
+
+def run(seed: int, quick: bool) -> Findings:
+    """Four of ten pages never change; the others in part, entirely or item by item, at rates of .02 to 5 a day."""
+    rng = np.random.default_rng(seed)
+    pages, days = (200, 150.0) if quick else (1000, 300.0)
+    web = Web(draw(rng, pages, days), days, rng.random(pages))
+    found = [_learnt(web, name, threshold) for threshold in THRESHOLDS for name in LEARN]
+    return Findings(
+        tables=[Table("freshness with as many fetches, and what of the possible gain that is", [*map(_row, found)])],
+        figure=[[_against_budget(web, found), _captured(found)]],
+        says=_says(found),
+    )
+
+
+def _learnt(web: Web, name: str, threshold: float) -> Learnt:
+    by = web.learn(LEARN[name], Terms(threshold))
+    return Learnt(name, threshold, by, web.known(by.fetches))
+
+
+def _row(found: Learnt) -> Row:
+    return {
+        "threshold, days": found.threshold,
+        "policy": found.policy,
+        "fetches per page and day": found.by.fetches,
+        "fresh %": 100 * found.by.freshness,
+        **{f"{name}, fresh %": 100 * other.freshness for name, other in found.others.items()},
+        "captured": found.captured(found.by.freshness),
+        f"captured by {BY_CHANGES}": found.captured(found.others[BY_CHANGES].freshness),
+    }
+
+
+def _against_budget(web: Web, found: Sequence[Learnt]) -> Panel:
+    spent = [one.by.fetches for one in found]
+    budgets = np.geomspace(min(spent) / 1.5, max(spent) * 1.5, 7)
+    known = [web.known(float(budget)) for budget in budgets]
+    lines = [
+        Series(name, budgets, np.array([100 * of[name].freshness for of in known]), "dashed" if at else "line")
+        for at, name in enumerate((ORACLE, UNIFORM, BY_CHANGES))
+    ]
+    dots = [
+        Series(
+            name,
+            np.array([one.by.fetches for one in found if one.policy == name]),
+            np.array([100 * one.by.freshness for one in found if one.policy == name]),
+            "dots",
+        )
+        for name in LEARN
+    ]
+    return Panel("who knows all, and who learns", "fetches per page and day", "freshness, %", [*lines, *dots], "x")
+
+
+def _captured(found: Sequence[Learnt]) -> Panel:
+    series = [
+        Series(
+            name,
+            np.array(THRESHOLDS),
+            np.array([one.captured(one.by.freshness) for one in found if one.policy == name]),
+        )
+        for name in LEARN
+    ]
+    return Panel("what is captured of the oracle's gain", "threshold, divergence · days", "share", series, "x")
+
+
+def _says(found: Sequence[Learnt]) -> str:
+    best = [max((one for one in found if one.threshold == threshold), key=_share) for threshold in THRESHOLDS]
+    told = ", ".join(f"{_share(one):.2f} ({one.policy}) at {one.threshold:g}" for one in best)
+    worst = min(found, key=_share)
+    by_changes = [one.captured(one.others[BY_CHANGES].freshness) for one in found]
+    return (
+        f"Of what the oracle gains over uniform visits the better of the two captures {told} days; the worst is "
+        f"{_share(worst):.2f} ({worst.policy} at {worst.threshold:g}). Who is told how often pages change, and not "
+        f"how much, captures {min(by_changes):.2f} to {max(by_changes):.2f}."
+    )
+
+
+def _share(found: Learnt) -> float:
+    return found.captured(found.by.freshness)
