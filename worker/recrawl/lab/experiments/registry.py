@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 
-from recrawl.lab.experiments import two_pages
+from recrawl.lab.experiments import figure_4_5, learning, opic, two_pages
 from recrawl.lab.experiments.findings import Findings
 
 
@@ -19,7 +19,15 @@ def _in(name: str, file: ModuleType) -> Experiment:
     return Experiment(name, (file.__doc__ or "").splitlines()[0], file.run)
 
 
-EXPERIMENTS = {experiment.name: experiment for experiment in (_in("two-pages", two_pages),)}
+EXPERIMENTS = {
+    experiment.name: experiment
+    for experiment in (
+        _in("figure-4.5", figure_4_5),
+        _in("learning", learning),
+        _in("two-pages", two_pages),
+        _in("opic", opic),
+    )
+}
 
 
 def experiment_named(name: str) -> Experiment:
