@@ -34,7 +34,7 @@ ALLOWED = {
     "model": "model.compiled numba numpy scipy",
     "model.compiled": "numba numpy platformdirs",  # the one place of the model that writes: the user's cache
     "model.reference": "model numpy scipy",
-    "lab": "model numpy",
+    "lab": "model model.reference numpy",
     "lab.driver": "jobs store",  # the only one that needs a database, with those that it drives for
     "lab.crawl": "lab lab.driver store model numpy",
     "lab.through_sql": "lab lab.driver store numpy",
