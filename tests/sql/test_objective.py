@@ -35,7 +35,7 @@ def test_a_price_buys_the_same_in_sql_as_in_the_model(connection: psycopg.Connec
     )
     wanted = objective_named(objective).frequency(share * weight, value, rate)
     assert (wanted > 0).sum() > 15_000
-    np.testing.assert_allclose(in_sql(connection, objective, share * weight, value, rate), wanted, rtol=1e-6)
+    np.testing.assert_allclose(in_sql(connection, objective, share * weight, value, rate), wanted, rtol=1e-7)
 
 
 @pytest.mark.parametrize("objective", PRICED_BY)
