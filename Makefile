@@ -2,10 +2,10 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-# Each process begins with its part of the files and takes over from others when it is done. Tests wait a good deal, so
-# there is one process more than cores; long ones do not.
+# Each process begins with its part of the files and takes over from others when it is done. Tests wait half of their
+# time, for a web, a clock or a process, so there are three processes a core; long ones and few do not.
 STEAL  := --dist worksteal
-MANY   := -n $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 6 ? n + 1 : 6))) $(STEAL)
+MANY   := -n $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 3 ? 3 * n : 8))) $(STEAL)
 LONG   := -n auto --maxprocesses 4 $(STEAL)
 # What is compiled stays: tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
@@ -35,7 +35,7 @@ soak: install  ## Run what is long by nature: crashes, random crawls, closed loo
 	RECRAWL_EXAMPLES=300 $(BIN)/pytest $(LONG) -m "soak or properties" $(ARGS)
 
 fast: install  ## Run, within a minute, what tells most after an edit
-	$(BIN)/pytest $(MANY) -q -m "not bench and not soak" $(addprefix tests/sql/test_,house.py catalogue.py reference.py \
+	$(BIN)/pytest $(LONG) -q -m "not bench and not soak" $(addprefix tests/sql/test_,house.py catalogue.py reference.py \
 	    next_pages.py report.py leases.py objective.py) tests/worker/test_arrows.py $(ARGS)
 
 picture: install  ## Draw docs/report.png anew (needs chromium and chromium-driver)

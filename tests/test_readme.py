@@ -1,20 +1,22 @@
 """What the documents say is true: their code runs, their links lead somewhere, what they name exists."""
 
 import inspect
+import json
 import os
 import re
 import shlex
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Self
 
 import psycopg
 import pytest
 
 from recrawl import cli, store
 from recrawl.client import Client, Page
-from recrawl.setup import migrate
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -93,35 +95,56 @@ def test_the_first_thing_a_reader_sees_is_pages_being_handed_out() -> None:
     assert "SELECT * FROM next_pages(100)" in code(README)[0][1]
 
 
+class Interpreter:
+    """A process that runs blocks of Python, each where the one before left off."""
+
+    PROGRAM = "import json, sys\nnames = {'__name__': '__main__'}\nfor line in sys.stdin: "
+    PROGRAM += "exec(json.loads(line), names); print('\\nran', flush=True)"
+
+    def __init__(self, folder: Path, database: str) -> None:
+        self.errors = folder / "errors.txt"
+        with self.errors.open("w") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", self.PROGRAM],
+                env=os.environ | {"DATABASE_URL": database} | NO_WEB,
+                cwd=folder,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
+        self.end = threading.Timer(180, self.process.kill)
+        self.end.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end.cancel()
+        self.process.kill()
+        self.process.communicate()
+
+    def run(self, text: str) -> None:
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.write(json.dumps(text) + "\n")
+        self.process.stdin.flush()
+        assert "ran\n" in iter(self.process.stdout.readline, ""), f"{text}\n{self.errors.read_text()}"
+
+
 @each_of([document for document in DOCUMENTS if code(document)])
 def test_the_code_of_a_document_runs_from_top_to_bottom(
-    document: Path, new_database: Callable[..., str], tmp_path: Path
+    document: Path, new_database: Callable[..., str], template: str, tmp_path: Path
 ) -> None:
-    database = new_database()
-    migrate.upgrade(database)
+    database = new_database(template)
     with store.connect(database) as connection:
         store.put_on_search_path(connection)
-    script = tmp_path / "document.py"
-    done = ""
-    with psycopg.connect(database, autocommit=True) as connection:
+    with psycopg.connect(database, autocommit=True) as connection, Interpreter(tmp_path, database) as python:
         for language, text in code(document):
             if language == "sql":
                 for statement in statements(text):
                     connection.execute(statement)
             else:
-                # A block goes on where those before it left off, as in one file.
-                done += text
-                script.write_text(done)
-                ran = subprocess.run(
-                    [sys.executable, script],
-                    env=os.environ | {"DATABASE_URL": database} | NO_WEB,
-                    cwd=tmp_path,
-                    stdin=subprocess.DEVNULL,
-                    capture_output=True,
-                    text=True,
-                    timeout=180,
-                )
-                assert ran.returncode == 0, f"{text}\n{ran.stderr}"
+                python.run(text)
 
 
 # -- links --

@@ -29,7 +29,7 @@ def test_urls_are_known_before_the_page_that_led_to_them_is_visited(
             crawl.client.add("nonsense")
         await crawl.visit(page)
 
-    crawl.run(15, visit, until=lambda: crawl.client.counts["ok"] == 2)
+    crawl.run(30, visit, until=lambda: crawl.client.counts["ok"] == 2)
     assert seen == [None, {"from": "0"}], "with what was said of it first"
     counts = crawl.client.counts
     assert (counts["new urls"], counts["invalid urls"]) == (1, 3), "what cannot be read harms no other"
@@ -72,7 +72,7 @@ def test_what_begins_too_late_is_given_back(url: str, db: psycopg.Connection[Any
             begun.append(await crawl.client.begins(page))
 
     crawl = Crawl(url, robots=False)
-    crawl.run(5, visit, until=lambda: crawl.client.counts["late"])
+    crawl.run(30, visit, until=lambda: crawl.client.counts["late"])
     assert begun[:2] == [True, False] and crawl.client.counts["late"] >= 1
     assert leases(db) == []
 

@@ -53,7 +53,7 @@ def test_every_kind_of_robots_txt(url: str, db: psycopg.Connection[Any], web: We
     add(db, *(f"{site}/" for site in at.values()))
     crawl = Crawl(url)
     pages = {"/", "/a", "/b"}
-    crawl.run(25, until=lambda: all(
+    crawl.run(30, until=lambda: all(
         pages <= set(paths(web, host)) for host in kinds if host[-2:] not in ("11", "12", "18")
     ) and crawl.of(f"{at['127.0.0.12']}/") and crawl.of(f"{at['127.0.0.18']}/"))  # fmt: skip
 
@@ -83,7 +83,7 @@ def test_ports_have_rules_of_their_own_and_share_the_gap(
     with Web(other) as denied:
         add(db, f"http://{host}:{denied.port}/", f"http://{host}:{web.port}/", f"http://{host}:{denied.port}/x")
         crawl = Crawl(url)
-        crawl.run(15, until=lambda: len(web.log) == 10 and denied.log)
+        crawl.run(30, until=lambda: len(web.log) == 10 and denied.log)
         assert paths(denied, host) == ["/robots.txt"]
         web.log += denied.log
     assert web.apart(host)[0] > GAP - LATE
@@ -100,7 +100,7 @@ def test_a_request_of_which_nothing_is_reported_uses_its_slot(
         await crawl.web.get(page.url, headers={"X-Began": str(time.monotonic())})
 
     db.execute("select recrawl.set_host('127.0.0.2', gap => '3 seconds')")
-    crawl.run(10, forgetful, until=lambda: len(web.log) == 3)
+    crawl.run(30, forgetful, until=lambda: len(web.log) == 3)
     assert len(web.log) == 3 and web.apart("127.0.0.2")[0] > 3 - LATE
 
 
@@ -109,9 +109,9 @@ def test_what_one_process_reads_all_know(url: str, db: psycopg.Connection[Any], 
     at = f"http://127.0.0.2:{web.port}"
     add(db, f"{at}/")
     first, second = Crawl(url), Crawl(url)
-    first.run(10, until=lambda: first.outcomes and first.outcomes[-1][1] == "ok")
+    first.run(30, until=lambda: first.outcomes and first.outcomes[-1][1] == "ok")
     add(db, f"{at}/private", f"{at}/open")
-    second.run(10, until=lambda: second.client.counts["ok"] == 2)
+    second.run(30, until=lambda: second.client.counts["ok"] == 2)
     assert sorted(paths(web, "127.0.0.2")) == ["/", "/open", "/robots.txt"]
 
 
@@ -124,7 +124,7 @@ def test_rules_that_are_a_day_old_are_fetched_again_and_kept_where_that_fails(
     site.answers |= {"/robots.txt": Answer(503), "/": Answer(), "/private": Answer()}
     add(db, f"{at}/", f"{at}/private")
     crawl = Crawl(url)
-    crawl.run(10, until=lambda: crawl.client.counts["ok"] == 2)
+    crawl.run(30, until=lambda: crawl.client.counts["ok"] == 2)
     assert paths(web, "127.0.0.2") == ["/robots.txt", "/"]
 
 
@@ -144,7 +144,7 @@ def test_sitemaps_are_pages_whose_urls_become_pages(
     }  # fmt: skip
     add(db, f"{at}/")
     crawl = Crawl(url, sitemaps=True)
-    crawl.run(15, until=lambda: "/a" in paths(web, "127.0.0.2") and crawl.client.counts["denied"])
+    crawl.run(30, until=lambda: "/a" in paths(web, "127.0.0.2") and crawl.client.counts["denied"])
     assert set(paths(web, "127.0.0.2")) == {"/robots.txt", "/", "/index.xml", "/1.xml.gz", "/a"}
     assert web.apart("127.0.0.2")[0] > GAP - LATE
 
@@ -204,7 +204,7 @@ def test_a_slow_link_brings_no_two_requests_closer_and_stops_nothing(
     add(db, *(f"http://{host}:{web.port}/{n}" for host in hosts for n in range(5 if host < "127.0.0.4" else 1)))
     with slow_link(url, there, back) as slow:
         crawl = Crawl(slow, grace=15)
-        crawl.run(25, until=lambda: crawl.client.counts["ok"] == 12)
+        crawl.run(30, until=lambda: crawl.client.counts["ok"] == 12)
     assert crawl.client.counts["ok"] == 12
     for host in hosts:
         assert web.apart(host)[0] > GAP - 2 * LATE

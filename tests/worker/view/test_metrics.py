@@ -175,8 +175,8 @@ def test_lateness_is_a_histogram(crawl: Crawl, url: str) -> None:
 # -- rights --
 
 
-def test_a_login_that_may_only_read_is_enough(crawl: Crawl, url: str, template: str) -> None:
-    login = f"{template}_reader"
+def test_a_login_that_may_only_read_is_enough(crawl: Crawl, url: str) -> None:
+    login = f"{make_url(url).database}_reader"
     crawl.connection.execute(sql.SQL("create role {} login in role recrawl_reader").format(sql.Identifier(login)))
     try:
         as_reader = make_url(url).set(username=login).render_as_string(hide_password=False)
