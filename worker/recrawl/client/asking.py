@@ -19,9 +19,9 @@ LONGEST_SLEEP = 1.0  # somebody may add pages meanwhile
 MOST_AT_ONCE = 1000  # pages of a call
 # Hosts that a call finds free have their first slots at the same moment, and the next ones a gap later: a crawl's hosts
 # in step would ask for hundreds of requests at once, and for none in between. So calls are small, and the slots of each
-# begin at another moment. Of 60 hosts with a gap of .2 s, 30 began within 10 ms in the median, and now 4.
-FEW = 16  # pages, or as many as are visited until the next call
-SPREAD = 0.25  # seconds
+# begin at another moment. Scrapy reaches 84 % of what gaps allow so, at 60 hosts and .2 s, and 66 % in step.
+FEW = 8  # pages, or a third of those that are visited while it waits
+SPREAD = 0.05  # seconds
 
 
 class Asking:
@@ -82,7 +82,7 @@ class Asking:
             if not self.is_wanted or (room := self._room()) <= 0:
                 await self._sleep(ASK_EVERY, self._has_room)
                 continue
-            few = min(room, max(FEW, int(self._rate * ASK_EVERY)))
+            few = min(room, max(FEW, int(self._rate * ASK_EVERY / 3)))
             found = await self._ask(few)
             if found is None or found == few < room:
                 continue  # there may be more
