@@ -13,6 +13,7 @@ it is visited, and then gives pages up to four times worse; one that was ready f
 import math
 import re
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, LiteralString
@@ -319,7 +320,12 @@ class Model:
             hold.page.due = hold.due
             del self.holds[lease_id, hold.page.page_id]
             self.freed(hold)
-        for hold in sorted(going, key=lambda hold: hold.slot, reverse=True):
+        self.unused(going)
+        return len(going)
+
+    def unused(self, holds: Iterable[Hold]) -> None:
+        """Their slots come back, the last one first."""
+        for hold in sorted(holds, key=lambda hold: hold.slot, reverse=True):
             host = self.hosts[hold.page.host]
             host.starts.remove(hold.start_by)
             if host.last_start == hold.start_by and hold.popped_at > self.default_gap_since:
@@ -327,7 +333,6 @@ class Model:
                 host.last_revisit = min(host.last_revisit, hold.slot)
             if hold.start_by > max(host.starts, default=NEVER):
                 host.free_from = hold.slot
-        return len(going)
 
     def freed(self, hold: Hold) -> None:
         host = self.hosts[hold.page.host]
@@ -375,16 +380,18 @@ class Model:
             assert wanted <= due <= wanted + timedelta(milliseconds=1)
         return due
 
-    def reported(self, result: dict[str, Any], outcome: str, code: str, t: datetime, due_now: datetime | None) -> None:
+    def reported(
+        self, result: dict[str, Any], outcome: str, code: str, t: datetime, due_now: datetime | None
+    ) -> Hold | None:
         """Takes in a result that was answered with `code`. `due_now` is when the page is due next, according to the
-        database: within 10 % after a failure, exactly after a fetch."""
+        database: within 10 % after a failure, exactly after a fetch. Returns the hold that it ended."""
         page, lease_id = self.pages[result["page_id"]], int(result.get("lease_id") or 0)
         host, hold = self.hosts[page.host], self.hold(lease_id, page.page_id, t)
         said = datetime.fromisoformat(result["fetched_at"]) if "fetched_at" in result else None
         if lease_id:
             assert (code == "ok") == (hold is not None), f"{code}, but it is {'' if hold else 'not '}held"
         if code == "duplicate":
-            return
+            return None
         if said and (hold is None or said > hold.start_by):
             host.last_start = max(host.last_start, min(said, t))
             host.starts.append(min(said, t))
@@ -409,7 +416,7 @@ class Model:
         if decides and page.state == "live":
             page.due = self.said(result, due_now)
         if hold is None:
-            return
+            return None
         page.last_lease = lease_id
         del self.holds[lease_id, page.page_id]
         self.freed(hold)
@@ -427,3 +434,4 @@ class Model:
                 "denied": timedelta(days=7),
             }[outcome]
             page.due = self.about(t, timedelta(days=30) if outcome == "failed" and attempts >= 4 else pause, due_now)
+        return hold

@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 )
 
 from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, Row
-from sql.model import BROKEN, NEVER, SHORTEST_INTERVAL, TINY, Model, Page, value_class
+from sql.model import BROKEN, NEVER, SHORTEST_INTERVAL, TINY, Hold, Model, Page, value_class
 
 HOSTS = ("a.test", "b.test", "c.test")
 URLS = [f"http://{host}/{path}" for host in HOSTS for path in range(1, 7)]
@@ -353,6 +353,7 @@ class Crawling(RuleBasedStateMachine):
         blocked = {row["name"]: row["blocked_until"] for row in crawl.rows("select name, blocked_until from host")}
         lives = {page.url: page.state == "live" for page in model.pages.values()}
         seen: set[tuple[int, int | None]] = set()
+        declined: list[Hold] = []
         for (result, outcome), answer in zip(results, answers, strict=True):
             page = model.pages[result["page_id"]]
             if (page.page_id, result.get("lease_id")) in seen:
@@ -368,7 +369,8 @@ class Crawling(RuleBasedStateMachine):
             if outcome == "throttled" and answer["code"] != "duplicate":
                 assert blocked[page.host] >= crawl.now + 5 * SECOND or model.hosts[page.host].blocked_until > crawl.now
             due = crawl.value("select due_at from page where page_id = %s", page.page_id)
-            model.reported(result, outcome, answer["code"], crawl.now, due)
+            hold = model.reported(result, outcome, answer["code"], crawl.now, due)
+            declined += [hold] if hold and outcome == "declined" else []
             if answer["code"] == "ok" and page.state == "live" and "lease_id" in result:
                 assert page.due and abs(due - page.due) <= TINY
                 held_until = blocked[page.host] or NEVER
@@ -376,6 +378,7 @@ class Crawling(RuleBasedStateMachine):
                 wanted = None if due.year == 9999 else max(due, crawl.now, held_until)
                 assert answer["next_fetch_at"] == wanted
                 page.due = due
+        model.unused(declined)
 
     @rule(which=any_number, everything=st.booleans(), others=st.booleans())
     def release(self, which: int, everything: bool, others: bool) -> None:
