@@ -34,7 +34,7 @@ ALLOWED = {
     "model": "model.compiled numba numpy scipy",
     "model.compiled": "numba numpy platformdirs",  # the one place of the model that writes: the user's cache
     "model.reference": "model numpy scipy",
-    "lab": "model numpy",
+    "lab": "model model.reference numpy",
     "lab.crawl": "jobs lab store model numpy",  # the only one that needs a database
     "lab.experiments": "lab model model.reference numpy",
     "jobs": "jobs.crawl jobs.job store model numpy psycopg",

@@ -124,6 +124,23 @@ def test_matched_moments_stay_within_their_radius() -> None:
     assert reference.moment_matching_radius(regular(1.0, 2, 4), most=2.0) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("days", [3.0, 30.0, 300.0])
+def test_counted_changes_stay_within_their_radius_however_often_a_page_is_visited(days: float) -> None:
+    random, pages = np.random.default_rng(8), 2000
+    rate = random.uniform(0.1, 2, pages)
+    for visits in (1, 10):
+        interval = np.full(pages * visits, days / visits)
+        log = Visits(np.arange(pages + 1) * visits, interval, interval > 0)
+        counted = random.poisson(np.repeat(rate * days / visits, visits))
+        found = np.minimum(reference.fully_observed(log, counted), 2.0)
+        radius = reference.fully_observed_radius(log, most=2.0)
+        assert radius == pytest.approx(min(2, math.sqrt(2 * math.log(20) / ((2 * math.log(2) - 1) * days))))
+        assert (np.abs(found - rate) <= radius).mean() >= 0.9
+        if radius[0] < 2:
+            fast = rate > 1.9  # for which it is made
+            assert np.quantile(np.abs(found - rate)[fast], 0.9) > radius[0] / 5, "and it is no wild guess"
+
+
 # ------------------------------------------------------------------------------------- always, everywhere
 
 
@@ -267,3 +284,5 @@ def test_arguments_that_do_not_fit_are_refused() -> None:
         reference.moment_matching(visits, least=1.0, most=0.5)
     with pytest.raises(ValueError, match=r"^confidence must lie between 0 and 1, got 1$"):
         reference.moment_matching_radius(visits, most=1.0, confidence=1)
+    with pytest.raises(ValueError, match=r"most must be a finite rate above 0, got 0"):
+        reference.fully_observed_radius(visits, most=0.0)

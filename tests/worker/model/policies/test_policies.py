@@ -122,13 +122,6 @@ def test_who_commits_explores_first_and_learns_nothing_then() -> None:
     assert after.allocation.utility == pytest.approx(allocate(web, 40).utility)
 
 
-def test_the_best_time_to_explore_grows_as_the_root_of_the_horizon() -> None:
-    short, long = (explore_then_commit.best_exploration(1, 0.1, 0.5, 1000, days) for days in (100, 10_000))
-    assert long / short == pytest.approx(10)
-    # √(K·T), K = e^(2·.5)·C·ln(2·1000/.1)/(2·1000·.1²) with C = 1000 fetches a day
-    assert short == pytest.approx(math.sqrt(math.e * 1000 * math.log(2000 / 0.1) / (2 * 1000 * 0.01) * 100))
-
-
 def test_who_is_greedy_visits_all_equally_often_in_the_first_phase_alone() -> None:
     web = some_web(4)
     phase = epsilon_greedy.phase(asked(web))
@@ -136,12 +129,6 @@ def test_who_is_greedy_visits_all_equally_often_in_the_first_phase_alone() -> No
     policy = POLICIES["epsilon_greedy"]
     assert policy.answer(asked(web, days=phase * 0.99)).allocation.price == math.inf
     assert policy.answer(asked(web, days=phase)).allocation.utility == allocate(web, 40, limits=LIMITS).utility
-
-
-def test_what_was_before_fades_as_the_least_rate_says() -> None:
-    """After so long, e^(−least rate · days) of the values is the error."""
-    days = epsilon_greedy.until_steady(values=200, error=0.5, least_rate=0.1)
-    assert 200 * math.exp(-0.1 * days) == pytest.approx(0.5)
 
 
 def test_an_unknown_policy_is_named_with_those_that_there_are() -> None:

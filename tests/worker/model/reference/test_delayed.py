@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from recrawl.lab.experiments import figure_4_5
 from recrawl.model.reference import delayed, thesis
 from recrawl.model.reference.page import changes_found
 
@@ -119,6 +120,21 @@ def test_static_pages_are_fresh_and_forgotten_ones_are_not() -> None:
     assert fresh([0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [0.5, 0.5, 0.5], begin=1.0, end=2.0).tolist() == [1, 1, 0]
 
 
+def test_freshness_at_instants_adds_up_to_that_between_them() -> None:
+    frequency, host, gap, phase = small_web(4, load=0.9)
+    rate = np.where(np.arange(20) % 5 == 0, 0.0, np.random.default_rng(4).lognormal(0, 1, 20))
+    begin, end = 0.0, 6.0
+    middles = (np.arange(20_000) + 0.5) / 20_000 * (end - begin)
+    for s in range(3):
+        here = np.flatnonzero(host == s)
+        some = frequency[here] * (np.arange(here.size) > 0)  # and one is forgotten
+        start, page = delayed.requests(some, phase[here], gap[s], end)
+        between = delayed.good_between(rate[here], start, page, begin, end)
+        assert delayed.good_at(rate[here], start, page, middles).mean() == pytest.approx(between.sum(), rel=1e-4)
+    nobody = np.empty(0), np.empty(0, np.int64)
+    assert delayed.good_at(np.array([1.0, 0.0]), *nobody, np.array([0.0, 9.0])).tolist() == [1, 1]
+
+
 @pytest.mark.parametrize("load", [0.5, 0.95, 3.0])
 def test_expected_freshness_is_the_mean_over_many_webs(load: float) -> None:
     """Draws the changes of every page many times over, and looks whether there was one since the last request."""
@@ -174,24 +190,6 @@ EXPERIMENT = {
 }
 
 
-def reference_web(name: str) -> tuple[Array, Labels, Array]:
-    """Rates, hosts and phases. The order of the draws is part of the experiment."""
-    if name == "A":
-        seed = 7
-        rng = np.random.default_rng(seed)
-        pages = np.minimum(np.floor(100 * rng.random(200) ** (-1 / 0.8)), 60_000).astype(np.int64)
-        rate = rng.lognormal(np.log(1 / 5), 1.5, pages.sum())
-        static = 0.2
-    else:
-        seed = 11
-        rng = np.random.default_rng(seed)
-        pages = 60_000 // np.arange(1, 201)
-        rate = rng.exponential(1 / 3, pages.sum())
-        static = 0.5
-    rate[rng.random(rate.size) < static] = 0
-    return rate, np.repeat(np.arange(200), pages), np.random.default_rng(seed + 100).random(rate.size)
-
-
 @pytest.mark.parametrize(
     ("name", "share"),
     # The smallest is enough for every day.
@@ -199,7 +197,9 @@ def reference_web(name: str) -> tuple[Array, Labels, Array]:
 )
 def test_delayed_with_opt_polite_comes_close_to_the_polite_bound_and_cho_does_not(name: str, share: float) -> None:
     days, unpolite, polite, with_opt_polite, with_cho, usable = EXPERIMENT[name, share]
-    rate, host, phase = reference_web(name)
+    drawn = figure_4_5.draw(name)
+    rate, phase = drawn.web.rate.astype(np.float64), drawn.phase
+    host = np.repeat(np.arange(200), np.diff(drawn.web.first))
     value, cap, gap = np.ones_like(rate), np.full(200, 1 / GAP), np.full(200, GAP)
     budget = share * cap.sum()
     cho = thesis.cho(value, rate, budget)

@@ -5,7 +5,7 @@ import pytest
 
 from recrawl.model.graph import graph, opic
 from recrawl.model.graph.graph import Graph
-from recrawl.model.reference import hits, opic_plain
+from recrawl.model.reference import hits, opic_plain, power
 from recrawl.model.reference.opic_classic import Books, Order, highest_cash, in_turn, marked_first, step
 
 TOY = graph.compile([1, 2, 3, 4], [1, 2, 3], [0, 1, 2, 5], [2, 4, 1, 2, 4])
@@ -91,6 +91,8 @@ def test_misuse_is_refused() -> None:
         step(Books.opened(4), TOY, None, in_turn, 0)
     with pytest.raises(ValueError, match="passes must be positive, got 0"):
         opic_plain.importance(TOY, 0)
+    with pytest.raises(ValueError, match="multiplications must not be negative, got -1"):
+        power.importance(TOY, -1)
     with pytest.raises(ValueError, match="residual must not be negative, got nan"):
         hits.scores(TOY, float("nan"))
     with pytest.raises(ValueError, match="most_rounds must be positive, got 0"):
@@ -102,6 +104,17 @@ def test_misuse_is_refused() -> None:
 
 def test_plain_importance_is_the_eigenvector_of_the_normalised_links() -> None:
     assert opic_plain.importance(TOY, 5000) == pytest.approx([0.19802, 0.29703, 0.15842, 0.34653], abs=2e-5)
+
+
+@pytest.mark.parametrize("of", [TOY, random_graph(1)])
+def test_the_power_method_finds_the_dominant_eigenvector(of: Graph) -> None:
+    links = np.zeros((of.pages + 1, of.pages + 1))  # from column to row; the virtual page is the last one
+    links[of.out, np.repeat(np.arange(of.pages), np.diff(of.out_first))] = 1
+    links[-1], links[:, -1], links[-1, -1] = 1, 1, 0
+    values, vectors = np.linalg.eig(links / links.sum(axis=0))
+    dominant = np.abs(vectors[: of.pages, values.real.argmax()])
+    assert power.importance(of, 300) == pytest.approx(dominant / dominant.sum(), abs=1e-12)
+    assert power.importance(of, 0) == pytest.approx(1 / of.pages)
 
 
 def test_kleinbergs_hubs_and_authorities() -> None:
@@ -130,7 +143,8 @@ def test_graphs_without_links_or_pages_have_scores_too() -> None:
     lonely, empty = graph.compile([1, 2], [], [0], []), graph.compile([], [], [0], [])
     assert hits.scores(lonely).hub.tolist() == [0, 0]
     assert opic_plain.importance(lonely, 3) == pytest.approx([0.5, 0.5])
-    assert len(hits.scores(empty).hub) == len(opic_plain.importance(empty, 1)) == 0
+    assert power.importance(lonely, 3) == pytest.approx([0.5, 0.5])
+    assert len(hits.scores(empty).hub) == len(opic_plain.importance(empty, 1)) == len(power.importance(empty, 1)) == 0
     books = Books.opened(0)
     step(books, empty, None, in_turn, 1)
     assert books.total == 2

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 
-from recrawl.lab.experiments import divergence, two_pages
+from recrawl.lab.experiments import divergence, figure_4_5, learning, opic, two_pages
 from recrawl.lab.experiments.findings import Findings
 
 
@@ -20,7 +20,14 @@ def _in(name: str, file: ModuleType) -> Experiment:
 
 
 EXPERIMENTS = {
-    experiment.name: experiment for experiment in (_in("two-pages", two_pages), _in("divergence", divergence))
+    experiment.name: experiment
+    for experiment in (
+        _in("figure-4.5", figure_4_5),
+        _in("learning", learning),
+        _in("two-pages", two_pages),
+        _in("opic", opic),
+        _in("divergence", divergence),
+    )
 }
 
 

@@ -12,7 +12,6 @@ VALUE, RATE = np.array([1.0, 5.0]), np.array([5.0, 1.0])  # rates in changes per
 FOUND = OBJECTIVES["new_content"]
 BUDGETS = (1.0, 2.0, 4.0, 10.0)  # fetches per day
 MOST = 10.0  # fetches per day, that the figure shows
-LEVELS = np.arange(1.0, 9.0)  # of the value found per day, of which there is 10
 
 
 def run(seed: int, quick: bool) -> Findings:
@@ -46,20 +45,21 @@ def _row(budget: float) -> Row:
 
 
 def _contour(many: Floats) -> Panel:
-    """Lines of equal value, the budgets across them, and on each budget its best point."""
+    """Budgets, the best point of each, and the line of equal value through it."""
+    best = [unconstrained(VALUE, RATE, budget, FOUND.name) for budget in BUDGETS]
     of_first, of_second = (FOUND.utility(many, value, rate) for value, rate in zip(VALUE, RATE, strict=True))
     levels = []
-    for level in LEVELS:
-        missing = level - of_first
+    for allocation in best:
+        missing = allocation.utility - of_first
         reached = (missing >= 0) & (missing <= of_second[-1])
         levels.append(Series("", many[reached], np.interp(missing[reached], of_second, many), "thin"))
-    ends = [Series(f"{budget:g} fetches a day", np.array([0, budget]), np.array([budget, 0])) for budget in BUDGETS]
-    best = np.array([unconstrained(VALUE, RATE, budget, FOUND.name).frequency for budget in BUDGETS])
+    ends = [Series(f"budget {budget:g}", np.array([0, budget]), np.array([budget, 0])) for budget in BUDGETS]
+    points = np.array([allocation.frequency for allocation in best])
     return Panel(
-        "lines of equal value found, and what budgets allow",
+        "what budgets allow, and lines of equal value found",
         "page 1, fetches a day",
         "page 2, fetches a day",
-        [*levels, *ends, Series("the best", best[:, 0], best[:, 1], "dots")],
+        [*levels, *ends, Series("the best", points[:, 0], points[:, 1], "dots")],
     )
 
 

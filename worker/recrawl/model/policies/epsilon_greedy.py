@@ -13,6 +13,7 @@ import numpy as np
 
 from recrawl.model.policies import opt_polite, uniform
 from recrawl.model.policies.policy import Answer, Question
+from recrawl.model.policies.regret import until_steady
 
 
 def answer(asked: Question) -> Answer:
@@ -25,8 +26,3 @@ def phase(asked: Question) -> float:
     if not rate.size or not asked.limits.exploration:
         return interval
     return min(interval, until_steady(float(asked.web.value.sum()), asked.limits.exploration, float(rate.min())))
-
-
-def until_steady(values: float, error: float, least_rate: float) -> float:
-    """Days after which a policy's utility is within an error of what it is in the long run."""
-    return math.log(max(values / error, 1.0)) / least_rate

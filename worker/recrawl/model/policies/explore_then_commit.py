@@ -13,8 +13,8 @@ from recrawl.model.allocation.floors import NO_LIMITS
 from recrawl.model.allocation.solve import allocate
 from recrawl.model.policies import uniform
 from recrawl.model.policies.policy import Answer, Question
+from recrawl.model.policies.regret import Exploration
 
-UNSURE = 0.1  # the probability that the bound on the regret may fail
 MOST = 0.1  # of the horizon, spent on exploring
 
 
@@ -31,11 +31,5 @@ def explores_for(asked: Question) -> float:
     rate = asked.web.rate[asked.web.rate > 0].astype(np.float64)
     if not rate.size or asked.horizon == math.inf:
         return interval
-    wanted = best_exploration(interval, float(rate.min()), float(rate.max()), rate.size, asked.horizon)
+    wanted = Exploration(interval, rate.size, float(rate.min()), float(rate.max())).best_days(asked.horizon)
     return max(1, math.floor(min(wanted, MOST * asked.horizon) / interval)) * interval
-
-
-def best_exploration(interval: float, least_rate: float, most_rate: float, pages: int, horizon: float) -> float:
-    """Days of exploring, all pages at one interval, that make the bound on the regret over the horizon least."""
-    log_k = 2 * most_rate * interval + math.log(math.log(2 * pages / UNSURE) / (2 * interval * least_rate**2))
-    return math.exp(min((log_k + math.log(horizon)) / 2, 700.0))

@@ -50,9 +50,9 @@ def requests(frequency: Array, phase: Array, gap: float, until: float) -> tuple[
     return start[in_time], page[in_time]
 
 
-def host_freshness(rate: Array, frequency: Array, phase: Array, gap: float, begin: float, end: float) -> Array:
-    """The expected share of [begin, end] during which the copy of each page of a host is good."""
-    start, page = requests(frequency, phase, gap, end)
+def good_between(rate: Array, start: Array, page: NDArray[np.int64], begin: float, end: float) -> Array:
+    """The expected share of [begin, end] during which the copy of each page of a host is good, by all requests before
+    the end, as `requests` has them."""
     next_start = np.append(start[1:], end)
     last_of_page = np.append(page[1:] != page[:-1], True)[: page.size]
     next_start = np.where(last_of_page, end, next_start[: page.size])
@@ -65,6 +65,18 @@ def host_freshness(rate: Array, frequency: Array, phase: Array, gap: float, begi
         good = np.exp(-speed * youngest) * -np.expm1(-speed * (oldest - youngest)) / speed
     share = np.bincount(page, good, minlength=rate.size) / (end - begin)
     return np.where(rate > 0, share, 1.0)
+
+
+def good_at(rate: Array, start: Array, page: NDArray[np.int64], instant: Array) -> Array:
+    """How many copies of a host's pages are good at each instant, expected, by the same requests."""
+    span = max(instant.max(), start.max(initial=0.0)) + 1.0  # so that the pages' requests follow each other
+    pages = np.arange(rate.size)
+    last = np.searchsorted(page * span + start, pages * span + instant[:, None], side="right") - 1
+    last = np.where(last >= np.searchsorted(page, pages), last, -1)  # not one of the page before
+    age = instant[:, None] - np.append(start, -np.inf)[last]
+    with np.errstate(invalid="ignore"):  # static and never requested
+        good: Array = np.where(rate > 0, np.exp(-rate * age), 1.0).sum(axis=1)
+    return good
 
 
 def freshness(
@@ -94,5 +106,6 @@ def freshness(
         )
     result = np.ones_like(rates)
     for pages, host_gap in zip(grouped(host, rates.size, gaps.size), gaps, strict=True):
-        result[pages] = host_freshness(rates[pages], frequencies[pages], phases[pages], host_gap, begin, end)
+        start, page = requests(frequencies[pages], phases[pages], host_gap, end)
+        result[pages] = good_between(rates[pages], start, page, begin, end)
     return result

@@ -47,13 +47,10 @@ def moment_matching(visits: Visits, least: float = RATE_LEAST, most: float = RAT
 def moment_matching_radius(visits: Visits, most: float, confidence: float = 0.9) -> Array:
     """How far moment matching may be from the truth, if that is at most `most`. Infinite where nothing can be said.
 
-    √(ln(2/δ)/2n) / mean(w e^{−most·w}), by Hoeffding's inequality and the mean value theorem. Valid for any n and
-    some 25 times too wide: for a figure to show, use the filter's credible interval.
+    √(ln(2/δ)/2n) / mean(w e^{−most·w}), by Hoeffding's inequality and the mean value theorem (Lemma 3). Valid for any n
+    and some 25 times too wide: for a figure to show, use the filter's credible interval.
     """
-    if not 0 < most < np.inf:
-        raise ValueError(f"most must be a finite rate above 0, got {most}")
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
+    _check_radius(most, confidence)
     weight = visits.total(visits.interval * np.exp(-most * visits.interval)) / np.maximum(visits.visits, 1)
     with np.errstate(divide="ignore"):
         radius: Array = np.sqrt(np.log(2 / (1 - confidence)) / (2 * visits.visits)) / weight
@@ -88,6 +85,20 @@ def fully_observed(visits: Visits, changes: ArrayLike) -> Array:
         return visits.total(changes) / visits.days
 
 
+def fully_observed_radius(visits: Visits, most: float, confidence: float = 0.9) -> Array:
+    """How far `fully_observed`, cut off at `most`, may be from the truth, if that is at most `most` (Lemma 8).
+
+    √(most·ln(2/δ)/((2 ln 2 − 1)·days)), and no more than `most`. By Bennett's inequality for the number of changes, of
+    mean λt: it strays by εt with a probability of 2·e^(−λt·g(ε/λ)) at most, g(z) = (1 + z)ln(1 + z) − z. λ·g(ε/λ) falls
+    as λ grows, and g(z) >= g(1)·z² for z <= 1. However often a page was visited: only the days count.
+    """
+    _check_radius(most, confidence)
+    with np.errstate(divide="ignore"):
+        radius: Array = np.sqrt(most * np.log(2 / (1 - confidence)) / ((2 * np.log(2) - 1) * visits.days))
+    within: Array = np.minimum(most, radius)
+    return within
+
+
 def last_modified(visits: Visits, age: ArrayLike) -> Array:
     """The MLE when each change comes with its age (days before the visit, less than the interval): X/(Σ_unchanged w
     + Σ age).
@@ -106,6 +117,13 @@ def last_modified(visits: Visits, age: ArrayLike) -> Array:
 def _check_range(least: float, most: float) -> None:
     if not 0 < least < most < np.inf:
         raise ValueError(f"least and most must be finite rates with 0 < least < most, got {least} and {most}")
+
+
+def _check_radius(most: float, confidence: float) -> None:
+    if not 0 < most < np.inf:
+        raise ValueError(f"most must be a finite rate above 0, got {most}")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
 
 
 def _for_each(visits: Visits, name: str, given: ArrayLike) -> Array:

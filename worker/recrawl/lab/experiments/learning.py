@@ -1,0 +1,195 @@
+"""What it costs to learn rates while crawling: when to stop exploring, and what is lost (Upadhyay et al., 2020).
+
+The paper's histories are of Bing and not to be had: here rates are log-uniform, and values log-normal.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from recrawl.lab.experiments.findings import Findings, Panel, Row, Series, Table
+from recrawl.lab.learners import Explored, Pages, explore, greedy
+from recrawl.model.allocation.floors import Limits
+from recrawl.model.allocation.objectives import Floats
+from recrawl.model.change.estimators import Visits, full_mle
+from recrawl.model.policies import explore_then_commit
+from recrawl.model.policies.policy import Question
+from recrawl.model.policies.regret import Exploration, until_steady
+from recrawl.model.reference import estimators
+
+LEAST, MOST, SPREAD = 0.05, 5.0, 1.5  # changes per day; deviation of the logarithm of values
+INTERVALS = (0.5, 1.0, 2.0)  # days between two visits of a page while all are visited equally often
+HORIZONS = np.geomspace(300, 300_000, 7)  # days
+SHOWN = 10_000.0  # days: the horizon whose regrets are drawn
+CRAWL, FLOORS = 1000.0, (0.0, 0.05, 0.2)  # days; share of the budget that who is greedy explores with
+STEADY = 0.05  # of all value: the error that a phase is to be free of
+OBSERVATIONS, RATE, KNOWN_BELOW = (10, 30, 100, 300, 1000), 0.5, 2.0  # of a page that changes so often a day
+
+COMMITS, GREEDY = "explore for the best time, commit", "ε-greedy, ε = {:g}"
+ERRORS: dict[str, Literal["line", "dotted"]] = {
+    "error of the likeliest rate": "line",
+    "error of moment matching": "line",
+    "radius by Lemma 3": "dotted",
+    "error where changes are counted": "line",
+    "radius by Lemma 8": "dotted",
+}
+Course = tuple[Floats, Floats]  # days; regret until then, in days
+
+
+@dataclass(frozen=True)
+class Size:
+    pages: int
+    runs: int
+    greedy_pages: int
+    greedy_runs: int
+    pages_looked_at: int
+
+
+FULL, QUICK = Size(1000, 20, 300, 4, 500), Size(200, 4, 60, 1, 100)
+
+
+def run(seed: int, quick: bool) -> Findings:
+    size, rng = QUICK if quick else FULL, np.random.default_rng(seed)
+    explored = [explore(draw(size.pages, interval, seed), 0.2 * HORIZONS[-1], size.runs, rng) for interval in INTERVALS]
+    growth = [Growth(found) for found in explored]
+    crawls = _crawls(draw(size.greedy_pages, 1.0, seed), size.greedy_runs, rng)
+    estimates = [_estimates(visits, size.pages_looked_at, rng) for visits in OBSERVATIONS]
+    return Findings(
+        tables=[
+            Table("exploring for the best time, then committing", [row for of in growth for row in of.rows()]),
+            Table("how that grows", [of.row() for of in growth]),
+            Table(
+                f"lost in a crawl of {CRAWL:,.0f} days; a visit a day while exploring",
+                [{"policy": name, "regret, days": float(regret[-1])} for name, (_, regret) in crawls.items()],
+            ),
+            Table(
+                f"estimates of a rate of {RATE:g} changes a day, known to be below {KNOWN_BELOW:g}, in changes a day; "
+                "visits at random moments, one a day on average",
+                estimates,
+            ),
+        ],
+        figure=[[_regrets(explored), _best_days(growth)], [_courses(crawls), _errors(estimates)]],
+        says=_says(growth, crawls, estimates),
+    )
+
+
+def draw(pages: int, interval: float, seed: int) -> Pages:
+    rng = np.random.default_rng(seed)
+    rate = np.exp(rng.uniform(math.log(LEAST), math.log(MOST), pages))
+    return Pages(rng.lognormal(0, SPREAD, pages), rate, LEAST, MOST, interval)
+
+
+class Growth:
+    """With the horizon: of the best time to explore, and of the regret."""
+
+    def __init__(self, explored: Explored) -> None:
+        self.explored, self.interval = explored, explored.pages.interval
+        self.days = np.array([explored.best_days(horizon) for horizon in HORIZONS])
+        self.regret = np.array([explored.regret(horizon).min() for horizon in HORIZONS])
+        self.power_of_days, self.power_of_regret = (
+            float(np.polyfit(np.log(HORIZONS), np.log(grows), 1)[0]) for grows in (self.days, self.regret / HORIZONS)
+        )
+
+    def row(self) -> Row:
+        return {
+            "visited every, days": self.interval,
+            "best time to explore: as the horizon to the power of": self.power_of_days,
+            "regret per day: to the power of": self.power_of_regret,
+        }
+
+    def rows(self) -> list[Row]:
+        bound = Exploration(self.interval, len(self.explored.pages.rate), LEAST, MOST)
+        rows: list[Row] = [
+            {
+                "visited every, days": self.interval,
+                "horizon, days": round(horizon),
+                "best time to explore, days": float(days),
+                "regret, days": float(regret),
+                "regret, % of the horizon": 100 * float(regret) / horizon,
+                "time that Theorem 1 asks for, days": bound.best_days(horizon),
+            }
+            for horizon, days, regret in zip(HORIZONS.tolist(), self.days, self.regret, strict=True)
+        ]
+        return rows[::2]
+
+
+def _crawls(pages: Pages, runs: int, rng: np.random.Generator) -> dict[str, Course]:
+    """The policy of production counts on Theorem 1 as far as that goes, and stops at a tenth of the horizon."""
+    explored = explore(pages, CRAWL, 5 * runs, rng)
+    asked = Question(pages.web(pages.rate), pages.budget, "poisson_freshness", Limits(), horizon=CRAWL)
+    phase = until_steady(pages.worth, STEADY * pages.worth, LEAST)
+    crawls = {
+        COMMITS: explored.course(explored.best_days(CRAWL), CRAWL),
+        "explore as long as recrawl's policy, commit": explored.course(explore_then_commit.explores_for(asked), CRAWL),
+    }
+    for floor in FLOORS:
+        courses = [greedy(pages, floor, phase, int(CRAWL / phase), rng) for _ in range(runs)]
+        crawls[GREEDY.format(floor)] = courses[0][0], np.mean([regret for _, regret in courses], axis=0)
+    return crawls
+
+
+def _estimates(visits: int, pages: int, rng: np.random.Generator) -> Row:
+    """Of many pages that are alike."""
+    interval = rng.exponential(1.0, pages * visits)
+    changes = rng.poisson(RATE * interval)
+    log = Visits(np.arange(pages + 1) * visits, interval, changes > 0)
+    likeliest = np.abs(full_mle(log) - RATE)
+    matched = np.abs(estimators.moment_matching(log, most=KNOWN_BELOW) - RATE)
+    counted = np.abs(np.minimum(estimators.fully_observed(log, changes), KNOWN_BELOW) - RATE)
+    radius = estimators.moment_matching_radius(log, KNOWN_BELOW)
+    counted_radius = estimators.fully_observed_radius(log, KNOWN_BELOW)
+    means = [float(found.mean()) for found in (likeliest, matched, radius, counted, counted_radius)]
+    return {
+        "visits": visits,
+        **dict(zip(ERRORS, means, strict=True)),
+        "within Lemma 3's, %": 100 * float((matched <= radius).mean()),
+        "within Lemma 8's, %": 100 * float((counted <= counted_radius).mean()),
+    }
+
+
+# --------------------------------------------------------------------------------------------------- what is shown
+
+
+def _every(pages: Pages) -> str:
+    return f"visits every {pages.interval:g} days"
+
+
+def _regrets(explored: list[Explored]) -> Panel:
+    series = [Series(_every(found.pages), found.days, found.regret(SHOWN)) for found in explored]
+    return Panel(f"regret until day {SHOWN:,.0f}", "exploring, days", "regret, days", series, log="xy")
+
+
+def _best_days(growth: list[Growth]) -> Panel:
+    series = [Series(_every(of.explored.pages), HORIZONS, of.days) for of in growth]
+    root = Series("√horizon", HORIZONS, np.sqrt(HORIZONS), "dotted")
+    return Panel("best time to explore", "horizon, days", "exploring, days", [*series, root], log="xy")
+
+
+def _courses(crawls: dict[str, Course]) -> Panel:
+    series = [
+        Series(name, days, regret, "dashed" if name.startswith("explore") else "line")
+        for name, (days, regret) in crawls.items()
+    ]
+    return Panel("exploring first, and all along", "days", "regret so far, days", series)
+
+
+def _errors(estimates: list[Row]) -> Panel:
+    visits = np.array([float(row["visits"]) for row in estimates])
+    series = [Series(name, visits, np.array([float(row[name]) for row in estimates]), ERRORS[name]) for name in ERRORS]
+    return Panel("errors, and within which they surely are", "visits", "changes a day", series, log="xy")
+
+
+def _says(growth: list[Growth], crawls: dict[str, Course], estimates: list[Row]) -> str:
+    days, regret = (", ".join(f"{power:.2f}" for power in powers) for powers in (
+        [of.power_of_days for of in growth], [of.power_of_regret for of in growth]
+    ))  # fmt: skip
+    committed, exploring = (float(crawls[name][1][-1]) for name in (COMMITS, GREEDY.format(0.05)))
+    wide = float(estimates[-1]["radius by Lemma 3"]) / float(estimates[-1]["error of moment matching"])
+    return (
+        f"The best time to explore grows as the horizon to the power of {days} (visits every 0.5, 1 and 2 days), the "
+        f"regret per day as to that of {regret}. In {CRAWL:,.0f} days who explores for the best time and then commits "
+        f"loses {committed:.1f} days, ε-greedy with ε = 0.05 {exploring:.1f}. Lemma 3's radius is {wide:.0f} times the "
+        f"error."
+    )
