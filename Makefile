@@ -11,10 +11,10 @@ LONG   := -n auto --maxprocesses 4 $(STEAL)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test soak fast golden docs picture figures lint types wheel bench psql clean
+.PHONY: help install demo test soak fast golden docs picture figures experiments lint types wheel bench psql clean
 
 help:  ## Explain the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(BIN)/recrawl: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "recrawl needs Python 3.11 or newer; say: make PYTHON=python3.12"; exit 1; }
@@ -46,6 +46,10 @@ docs: install  ## Build the documents as a site in build/docs, and check their l
 
 figures: install  ## Draw the figures of docs/why.md anew
 	PYTHONPATH=tests $(BIN)/python -m docs.figures docs
+
+experiments: install  ## Draw the figures of docs/experiments.md anew: minutes
+	@for figure in docs/experiments/*.png; do \
+	    $(BIN)/recrawl experiment $$(basename $$figure .png) --figure $$figure | tail -n 1; done
 
 golden: install  ## Bring docs/reference.md and tests/golden up to date: look at the difference
 	UPDATE_GOLDEN=1 $(BIN)/pytest -q -k "golden or reference_is" tests/sql/test_reference.py tests/worker/setup/test_migrate.py

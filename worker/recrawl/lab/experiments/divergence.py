@@ -10,12 +10,10 @@ from recrawl.lab.content import Page, draw
 from recrawl.lab.experiments.findings import Findings, Panel, Row, Series, Table
 from recrawl.model.allocation.objectives import Floats
 from recrawl.model.allocation.solve import unconstrained
-from recrawl.model.policies.bound_based import BoundBased
-from recrawl.model.policies.curve_fitting import CurveFitting
 from recrawl.model.policies.longevity import Terms, Visitor
+from recrawl.model.policies.registry import BY_DIVERGENCE
 
 THRESHOLDS = (0.1, 0.3, 1.0)  # what a visit must be worth, in divergence · days
-LEARN: dict[str, Callable[[Terms], Visitor]] = {"bound_based": BoundBased, "curve_fitting": CurveFitting}
 UNIFORM, BY_CHANGES, ORACLE = "uniform", "Cho & Garcia-Molina", "oracle"
 WAITS = np.geomspace(1 / 24, 1000, 300)  # days: what the oracle chooses from
 
@@ -110,7 +108,7 @@ def run(seed: int, quick: bool) -> Findings:
     rng = np.random.default_rng(seed)
     pages, days = (200, 150.0) if quick else (1000, 300.0)
     web = Web(draw(rng, pages, days), days, rng.random(pages))
-    found = [_learnt(web, name, threshold) for threshold in THRESHOLDS for name in LEARN]
+    found = [_learnt(web, name, threshold) for threshold in THRESHOLDS for name in BY_DIVERGENCE]
     return Findings(
         tables=[Table("freshness with as many fetches, and what of the possible gain that is", [*map(_row, found)])],
         figure=[[_against_budget(web, found), _captured(found)]],
@@ -119,7 +117,7 @@ def run(seed: int, quick: bool) -> Findings:
 
 
 def _learnt(web: Web, name: str, threshold: float) -> Learnt:
-    by = web.learn(LEARN[name], Terms(threshold))
+    by = web.learn(BY_DIVERGENCE[name], Terms(threshold))
     return Learnt(name, threshold, by, web.known(by.fetches))
 
 
@@ -150,7 +148,7 @@ def _against_budget(web: Web, found: Sequence[Learnt]) -> Panel:
             np.array([100 * one.by.freshness for one in found if one.policy == name]),
             "dots",
         )
-        for name in LEARN
+        for name in BY_DIVERGENCE
     ]
     return Panel("who knows all, and who learns", "fetches per page and day", "freshness, %", [*lines, *dots], "x")
 
@@ -162,7 +160,7 @@ def _captured(found: Sequence[Learnt]) -> Panel:
             np.array(THRESHOLDS),
             np.array([one.captured(one.by.freshness) for one in found if one.policy == name]),
         )
-        for name in LEARN
+        for name in BY_DIVERGENCE
     ]
     return Panel("what is captured of the oracle's gain", "threshold, divergence · days", "share", series, "x")
 

@@ -20,7 +20,7 @@ from recrawl.model.reference import delayed
 GAP = 15 / 86400  # days
 DAYS = {0.01: 1500.0, 0.1: 250.0, 0.9: 60.0}  # of a run, by the budget's share of what all hosts can take
 HOSTS, FEW_HOSTS = 200, 8
-LOOKS = 30
+LOOKS, FEW_LOOKS = 30, 10
 
 OPT_POLITE, CHO, OURS = "DELAYED + OPT_POLITE", "DELAYED + CHO", "DELAYED + recrawl's"
 
@@ -46,8 +46,8 @@ class Run:
 
 
 def run(seed: int, quick: bool) -> Findings:
-    hosts = FEW_HOSTS if quick else HOSTS
-    runs = [_run(name, draw(name, seed, hosts), share) for name in "AB" for share in DAYS]
+    hosts, looks = (FEW_HOSTS, FEW_LOOKS) if quick else (HOSTS, LOOKS)
+    runs = [_run(name, draw(name, seed, hosts), share, looks) for name in "AB" for share in DAYS]
     gap = max(run.polite - run.late[OPT_POLITE] for run in runs)
     worse = max(run.late[OPT_POLITE] - run.late[CHO] for run in runs)
     price = max(run.unpolite - run.polite for run in runs)
@@ -78,12 +78,12 @@ def draw(name: str, seed: int = 0, hosts: int = HOSTS) -> Drawn:
     return Drawn(web, np.random.default_rng(seed + 100).random(rate.size))
 
 
-def _run(name: str, drawn: Drawn, share: float) -> Run:
+def _run(name: str, drawn: Drawn, share: float, count: int) -> Run:
     web, pages, days = drawn.web, len(drawn.web.rate), DAYS[share]
     budget = share * float(web.cap.sum())
     polite, unpolite = allocate(web, budget), unconstrained(web.value, web.rate, budget)
     allocated = {OPT_POLITE: polite, CHO: unpolite, OURS: allocate(web, budget, limits=PRODUCTION)}
-    looks = np.geomspace(days / 500, days, LOOKS)
+    looks = np.geomspace(days / 500, days, count)
     late, fresh = dict[str, float](), dict[str, Floats]()
     for policy, allocation in allocated.items():
         late[policy], fresh[policy] = simulate(drawn, allocation.frequency, days, looks)

@@ -23,8 +23,8 @@ LEAST, MOST, SPREAD = 0.05, 5.0, 1.5  # changes per day; deviation of the logari
 INTERVALS = (0.5, 1.0, 2.0)  # days between two visits of a page while all are visited equally often
 HORIZONS = np.geomspace(300, 300_000, 7)  # days
 SHOWN = 10_000.0  # days: the horizon whose regrets are drawn
-CRAWL, FLOORS = 1000.0, (0.0, 0.05, 0.2)  # days; share of the budget that who is greedy explores with
-STEADY = 0.05  # of all value: the error that a phase is to be free of
+PHASE, PHASES = until_steady(1.0, 0.05, LEAST), 16  # days, after which 5 % of all value is the error at most
+CRAWL, FLOORS = PHASE * PHASES, (0.0, 0.05, 0.2)  # share of the budget that who is greedy explores with
 OBSERVATIONS, RATE, KNOWN_BELOW = (10, 30, 100, 300, 1000), 0.5, 2.0  # of a page that changes so often a day
 
 COMMITS, GREEDY = "explore for the best time, commit", "ε-greedy, ε = {:g}"
@@ -119,13 +119,12 @@ def _crawls(pages: Pages, runs: int, rng: np.random.Generator) -> dict[str, Cour
     """The policy of production counts on Theorem 1 as far as that goes, and stops at a tenth of the horizon."""
     explored = explore(pages, CRAWL, 5 * runs, rng)
     asked = Question(pages.web(pages.rate), pages.budget, "poisson_freshness", Limits(), horizon=CRAWL)
-    phase = until_steady(pages.worth, STEADY * pages.worth, LEAST)
     crawls = {
         COMMITS: explored.course(explored.best_days(CRAWL), CRAWL),
         "explore as long as recrawl's policy, commit": explored.course(explore_then_commit.explores_for(asked), CRAWL),
     }
     for floor in FLOORS:
-        courses = [greedy(pages, floor, phase, int(CRAWL / phase), rng) for _ in range(runs)]
+        courses = [greedy(pages, floor, PHASE, PHASES, rng) for _ in range(runs)]
         crawls[GREEDY.format(floor)] = courses[0][0], np.mean([regret for _, regret in courses], axis=0)
     return crawls
 
@@ -152,17 +151,20 @@ def _estimates(visits: int, pages: int, rng: np.random.Generator) -> Row:
 # --------------------------------------------------------------------------------------------------- what is shown
 
 
-def _every(pages: Pages) -> str:
-    return f"visits every {pages.interval:g} days"
+def _name(pages: Pages) -> str:
+    return f"visits a day: {1 / pages.interval:g}"
 
 
 def _regrets(explored: list[Explored]) -> Panel:
-    series = [Series(_every(found.pages), found.days, found.regret(SHOWN)) for found in explored]
+    series = []
+    for found in explored:
+        shown = found.days <= SHOWN
+        series.append(Series(_name(found.pages), found.days[shown], found.regret(SHOWN)[shown]))
     return Panel(f"regret until day {SHOWN:,.0f}", "exploring, days", "regret, days", series, log="xy")
 
 
 def _best_days(growth: list[Growth]) -> Panel:
-    series = [Series(_every(of.explored.pages), HORIZONS, of.days) for of in growth]
+    series = [Series(_name(of.explored.pages), HORIZONS, of.days) for of in growth]
     root = Series("√horizon", HORIZONS, np.sqrt(HORIZONS), "dotted")
     return Panel("best time to explore", "horizon, days", "exploring, days", [*series, root], log="xy")
 
@@ -182,9 +184,8 @@ def _errors(estimates: list[Row]) -> Panel:
 
 
 def _says(growth: list[Growth], crawls: dict[str, Course], estimates: list[Row]) -> str:
-    days, regret = (", ".join(f"{power:.2f}" for power in powers) for powers in (
-        [of.power_of_days for of in growth], [of.power_of_regret for of in growth]
-    ))  # fmt: skip
+    days = ", ".join(f"{of.power_of_days:.2f}" for of in growth)
+    regret = ", ".join(f"{of.power_of_regret:.2f}" for of in growth)
     committed, exploring = (float(crawls[name][1][-1]) for name in (COMMITS, GREEDY.format(0.05)))
     wide = float(estimates[-1]["radius by Lemma 3"]) / float(estimates[-1]["error of moment matching"])
     return (

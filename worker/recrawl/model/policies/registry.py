@@ -1,5 +1,7 @@
 """Which policies there are."""
 
+from collections.abc import Callable
+
 from recrawl.model.policies import (
     best_first,
     epsilon_greedy,
@@ -9,6 +11,9 @@ from recrawl.model.policies import (
     proportional,
     uniform,
 )
+from recrawl.model.policies.bound_based import BoundBased
+from recrawl.model.policies.curve_fitting import CurveFitting
+from recrawl.model.policies.longevity import Terms, Visitor
 from recrawl.model.policies.policy import Policy
 
 POLICIES = {
@@ -27,6 +32,10 @@ POLICIES = {
 
 # What a live crawl cannot do: its filter goes on learning, and so frequencies move.
 IN_THE_LABORATORY_ALONE = {"explore_then_commit"}
+
+# Page by page, by how much of a page changes. The laboratory's alone, too: they compare a visit with up to ten earlier
+# ones, and a live crawl keeps the sketch of the last; and what they spend follows from a threshold, not from a budget.
+BY_DIVERGENCE: dict[str, Callable[[Terms], Visitor]] = {"bound_based": BoundBased, "curve_fitting": CurveFitting}
 
 
 def policy_named(name: str) -> Policy:

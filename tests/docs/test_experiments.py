@@ -1,0 +1,27 @@
+"""docs/experiments.md shows every experiment, with what it found."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from recrawl.lab.experiments.registry import EXPERIMENTS
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = " ".join((DOCS / "experiments.md").read_text().split())
+AT_ONCE = {"two-pages", "opic"}  # within seconds; the others are long by nature
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_its_figure_is_shown_and_its_command_said(name: str) -> None:
+    assert (DOCS / f"experiments/{name}.png").read_bytes().startswith(b"\x89PNG")
+    alt = re.search(rf"!\[([^]]+)\]\(experiments/{re.escape(name)}\.png\)", PAGE)
+    assert alt and len(alt[1]) > 80, "it says in words what is to be seen"
+    assert f"recrawl experiment {name} --figure docs/experiments/{name}.png" in PAGE
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in AT_ONCE else pytest.mark.soak) for name in EXPERIMENTS]
+)
+def test_what_came_of_it_is_what_comes_of_it(name: str) -> None:
+    assert EXPERIMENTS[name].run(0, False).says in PAGE, f"say `make experiments`, and: recrawl experiment {name}"
