@@ -18,6 +18,9 @@ def upgrade() -> None:
             'What time it is for the run, where that is not the clock''s: in simulations.';
         -- To leave them out of the new pages that wait, allocation read the whole table.
         create index page_with_pinned_rate on recrawl_internal.page (page_id) where pinned_rate is not null;
+        comment on column recrawl_internal.setting.shortest_interval is
+            'interval: no page is fetched more often, nor two fetches of one scheduled closer, unless somebody says '
+            'when it is due; none = no limit.';
     """)
 
 
@@ -31,5 +34,7 @@ def downgrade() -> None:
         drop function if exists recrawl_internal.keep_job(bigint, interval);
         alter table recrawl_internal.job drop column as_of;
         drop index if exists recrawl_internal.page_with_pinned_rate;
+        comment on column recrawl_internal.setting.shortest_interval is
+            'interval: no page is fetched more often, nor two fetches of one scheduled closer; none = no limit.';
         update recrawl_internal.replayed set digest = '';
     """)
