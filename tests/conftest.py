@@ -6,6 +6,7 @@ Each test gets a database of its own, cloned from one that was migrated once.
 import fcntl
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import uuid
@@ -35,6 +36,8 @@ def compact(url: str) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """A folder for all processes of a run, which other accounts can enter: pytest's own, made by root, is closed to
     the server's account."""
+    # What a shell runs in the background ignores it, and so would all commands of the tests.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         # In memory where there is such a place: making a database takes half of the time there.
         in_memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None

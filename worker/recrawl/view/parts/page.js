@@ -118,7 +118,9 @@ if (seconds) {
     clearTimeout(timer);
     try {
       const answer = await fetch(location.href, { cache: "no-store", signal: AbortSignal.timeout(20000) });
-      show(new DOMParser().parseFromString(await answer.text(), "text/html"), answer.ok);
+      const text = await answer.text();
+      if (paused) return;  // since it was asked for
+      show(new DOMParser().parseFromString(text, "text/html"), answer.ok);
       document.querySelector("main").classList.toggle("old", !answer.ok);
       say("");
     } catch {
