@@ -264,15 +264,22 @@ def is_learnt(db: psycopg.Connection[Any], shop: Shop) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("kind", "hosts", "pages", "visits"),
+    ("kind", "hosts", "pages", "frequency", "visits"),
     [
-        pytest.param("client", 4, 12, 3, id="client"),
-        pytest.param("scrapy", 10, 30, 4, id="scrapy", marks=pytest.mark.soak),
-        pytest.param("client", 40, 60, 8, id="client-thousands", marks=pytest.mark.soak),
+        pytest.param("client", 4, 12, 10_000, 3, id="client"),
+        # Less than Scrapy can do: of pages that are all late the first due comes first, however often it is wanted.
+        pytest.param("scrapy", 10, 30, 4000, 4, id="scrapy", marks=pytest.mark.soak),
+        pytest.param("client", 40, 60, 10_000, 8, id="client-thousands", marks=pytest.mark.soak),
     ],
 )
 def test_a_whole_crawl(
-    home_of_a_crawl: Callable[[str], Path], tmp_path: Path, kind: str, hosts: int, pages: int, visits: float
+    home_of_a_crawl: Callable[[str], Path],
+    tmp_path: Path,
+    kind: str,
+    hosts: int,
+    pages: int,
+    frequency: int,
+    visits: float,
 ) -> None:
     names = [f"127.0.0.{n}" for n in range(2, 2 + hosts)]
     unreachable = {7, *(n for n in range(pages) if {n, (n - 1) // 2, ((n - 1) // 2 - 1) // 2} & {7})}
@@ -281,7 +288,7 @@ def test_a_whole_crawl(
     with Web(shop) as web, ExitStack() as stack:
         with embedded.server(folder) as url:
             settings = {
-                "default_gap": f"{GAP} s", "start_within": 0.25, "frequency": 10_000, "max_depth": DEPTH,
+                "default_gap": f"{GAP} s", "start_within": 0.25, "frequency": frequency, "max_depth": DEPTH,
                 "shortest_interval": f"{SHORTEST} s",
                 "rates_every": "10 s", "allocate_every": "10 s", "opic_every": "none",
             }  # fmt: skip
