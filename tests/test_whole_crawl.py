@@ -80,9 +80,8 @@ schedule.SETTLED = timedelta(0)
 schedule.run(sys.argv[1])
 """
 GAP = 0.2  # seconds
-LATE = 0.03  # that a loaded machine may keep a request on its way
+LATE = 0.05  # that a loaded machine may keep a request on its way
 SHORTEST = 1.0  # seconds between two visits of a page
-SLOWEST, FASTEST = 40.0, 4.0  # seconds between changes of a page
 HELD = 3  # seconds, as 429 and 503 ask
 DEPTH = 12
 RULES = "User-agent: *\nDisallow: /private\n"
@@ -107,17 +106,20 @@ SLOW_HOST = "127.0.1.8"
 class Shop:
     """Hosts with `pages` each, which link to the next ones, to other hosts and to every kind of mishap.
 
-    Page n of a host changes every FASTEST or SLOWEST seconds; half of the pages tell by etags, a quarter by dates.
+    A tenth of the pages changes about twice while all are visited once, the others ten times more slowly: so the best
+    is to visit the tenth 2.5 times as often. Half of the pages tell by etags, a quarter by dates.
     """
 
-    def __init__(self, hosts: list[str], pages: int) -> None:
+    def __init__(self, hosts: list[str], pages: int, frequency: float) -> None:
         self.hosts, self.pages = hosts, pages
+        self.fastest = 0.5 * 86_400 / frequency  # seconds between changes of a page
+        self.slowest = 10 * self.fastest
         self.began = time.monotonic()
         self.throttled: dict[str, float] = {}  # when, by host
         self.served: defaultdict[tuple[str, int], list[int]] = defaultdict(list)  # versions, by host and page
 
     def period(self, n: int) -> float:
-        return FASTEST if n % 10 == 1 else SLOWEST
+        return self.fastest if n % 10 == 1 else self.slowest
 
     def version(self, n: int) -> int:
         return int((time.monotonic() - self.began + 7 * n) / self.period(n))
@@ -251,7 +253,7 @@ def wait_for_visits(web: Web, shop: Shop, since: float, visits: float) -> None:
 
 def is_learnt(db: psycopg.Connection[Any], shop: Shop) -> bool:
     """Which pages change often, as far as the allocation in force goes."""
-    often = [f"%/p{n}" for n in range(shop.pages) if shop.period(n) == FASTEST]
+    often = [f"%/p{n}" for n in range(shop.pages) if shop.period(n) == shop.fastest]
     row = db.execute(
         """
         select avg(frequency) filter (where url like any (%(often)s))
@@ -283,7 +285,7 @@ def test_a_whole_crawl(
 ) -> None:
     names = [f"127.0.0.{n}" for n in range(2, 2 + hosts)]
     unreachable = {7, *(n for n in range(pages) if {n, (n - 1) // 2, ((n - 1) // 2 - 1) // 2} & {7})}
-    shop = Shop(names, pages)
+    shop = Shop(names, pages, frequency)
     folder = home_of_a_crawl(f"whole-{kind}-{hosts}")
     with Web(shop) as web, ExitStack() as stack:
         with embedded.server(folder) as url:
@@ -312,7 +314,7 @@ def test_a_whole_crawl(
             back = time.monotonic()
             eventually(lambda: sum(entry.at > back for entry in web.log) > 20, 60, "goes on after a restart")
             with psycopg.connect(url, autocommit=True) as db:
-                eventually(lambda: is_learnt(db, shop), 60, "what changes often is learnt, and put in force")
+                eventually(lambda: is_learnt(db, shop), 120, "what changes often is learnt, and put in force")
                 learnt = time.monotonic()
                 wait_for_visits(web, shop, learnt, visits)
                 held_at = time.monotonic()
@@ -330,7 +332,7 @@ def test_a_whole_crawl(
     judge_holds(web, shop.throttled, names[-1], held_at)
     judge_changes(shop, known, web.port)
     seen = visits_by_period(web, shop, learnt)
-    assert seen[FASTEST] > 1.2 * seen[SLOWEST], seen
+    assert seen[shop.fastest] > 1.2 * seen[shop.slowest], seen
 
 
 def judge_gaps(web: Web) -> None:
@@ -359,7 +361,7 @@ def judge_paths(web: Web, hosts: list[str]) -> None:
         assert not any(int(path[9:]) > 2 * DEPTH for path in visits if path.startswith("/calendar"))
         assert len(visits.pop("/robots.txt")) <= 4, "no more than one for each process"
         apart = {path: min((b - a for a, b in pairwise(at)), default=SHORTEST) for path, at in visits.items()}
-        assert min(apart.values()) > SHORTEST - LATE, "twice in a lease"
+        assert min(apart.values()) > SHORTEST / 2, "twice in a lease"
 
 
 def judge_holds(web: Web, throttled: dict[str, float], blocked: str, at: float) -> None:

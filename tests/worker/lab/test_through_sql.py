@@ -1,6 +1,7 @@
 """Worlds through real verbs and jobs on a virtual clock, and beside what is computed without a database."""
 
 import math
+import statistics
 from dataclasses import replace
 from itertools import pairwise
 
@@ -83,20 +84,23 @@ def all_there(kind: str, seed: int, **size: int) -> World:
     return replace(world, born=np.full(world.pages, -1.0))
 
 
-def both(url: str, world: World, policy: str, budget: float, since: float, end: float) -> tuple[float, float]:
-    """Settled freshness through SQL, and without."""
+def hold_together(url: str, world: World, policy: str, budget: float, since: float, end: float, within: float) -> None:
+    """Settled freshness through SQL is what it is without, but for what chance does to a single run."""
     made = through_sql.crawl(url, world, policy, budget, 0.0, end)
     by_sql = [judged(world.between(0.0, day), policy, budget, 0.0, day, made.before(day)) for day in (since, end)]
-    computed = [let_loose(world, POLICIES[policy], budget, 0.0, day) for day in (since, end)]
-    after = [found[1].fetches - found[0].fetches for found in (by_sql, computed)]
-    assert after[0] == pytest.approx(after[1], rel=0.02), "both spend the budget"
-    return settled(world, since, end, *by_sql), settled(world, since, end, *computed)
+    found = []
+    for seed in range(8):
+        computed = [let_loose(world, POLICIES[policy], budget, 0.0, day, seed) for day in (since, end)]
+        after = [outcomes[1].fetches - outcomes[0].fetches for outcomes in (by_sql, computed)]
+        assert after[0] == pytest.approx(after[1], rel=0.02), "both spend the budget"
+        found.append(settled(world, since, end, *computed))
+    by_chance = 2 * statistics.stdev(found)
+    assert settled(world, since, end, *by_sql) == pytest.approx(statistics.mean(found), abs=within + by_chance)
 
 
 def test_sql_does_what_is_computed_without_it(url: str) -> None:
     world = all_there("steady", seed=1, hosts=5, pages=800, days=20)
-    by_sql, computed = both(url, world, "uniform", 0.4, 6.0, 20.0)
-    assert by_sql == pytest.approx(computed, abs=0.01)
+    hold_together(url, world, "uniform", 0.4, 6.0, 20.0, within=0.01)
 
 
 @pytest.mark.soak
@@ -104,9 +108,8 @@ def test_sql_does_what_is_computed_without_it(url: str) -> None:
 def test_sql_does_what_is_computed_without_it_within_three_tenths_of_a_percent(
     url: str, kind: str, policy: str
 ) -> None:
-    world = all_there(kind, seed=1, hosts=10, pages=2500, days=60)
-    by_sql, computed = both(url, world, policy, 0.2, 25.0, 60.0)
-    assert by_sql == pytest.approx(computed, abs=0.003)
+    world = all_there(kind, seed=1, hosts=10, pages=5000, days=60)
+    hold_together(url, world, policy, 0.2, 25.0, 60.0, within=0.003)
 
 
 def test_pages_that_died_are_found_gone_once(url: str) -> None:
