@@ -22,6 +22,7 @@ from recrawl import store
 from recrawl.view import find, report
 from recrawl.view.parts import page
 from recrawl.view.parts.page import Look
+from recrawl.view.words.numbers import lasting
 
 REFRESH_SECONDS = 5
 REMEMBERED_SECONDS = 2.0  # many windows cost the database one look
@@ -32,7 +33,6 @@ LONGEST_TARGET = 8192  # bytes; what may be searched for has 2048 characters, ea
 SLOWEST_REQUEST = 10.0  # seconds
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
-METHODS = ("GET", "HEAD")
 
 
 class Dashboard(ThreadingHTTPServer):
@@ -150,7 +150,8 @@ class Answer(BaseHTTPRequestHandler):
         self.log_message("%s", " ".join(str(error).split()))
         if isinstance(error, psycopg.errors.QueryCanceled):
             return trouble(
-                "The database is too slow to answer.", "It was asked for ten seconds. The next try is made by itself."
+                "The database is too slow to answer.",
+                f"It was asked for {lasting(LONGEST_READ)}. The next try is made by itself.",
             )
         return trouble(
             "The database does not answer.",
