@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     epilog="The file: a page a line, as JSON, gzipped or not: "
     '["host", "page", born, died or null, [change, …]] with times in days, or [[days, changed], …], the visits of a '
     "crawl: days since the one before, and whether the page had changed. The name sample is that of a web that comes "
-    "along: 5,900 text files of seven public repositories."
+    "along: 5,950 text files of seven public repositories."
 )
 @click.option("--recorded", "file", metavar="FILE", help="The web: a file of recorded histories.")
 @click.option("--drawn", "kind", metavar="KIND", help="The web: drawn at random, steady, drift or turnover.")
@@ -51,8 +51,9 @@ def simulate(
     tenths of a percent. Pages that live at the beginning were fetched just then; with --sql they are new.
     """
     from recrawl.cli.progress import steps
+    from recrawl.model.policies.registry import policy_named
 
-    policies = [_policy(name) for name in names or ("opt_polite",)]
+    policies = [policy_named(name) for name in names or ("opt_polite",)]
     if url and len(policies) > 1:
         raise click.UsageError("--database takes one policy: the next one would find its pages")
     world = _world(file, kind, seed)
@@ -103,12 +104,6 @@ def _simulated(
     return judged(world, policy.name, budget, begin, end, fetches)
 
 
-def _policy(name: str) -> "Policy":
-    from recrawl.model.policies.registry import policy_named
-
-    return policy_named(name)
-
-
 def _show(outcomes: "list[Outcome]") -> None:
     rows = [
         {
@@ -151,10 +146,10 @@ def compare(as_json: bool, png: str | None) -> None:
         click.echo(f"{crawl.pages:,} pages; {crawl.policy} is in force\n")
         show.table([_row(one) for one in found], "")
     if png:
-        try:
-            show.draw_policies({one.policy: one.outlook.fresh for one in found}, png)
-        except ImportError:
-            raise click.ClickException("--png needs matplotlib: pip install 'recrawl[png]'") from None
+        with show.drawn("--png"):
+            from recrawl.cli.figure import draw_policies
+
+            draw_policies({one.policy: one.outlook.fresh for one in found}, png)
 
 
 def _row(one: "Compared") -> dict[str, str]:
