@@ -275,7 +275,7 @@ def test_one_worker_does_the_jobs_and_the_next_one_takes_over_from_a_killed_one(
             first.kill()
             died = time.monotonic()
             eventually(lambda: fetched.value(LEADER) not in (led, None))
-            assert time.monotonic() - died < 5
+            assert time.monotonic() - died < 20, "it looks every second"
             eventually(lambda: len(runs(fetched)) > 1)
             assert time.monotonic() - died < 50, "not only when a minute went by without a sign of life"
             eventually(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
