@@ -18,6 +18,7 @@ from bench import (
     look_rows,
     opic_rows,
     rate_rows,
+    replay_rows,
     scrapy_rows,
     server,
     steer_rows,
@@ -48,6 +49,7 @@ ROWS: dict[str, tuple[Callable[[Stage], Iterator[Line]], str]] = {
     "filter": (job_rows.report_with_filter, "reports that learn how often pages change"),
     "opic": (graph_rows.opic, "reading the graph; a batch of OPIC from end to end"),
     "boost": (steer_rows.boost, "the value of half of the pages multiplied, beside pops"),
+    "policy": (steer_rows.policy, "another policy on a live crawl, beside pops"),
     "bloat": (lasting_rows.bloat, "sizes after every page was popped six times"),
 }
 # Rows about a crawl of ten times the pages.
@@ -65,6 +67,7 @@ MODEL_ROWS: dict[str, tuple[Callable[[], Iterator[Line]], str]] = {
     "market": (allocation_rows.market, "the price without hosts"),
     "golden": (allocation_rows.golden, "the same beside golden section and a fixed point"),
     "polite": (allocation_rows.polite, "a price for every host"),
+    "replay": (replay_rows.visits, "visits a second of the laboratory's replay"),
     "memory": (allocation_rows.memory, "memory that takes"),
     "convergence": (opic_rows.convergence, "sweeps of OPIC-HITS"),
     "joined_weakly": (opic_rows.joined_weakly, "sweeps of OPIC-HITS where communities hardly link to each other"),

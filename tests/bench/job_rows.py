@@ -117,7 +117,7 @@ def beside(large: Large) -> Iterator[Line]:
             yield from _beside(large, crawler, _Ticks(url), job)
 
 
-def _beside(large: Large, crawler: "_Crawler", ticks: "_Ticks", job: str) -> Iterator[Line]:
+def _beside(large: Large, crawler: "Crawler", ticks: "_Ticks", job: str) -> Iterator[Line]:
     during: list[Pop] = []
     between: list[Pop] = []
     with ticks:
@@ -228,7 +228,7 @@ class Pop:
     cpu: float
 
 
-class _Crawler(threading.Thread):
+class Crawler(threading.Thread):
     """Pops and reports, ten times a second."""
 
     def __init__(self, url: str) -> None:
@@ -261,8 +261,8 @@ class _Crawler(threading.Thread):
 
 
 @contextmanager
-def crawling(url: str) -> Iterator[_Crawler]:
-    crawler = _Crawler(url)
+def crawling(url: str) -> Iterator[Crawler]:
+    crawler = Crawler(url)
     crawler.start()
     try:
         yield crawler

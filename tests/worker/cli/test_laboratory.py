@@ -21,10 +21,10 @@ def test_a_policy_is_let_loose_and_its_figures_are_one_object() -> None:
 
 
 def test_policies_stand_side_by_side() -> None:
-    said = output(None, *SHORT, "--policy", "opt_polite", "--policy", "uniform", columns=100)
+    said = output(None, *SHORT, "--policy", "opt_polite", "--policy", "oracle", columns=100)
     terms, _, head, _, *rows = said.splitlines()
     assert terms == "day 5000 to day 5100, 0.1 fetches per page and day"
-    assert [row.split()[0] for row in rows] == ["opt_polite", "uniform"]
+    assert [row.split()[0] for row in rows] == ["opt_polite", "oracle"]
     assert all(unit in head for unit in ("fetches", "fresh %", "mean delay days"))
 
 
@@ -68,4 +68,5 @@ def test_a_drawn_web_through_sql_and_without(url: str) -> None:
     assert by_sql["fetches"] > 100
     assert "has pages already" in error(None, *drawn, "--database", url)
     assert "one policy" in error(None, *drawn, "--database", url, "--policy", "uniform", "--policy", "optimal")
-    assert "laboratory alone" in error(None, *drawn, "--sql", "--policy", "explore_then_commit")
+    for name in ("explore_then_commit", "oracle"):
+        assert "laboratory alone" in error(None, *drawn, "--sql", "--policy", name)

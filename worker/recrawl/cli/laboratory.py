@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from recrawl.jobs.compare import Compared
     from recrawl.lab.outcome import Outcome
     from recrawl.lab.world import World
-    from recrawl.model.policies.policy import Policy
 
 
 @click.command(
@@ -30,7 +29,13 @@ if TYPE_CHECKING:
 @click.option("--drawn", "kind", metavar="KIND", help="The web: drawn at random, steady, drift or turnover.")
 @click.option("--from", "begin", type=float, metavar="DAY", help="Begin on that day of the web; else the first one.")
 @click.option("--to", "end", type=float, metavar="DAY", help="End on that day; else the last one.")
-@click.option("--policy", "names", multiple=True, metavar="NAME", help="How fetches are divided; else opt_polite.")
+@click.option(
+    "--policy",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="How fetches are divided; else opt_polite. Also oracle and foresight, who know how often pages change.",
+)
 @click.option("--budget", type=float, required=True, metavar="FETCHES", help="Fetches per page and day.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of what is left to chance.")
 @click.option("--sql", "through_sql", is_flag=True, help="Real verbs and jobs, in a PostgreSQL that is thrown away.")
@@ -51,19 +56,18 @@ def simulate(
     tenths of a percent. Pages that live at the beginning were fetched just then; with --sql they are new.
     """
     from recrawl.cli.progress import steps
-    from recrawl.model.policies.registry import policy_named
 
-    policies = [policy_named(name) for name in names or ("opt_polite",)]
-    if url and len(policies) > 1:
+    names = tuple(map(_checked, names)) or ("opt_polite",)
+    if url and len(names) > 1:
         raise click.UsageError("--database takes one policy: the next one would find its pages")
     world = _world(file, kind, seed)
     first, last = world.days
     begin, end = first if begin is None else begin, last if end is None else end
     outcomes = []
-    for policy in policies:
+    for name in names:
         with steps() as tell:
-            watch = partial(tell, policy.name, of=end - begin)
-            outcomes.append(_simulated(world, policy, budget, begin, end, seed, through_sql, url, watch))
+            watch = partial(tell, name, of=end - begin)
+            outcomes.append(_simulated(world, name, budget, begin, end, seed, through_sql, url, watch))
         if as_json:
             figures = asdict(outcomes[-1])
             del figures["hosts"]
@@ -82,26 +86,36 @@ def _world(file: str | None, kind: str | None, seed: int) -> "World":
 
 
 def _simulated(
-    world: "World", policy: "Policy", budget: float, begin: float, end: float, seed: int, through_sql: bool,
+    world: "World", name: str, budget: float, begin: float, end: float, seed: int, through_sql: bool,
     url: str | None, watch: Callable[[float], None],
 ) -> "Outcome":  # fmt: skip
     from recrawl.lab import replay
     from recrawl.lab import through_sql as sql
+    from recrawl.lab.oracle import ORACLES, oracle
     from recrawl.lab.outcome import judged
-    from recrawl.model.policies.registry import IN_THE_LABORATORY_ALONE
+    from recrawl.model.policies.registry import IN_THE_LABORATORY_ALONE, POLICIES
     from recrawl.setup import migrate
 
     replay.check(world, budget, begin, end)
     if not (through_sql or url):
-        return replay.replay(world, policy, budget, begin, end, seed, watch)
-    if policy.name in IN_THE_LABORATORY_ALONE:
-        raise click.ClickException(f"{policy.name} is for the laboratory alone: leave --sql and --database away")
+        if name in ORACLES:
+            return oracle(world, name, budget, begin, end, seed, watch)
+        return replay.replay(world, POLICIES[name], budget, begin, end, seed, watch)
+    if name in {*IN_THE_LABORATORY_ALONE, *ORACLES}:
+        raise click.ClickException(f"{name} is for the laboratory alone: leave --sql and --database away")
     world = world.between(begin, end)
     with nullcontext(url) if url else throwaway_database() as used:
         migrate.upgrade(used)
         sql.take(used)
-        fetches = sql.crawl(used, world, policy.name, budget, begin, end, watch)
-    return judged(world, policy.name, budget, begin, end, fetches)
+        fetches = sql.crawl(used, world, name, budget, begin, end, watch)
+    return judged(world, name, budget, begin, end, fetches)
+
+
+def _checked(name: str) -> str:
+    from recrawl.lab.oracle import ORACLES
+    from recrawl.model.policies.registry import policy_named
+
+    return name if name in ORACLES else policy_named(name).name
 
 
 def _show(outcomes: "list[Outcome]") -> None:

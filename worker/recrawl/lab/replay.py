@@ -25,6 +25,7 @@ from recrawl.model.replay import Pages, Terms, visit
 ALLOCATES_EVERY = 1.0  # days
 LEARNS_EVERY = 7.0  # days between two fits of the hosts' priors
 OF_LATE = 30  # days, in which new pages are counted
+FOR_EVER = 1e6  # days: has a grid, as infinity has not
 PRODUCTION = Limits(exploration=0.05, longest_interval=60.0, shortest_interval=5 / 1440)  # as settings are at first
 OBJECTIVE, DISCOVERY = "freshness", 0.5
 
@@ -40,12 +41,15 @@ def replay(
 ) -> Outcome:
     """The budget is in fetches per page that is known, and day. `watch` hears of the days done."""
     check(world, budget, begin, end)
-    crawl = Replay(world.between(begin, end), policy, budget, begin, end, np.random.default_rng(seed))
-    today = begin
-    while today < end:
-        crawl.day(today, min(today + ALLOCATES_EVERY, end))
+    return run(Replay(world.between(begin, end), policy, budget, begin, end, np.random.default_rng(seed)), watch)
+
+
+def run(crawl: "Replay", watch: Callable[[float], None]) -> Outcome:
+    today = crawl.begin
+    while today < crawl.end:
+        crawl.day(today, min(today + ALLOCATES_EVERY, crawl.end))
         today += ALLOCATES_EVERY
-        watch(today - begin)
+        watch(today - crawl.begin)
     return crawl.outcome()
 
 
@@ -59,6 +63,9 @@ def check(world: World, budget: float, begin: float, end: float) -> None:
 
 
 class Replay:
+    believes = True  # what visits see
+    limits = PRODUCTION
+
     def __init__(
         self, world: World, policy: Policy, budget: float, begin: float, end: float, rng: np.random.Generator
     ) -> None:
@@ -94,7 +101,7 @@ class Replay:
     # ---------------------------------------------------------------------------------------------------- a day
 
     def day(self, today: float, tomorrow: float) -> None:
-        if today - self.learnt_at >= LEARNS_EVERY and self.learns:
+        if today - self.learnt_at >= LEARNS_EVERY and self.learns and self.believes:
             self._learn()
             self.learnt_at = today
         if today == self.begin:
@@ -119,7 +126,7 @@ class Replay:
         pages = self.pages
         new = np.flatnonzero((pages.born > today) & (pages.born <= tomorrow) & (pages.born < self.end))
         new = new[np.isnan(pages.seen_at[new])]
-        frequency = self._frequency(new, terms)
+        frequency = self._frequency(new, today, terms)
         pages.frequency[new] = frequency
         pages.seen_at[new] = pages.born[new]
         pages.promised[new] = np.divide(1, frequency, out=np.full(len(new), np.inf), where=frequency > 0)
@@ -132,7 +139,7 @@ class Replay:
         found = prior.fit(self.world.first_page, self.pages.seen_changes, self.pages.seen_days)
         self.prior_changes, self.prior_days = found.a, found.b
 
-    def _rate(self) -> Floats:
+    def _rate(self, today: float) -> Floats:
         host = self.pages.host
         return (self.prior_changes[host] + self.pages.seen_changes) / (self.prior_days[host] + self.pages.seen_days)
 
@@ -144,7 +151,7 @@ class Replay:
         of_host = np.bincount(pages.host[known], minlength=len(world.hosts))
         web = Web(
             pages.value[known],
-            self._rate()[known],
+            self._rate(today)[known],
             np.append(0, np.cumsum(of_host)),
             np.full(len(world.hosts), np.inf),
         )
@@ -154,7 +161,7 @@ class Replay:
         if self.learns:
             before = self.answer.allocation.price_to_try if self.answer else None
             self.answer = self.policy.answer(
-                Question(web, for_revisits, OBJECTIVE, PRODUCTION, before, today - self.begin, self.end - self.begin)
+                Question(web, for_revisits, OBJECTIVE, self.limits, before, today - self.begin, self.end - self.begin)
             )
             pages.frequency[known] = self.answer.allocation.frequency
             self._put_dues(known, today, for_revisits)
@@ -165,9 +172,9 @@ class Replay:
             prior_days=self.prior_days,
             price=np.where(is_planned, found.host_price, found.price),
             floor=np.where(is_planned, found.host_floor, found.host_floor.max(initial=0.0)),
-            ceiling=PRODUCTION.ceiling,
+            ceiling=self.limits.ceiling,
             objective=found.objective,
-            learns=self.answer.learns,
+            learns=self.answer.learns and self.believes,
         )
 
     def _without_prices(self) -> Terms:
@@ -191,7 +198,7 @@ class Replay:
         if today == self.begin:
             pages.due_at[known] = today + self.rng.random(len(known)) * every
             return
-        due = pages.due_at[known]
+        due = np.minimum(pages.due_at[known], FOR_EVER)
         late = np.flatnonzero(due > today + coming.TOO_LATE * every)
         due[late] -= np.floor((due[late] - today) / every[late]) * every[late]
         pages.due_at[known] = due
@@ -209,9 +216,9 @@ class Replay:
         pages.due_at[known[moved]] = own
         pages.promised[known[moved]] = own - pages.seen_at[known[moved]]
 
-    def _frequency(self, some: NDArray[np.intp], terms: Terms) -> Floats:
-        host = self.pages.host[some]
-        price, rate = terms.price[host], (self.prior_changes / self.prior_days)[host]
+    def _frequency(self, some: NDArray[np.intp], today: float, terms: Terms) -> Floats:
+        host, rate = self.pages.host[some], self._rate(today)[some]
+        price = terms.price[host]
         found = objective_named(terms.objective).frequency(np.minimum(price, 1e100), self.pages.value[some], rate)
         return np.clip(np.where(price < math.inf, found, 0.0), terms.floor[host], terms.ceiling)
 

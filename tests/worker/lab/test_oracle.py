@@ -1,0 +1,32 @@
+"""Who knows how often pages change: against a closed form, and ahead of those who must learn it."""
+
+import numpy as np
+import pytest
+
+from recrawl.lab import recorded
+from recrawl.lab.oracle import oracle
+from recrawl.lab.replay import replay
+from recrawl.model.allocation.solve import Web, allocate
+from recrawl.model.policies.registry import POLICIES
+from worker.lab.test_replay import poisson_web
+
+
+def test_a_steady_web_is_as_fresh_as_theory_allows() -> None:
+    rates, days, budget = np.repeat([0.05, 0.5, 5.0], 300), 100.0, 0.3
+    web = Web(np.ones(900), rates, np.array([0, 900]), np.array([np.inf]))
+    best = allocate(web, budget * 900, "freshness").utility / 900
+    found = oracle(poisson_web(rates, days), "oracle", budget, 0.0, days)
+    assert found.freshness == pytest.approx(best, abs=0.015)
+    assert found.fetches == pytest.approx(budget * 900 * days, rel=0.03)
+
+
+def test_knowing_more_is_worth_more() -> None:
+    sample = recorded.read("sample")
+    foresight, knows, learns = (
+        oracle(sample, "foresight", 0.03, 4500, 5100, 1),
+        oracle(sample, "oracle", 0.03, 4500, 5100, 1),
+        replay(sample, POLICIES["opt_polite"], 0.03, 4500, 5100, 1),
+    )
+    assert foresight.freshness > knows.freshness > learns.freshness
+    assert foresight.mean_delay_days < knows.mean_delay_days < learns.mean_delay_days
+    assert foresight.fetches < 1.03 * learns.fetches and knows.fetches < 1.03 * learns.fetches
