@@ -33,6 +33,7 @@ set search_path = pg_catalog, pg_temp;
 \ir words/boost.sql
 \ir words/spoken.sql
 \ir words/comments.sql
+\ir words/settings.sql
 
 -- What is written down for people
 \ir vitals/events.sql

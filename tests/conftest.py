@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hypothesis
 import psycopg
 import pytest
 from psycopg import sql
@@ -20,6 +21,10 @@ from sqlalchemy.engine import make_url
 
 from helpers import Crawl
 from recrawl.setup import embedded, migrate
+
+# An example may be the one that compiles, on a machine that has other things to do.
+hypothesis.settings.register_profile("unhurried", deadline=None)
+hypothesis.settings.load_profile("unhurried")
 
 
 def compact(url: str) -> None:

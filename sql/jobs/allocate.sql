@@ -152,10 +152,12 @@ comment on view recrawl_internal.host_to_allocate is
     'What allocation reads of every host: as many fetches per day as it has slots, and would have with half its gap, '
     'and until when it is blocked, in days since 1970.';
 
--- All hosts in one transaction: until it is through, and when it fails, the last result is in force. NaN stands for
--- what is as on all hosts (host 0). Most rows stay as they are: the frequency of a host, which is only shown, is
--- written when it moved by a thousandth. Rows that do not change are not touched; ON CONFLICT alone would lock, and so
--- write, every one of them.
+-- All hosts in one transaction: until it is through, and when it fails, the last result is in force. The job rates
+-- writes the same rows, and which comes first nobody knows: one waits until the other is through, not each for a row
+-- of the other. Readers wait for neither.
+--
+-- NaN stands for what is as on all hosts (host 0). Rows that do not change are not touched; ON CONFLICT would lock, and
+-- so write, every one of them. The frequency of a host, which is only shown, is written when it moved by a thousandth.
 create or replace function recrawl_internal.put_prices(
     token bigint, alive_for interval, run jsonb,
     host_ids bigint[], prices float8[], ties float8[], floors float8[], capped boolean[], frequencies float8[],
@@ -167,6 +169,7 @@ as $$
 -- plans: whole; writes host_terms, allocation; locks job, host_terms
 begin
     perform keep_job(token, alive_for);
+    lock table host_terms in share row exclusive mode;
     with
     -- As they are stored: null is as on all hosts.
     found as materialized (
@@ -192,10 +195,7 @@ begin
                or (abs(h.frequency - f.frequency) <= 0.001 * h.frequency) is not true)
     )
     insert into host_terms (host_id, price, ties, floor, is_capped, frequency, pins_kept)
-    select * from found f where not exists (select from host_terms h where h.host_id = f.host_id) order by host_id
-    on conflict (host_id) do update set         -- the other job was first
-        price = excluded.price, ties = excluded.ties, floor = excluded.floor, is_capped = excluded.is_capped,
-        frequency = excluded.frequency, pins_kept = excluded.pins_kept;
+    select * from found f where not exists (select from host_terms h where h.host_id = f.host_id);
     -- Hosts that took no part any more are like those that never did.
     update host_terms h
     set price = null, ties = null, floor = null, is_capped = null, frequency = null, pins_kept = null

@@ -15,6 +15,7 @@ as $$
 -- plans: whole; writes host_terms; locks job, host_terms
 begin
     perform keep_job(token, alive_for);
+    lock table host_terms in share row exclusive mode;     -- see put_prices()
     with
     -- Host by host.
     found as materialized (
@@ -27,8 +28,7 @@ begin
         where h.host_id = f.host_id and (h.prior_changes, h.prior_days) is distinct from (f.prior_changes, f.prior_days)
     )
     insert into host_terms (host_id, prior_changes, prior_days)
-    select * from found f where not exists (select from host_terms h where h.host_id = f.host_id) order by host_id
-    on conflict (host_id) do update set prior_changes = excluded.prior_changes, prior_days = excluded.prior_days;
+    select * from found f where not exists (select from host_terms h where h.host_id = f.host_id);
 end $$;
 comment on function recrawl_internal.put_priors(bigint, interval, bigint[], float8[], float8[]) is
     'Brings the priors of change rates into force, by host; host 0 stands for all others.';

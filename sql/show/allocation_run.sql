@@ -29,7 +29,6 @@ comment on view recrawl.allocation_run is
     'longest interval that floors leave a page.';
 select recrawl_internal.copy_comments('recrawl.allocation_run');
 comment on column recrawl.allocation_run.spent is 'Fetches per day given to pages that were fetched before.';
-comment on column recrawl.allocation_run.new_pages is 'Fetches per day that new pages were reckoned to take.';
 comment on column recrawl.allocation_run.unspent is
     'Fetches per day for which the hosts'' gaps and the shortest interval left no use.';
 comment on column recrawl.allocation_run.price is

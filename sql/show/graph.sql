@@ -21,8 +21,6 @@ select recrawl_internal.copy_comments('recrawl.graph_node');
 comment on column recrawl.graph_node.url is 'What to fetch.';
 comment on column recrawl.graph_node.out_links is 'Pages it links to, also those that do not live; null = unknown.';
 comment on column recrawl.graph_node.in_links is 'Pages that link to it; null = there was no run of opic yet.';
-comment on column recrawl.graph_node.hub is 'How good a list of links it is; 1 on average.';
-comment on column recrawl.graph_node.authority is 'How much good lists link to it; 1 on average.';
 comment on column recrawl.graph_node.importance is
     'How often somebody who follows links at random would come by; 1 on average. Null unless importance_weight asks '
     'for it.';
@@ -36,7 +34,6 @@ join recrawl_internal.page s on s.page_id = l.page_id and s.state = 'live'
 cross join lateral recrawl_internal.unpacked(l.targets) as t (target_id)
 join recrawl_internal.page p on p.page_id = t.target_id and p.state = 'live';
 comment on view recrawl.graph_link is 'The links of the graph, one a row: distinct, from one live page to another.';
-select recrawl_internal.copy_comments('recrawl.graph_link');
 comment on column recrawl.graph_link.source_id is 'The page that links.';
 comment on column recrawl.graph_link.target_id is 'The page it links to.';
 

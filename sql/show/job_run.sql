@@ -8,7 +8,7 @@ select job,
             else 'is running' end as message
 from recrawl_internal.job j
 order by started_at;
-comment on view recrawl.job_run is 
+comment on view recrawl.job_run is
     'Every run of a batch job; ok is null while it runs. Of upkeep, vitals and retention, which run all the time, that '
     'they began to fail, and that they work again.';
 select recrawl_internal.copy_comments('recrawl.job_run');

@@ -14,7 +14,7 @@ select p.page_id,
        coalesce(p.pinned_rate, i.low) as rate_low,
        coalesce(p.pinned_rate, i.high) as rate_high,
        case when coalesce(own.price, common.price) is not null or f.frequency is not null then f.frequency
-            when p.state = 'live' and not (recrawl_internal.is_never(p.due_at) is true)
+            when p.state = 'live' and recrawl_internal.is_never(p.due_at) is not true
                 then recrawl_internal.page_frequency(
                     coalesce(p.frequency, recrawl_internal.times_per_day(p.pinned_interval)),
                     p.pinned_rate, s.frequency)
@@ -65,7 +65,6 @@ comment on column recrawl.page_status.pinned_value is
     'That before boosts, where it is pinned: given with the URL or by set_value.';
 comment on column recrawl.page_status.hub is
     'How good a list of links it is; 1 on average. As of the last run of opic, like authority and importance.';
-comment on column recrawl.page_status.authority is 'How much good lists link to it; 1 on average.';
 comment on column recrawl.page_status.importance is
     'How often somebody who follows links at random would come by; 1 on average. Null unless importance_weight asks '
     'for it.';

@@ -10,7 +10,8 @@ begin
         return null;
     elsif sketch_values() not in (select count(v) from unnest(one) v)
           or sketch_values() not in (select count(v) from unnest(other) v) then
-        perform refuse(format('sketch_distance: a sketch has 8 numbers, got %s and %s', one, other));
+        perform refuse(format('sketch_distance: a sketch has %s numbers, got %s and %s', sketch_values(), one,
+                              other));
     end if;
     return (select count(*) from unnest(one, other) as v (one, other) where v.one <> v.other) / sketch_values()::float8;
 end $$;

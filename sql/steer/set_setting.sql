@@ -74,10 +74,7 @@ declare
     old   setting;
 begin
     select * into old from setting for update;
-    select format_type(a.atttypid, a.atttypmod) into type_
-    from pg_attribute a
-    where a.attrelid = 'setting'::regclass and a.attnum > 0 and not a.attisdropped
-      and a.attname = set_setting_at.name and a.attname not in ('only_row', 'budget_is_measured');
+    select c.type into type_ from setting_column c where c.name = set_setting_at.name;
     if not found then
         perform refuse(format('set_setting: there is no setting %s; the view settings lists them',
                               coalesce(quote_literal(name), 'null')));

@@ -9,7 +9,7 @@ declare
     gone int;
 begin
     with
-    -- What is older goes.
+    -- From when on back it is too old.
     too_old as (
         select t - keep_vitals as vitals, t - keep_history as history from setting
     ),

@@ -67,11 +67,12 @@ begin
         from of_page
         group by block
     ),
-    -- Of a ratio, by what the blocks miss it by.
+    -- Over all blocks: the share that is fresh.
     ratio as (
         select sum(worth) / nullif(sum(value), 0) as mean, sum(value) as value, count(*) as blocks from of_block
     )
     select r.mean,
+           -- The standard error of a ratio of two sums, from what each block misses it by.
            (select sqrt(r.blocks / nullif(r.blocks - 1.0, 0) * sum((b.worth - r.mean * b.value) ^ 2)
                         * (1 - share / 100)) / nullif(r.value, 0)
             from of_block b),

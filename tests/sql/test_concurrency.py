@@ -338,7 +338,7 @@ def test_a_transaction_that_found_a_url_and_hangs_keeps_no_report_from_coming_in
     reporter.connection.execute("set statement_timeout = '1 min'")
     began = time.monotonic()
     assert codes(reporter.report(result_of(pages[2], links=links))) == ["ok"]
-    assert time.monotonic() - began < 1, "it waits, and no longer"
+    assert time.monotonic() - began < 10, "it waits for .3 s, and not until the other ends"
     crawl.tick()
     assert crawl.page("http://free.test/")["state"] == "new", "what nobody holds comes in at once"
     took = []

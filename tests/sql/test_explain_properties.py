@@ -136,7 +136,6 @@ def test_whatever_happens_the_explanation_is_what_then_comes(crawl: Crawl) -> No
         settings=settings(
             max_examples=examples,
             stateful_step_count=steps,
-            deadline=None,
             database=None,
             print_blob=True,
             suppress_health_check=list(HealthCheck),

@@ -628,7 +628,6 @@ def test_whatever_happens_the_queue_does_what_the_model_says(crawl: Crawl) -> No
         settings=settings(
             max_examples=examples,
             stateful_step_count=steps,
-            deadline=None,
             database=None,
             derandomize="CI" in os.environ,  # what gates is the same each time; by hand it looks further
             print_blob=True,

@@ -11,7 +11,8 @@ import psycopg
 
 from helpers import Row
 
-REFERENCE = Path(__file__).parents[2] / "docs" / "reference.md"
+DOCS = Path(__file__).parents[2] / "docs"
+REFERENCE, HOW_TO = DOCS / "reference.md", DOCS / "how-to.md"
 
 HEAD = """# Reference
 
@@ -125,3 +126,9 @@ def test_the_reference_is_what_the_database_says(catalogue: psycopg.Connection[A
         "the public face changed: if that is meant and compatible, say `make golden` and give the change a line in "
         "CHANGELOG.md"
     )
+
+
+def test_the_documents_name_all_that_crawlers_may_call(catalogue: psycopg.Connection[Any]) -> None:
+    (row,) = re.findall(r"^\| `recrawl_crawler` \|(.*)\|.*\|$", HOW_TO.read_text(), re.MULTILINE)
+    may_call = {f["name"] for f in catalogue.execute(FUNCTIONS) if "crawler" in f["roles"]}
+    assert set(re.findall(r"`(\w+)`", row)) == may_call

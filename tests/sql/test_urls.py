@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from helpers import Crawl, codes, result_of
 from recrawl.intake.urls import clean
 
-pure = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+pure = settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(scope="module")

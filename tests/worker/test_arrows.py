@@ -47,10 +47,11 @@ ALLOWED = {
     "jobs.compare": "jobs.crawl store model",
     "schedule": "jobs store apscheduler psycopg",
     "frontier": "client client.clock intake google grpc psycopg sqlalchemy",
-    "view": "view.words view.parts store setup.project psycopg",
+    "view": "view.words view.parts view.serving store setup.project psycopg",
     "view.words": "view",  # of the figures' shapes alone
     "view.parts": "view view.words",
-    "view.metrics": "store prometheus_client psycopg",
+    "view.serving": "",
+    "view.metrics": "view.serving store prometheus_client psycopg",
     "setup.project": "",
     "setup": "setup.project alembic platformdirs psycopg sqlalchemy",
     "cli": "client frontier intake jobs jobs.audit jobs.compare jobs.crawl jobs.job jobs.plan lab lab.crawl"

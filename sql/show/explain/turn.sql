@@ -159,7 +159,7 @@ declare
     turn     constant timestamptz := turn_comes(before, share, greatest(free_at, t), every);
     better   constant int := better_class(t, h, s);
     room_at  constant timestamptz := room_in_budget_from(t, s);
-    revisits constant boolean := exists_due_host(t, s);
+    revisits constant boolean := is_revisit_due(t, s);
     figures  constant jsonb := jsonb_build_object(
         'value', p.value, 'class', value_class(-p.value), 'pages_before', before, 'slot_every', every,
         'next_slot_at', greatest(next_slot(h, s), t), 'about', turn, 'until', turn, 'host', h.name);
@@ -216,7 +216,7 @@ comment on function recrawl_internal.explain_new(
 ) is
     'What a page that was never handed out waits for.';
 
-create or replace function recrawl_internal.exists_due_host(t timestamptz, s recrawl_internal.setting) returns boolean
+create or replace function recrawl_internal.is_revisit_due(t timestamptz, s recrawl_internal.setting) returns boolean
 language sql stable
 set search_path = recrawl_internal, pg_temp
 as $$
@@ -225,7 +225,7 @@ as $$
                    where o.ready_at between from_micros((select last_value from host_horizon)) and t
                      and next_slot(o, s) <= t)
 $$;
-comment on function recrawl_internal.exists_due_host(timestamptz, recrawl_internal.setting) is
+comment on function recrawl_internal.is_revisit_due(timestamptz, recrawl_internal.setting) is
     'Whether a free host has a revisit due.';
 
 create or replace function recrawl_internal.halved_gap(h recrawl_internal.host, s recrawl_internal.setting) returns text

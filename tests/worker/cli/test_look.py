@@ -21,7 +21,7 @@ import pytest
 from helpers import HOUR, MINUTE, SECOND, Crawl, ended_run, eventually, result_of, run_job
 from recrawl import store
 from recrawl.jobs.registry import JOBS
-from recrawl.view import checks, figures
+from recrawl.view import checks, facts, figures
 from recrawl.view.verdict import verdict
 from worker.cli.test_cli import COMMAND, acting_as, environment, error, output, recrawl
 
@@ -223,7 +223,7 @@ def test_a_transaction_that_holds_hosts_is_found_with_its_process(url: str, now:
         other.execute("select from recrawl_internal.host for update")
         patch.setattr(checks, "OPEN", 0 * SECOND)
         with psycopg.connect(url, autocommit=True) as connection:
-            said = {check.code: check for check in checks.checks(checks.read(connection, False))}
+            said = {check.code: check for check in checks.checks(facts.read(connection, False))}
         check = said["transactions"]
         assert check.level == "trouble" and "holds hosts" in check.says
         now.connection.execute(check.do)
@@ -328,8 +328,7 @@ def test_a_slot_that_nobody_reads_and_a_prepared_transaction_are_seen(url: str, 
     name = f"recrawl_test_{os.getpid()}"
     connection.execute("select pg_create_physical_replication_slot(%s, true)", [name])
     try:
-        facts = checks.read(connection, False)
-        (slot,) = [slot for slot in facts.slots if slot.name == name]
+        (slot,) = [slot for slot in facts.read(connection, False).slots if slot.name == name]
         assert not slot.active and slot.kept_bytes is not None and slot.transactions_behind is None
     finally:
         connection.execute("select pg_drop_replication_slot(%s)", [name])

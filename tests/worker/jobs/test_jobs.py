@@ -8,13 +8,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import numpy as np
 import psycopg
 import pytest
 
-from helpers import DAY, HOUR, MINUTE, Crawl, Row, misplaced, result_of, run_job
+from helpers import DAY, HOUR, MINUTE, Crawl, Row, eventually, misplaced, result_of, run_job
 from recrawl import store
 from recrawl.jobs.plan import Plan
 from recrawl.model.allocation import what_if
@@ -460,6 +461,25 @@ def test_two_workers_never_run_a_job_at_once(crawl: Crawl, url: str) -> None:
         with store.run(url, "rates"):
             pass
     run_job("allocate", url)
+
+
+def test_two_jobs_write_the_terms_of_hosts_one_after_the_other_and_no_reader_waits(crawl: Crawl, url: str) -> None:
+    """Row by row, each could come to wait for the other."""
+    fill(crawl, {"a.test": 3})
+    with psycopg.connect(url) as rates, ThreadPoolExecutor() as pool:
+        start = "select recrawl_internal.start_job('rates', '1 minute')"
+        (token,) = rates.execute(start).fetchone() or (0,)
+        rates.execute("select recrawl_internal.put_priors(%s, '1 minute', '{7}', '{1}', '{2}')", [token])
+        allocating = pool.submit(run_job, "allocate", url)
+        waiting = "select from pg_stat_activity where application_name = %s and wait_event_type = 'Lock'"
+        eventually(lambda: crawl.rows(waiting, "recrawl allocate"), what="it did not wait")
+        assert crawl.value("select count(*) from page_status") == 3
+        assert crawl.value("select count(*) from allocation_run") == 0
+        rates.commit()
+        allocating.result(60)
+    assert crawl.value("select count(*) from allocation_run") == 1
+    terms = crawl.row("select prior_changes, price from host_terms where host_id = 7")
+    assert terms == {"prior_changes": 1, "price": None}
 
 
 def test_a_run_that_fails_says_so_and_leaves_the_last_result_in_force(

@@ -206,7 +206,7 @@ def edit(crawl: Crawl, kind: str, page: int, more: object) -> None:
                 crawl.value("select set_relevance(%s, %s)", ids["ids"][0], more)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(EDITS, min_size=5, max_size=30))
 def test_whoever_reads_only_the_news_knows_the_same_graph_and_no_cash_is_lost(
     crawl: Crawl, url: str, edits: list[tuple[str, int, object]]

@@ -6,8 +6,20 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-from recrawl.view.figures import Allocation, Ever, Figures, HeldBack, LastRun, LateHost, Minute, Now, Total
-from recrawl.view.history import DAY, HOUR, TEN_MINUTES, BlockedHost, Event, History, Span
+from recrawl.view.figures import (
+    DAY,
+    HOUR,
+    Allocation,
+    Ever,
+    Figures,
+    HeldBack,
+    LastRun,
+    LateHost,
+    Minute,
+    Now,
+    Total,
+)
+from recrawl.view.history import TEN_MINUTES, BlockedHost, Event, History, Span
 from recrawl.view.parts.page import Look
 from recrawl.view.verdict import Verdict, verdict
 

@@ -11,7 +11,7 @@ import pytest
 
 from recrawl.jobs.registry import JOBS
 from recrawl.view import checks, figures, screens
-from recrawl.view.checks import Checkup, Facts, Server, Slot, Superuser, Table, Transaction
+from recrawl.view.facts import Checkup, Facts, Server, Slot, Superuser, Table, Transaction
 from recrawl.view.figures import Allocation, Ever, Figures, HeldBack, LastRun, LateHost, Minute, Now, Total
 from recrawl.view.verdict import ALONE, CODES, RULES, Verdict, job_failing, verdict
 from recrawl.view.words.numbers import bar, count, lasting, share, sparkline, when

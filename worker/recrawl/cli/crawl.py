@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from gzip import BadGzipFile
-from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -98,18 +97,10 @@ def add_file(url: str, name: str, progress: "bulk.Progress") -> None:
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     from recrawl.intake import bulk
-    from recrawl.intake.importers import open_text, reader_for, short_lines
+    from recrawl.intake.importers import open_text, pages_in
 
     with open_text(name) as text:
-        lines, blank = short_lines(text), 0
-        for line in lines:
-            if line.strip():
-                break
-            blank += 1
-        else:
-            line = ""
-        first = [line] if line else []
-        pages = reader_for(name, line)(chain(repeat("\n", blank), first, lines))
+        pages = pages_in(name, text)
         size = Path(name).stat().st_size if name != "-" else None
         columns = (
             TextColumn("{task.description}", markup=False),
@@ -119,7 +110,6 @@ def add_file(url: str, name: str, progress: "bulk.Progress") -> None:
         )
         with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
             task = bar.add_task(name, total=size, done="")
-
             before = progress.counts.total()
 
             def watch(progress: bulk.Progress) -> None:

@@ -99,7 +99,9 @@ def _draw(crawl: "Crawl", compared: "Compared", file: Path) -> Iterator[str]:
     page = file.with_suffix(".html")
     page.write_text(view.page(at, timedelta(days=1) / LOOKS, figures.fresh, lines, said), encoding="utf-8")
     try:
-        show.draw_freshness(figures.day, figures.fresh, lines, str(file.with_suffix(".png")))
+        from recrawl.cli.figure import draw_freshness
+
+        draw_freshness(figures.day, figures.fresh, lines, str(file.with_suffix(".png")))
         yield str(file.with_suffix(".png"))
     except ImportError:
         yield "(a PNG needs matplotlib: pip install 'recrawl[png]')"

@@ -46,9 +46,9 @@ def experiment(name: str | None, seed: int, quick: bool, figure: Path | None, as
     else:
         _tell(found)
     if figure:
-        from recrawl.cli.figure import draw
+        from recrawl.cli.figure import draw_panels
 
-        draw(found.figure, figure)
+        draw_panels(found.figure, figure)
 
 
 def _can_be_drawn(figure: Path) -> None:
@@ -57,10 +57,8 @@ def _can_be_drawn(figure: Path) -> None:
         raise click.ClickException(f"--figure must be a file that ends in .png, got {figure}")
     if not figure.absolute().parent.is_dir():
         raise click.ClickException(f"--figure must be in a folder that there is, got {figure}")
-    try:
+    with show.drawn("--figure"):
         import recrawl.cli.figure  # noqa: F401
-    except ImportError:
-        raise click.ClickException("--figure needs matplotlib: pip install 'recrawl[png]'") from None
 
 
 def _tell(found: "Findings") -> None:

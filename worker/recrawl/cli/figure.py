@@ -1,13 +1,17 @@
-"""An experiment's figure, drawn with matplotlib."""
+"""What commands draw, with matplotlib: who loads this file must have it."""
 
 from collections.abc import Sequence
+from math import nan
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from recrawl.lab.experiments.findings import Panel
+
+if TYPE_CHECKING:
+    from recrawl.jobs.plan import Point
 
 WIDTH, HEIGHT = 4.8, 3.8  # inches, of a panel
 LOOKS: dict[str, dict[str, Any]] = {
@@ -19,7 +23,7 @@ LOOKS: dict[str, dict[str, Any]] = {
 }
 
 
-def draw(panels: Sequence[Sequence[Panel]], file: Path) -> None:
+def draw_panels(panels: Sequence[Sequence[Panel]], file: Path) -> None:
     columns = max(map(len, panels))
     figure = Figure(figsize=(WIDTH * columns, HEIGHT * len(panels)), layout="constrained")
     colours: dict[str, str] = {}
@@ -43,3 +47,45 @@ def _draw(axes: Axes, panel: Panel, colours: dict[str, str]) -> None:
     axes.grid(alpha=0.3)
     if any(series.name for series in panel.series):
         axes.legend(fontsize="small")
+
+
+def draw_freshness(day: Sequence[float], fresh: Sequence[float], compared: dict[str, float], file: str) -> None:
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.add_subplot()
+    axes.plot(day, fresh, color="C0", lw=2, label="reached")
+    for (name, share), style in zip(compared.items(), ("--", ":", "-.", (0, (1, 3))), strict=True):
+        axes.axhline(share, color="0.4", ls=style, lw=1.2, label=f"{name}: {share:.1%}")
+    axes.set(xlabel="days", ylabel="share of the value that is fresh", xlim=(0, max(day)))
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(file, dpi=120)
+
+
+def draw_policies(fresh: dict[str, float], file: str) -> None:
+    figure = Figure(figsize=(7, 3.5), layout="constrained")
+    axes = figure.add_subplot()
+    drawn = axes.barh(list(fresh), list(fresh.values()), color="C0")
+    axes.bar_label(drawn, [f" {share:.1%}" for share in fresh.values()])
+    axes.set(xlabel="share of the value that is fresh", xlim=(0, 1.1))
+    axes.invert_yaxis()
+    figure.savefig(file, dpi=120)
+
+
+def draw_budgets(points: "Sequence[Point]", present: float, objective: str, file: str) -> None:
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.add_subplot()
+    points = sorted(points, key=lambda point: point.budget)
+    budgets = [point.budget for point in points]
+    lines: dict[str, dict[str, Any]] = {
+        "unpolite_bound": {"color": "0.6", "ls": ":", "marker": ".", "label": "bound without gaps"},
+        "polite_bound": {"color": "0.3", "ls": "--", "marker": ".", "label": "bound within gaps"},
+        "utility": {"color": "C0", "marker": "o", "label": f"{objective} reached"},
+    }
+    for figure_of, looks in lines.items():
+        figures = [getattr(point, figure_of) for point in points]
+        axes.plot(budgets, [nan if utility is None else utility for utility in figures], **looks)
+    axes.axvline(present, color="C1", lw=1, label="the present budget")
+    axes.set(xscale="log", xlabel="budget, fetches per day", ylabel=f"{objective} per unit of value")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(file, dpi=120)

@@ -9,6 +9,8 @@ from recrawl.cli.database import database
 from recrawl.jobs.registry import JOBS
 from recrawl.view.words.numbers import count
 
+BUDGETS = "0.5x,1x,2x,5x"  # what `plan` tells, unless somebody says otherwise
+
 
 @click.command(
     "run", epilog="The views job_run, opic_run and allocation_run keep what came of rates, opic and allocate."
@@ -32,7 +34,7 @@ run_command.help = "\n\n".join(
 
 
 @click.command()
-@click.option("--budget", "budgets", help="Fetches per day, or multiples of the present budget; else 0.5x,1x,2x,5x.")
+@click.option("--budget", "budgets", help=f"Fetches per day, or multiples of the present budget; else {BUDGETS}.")
 @click.option("--freshness", type=float, help="Also the budget that reaches this share (as 0.95) of what could be.")
 @click.option("--png", type=click.Path(dir_okay=False), help="Also draw the curve into this file (needs matplotlib).")
 def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
@@ -50,9 +52,9 @@ def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
         if not plan.crawl.pages:
             raise click.ClickException(NOBODY_TAKES_PART)
         try:
-            if freshness is None:
-                budgets = budgets or "0.5x,1x,2x,5x"
-            wanted = [multiple_of(plan.present.budget, text) for text in budgets.split(",")] if budgets else []
+            wanted = list[float]()
+            if budgets or freshness is None:
+                wanted += [multiple_of(plan.present.budget, text) for text in (budgets or BUDGETS).split(",")]
             if freshness is not None:
                 wanted.append(plan.budget_for(freshness))
         except ValueError as error:
@@ -68,10 +70,10 @@ def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
         click.echo("\nHosts of which half the gap would bring most at the present budget:\n")
         show.held_back(held_back, objective)
     if png:
-        try:
-            show.draw(points, present, objective, png)
-        except ImportError:
-            raise click.ClickException("--png needs matplotlib: pip install 'recrawl[png]'") from None
+        with show.drawn("--png"):
+            from recrawl.cli.figure import draw_budgets
+
+            draw_budgets(points, present, objective, png)
 
 
 @click.command("audit")

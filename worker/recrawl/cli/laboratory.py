@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     epilog="The file: a page a line, as JSON, gzipped or not: "
     '["host", "page", born, died or null, [change, …]] with times in days, or [[days, changed], …], the visits of a '
     "crawl: days since the one before, and whether the page had changed. The name sample is that of a web that comes "
-    "along: 5,900 text files of seven public repositories."
+    "along: 5,950 text files of seven public repositories."
 )
 @click.option("--recorded", "file", metavar="FILE", help="The web: a file of recorded histories.")
 @click.option("--drawn", "kind", metavar="KIND", help="The web: drawn at random, steady, drift or turnover.")
@@ -160,10 +160,10 @@ def compare(as_json: bool, png: str | None) -> None:
         click.echo(f"{crawl.pages:,} pages; {crawl.policy} is in force\n")
         show.table([_row(one) for one in found], "")
     if png:
-        try:
-            show.draw_policies({one.policy: one.outlook.fresh for one in found}, png)
-        except ImportError:
-            raise click.ClickException("--png needs matplotlib: pip install 'recrawl[png]'") from None
+        with show.drawn("--png"):
+            from recrawl.cli.figure import draw_policies
+
+            draw_policies({one.policy: one.outlook.fresh for one in found}, png)
 
 
 def _row(one: "Compared") -> dict[str, str]:

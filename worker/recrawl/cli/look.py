@@ -52,11 +52,11 @@ def status(as_json: bool) -> None:
 def doctor(as_json: bool) -> None:
     """Check everything, and say what mends what is wrong."""
     from recrawl import store
-    from recrawl.view import checks, screens
+    from recrawl.view import facts, screens
+    from recrawl.view.checks import checks
 
     with database() as url, store.connect(url, connect_timeout=PATIENCE) as connection:
-        facts = checks.read(connection, given_url() is None)
-    found = checks.checks(facts)
+        found = checks(facts.read(connection, given_url() is None))
     if as_json:
         from dataclasses import asdict
 

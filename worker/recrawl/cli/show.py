@@ -1,11 +1,12 @@
-"""What the command line shows: tables and a picture. Units stand in the headings."""
+"""What the command line shows: tables. Units stand in the headings."""
 
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
-from math import exp, nan
+from math import exp
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -126,52 +127,10 @@ def agreement(lines: "Sequence[Agreement]") -> None:
     table(rows, "")
 
 
-def draw_freshness(day: Sequence[float], fresh: Sequence[float], compared: dict[str, float], file: str) -> None:
-    """Raises an ImportError where there is no matplotlib."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
-    axes = figure.add_subplot()
-    axes.plot(day, fresh, color="C0", lw=2, label="reached")
-    for (name, share), style in zip(compared.items(), ("--", ":", "-.", (0, (1, 3))), strict=True):
-        axes.axhline(share, color="0.4", ls=style, lw=1.2, label=f"{name}: {share:.1%}")
-    axes.set(xlabel="days", ylabel="share of the value that is fresh", xlim=(0, max(day)))
-    axes.grid(alpha=0.3)
-    axes.legend()
-    figure.savefig(file, dpi=120)
-
-
-def draw_policies(fresh: dict[str, float], file: str) -> None:
-    """Raises an ImportError where there is no matplotlib."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 3.5), layout="constrained")
-    axes = figure.add_subplot()
-    drawn = axes.barh(list(fresh), list(fresh.values()), color="C0")
-    axes.bar_label(drawn, [f" {share:.1%}" for share in fresh.values()])
-    axes.set(xlabel="share of the value that is fresh", xlim=(0, 1.1))
-    axes.invert_yaxis()
-    figure.savefig(file, dpi=120)
-
-
-def draw(points: "Sequence[Point]", present: float, objective: str, file: str) -> None:
-    """Raises an ImportError where there is no matplotlib."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
-    axes = figure.add_subplot()
-    points = sorted(points, key=lambda point: point.budget)
-    budgets = [point.budget for point in points]
-    lines: dict[str, dict[str, Any]] = {
-        "unpolite_bound": {"color": "0.6", "ls": ":", "marker": ".", "label": "bound without gaps"},
-        "polite_bound": {"color": "0.3", "ls": "--", "marker": ".", "label": "bound within gaps"},
-        "utility": {"color": "C0", "marker": "o", "label": f"{objective} reached"},
-    }
-    for figure_of, looks in lines.items():
-        figures = [getattr(point, figure_of) for point in points]
-        axes.plot(budgets, [nan if utility is None else utility for utility in figures], **looks)
-    axes.axvline(present, color="C1", lw=1, label="the present budget")
-    axes.set(xscale="log", xlabel="budget, fetches per day", ylabel=f"{objective} per unit of value")
-    axes.grid(alpha=0.3)
-    axes.legend()
-    figure.savefig(file, dpi=120)
+@contextmanager
+def drawn(option: str) -> Iterator[None]:
+    """What is done within is done with matplotlib, which not everybody has."""
+    try:
+        yield
+    except ImportError:
+        raise click.ClickException(f"{option} needs matplotlib: pip install 'recrawl[png]'") from None

@@ -1,6 +1,6 @@
 """A crawler's client for asyncio.
 
-    Asking: next_pages ──▶ Leases: in hand ──▶ Waiting: until fetch_at ──▶ running: visits ──▶ Outbox: report, release
+    Asking: next_pages ──▶ Leases: in hand ──▶ Waiting: until fetch_at ──▶ Visits ──▶ Outbox: report, release
                                                  Errands: robots.txt, in a page's slot
 
 Four things go on beside the visits: asking for pages, sending what became of them, watching holds, keeping leases.
@@ -12,8 +12,7 @@ import logging
 import signal
 import threading
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Coroutine
 from types import TracebackType
 from typing import Any, Self
 
@@ -26,11 +25,10 @@ from recrawl.client.gate import Gate, Passage
 from recrawl.client.leases import Hook, Lease, Leases
 from recrawl.client.outbox import Outbox
 from recrawl.client.page import Kind, Page
+from recrawl.client.visits import Visit, Visits
 from recrawl.client.waiting import Waiting
 
 log = logging.getLogger("recrawl.client")
-
-Visit = Callable[[Page], Awaitable[object]]
 
 WATCH_EVERY = 0.25  # seconds; a held host is left alone within twice that
 
@@ -64,7 +62,6 @@ class Client:
             raise ValueError(f"concurrency must be positive, got {concurrency}")
         self.concurrency = concurrency
         self.user_agent = user_agent
-        self.lag: deque[float] = deque(maxlen=1000)  # seconds from fetch_at to the start, of the last requests
         self._lease = lease
         self._takes_sitemaps = sitemaps
         self._stops_on_signals = stop_on_signals
@@ -77,13 +74,13 @@ class Client:
         self.counts = self._leases.counts  # what became of pages, and what the client did
         self._outbox = Outbox(self._database, self._clock, self._leases, self._hosts_are_held)
         self._waiting = Waiting(self._clock, self._outbox, self._wake)
+        self._visits = Visits(self._clock, self._waiting, self.counts, self._one_has_ended)
+        self.lag = self._visits.lag  # seconds from fetch_at to the start, of the last thousand requests
         self._gate = Gate(self._asking, user_agent) if robots else None
         self._errands = Errands(
             self._database, self._asking, self._gate, self._waiting, self._outbox, self.counts, self._settle,
             self._begin_errand, user_agent, sitemaps,
         )  # fmt: skip
-        self._running: set[Page] = set()
-        self._visits: dict[Page, asyncio.Task[None]] = {}
 
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
@@ -91,7 +88,7 @@ class Client:
         self._signals = 0
         self._consumers: set[asyncio.Future[None]] = set()  # that wait for a page
         self._asker = Asking(
-            self._asking, self._waiting, self._running, self._outbox, self._leases, self._consumers, self._take_in,
+            self._asking, self._waiting, self._visits, self._outbox, self._leases, self._consumers, self._take_in,
             concurrency, ahead, lease, per_host,
         )  # fmt: skip
 
@@ -127,7 +124,7 @@ class Client:
         """By a signal; by a second one visits end, too."""
         self._signals += 1
         if self._signals > 1:
-            self._cancel_visits(self._visits)
+            self._visits.cancel()
         self.stop()
 
     async def __aexit__(
@@ -137,7 +134,7 @@ class Client:
         self.stop()
         try:
             if kind is not None:
-                self._cancel_visits(self._visits)
+                self._visits.cancel()
             await self._end(self._grace)
         except asyncio.CancelledError:
             await self._end(0)
@@ -161,13 +158,7 @@ class Client:
 
         await asyncio.wait([self._asks], timeout=max(1.0, left()))  # pages may be on their way
         self._waiting.drop(self._waiting, "released")
-        if self._visits:
-            await asyncio.wait(self._visits.values(), timeout=left())
-        self._cancel_visits(self._visits)
-        if self._visits:
-            await asyncio.wait(self._visits.values(), timeout=1)
-        for page in list(self._running):
-            page.release(spent=True)  # yielded, but neither spawned nor reported
+        await self._visits.end(left())
         if errands := [task for task in self._tasks if task.get_name() == "errand"]:
             _, unfinished = await asyncio.wait(errands, timeout=left())
             for task in unfinished:
@@ -231,7 +222,7 @@ class Client:
 
     def _next(self) -> Page | None:
         """What may be requested now, as far as visits have room."""
-        while len(self._running) < self.concurrency and (page := self._waiting.first()):
+        while len(self._visits) < self.concurrency and (page := self._waiting.first()):
             now = time.monotonic()
             first, last = self._clock.window(page.fetch_at, page.start_by, now)
             if now < first - self._waiting.early:  # the clock knows better by now
@@ -239,60 +230,22 @@ class Client:
             elif now > last:
                 self._waiting.drop([page], "late")
             elif passed := self._errands.passes(page):
-                return self._begin(passed, now)
+                return self._visits.begin(passed, now)
         return None
 
-    def _begin(self, page: Page, now: float) -> Page:
-        self._waiting.leave(page)
-        self._running.add(page)
-        page.began = now
-        if not self._waiting.early:
-            self.lag.append(now - self._clock.moment(page.fetch_at))
-        self.counts["requests"] += 1
-        return page
+    def _one_has_ended(self) -> None:
+        self._asker.one_has_ended()
+        self._wake()
 
     def spawn(self, visit: Visit, page: Page) -> asyncio.Task[None]:
         """Visits a page beside others. What it does not report is given back; where it raises, there was no answer."""
-        task = self._loop.create_task(self._visit(visit, page))
-        self._visits[page] = task
-        task.add_done_callback(lambda _: self._visit_ended(page))  # also of one that was cancelled before it began
-        return task
-
-    async def _visit(self, visit: Visit, page: Page) -> None:
-        if self._is_given_back(page, time.monotonic()):  # a busy loop begins tasks when it gets to them
-            return
-        try:
-            await visit(page)
-        except Exception as error:
-            self.counts["raised"] += 1
-            log.info("the visit of %s raised %s: %s", page.url, type(error).__name__, error)
-            if not page.is_settled:
-                page.report(0)
+        return self._visits.spawn(visit, page)
 
     async def begins(self, page: Page) -> bool:
         """For those who need a while from each page to its request: waits for the slot. False: that has passed, and the
         page was given back. Pages are yielded earlier from then on, by about that while.
         """
-        self._waiting.takes(time.monotonic() - page.began)
-        while not page.is_settled:
-            now = time.monotonic()
-            first, _ = self._clock.window(page.fetch_at, page.start_by, now)
-            if now < first:
-                await asyncio.sleep(first - now)
-            elif not self._is_given_back(page, now):
-                page.began = now
-                self.lag.append(now - self._clock.moment(page.fetch_at))
-                return True
-        return False
-
-    def _is_given_back(self, page: Page, now: float) -> bool:
-        """A page that was yielded in its slot, if that has passed until its request would begin."""
-        _, last = self._clock.window(page.fetch_at, page.start_by, now)
-        if now > last:
-            self.counts["requests"] -= 1
-            self._has_ended(page)
-            self._waiting.drop([page], "late")
-        return now > last
+        return await self._visits.begins(page)
 
     async def claim(self, who: str) -> None:
         """An Error where the crawl is somebody else's."""
@@ -314,17 +267,6 @@ class Client:
         """Nothing is in hand, and nothing on its way to the database."""
         return not (self._leases or self._errands.asides or len(self._outbox))
 
-    def _visit_ended(self, page: Page) -> None:
-        page.release(spent=True)  # nobody knows what it did
-        del self._visits[page]
-        self._has_ended(page)
-
-    def _has_ended(self, page: Page) -> None:
-        if page in self._running:
-            self._running.discard(page)
-            self._asker.one_has_ended()
-            self._wake()
-
     def _settle(self, page: Page, result: Result | None, body: bytes | str | None, again: bool) -> None:
         """A page was reported or released, in whatever thread."""
         if again:
@@ -335,8 +277,7 @@ class Client:
             self._loop.call_soon_threadsafe(self._settled, page, result, body)
 
     def _settled(self, page: Page, result: Result | None, body: bytes | str | None) -> None:
-        if page not in self._visits:
-            self._has_ended(page)
+        self._visits.settled(page)
         if page.kind in ("robots", "aside"):
             self._errands.answered(page, result, body)
         elif result is None:
@@ -398,14 +339,6 @@ class Client:
         # It has ended, and its pages may be with somebody else. What is reported already is told so.
         reported = self._outbox.reported()
         lost = [page for page in lease.pages.values() if page not in reported]
-        self._cancel_visits(lost)
+        self._visits.lose(lost)
         for page in lost:
-            self._waiting.leave(page)
-            page.is_settled = True
-            self._has_ended(page)
             self._leases.is_over(page, "lost")
-
-    def _cancel_visits(self, pages: Iterable[Page]) -> None:
-        for page in list(pages):
-            if task := self._visits.get(page):
-                task.cancel()

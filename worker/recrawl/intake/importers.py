@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from io import TextIOWrapper
-from itertools import chain
+from itertools import chain, repeat
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple, TextIO
 
@@ -67,6 +67,16 @@ def short_lines(text: TextIO) -> Iterator[str]:
         yield line
         while len(line) > LONGEST_LINE and not line.endswith("\n"):
             line = text.readline(LONGEST_LINE + 1)
+
+
+def pages_in(name: str, text: TextIO) -> Iterator[Page | BadLine]:
+    """The pages that a file names. Its first line that is not blank may be needed to tell how to read it."""
+    lines, blank = short_lines(text), 0
+    for first in lines:
+        if first.strip():
+            return reader_for(name, first)(chain(repeat("\n", blank), [first], lines))
+        blank += 1
+    return reader_for(name, "")(repeat("\n", blank))
 
 
 def reader_for(name: str, first_line: str) -> Reader:

@@ -24,7 +24,7 @@ def oracle(
     world: World, name: str, budget: float, begin: float, end: float, seed: int = 0,
     watch: Callable[[float], None] = lambda days: None,
 ) -> Outcome:  # fmt: skip
-    policy = Policy(name, "", opt_polite.answer)
+    policy = Policy(name, opt_polite.answer)
     return run(Oracle(world.between(begin, end), policy, budget, begin, end, np.random.default_rng(seed)), watch)
 
 

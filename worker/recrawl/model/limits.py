@@ -1,4 +1,4 @@
-"""Numbers that SQL and Python must agree on: sql/words/limits.sql has the same, and a test reads both."""
+"""Numbers that SQL and Python must agree on: sql/words/ has the same, and a test reads both."""
 
 # How often a page may be fetched per day: times can hold intervals of ten thousand days.
 LEAST_FREQUENCY, MOST_FREQUENCY = 1e-4, 86400.0

@@ -1,7 +1,7 @@
 """The only place that talks SQL for the worker and the command line. Has no mathematics and no opinions."""
 
-from recrawl.store.connection import Connection, cancel, connect, is_away, put_on_search_path
-from recrawl.store.history import blocked_hosts, events, host, only_read, vitals_by_hour, vitals_by_ten_minutes
+from recrawl.store.connection import Connection, cancel, connect, is_away, only_read, put_on_search_path
+from recrawl.store.history import blocked_hosts, events, host, vitals_by_hour, vitals_by_ten_minutes
 from recrawl.store.looks import (
     checkup,
     crawl_status,

@@ -1,15 +1,19 @@
 """Connections to the crawl's database."""
 
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.errors import InsufficientPrivilege, UndefinedObject
 
 from recrawl.client.database import PATIENCE
 
 Connection = psycopg.Connection[Any]
+
+READER = "recrawl_reader"
 
 
 def connect(url: str, name: str = "recrawl", **options: Any) -> Connection:
@@ -32,6 +36,21 @@ def cancel(connection: Connection | None) -> None:
     if connection:
         with suppress(psycopg.Error):
             connection.cancel_safe(timeout=1)
+
+
+def only_read(connection: Connection, longest: timedelta) -> None:
+    """From now on this connection has a reader's rights, changes nothing and answers soon or not at all."""
+    try:
+        connection.execute(sql.SQL("set role {}").format(sql.Identifier(READER)))
+    except (InsufficientPrivilege, UndefinedObject) as error:
+        login = connection.info.user
+        raise PermissionError(
+            f"the login {login} may not read as {READER}: as the database's owner say GRANT {READER} TO {login}"
+            if isinstance(error, InsufficientPrivilege)
+            else f"the role {READER} does not exist on this server: say recrawl migrate"
+        ) from None
+    connection.execute("set default_transaction_read_only = on")
+    connection.execute(sql.SQL("set statement_timeout = {}").format(int(longest.total_seconds() * 1000)))
 
 
 def put_on_search_path(connection: Connection) -> None:

@@ -2,20 +2,13 @@
 
 from dataclasses import fields
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 from psycopg import sql
-from psycopg.errors import InsufficientPrivilege, UndefinedObject
 from psycopg.rows import class_row, dict_row
 
 from recrawl.store.connection import Connection
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-Shape = TypeVar("Shape", bound="DataclassInstance")
-
-READER = "recrawl_reader"
+from recrawl.store.looks import Shape, rows
 
 # What happened is added up; of how things stood, all other columns, the mean is taken.
 HAPPENED = {
@@ -24,31 +17,9 @@ HAPPENED = {
 }
 
 
-def only_read(connection: Connection, longest: timedelta) -> None:
-    """From now on this connection has a reader's rights, changes nothing and answers soon or not at all."""
-    try:
-        connection.execute(sql.SQL("set role {}").format(sql.Identifier(READER)))
-    except (InsufficientPrivilege, UndefinedObject) as error:
-        login = connection.info.user
-        raise PermissionError(
-            f"the login {login} may not read as {READER}: as the database's owner say GRANT {READER} TO {login}"
-            if isinstance(error, InsufficientPrivilege)
-            else f"the role {READER} does not exist on this server: say recrawl migrate"
-        ) from None
-    connection.execute("set default_transaction_read_only = on")
-    connection.execute(sql.SQL("set statement_timeout = {}").format(int(longest.total_seconds() * 1000)))
-
-
 def vitals_by_hour(connection: Connection, shape: type[Shape], last: timedelta) -> list[Shape]:
     """The hours of the last days, in order."""
-    with connection.cursor(row_factory=class_row(shape)) as cursor:
-        cursor.execute(
-            sql.SQL("select {} from recrawl.vitals_by_hour where at >= clock_timestamp() - %s order by at").format(
-                sql.SQL(", ").join(sql.Identifier(field.name) for field in fields(shape))
-            ),
-            [last],
-        )
-        return cursor.fetchall()
+    return rows(connection, shape, "vitals_by_hour", "where at >= clock_timestamp() - %s order by at", last)
 
 
 def vitals_by_ten_minutes(connection: Connection, shape: type[Shape], last: timedelta) -> list[Shape]:
@@ -73,26 +44,12 @@ def vitals_by_ten_minutes(connection: Connection, shape: type[Shape], last: time
 
 def blocked_hosts(connection: Connection, shape: type[Shape], n: int) -> list[Shape]:
     """Of the hosts with late pages those that are blocked, with most such pages first."""
-    with connection.cursor(row_factory=class_row(shape)) as cursor:
-        cursor.execute(
-            sql.SQL(
-                "select {} from recrawl.late_hosts where waits_for = 'block' order by due desc, host limit %s"
-            ).format(sql.SQL(", ").join(sql.Identifier(field.name) for field in fields(shape))),
-            [n],
-        )
-        return cursor.fetchall()
+    return rows(connection, shape, "late_hosts", "where waits_for = 'block' order by due desc, host limit %s", n)
 
 
 def events(connection: Connection, shape: type[Shape], last: timedelta, n: int) -> list[Shape]:
     """The newest first."""
-    with connection.cursor(row_factory=class_row(shape)) as cursor:
-        cursor.execute(
-            sql.SQL(
-                "select {} from recrawl.events where at >= clock_timestamp() - %s order by at desc limit %s"
-            ).format(sql.SQL(", ").join(sql.Identifier(field.name) for field in fields(shape))),
-            [last, n],
-        )
-        return cursor.fetchall()
+    return rows(connection, shape, "events", "where at >= clock_timestamp() - %s order by at desc limit %s", last, n)
 
 
 def host(connection: Connection, name: str) -> dict[str, Any] | None:

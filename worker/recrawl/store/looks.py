@@ -20,13 +20,13 @@ Shape = TypeVar("Shape", bound="DataclassInstance")
 
 
 def crawl_status(connection: Connection, shape: type[Shape]) -> Shape:
-    (row,) = _rows(connection, shape, "crawl_status")
+    (row,) = rows(connection, shape, "crawl_status")
     return row
 
 
 def vitals(connection: Connection, shape: type[Shape], last: timedelta) -> list[Shape]:
     """The minutes of the last hour or so, in order."""
-    return _rows(connection, shape, "vitals", "where at >= clock_timestamp() - %s order by at", last)
+    return rows(connection, shape, "vitals", "where at >= clock_timestamp() - %s order by at", last)
 
 
 def vitals_total(connection: Connection, shape: type[Shape], last: timedelta) -> Shape:
@@ -45,18 +45,18 @@ def vitals_total(connection: Connection, shape: type[Shape], last: timedelta) ->
 
 
 def last_allocation(connection: Connection, shape: type[Shape]) -> Shape | None:
-    found = _rows(connection, shape, "allocation_run", "order by started_at desc limit 1")
+    found = rows(connection, shape, "allocation_run", "order by started_at desc limit 1")
     return found[0] if found else None
 
 
 def late_hosts(connection: Connection, shape: type[Shape], n: int) -> list[Shape]:
     """The latest first."""
-    return _rows(connection, shape, "late_hosts", "order by late desc nulls last limit %s", n)
+    return rows(connection, shape, "late_hosts", "order by late desc nulls last limit %s", n)
 
 
 def held_back(connection: Connection, shape: type[Shape], n: int) -> list[Shape]:
     """Those first whose gap costs most."""
-    return _rows(connection, shape, "held_back", "order by gain desc nulls last limit %s", n)
+    return rows(connection, shape, "held_back", "order by gain desc nulls last limit %s", n)
 
 
 def last_runs(connection: Connection, shape: type[Shape], always: list[str]) -> list[Shape]:
@@ -119,23 +119,23 @@ def version(connection: Connection) -> str | None:
 def in_force(connection: Connection) -> tuple[str, str] | None:
     """The version of the tables and the digest of sql/; None before the first migration."""
     try:
-        rows = connection.execute(
+        found = connection.execute(
             "select version_num, digest from recrawl_internal.alembic_version, recrawl_internal.replayed"
         )
     except (InvalidSchemaName, UndefinedTable):
         return None
-    return rows.fetchone()
+    return found.fetchone()
 
 
 def schedules(connection: Connection) -> dict[str, tuple[timedelta | None, datetime | None]]:
     """How often each batch job is to run, and when it does next; None = never, or it does now."""
-    rows = connection.execute("select job, every, due_at from recrawl.job_schedule").fetchall()
-    return {job: (every, due_at) for job, every, due_at in rows}
+    found = connection.execute("select job, every, due_at from recrawl.job_schedule").fetchall()
+    return {job: (every, due_at) for job, every, due_at in found}
 
 
 def checkup(connection: Connection, shape: type[Shape]) -> Shape:
     """Only what is asked for is found out."""
-    (row,) = _rows(connection, shape, "checkup")
+    (row,) = rows(connection, shape, "checkup")
     return row
 
 
@@ -150,9 +150,10 @@ def last_report(connection: Connection) -> datetime | None:
     return found if isinstance(found, datetime) else None
 
 
-def _rows(
+def rows(
     connection: Connection, shape: type[Shape], view: LiteralString, rest: LiteralString = "", *arguments: object
 ) -> list[Shape]:
+    """Of a view of recrawl."""
     columns = sql.SQL(", ").join(sql.Identifier(field.name) for field in fields(shape))
     with connection.cursor(row_factory=class_row(shape)) as cursor:
         cursor.execute(sql.SQL("select {} from recrawl." + view + " " + rest).format(columns), arguments)

@@ -26,13 +26,15 @@ def settings(connection: Connection, wanted: type[Settings]) -> Settings:
     return wanted(**{field.name: given[field.name] for field in fields(wanted)})
 
 
+@dataclass(frozen=True)
+class Memory:
+    memory: float  # megabytes
+
+
 def memory(url: str) -> float:
     """Bytes that a job may remember."""
     with connect(url) as connection:
-        ((megabytes,),) = connection.execute(
-            "select value::pg_catalog.float8 from recrawl_internal.typed_setting where name = 'memory'"
-        ).fetchall()
-    return float(megabytes) * 1e6
+        return settings(connection, Memory).memory * 1e6
 
 
 @dataclass(frozen=True)

@@ -1,23 +1,21 @@
 """What doctor goes through: of each check a sentence that all is well, or what is wrong and what mends it.
 
-Pure, on what `read` finds out. The codes are a closed set.
+Pure: no database and no clock. The codes are a closed set.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Literal
 
-from recrawl import store
-from recrawl.view import figures, verdict
-from recrawl.view.figures import Figures
+from recrawl.view import verdict
+from recrawl.view.facts import OPEN, Facts
 from recrawl.view.verdict import FEW
 from recrawl.view.words.numbers import count, lasting, literal, share
 
 Level = Literal["ok", "unseen", "warn", "trouble"]
 
 OLDEST_SERVER = 15
-OPEN = timedelta(minutes=1)  # a transaction
 CLOCK = timedelta(seconds=2)  # this machine's and the server's differ
 EXPIRED = 0.05  # of the pages that were handed out
 STALE = 0.02  # of the reports
@@ -38,93 +36,6 @@ class Check:
     level: Level
     says: str
     do: str = ""  # SQL or a command, to be copied
-
-
-@dataclass(frozen=True)
-class Checkup:
-    newest_page: int = 0
-    newest_allocated: int | None = None
-    pages: int | None = 0
-    most_pages: int | None = 0
-    largest_host: str | None = None
-    blocked_hosts: int = 0
-    largest_blocked: list[str] | tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Server:
-    version: int
-    clock: datetime
-    vacuums: bool
-    sees_all: bool
-
-
-@dataclass(frozen=True)
-class Transaction:
-    pid: int | None
-    login: str | None
-    program: str | None
-    state: str | None
-    age: timedelta
-    gid: str | None  # of a prepared one
-    holds_hosts: bool
-
-
-@dataclass(frozen=True)
-class Superuser:
-    login: str
-    sessions: int
-
-
-@dataclass(frozen=True)
-class Slot:
-    name: str
-    active: bool
-    kept_bytes: float | None
-    transactions_behind: int | None
-
-
-@dataclass(frozen=True)
-class Table:
-    table: str
-    live: int
-    dead: int
-    vacuumed_at: datetime | None
-
-
-@dataclass(frozen=True)
-class Facts:
-    figures: Figures
-    server: Server
-    asked_at: datetime  # by the clock of this machine
-    is_embedded: bool = False
-    checkup: Checkup = Checkup()
-    transactions: tuple[Transaction, ...] = ()
-    superusers: tuple[Superuser, ...] = ()
-    slots: tuple[Slot, ...] = ()
-    tables: tuple[Table, ...] = ()
-    every: dict[str, timedelta | None] | None = None  # how often each job is to run; None = never by itself
-
-
-def read(connection: store.Connection, is_embedded: bool) -> Facts:
-    before = datetime.now(UTC)
-    server = store.server(connection, Server)
-    asked_at = before + (datetime.now(UTC) - before) / 2
-    found = figures.read(connection)
-    if found.database != "same":
-        return Facts(found, server, asked_at, is_embedded)
-    return Facts(
-        figures=found,
-        server=server,
-        asked_at=asked_at,
-        is_embedded=is_embedded,
-        checkup=store.checkup(connection, Checkup),
-        transactions=tuple(store.transactions(connection, Transaction, OPEN)),
-        superusers=tuple(store.superusers(connection, Superuser)),
-        slots=tuple(store.slots(connection, Slot)),
-        tables=tuple(store.dead_rows(connection, Table)),
-        every={job: every for job, (every, _) in store.schedules(connection).items()},
-    )
 
 
 def checks(facts: Facts) -> list[Check]:
@@ -149,9 +60,9 @@ def server_version(facts: Facts) -> Check:
 
 
 def database(facts: Facts) -> Check:
-    said = verdict.verdict(facts.figures)
     if facts.figures.database == "same":
         return Check("database", "ok", "The database is of this program's version.")
+    said = verdict.verdict(facts.figures)
     return Check("database", "trouble", f"{said.headline} {said.detail}", said.mends[0].do)
 
 
@@ -457,5 +368,5 @@ CODES = tuple(check.__name__ for check in CHECKS)
 
 
 def _since(facts: Facts) -> str:
-    since = facts.figures.day.since
-    return "24 h" if since is None else lasting(min(timedelta(days=1), facts.figures.now.as_of - since))
+    lasts = facts.figures.day.lasts(facts.figures.now.as_of)
+    return "24 h" if lasts is None else lasting(lasts)

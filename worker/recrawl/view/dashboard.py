@@ -11,9 +11,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from ipaddress import ip_address
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import psycopg
@@ -22,6 +21,8 @@ from recrawl import store
 from recrawl.view import find, report
 from recrawl.view.parts import page
 from recrawl.view.parts.page import Look
+from recrawl.view.serving import Server
+from recrawl.view.words.numbers import lasting
 
 REFRESH_SECONDS = 5
 REMEMBERED_SECONDS = 2.0  # many windows cost the database one look
@@ -32,22 +33,17 @@ LONGEST_TARGET = 8192  # bytes; what may be searched for has 2048 characters, ea
 SLOWEST_REQUEST = 10.0  # seconds
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
-METHODS = ("GET", "HEAD")
 
 
-class Dashboard(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = MOST_CONNECTIONS
-
+class Dashboard(Server):
     def __init__(self, url: str, address: tuple[str, int], names: tuple[str, ...], restart: Callable[[], None]) -> None:
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        super().__init__(address, Answer)
+        super().__init__(address, Answer, MOST_CONNECTIONS)
         self.url, self.restart = url, restart
         here = urlsplit(self.address).hostname or ""
         ours = (*LOOPBACK, f"[{here}]" if ":" in here else here, *names)
         bare = ours if self.server_port == 80 else names  # a browser does not say port 80
         self.names = {f"{name}:{self.server_port}".lower() for name in ours} | {name.lower() for name in bare}
-        self.room = threading.BoundedSemaphore(MOST_CONNECTIONS)
         self.reading = threading.Lock()
         self.last: tuple[float, Look] | None = None
 
@@ -55,30 +51,6 @@ class Dashboard(ThreadingHTTPServer):
     def address(self) -> str:
         host = str(self.server_address[0])
         return f"http://{f'[{host}]' if ':' in host else host}:{self.server_port}/"
-
-    # ------------------------------------------------------------------------------------------------- connections
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """One thread a connection; where too many are open, the next is closed at once."""
-        if not self.room.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
-        try:
-            super().process_request(request, client_address)
-        except BaseException:
-            self.room.release()
-            raise
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self.room.release()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that went away is no error."""
-
-    # ---------------------------------------------------------------------------------------------------- database
 
     def look(self) -> Look:
         with self.reading:
@@ -150,7 +122,8 @@ class Answer(BaseHTTPRequestHandler):
         self.log_message("%s", " ".join(str(error).split()))
         if isinstance(error, psycopg.errors.QueryCanceled):
             return trouble(
-                "The database is too slow to answer.", "It was asked for ten seconds. The next try is made by itself."
+                "The database is too slow to answer.",
+                f"It was asked for {lasting(LONGEST_READ)}. The next try is made by itself.",
             )
         return trouble(
             "The database does not answer.",

@@ -7,7 +7,7 @@ from recrawl import store
 from recrawl.setup import project
 
 ALWAYS = ["upkeep", "vitals", "retention"]  # jobs that run all the time: of them only failures are kept
-HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,20 @@ class Total:
     @property
     def revisits(self) -> float:
         return self.late_1m + self.late_10m + self.late_1h + self.late_6h + self.late_1d + self.late_more
+
+    @property
+    def in_time(self) -> float:
+        """Of the revisits, the share that began within ten minutes of their time."""
+        return (self.late_1m + self.late_10m) / self.revisits if self.revisits else 0.0
+
+    def lasts(self, now: datetime) -> timedelta | None:
+        """How long it is of which something is known, a day at most; None = nothing is."""
+        return None if self.since is None else min(DAY, max(now - self.since, MINUTE))
+
+    def of_budget(self, budget: float | None, now: datetime) -> float | None:
+        """What was fetched, as a share of what a budget (fetches per day) gives that time."""
+        lasts = self.lasts(now)
+        return self.fetches / (budget * (lasts / DAY)) if budget and lasts else None
 
 
 @dataclass(frozen=True)

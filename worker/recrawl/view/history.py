@@ -4,10 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from recrawl import store
-from recrawl.view.figures import Stretch
+from recrawl.view.figures import DAY, Stretch
 
-DAY = timedelta(days=1)
-HOUR = timedelta(hours=1)
 TEN_MINUTES = timedelta(minutes=10)
 
 

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from importlib.metadata import version
 from itertools import accumulate
 from typing import Any
@@ -26,6 +26,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import choose_encoder
 
 from recrawl import store
+from recrawl.view.serving import Server
 
 log = logging.getLogger(__name__)
 
@@ -140,7 +141,7 @@ def serve(url: str, host: str, port: int) -> Callable[[], None]:
     registry.register(looks)
     ProcessCollector(registry=registry)
     try:
-        server = Server(host, port, registry)
+        server = Metrics(host, port, registry)
     except OSError as error:
         raise OSError(f"metrics cannot be served on {host}:{port}: {error.strerror}") from None
     looks.begin()  # counts from now on, not from the first scrape
@@ -320,30 +321,15 @@ def family(kind: Family, name: str, says: str, samples: Figures) -> Metric:
     return made
 
 
-class Server(ThreadingHTTPServer):
-    daemon_threads = True
-
+class Metrics(Server):
     def __init__(self, host: str, port: int, registry: CollectorRegistry) -> None:
         self.registry = registry
-        self.free = threading.BoundedSemaphore(CLIENTS)
         ((self.address_family, *_), *_) = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        super().__init__((host, port), Handler)
-
-    def verify_request(self, request: Any, client_address: Any) -> bool:
-        return self.free.acquire(blocking=False)  # else the connection is closed
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self.free.release()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is nobody's trouble."""
+        super().__init__((host, port), Handler, CLIENTS)
 
 
 class Handler(BaseHTTPRequestHandler):
-    server: Server
+    server: Metrics
     timeout = CLIENT_PATIENCE
 
     def do_GET(self) -> None:

@@ -36,12 +36,10 @@ def status(figures: Figures, said: Verdict) -> list[str]:
 
 def _figures(figures: Figures) -> Iterator[str]:
     now, day, minute = figures.now, figures.day, figures.minute
-    lasts = _lasts(figures)
+    lasts = day.lasts(now.as_of)
     if day.fetches or now.fetches_per_second:
-        spent = ""
-        if figures.budget and lasts:
-            of_budget = day.fetches / (figures.budget * (lasts / timedelta(days=1)))
-            spent = f" {bar(of_budget, 20)} {share(of_budget)} of budget"
+        of_budget = day.of_budget(figures.budget, now.as_of)
+        spent = "" if of_budget is None else f" {bar(of_budget, 20)} {share(of_budget)} of budget"
         yield _row(
             "fetches",
             _rate(now.fetches_per_second or 0),
@@ -59,9 +57,8 @@ def _figures(figures: Figures) -> Iterator[str]:
         ]
         yield _row("fresh", share(minute.fresh, 1), ", ".join(known) or "of the pages' value, by estimate")
     if day.revisits:
-        in_time = (day.late_1m + day.late_10m) / day.revisits
         lost = f"; {count(day.lost)} visits lost in {_lasting_day(lasts)}" if day.lost >= 1 else ""
-        yield _row("in time", share(in_time, 1), f"began within 10 min{lost}")
+        yield _row("in time", share(day.in_time, 1), f"began within 10 min{lost}")
     about = "about " if now.is_estimate else ""
     parts = [
         f"{word} {count(pages)}"
@@ -279,15 +276,8 @@ def _pages(number: int) -> str:
     return "1 page" if number == 1 else f"{count(number)} pages"
 
 
-def _lasts(figures: Figures) -> timedelta | None:
-    """What the day's figures are about: a young crawl has less than a day."""
-    since = figures.day.since
-    if since is None:
-        return None
-    return min(timedelta(days=1), max(figures.now.as_of - since, timedelta(minutes=1)))
-
-
 def _lasting_day(lasts: timedelta | None) -> str:
+    """What the day's figures are about: a young crawl has less than a day."""
     return "24 h" if lasts is None or lasts > timedelta(hours=23) else lasting(lasts)
 
 

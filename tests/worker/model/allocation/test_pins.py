@@ -79,7 +79,7 @@ def test_no_other_solver_finds_better(objective: str, seed: int) -> None:
     share=st.sampled_from([0.01, 0.3, 1.0, 10.0]),
     exploration=st.sampled_from([0.0, 0.05, 0.5]),
 )
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_what_must_hold_of_any(seed: int, share: float, exploration: float) -> None:
     web, pinned = random_web(seed)
     limits = Limits(exploration=exploration, longest_interval=60, shortest_interval=0.5)

@@ -227,7 +227,7 @@ limits = st.one_of(
 
 
 @every_objective
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(webs(), st.floats(-12, 12).map(lambda e: 10.0**e), limits)
 @example(web([0, 1], [0, 1], [2], [math.inf]), 1e-4, Limits(longest_interval=1, floor_share=1))  # all goes to floors
 @example(web([0] * 5 + [1, 0], [0] * 5 + [1, 0], [7], [math.inf]), 1e-9, Limits(longest_interval=1, floor_share=1))
@@ -235,7 +235,7 @@ def test_any_web_gets_its_optimum(objective: str, web: Web, budget: float, limit
     assert_optimal(web, budget, objective, limits, allocate(web, budget, objective, limits))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.tuples(amounts, amounts), max_size=30), st.floats(-12, 12).map(lambda e: 10.0**e))
 @example([(1, 1)] * 5, 1e-12)
 @example([(1, 1)], 1e12)

@@ -4,7 +4,7 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import gammaincinv
@@ -13,7 +13,6 @@ from recrawl.model.change.gamma_filter import Array, credible_interval
 from recrawl.model.reference.beliefs import changed, counted, modified, remembered, unchanged
 from recrawl.model.reference.plain_interval import plain_interval
 
-patient = settings(deadline=None)  # the first call compiles
 PRIOR = (0.7, 3.5)
 SHAPES = st.floats(-12, 12).map(lambda exponent: 10.0**exponent)
 INTERVALS = st.floats(-9, 9).map(lambda exponent: 10.0**exponent)
@@ -35,7 +34,6 @@ def textbook(a: float, b: float, w: float) -> tuple[float, float]:
         return float(mean * mean / variance), float(mean / variance)
 
 
-@patient
 @given(SHAPES, SHAPES, INTERVALS)
 def test_a_change_is_the_textbook_s_posterior(a: float, b: float, w: float) -> None:
     assert np.allclose(changed(a, b, w), textbook(a, b, w), rtol=1e-10, atol=0)

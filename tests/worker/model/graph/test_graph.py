@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.model.graph import graph
@@ -41,12 +41,10 @@ def expected(pages: set[int], links: Links) -> tuple[Links, Links]:
     return out, into
 
 
-patient = settings(deadline=None)  # the first call compiles
 IDS = st.integers(0, 12) | st.sampled_from([-(2**63), 2**63 - 1, 2**40, 2**40 + 1])
 WEBS = st.tuples(st.sets(IDS), st.dictionaries(IDS, st.lists(IDS, max_size=8), max_size=8))
 
 
-@patient
 @given(WEBS)
 def test_each_link_between_known_pages_is_held_once_both_ways(web: tuple[set[int], Links]) -> None:
     pages, links = web
@@ -55,7 +53,6 @@ def test_each_link_between_known_pages_is_held_once_both_ways(web: tuple[set[int
     assert of.out.dtype == of.into.dtype == np.uint32
 
 
-@patient
 @given(WEBS, st.sets(IDS), st.sets(IDS), st.dictionaries(IDS, st.lists(IDS, max_size=8), max_size=4))
 def test_a_changed_graph_is_the_one_that_would_be_compiled(
     web: tuple[set[int], Links], added: set[int], removed: set[int], replaced: Links

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.sparse.linalg import eigs
@@ -15,7 +15,6 @@ from recrawl.model.graph.graph import Delta, Graph
 from recrawl.model.graph.opic import Cash
 
 TOY = graph.compile([1, 2, 3, 4], [1, 2, 3], [0, 1, 2, 5], [2, 4, 1, 2, 4])
-patient = settings(deadline=None)  # the first call compiles
 EXACT = 1e-6  # what a page gives is a float32
 
 Relevance = NDArray[np.float32]
@@ -84,7 +83,6 @@ def test_relevance_draws_cash_to_the_hubs_of_relevant_pages() -> None:
     assert scores.authority == pytest.approx([0.22509, 0.37362, 0.07841, 0.32288], abs=1e-5)
 
 
-@patient
 @given(st.integers(0, 2**32), st.integers(1, 30), st.integers(0, 90))
 def test_any_graph_without_relevance_has_the_closed_form(seed: int, pages: int, links: int) -> None:
     of = random_graph(pages, links, seed)
@@ -166,7 +164,6 @@ def test_an_empty_graph_has_no_scores() -> None:
 # ------------------------------------------------------------------------------------------------------ conservation
 
 
-@patient
 @given(st.integers(0, 2**32))
 def test_there_is_one_for_every_page_and_one_for_the_virtual_page_through_all_edits_and_restarts(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -369,7 +366,6 @@ def test_one_sweep_says_nothing_about_the_next() -> None:
     assert opic.run(TOY, most_sweeps=1).residual == np.inf
 
 
-@patient
 @given(st.integers(0, 2**32), st.integers(2, 12))
 def test_the_residual_bounds_how_far_the_last_sweep_went(seed: int, sweeps: int) -> None:
     of = random_graph(30, 60, seed)

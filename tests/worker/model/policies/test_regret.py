@@ -75,7 +75,7 @@ def test_no_other_time_to_explore_has_a_lower_bound(interval: float, spread: flo
     best = of.best_days(days)
     least, other = of.regret(3.0, best, days), of.regret(3.0, best * more, days)
     assert least <= other + 1e-9 * abs(least)
-    assert least == pytest.approx(of.least_regret(3.0, days), rel=1e-6)
+    assert least == pytest.approx(3.0 * (2 * best - best**2 / days), rel=1e-6), "values·(2√(K·horizon) − K)"
 
 
 def test_the_best_time_to_explore_grows_as_the_root_of_the_horizon() -> None:

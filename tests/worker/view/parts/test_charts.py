@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from recrawl.view.history import DAY, HOUR
+from recrawl.view.figures import DAY, HOUR
 from recrawl.view.parts.charts import Plot, Scale, Series, bar, lines, numbers, stacks
 from worker.view.looks import NOW
 

@@ -11,8 +11,8 @@ from itertools import combinations
 import pytest
 
 from recrawl.view import find, report
-from recrawl.view.figures import Figures, LastRun
-from recrawl.view.history import HOUR, Event, History
+from recrawl.view.figures import HOUR, Figures, LastRun
+from recrawl.view.history import Event, History
 from recrawl.view.parts import page
 from recrawl.view.parts.html import Html, el, said
 from recrawl.view.verdict import Mend, Verdict

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from recrawl.view.figures import HeldBack, LateHost, Total
-from recrawl.view.history import DAY, HOUR, BlockedHost, Span
+from recrawl.view.figures import DAY, HOUR, HeldBack, LateHost, Total
+from recrawl.view.history import BlockedHost, Span
 from recrawl.view.words import sentences
 from recrawl.view.words.amounts import clock, number, percent, points, short, thousands
 from worker.view.looks import DAY_TOTAL, HISTORY, LAST_MINUTE, MINUTE, NOW
@@ -112,7 +112,7 @@ def test_a_young_crawl_is_measured_by_its_own_time() -> None:
     young = Total(since=NOW - 6 * HOUR, fetches=250)
     said = plain(sentences.fetches([span(HOUR, fetches=250)], young, 1000.0, NOW))
     assert said.startswith("250 fetches in the 6 h that are known, 100 % of the budget")
-    assert sentences.of_budget(Total(since=NOW), 1000.0, NOW) == 0
+    assert Total(since=NOW).of_budget(1000.0, NOW) == 0
 
 
 def test_many_failures_are_told_and_few_are_not() -> None:

@@ -35,7 +35,6 @@ class Answer:
 @dataclass(frozen=True)
 class Policy:
     name: str
-    says: str  # what it does, in a line
     answer: Callable[[Question], Answer]
 
 

@@ -1,4 +1,4 @@
-"""Which policies there are."""
+"""Which policies there are. What each does stands in its file, and in docs/policies.md."""
 
 from collections.abc import Callable
 
@@ -19,16 +19,15 @@ from recrawl.model.policies.policy import Policy
 POLICIES = {
     policy.name: policy
     for policy in (
-        Policy("opt_polite", "the best within the budget and every host's gap", opt_polite.answer),
-        Policy("optimal", "the best within the budget, as if hosts had no gaps", optimal.answer),
-        Policy("uniform", "all pages equally often", uniform.answer),
-        Policy("proportional", "pages as often as they change", proportional.answer),
-        Policy("best_first", "each page once, the most valuable first", best_first.answer),
-        Policy("explore_then_commit", "equally often to learn, then the best for good", explore_then_commit.answer),
-        Policy("epsilon_greedy", "equally often at first, then the best, exploring on", epsilon_greedy.answer),
+        Policy("opt_polite", opt_polite.answer),
+        Policy("optimal", optimal.answer),
+        Policy("uniform", uniform.answer),
+        Policy("proportional", proportional.answer),
+        Policy("best_first", best_first.answer),
+        Policy("explore_then_commit", explore_then_commit.answer),
+        Policy("epsilon_greedy", epsilon_greedy.answer),
     )
 }
-
 
 # What a live crawl cannot do: its filter goes on learning, and so frequencies move.
 IN_THE_LABORATORY_ALONE = {"explore_then_commit"}

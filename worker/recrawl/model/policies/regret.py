@@ -41,10 +41,6 @@ class Exploration:
         """For which that is least: τ* = √(K·horizon)."""
         return math.exp(min((self._log_k + math.log(horizon)) / 2, MOST))
 
-    def least_regret(self, values: float, horizon: float) -> float:
-        """What it then is: values·(2√(K·horizon) − K)."""
-        return values * (2 * self.best_days(horizon) - self._k)
-
     @property
     def _k(self) -> float:
         return math.exp(min(self._log_k, MOST))

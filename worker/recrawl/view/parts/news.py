@@ -58,8 +58,7 @@ def events(look: Look) -> Html:
 
 
 def machinery(look: Look) -> Html:
-    last = look.figures.allocation
-    return part("machinery", None, jobs(look), allocation(look) if last else None)
+    return part("machinery", None, jobs(look), allocation(look))
 
 
 def jobs(look: Look) -> Html:

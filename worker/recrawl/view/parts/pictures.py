@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
-from recrawl.view.history import DAY, HOUR, TEN_MINUTES, Span
+from recrawl.view.figures import DAY, HOUR
+from recrawl.view.history import TEN_MINUTES, Span
 from recrawl.view.parts.charts import Plot, Series, bars, figure, lines, numbers, stacks
 from recrawl.view.parts.hosts import late_hosts
 from recrawl.view.parts.html import Html, el

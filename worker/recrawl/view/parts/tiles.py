@@ -1,10 +1,10 @@
 """The four figures that matter, each beside what it could be."""
 
-from recrawl.view.history import DAY, HOUR, TEN_MINUTES
+from recrawl.view.figures import DAY, HOUR
+from recrawl.view.history import TEN_MINUTES
 from recrawl.view.parts.charts import bar
 from recrawl.view.parts.html import Html, el
 from recrawl.view.parts.page import Look, part
-from recrawl.view.words import sentences
 from recrawl.view.words.amounts import number, percent, short
 from recrawl.view.words.numbers import lasting
 
@@ -43,14 +43,14 @@ def fresh_tile(look: Look) -> Html:
 
 def fetched_tile(look: Look) -> Html:
     day, budget = look.figures.day, look.figures.budget
-    share = sentences.of_budget(day, budget, look.now)
+    share = day.of_budget(budget, look.now)
     name = "Fetched in 24 hours"
     if budget is None:
         return tile(name, short(day.fetches), "", None, "no budget is set: as fast as hosts and crawlers are")
     planned = _planned(look)
     note = f"{percent(share, 0)} of the budget" if share is not None else "nothing in the last 24 hours"
-    if day.since and look.now - day.since <= 23 * HOUR:
-        note += f" for the {lasting(look.now - day.since)} that are known"
+    if (lasts := day.lasts(look.now)) and lasts <= 23 * HOUR:
+        note += f" for the {lasting(lasts)} that are known"
     if planned is not None and planned < 0.99:
         note += f"; gaps leave a use for {percent(planned, 0)}"
     meter = bar([(share or 0, "changed")], [(planned, "first")] if planned is not None and planned < 0.99 else [])
@@ -67,9 +67,9 @@ def in_time_tile(look: Look) -> Html:
     day, name = look.figures.day, "Visits in time"
     if not day.revisits:
         return tile(name, "–", "", None, "no page was visited again in the last 24 hours")
-    share = (day.late_1m + day.late_10m) / day.revisits
     lost = f"{number('visit', day.lost)} lost" if round(day.lost) else "none lost"
-    return tile(name, percent(share), "", bar([(share, "changed")]), f"began within 10 min of their time; {lost}")
+    note = f"began within 10 min of their time; {lost}"
+    return tile(name, percent(day.in_time), "", bar([(day.in_time, "changed")]), note)
 
 
 def covered_tile(look: Look) -> Html:
@@ -81,8 +81,8 @@ def covered_tile(look: Look) -> Html:
     if round(waiting):
         note = f"{number('new page', waiting)} wait{'s' if round(waiting) == 1 else ''}"
         day = look.figures.day
-        if day.first and day.since:
-            left = waiting / day.first * min(max(look.now - day.since, TEN_MINUTES), DAY)
+        if day.first and (lasts := day.lasts(look.now)):
+            left = waiting / day.first * max(lasts, TEN_MINUTES)
             note += f"; at this pace {lasting(left)}" if left < 3650 * DAY else ""
     return tile(name, percent(minute.covered), "by value", bar([(minute.covered, "changed")]), note)
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from recrawl.view.figures import HeldBack, LateHost, Minute, Total
-from recrawl.view.history import DAY, HOUR, BlockedHost, Span
+from recrawl.view.figures import DAY, HOUR, HeldBack, LateHost, Minute, Total
+from recrawl.view.history import BlockedHost, Span
 from recrawl.view.words.amounts import clock, either, number, percent, points, thousands
 from recrawl.view.words.numbers import lasting
 
@@ -81,7 +81,7 @@ def fetches(hours: Sequence[Span], day: Total, budget: float | None, now: dateti
     failing = day.failed + day.throttled + day.denied
     return join(
         f"**{thousands(day.fetches)}** {either(day.fetches, 'fetch', 'fetches')} in {elapsed(day, now)}"
-        + (f", {percent(of_budget(day, budget, now), 0)} of the budget;" if budget else "; no budget is set;"),
+        + (f", {percent(day.of_budget(budget, now), 0)} of the budget;" if budget else "; no budget is set;"),
         f"{percent(day.changed / day.fetches, 0)} found a change.",
         f"**{percent(failing / day.fetches, 0)} failed**, were throttled or denied."
         if failing > FAILING * day.fetches
@@ -92,15 +92,8 @@ def fetches(hours: Sequence[Span], day: Total, budget: float | None, now: dateti
 
 def elapsed(day: Total, now: datetime) -> str:
     """How long the day is of which something is known."""
-    since = now - (day.since or now)
-    return "24 hours" if since > 23 * HOUR else f"the {lasting(since)} that are known"
-
-
-def of_budget(day: Total, budget: float | None, now: datetime) -> float | None:
-    """What was fetched as a share of what the budget gives that time."""
-    if not budget or day.since is None:
-        return None
-    return day.fetches / (budget * min(max((now - day.since) / DAY, 1 / 1440), 1))
+    lasts = day.lasts(now)
+    return "24 hours" if lasts is None or lasts > 23 * HOUR else f"the {lasting(lasts)} that are known"
 
 
 def whole(hours: Sequence[Span], now: datetime, last: timedelta) -> list[Span]:
@@ -179,10 +172,9 @@ BINS = (
 def lateness(day: Total, now: datetime) -> str:
     if not day.revisits:
         return "No page was visited again in the last 24 hours, so nothing could be late."
-    in_time = (day.late_1m + day.late_10m) / day.revisits
     lost = number("more visit", day.lost)
     return join(
-        f"Of {number('revisit', day.revisits)} in {elapsed(day, now)} **{percent(in_time)}** began",
+        f"Of {number('revisit', day.revisits)} in {elapsed(day, now)} **{percent(day.in_time)}** began",
         f"within 10 minutes of {either(day.revisits, 'its', 'their')} time.",
         f"{lost} {either(day.lost, 'was', 'were')} lost: the next was due before."
         if round(day.lost)

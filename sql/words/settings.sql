@@ -1,0 +1,13 @@
+-- Settings are the columns of one row, all but two: that which keeps it the only one, and where a budget comes from.
+
+create or replace view recrawl_internal.setting_column as
+select a.attnum as place,
+       a.attname::text as name,
+       format_type(a.atttypid, a.atttypmod) as type,
+       to_jsonb(s) -> a.attname as value,
+       col_description(a.attrelid, a.attnum) as says
+from recrawl_internal.setting s
+join pg_catalog.pg_attribute a on a.attrelid = 'recrawl_internal.setting'::regclass
+where a.attnum > 0 and not a.attisdropped and a.attname not in ('only_row', 'budget_is_measured');
+comment on view recrawl_internal.setting_column is
+    'The settings in their order; value is null in JSON where there is none, says is «unit: meaning».';
