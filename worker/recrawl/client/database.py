@@ -32,6 +32,9 @@ PATIENCE: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
+ENCODING = {"client_encoding": "UTF8"}  # whatever the database says: it holds what others cannot
+# The only ones in which psycopg reads times; a database or a login may have others as its own.
+STYLES = {"DateStyle": "ISO", "IntervalStyle": "postgres"}
 LIMIT = "54"  # the class of what is too large for the server: it would be so again
 # They end a call and no connection: somebody else came first, or will have.
 IN_THE_WAY = (
@@ -86,6 +89,12 @@ class Added(NamedTuple):
     code: str
 
 
+def styles_to_set(info: psycopg.ConnectionInfo) -> list[tuple[str, str]]:
+    """Of a new connection; as a rule none."""
+    said = {name: info.parameter_status(name) for name in STYLES}
+    return [(name, style) for name, style in STYLES.items() if not (said[name] or style).startswith(style)]
+
+
 class Database:
     def __init__(self, dsn: str, clock: Clock) -> None:
         self._dsn = dsn
@@ -101,7 +110,7 @@ class Database:
         except psycopg.ProgrammingError as error:
             raise Error(f"this is no connection string: {_line(error)}") from None
         wanted = {"application_name": NAME, **PATIENCE}
-        self._options = {name: value for name, value in wanted.items() if name not in given}
+        self._options = {name: value for name, value in wanted.items() if name not in given} | ENCODING
         try:
             await self._connect()
             await self._check()
@@ -114,9 +123,12 @@ class Database:
 
     async def _connect(self) -> None:
         # Nothing is prepared: a pooler between may give each transaction another session.
-        self._connection = await psycopg.AsyncConnection.connect(
+        connection = await psycopg.AsyncConnection.connect(
             self._dsn, autocommit=True, prepare_threshold=None, row_factory=namedtuple_row, **self._options
         )
+        for name, style in styles_to_set(connection.info):
+            await connection.execute("select pg_catalog.set_config(%s, %s, false)", [name, style])
+        self._connection = connection
 
     async def _check(self) -> None:
         (is_there,) = await self._execute("select to_regnamespace('recrawl') is not null as is_there", [])
