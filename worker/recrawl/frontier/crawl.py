@@ -18,7 +18,7 @@ SHORTEST_DELAY = 0.001  # seconds
 # Pages that the crawl knows of; kept-out ones are none. Of one host where it is named.
 PAGES: LiteralString = """
     from (select *, state in ('done', 'declined', 'gone', 'moved') as is_done from recrawl.page_status) p
-    where state not in ('excluded', 'forgotten') and (%(host)s = '' or host = %(host)s)
+    where state not in ('excluded', 'forgotten') and (%(host)s = '' or host = lower(%(host)s))
 """
 MATCHING: LiteralString = """
     and (%(filter)s = '' or position(%(filter)s in url) > 0
@@ -52,6 +52,7 @@ class Crawl:
             "select page_id, code from recrawl.add_pages(%s::text[], due => %s::timestamptz[], meta => %s::jsonb[])"
             " order by ord",
             [[put.url for put in puts], [put.due for put in puts], [put.meta for put in puts]],
+            most_cut=1,
         )
 
     async def report(self, page_ids: Sequence[int], puts: Sequence[Put]) -> list[str]:
@@ -82,6 +83,7 @@ class Crawl:
                 "pages": page_ids, "statuses": [put.status for put in puts], "metas": [put.meta for put in puts],
                 "hashes": [put.content_hash for put in puts], "dues": [put.due for put in puts],
             },
+            most_cut=1,
         )  # fmt: skip
         return [row.code for row in rows]
 
@@ -147,8 +149,8 @@ class Crawl:
             select count(*) filter (where not is_done) as waiting, count(*) filter (where is_done) as done,
                    count(distinct host) filter (where not is_done) as active_hosts, count(distinct host) as hosts,
                    (select count(*) from recrawl.leases_of() l
-                    where %(host)s = ''
-                       or (select p.host from recrawl.page_status p where p.page_id = l.page_id) = %(host)s) as leased
+                    where %(host)s = '' or lower(%(host)s) =
+                          (select p.host from recrawl.page_status p where p.page_id = l.page_id)) as leased
             {PAGES}
             """,
             {"host": host},
@@ -180,7 +182,7 @@ class Crawl:
 
     async def knows(self, host: str) -> bool:
         """The verbs that steer a host would make one that is unknown."""
-        return bool(await self._looks.call("select from recrawl.host_status where host = %s", [host]))
+        return bool(await self._looks.call("select from recrawl.host_status where host = lower(%s)", [host]))
 
     async def set_default_delay(self, seconds: float) -> None:
         await self._looks.call("select recrawl.set_setting('default_gap', %s)", [f"{max(seconds, SHORTEST_DELAY)} s"])
