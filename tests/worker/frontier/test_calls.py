@@ -313,6 +313,18 @@ def test_a_queue_is_found_however_its_key_is_spelled(frontier: Frontier) -> None
     assert frontier.call("DeleteQueue", pb.QueueWithinCrawlParams(key="A.Example")).value == 1
 
 
+def test_who_steers_does_not_wait_for_who_looks(frontier: Frontier, url: str) -> None:
+    frontier.put(discovered(A))
+    with psycopg.connect(url) as holder:
+        holder.execute("lock table recrawl_internal.page in access exclusive mode")
+        look = frontier.calls["GetStats"].future(pb.QueueWithinCrawlParams())
+        time.sleep(0.5)
+        frontier.calls["BlockQueueUntil"](pb.BlockQueueParams(key="a.example", time=2**40), timeout=10)
+        assert not look.done()
+    assert look.result(10).size == 1
+    assert frontier.get() == []
+
+
 def test_what_no_queue_can_have_is_refused_in_a_line(frontier: Frontier) -> None:
     frontier.put(discovered(A))
     with pytest.raises(grpc.RpcError) as error:

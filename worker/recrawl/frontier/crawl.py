@@ -1,6 +1,7 @@
 """A crawl as the service needs it: what it says to its database. What is away says so at once, as nobody may wait.
 
-Three connections, so that none of them keeps the others waiting: puts, pops, and the looks that read all pages.
+Three connections, so that none of them keeps the others waiting: puts, pops and what steers them, and the looks that
+read all pages.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -172,36 +173,36 @@ class Crawl:
         return [row.host for row in rows]
 
     async def is_paused(self) -> bool:
-        (row,) = await self._looks.call("select value::boolean as yes from recrawl.settings where name = 'paused'")
+        (row,) = await self._pops.call("select value::boolean as yes from recrawl.settings where name = 'paused'")
         return bool(row.yes)
 
     # ---------------------------------------------------------------------------------------------- steering
 
     async def pause(self, paused: bool) -> None:
-        await self._looks.call("select recrawl.pause()" if paused else "select recrawl.resume()")
+        await self._pops.call("select recrawl.pause()" if paused else "select recrawl.resume()")
 
     async def knows(self, host: str) -> bool:
         """The verbs that steer a host would make one that is unknown."""
-        return bool(await self._looks.call("select from recrawl.host_status where host = lower(%s)", [host]))
+        return bool(await self._pops.call("select from recrawl.host_status where host = lower(%s)", [host]))
 
     async def set_default_delay(self, seconds: float) -> None:
-        await self._looks.call("select recrawl.set_setting('default_gap', %s)", [f"{max(seconds, SHORTEST_DELAY)} s"])
+        await self._pops.call("select recrawl.set_setting('default_gap', %s)", [f"{max(seconds, SHORTEST_DELAY)} s"])
 
     async def set_delay(self, host: str, seconds: float) -> None:
         gap = timedelta(seconds=max(seconds, SHORTEST_DELAY))
-        await self._looks.call("select recrawl.set_host(%s, gap => %s)", [host, gap])
+        await self._pops.call("select recrawl.set_host(%s, gap => %s)", [host, gap])
 
     async def block(self, host: str, until: int) -> None:
         """Seconds since 1970; what has passed blocks no longer."""
         if until <= datetime.now(UTC).timestamp():
-            await self._looks.call("select recrawl.unblock_host(%s)", [host])
+            await self._pops.call("select recrawl.unblock_host(%s)", [host])
         else:
-            await self._looks.call(
+            await self._pops.call(
                 "select recrawl.block_host(%s, to_timestamp(%s), 'by BlockQueueUntil')", [host, min(until, 1e11)]
             )
 
     async def limit(self, host: str, pages: int) -> None:
-        await self._looks.call(
+        await self._pops.call(
             "select recrawl.set_host(%s, max_pages => %s, reset => %s)",
             [host, pages or None, [] if pages else ["max_pages"]],
         )
