@@ -4,6 +4,8 @@ import json
 import re
 from pathlib import Path
 
+import psycopg
+
 from worker.cli.test_cli import error, output
 
 SHORT = ("simulate", "--recorded", "sample", "--from", "5000", "--to", "5100", "--budget", "0.1")
@@ -69,3 +71,13 @@ def test_a_drawn_web_through_sql_and_without(url: str) -> None:
     assert "has pages already" in error(None, *drawn, "--database", url)
     assert "one policy" in error(None, *drawn, "--database", url, "--policy", "uniform", "--policy", "optimal")
     assert "laboratory alone" in error(None, *drawn, "--sql", "--policy", "explore_then_commit")
+
+
+def test_nothing_is_done_to_a_database_of_a_crawl(url: str) -> None:
+    """It is not even migrated, where it is of another version."""
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute("select recrawl.add_pages(array['http://a.test/'])")
+        db.execute("update recrawl_internal.replayed set digest = 'of another version'")
+        drawn = ("simulate", "--drawn", "steady", "--to", "1", "--budget", "1")
+        assert "has pages already" in error(None, *drawn, "--database", url)
+        assert db.execute("select digest from recrawl_internal.replayed").fetchall() == [("of another version",)]

@@ -25,6 +25,7 @@ from recrawl.model.replay import Pages, Terms, visit
 ALLOCATES_EVERY = 1.0  # days
 LEARNS_EVERY = 7.0  # days between two fits of the hosts' priors
 OF_LATE = 30  # days, in which new pages are counted
+FURTHEST = 1e6  # days from day 0, either way: a day is a step
 PRODUCTION = Limits(exploration=0.05, longest_interval=60.0, shortest_interval=5 / 1440)  # as settings are at first
 OBJECTIVE, DISCOVERY = "freshness", 0.5
 
@@ -52,6 +53,8 @@ def replay(
 def check(world: World, budget: float, begin: float, end: float) -> None:
     if not 0 < budget < math.inf:
         raise ValueError(f"budget must be a positive number of fetches per page and day, got {budget:g}")
+    if not (abs(begin) <= FURTHEST and abs(end) <= FURTHEST):
+        raise ValueError(f"days must lie between -{FURTHEST:,.0f} and {FURTHEST:,.0f}, got {begin:g} to {end:g}")
     if not begin < end:
         raise ValueError(f"the end must come after the beginning, day {begin:g}; got {end:g}")
     if not np.any((world.born < end) & (world.died > begin)):
