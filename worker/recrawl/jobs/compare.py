@@ -7,7 +7,6 @@ from recrawl.jobs.crawl import Crawl, read
 from recrawl.model.policies.outlook import Outlook, as_hosts_can, outlook
 from recrawl.model.policies.registry import IN_THE_LABORATORY_ALONE, POLICIES
 
-
 ROUNDING = 1e-9  # of the budget: what sums leave over
 
 
