@@ -1,5 +1,6 @@
 """explain_page says why a page is not handed out now: an example of every code, and what it says to do does it."""
 
+import math
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -362,6 +363,10 @@ def never(crawl: Crawl) -> str:
     return allocated(crawl, price=1000.0, floor=0)
 
 
+def policy(crawl: Crawl) -> str:
+    return allocated(crawl, price=math.inf, floor=0.5)
+
+
 def shortest_interval(crawl: Crawl) -> str:
     allocated(crawl, price=1e-20)
     crawl.value("select recrawl.set_rate(page_id, 1000) from page")
@@ -422,7 +427,7 @@ EXAMPLES: dict[tuple[str, str], Situation] = {
 } | {
     ("often", situation.__name__): situation
     for situation in (
-        price, capped, floor, longest_interval, never, shortest_interval, pinned, pinned_less, unallocated,
+        price, capped, floor, longest_interval, never, policy, shortest_interval, pinned, pinned_less, unallocated,
     )
 } | {
     ("page", "known"): crawlers,
@@ -448,6 +453,19 @@ examples = pytest.mark.parametrize(("topic", "code"), EXAMPLES)
 
 
 # ------------------------------------------------------------------------------------------- codes, what to do
+
+
+def test_it_does_not_say_that_longest_interval_is_kept_where_it_is_not(here: Crawl) -> None:
+    kept = find(ask(here, longest_interval(here)), "often", "longest_interval")
+    assert kept["says"].startswith("To be visited every 60 days, as no page waits longer")
+    here.connection.execute("update host_terms set floor = 1 / 600.0")
+    longer = find(ask(here, A), "often", "longest_interval")
+    assert longer["says"].startswith("To be visited every 600 days, which is longer than the setting")
+
+
+def test_a_page_that_no_policy_visits_again_is_told_so(here: Crawl) -> None:
+    row = find(ask(here, allocated(here, price=math.inf, floor=0)), "often", "policy")
+    assert row["says"].startswith("Never again, whatever it is worth: the policy in force")
 
 
 @examples
@@ -494,6 +512,9 @@ def test_what_it_says_to_do_has_its_effect(here: Crawl, url: str, topic: str, co
         assert after["due_at"] and after["due_at"] <= wall()
     elif "gap =>" in row["mend"]:
         assert after["gap"] == before["gap"] / 2
+    elif "'policy'" in row["mend"]:
+        run_job("allocate", url)
+        assert (topic, code) not in codes_of(ask(here, what))
     elif topic == "often" and "run" not in row["mend"]:
         assert after["frequency"] > before["frequency"] * 1.04
     else:

@@ -73,6 +73,7 @@ as $$
         when price is null and p.frequency is null and p.pinned_rate is not null then 'as_it_changes'
         when price is null then 'unallocated'
         when frequency >= highest_frequency(s) * (1 - 1e-9) then 'shortest_interval'
+        when price = 'Infinity' then 'policy'
         when frequency <= 0 then 'never'
         when frequency <= floor * (1 + 1e-9)
              and floor <= 86400 / date_part('epoch', s.longest_interval) * (1 + 1e-6) then 'longest_interval'
@@ -135,9 +136,20 @@ begin
                 visited, worth, amount(coalesce(own.price, common.price))),
          raise_value),
         ('longest_interval',
-         format('%s, as no page waits longer (the setting longest_interval). %s: no visit would earn its price of %s.',
-                visited, worth, amount(coalesce(own.price, common.price))),
+         format('%s, %s. %s: no visit would earn its price of %s.',
+                visited,
+                case when frequency >= times_per_day(s.longest_interval) * (1 - 1e-6)
+                     then 'as no page waits longer (the setting longest_interval)'
+                     else 'which is longer than the setting longest_interval says, as that takes half of the budget '
+                          'and of its host''s slots at most' end,
+                worth, amount(coalesce(own.price, common.price))),
          raise_value),
+        ('policy',
+         format('%s, whatever it is worth: the policy in force (the setting policy) %s.',
+                case when frequency > 0 then visited else 'Never again' end,
+                case when frequency > 0 then 'visits all pages equally often, as far as gaps allow'
+                     else 'visits each page once' end),
+         'SELECT set_setting(''policy'', ''opt_polite'');'),
         ('never',
          format('Never, or nearly. %s: no visit would earn its price of %s, and the settings exploration and '
                 'longest_interval give none.', worth, amount(coalesce(own.price, common.price))),

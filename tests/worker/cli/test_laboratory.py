@@ -61,6 +61,7 @@ def test_a_web_is_recorded_or_drawn() -> None:
     assert error(None, "simulate", "--drawn", "lively", "--budget", "1") == (
         "recrawl: there is no kind of web 'lively'; there are steady, drift, turnover"
     )
+    assert "a drawn web lasts 90 days" in error(None, "simulate", "--drawn", "steady", "--budget", "1", "--to", "91")
 
 
 def test_a_drawn_web_through_sql_and_without(url: str) -> None:

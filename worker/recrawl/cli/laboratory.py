@@ -60,7 +60,7 @@ def simulate(
     names = tuple(map(_checked, names)) or ("opt_polite",)
     if url and len(names) > 1:
         raise click.UsageError("--database takes one policy: the next one would find its pages")
-    world = _world(file, kind, seed)
+    world = _world(file, kind, end, seed)
     first, last = world.days
     begin, end = first if begin is None else begin, last if end is None else end
     outcomes = []
@@ -77,11 +77,13 @@ def simulate(
         _show(outcomes)
 
 
-def _world(file: str | None, kind: str | None, seed: int) -> "World":
+def _world(file: str | None, kind: str | None, end: float | None, seed: int) -> "World":
     from recrawl.lab import recorded, worlds
 
     if (file is None) == (kind is None):
         raise click.UsageError("which web: --recorded FILE, or --drawn KIND?")
+    if kind is not None and end is not None and end > worlds.DAYS:
+        raise click.ClickException(f"a drawn web lasts {worlds.DAYS} days, got --to {end:g}")
     return worlds.draw(kind, seed) if kind is not None else recorded.read(str(file))
 
 
