@@ -5,6 +5,9 @@
 -- Entries without an old place bring a page in. Entries with one do nothing when the page is no longer there (it was
 -- handed out meanwhile, and whoever holds its lease will say where it goes next). Those without a new place take it
 -- out, if it is dead.
+--
+-- Where a live page goes, its row says, not the entry. What was committed late, or by a clock that was ahead, is seen
+-- after what was said since, and that found the page at another place and did nothing.
 create or replace function recrawl_internal.apply_inbox(
     t timestamptz, entries recrawl_internal.inbox[], s recrawl_internal.setting
 ) returns void
@@ -17,20 +20,17 @@ declare
 begin
     -- «(… in (select …)) is true» stays a hashed subplan; as a join of two CTEs it would compare every pair.
     with
-    -- Who leaves for good is decided here, where the host's queue holds still: a page that lives again meanwhile
-    -- goes to the due time that its row says.
+    -- Who leaves for good is decided here, where the host's queue holds still: a page may live again meanwhile.
     entry as materialized (
-        select e.host_id, e.page_id, e.old_due, e.old_rank, e.new_rank, e.revived,
-               e.old_due is null and e.old_rank is null as is_first, coalesce(p.state = 'live', false) as is_live,
-               e.new_due is null and e.new_rank is null and (p.state = 'live') is not true as leaves,
-               case when e.new_due is null and e.new_rank is null and p.state = 'live' then p.due_at
-                    when e.revived and (p.state = 'live') is not true then null
-                    else e.new_due end as new_due
+        select e.host_id, e.page_id, e.old_due, e.old_rank, e.revived,
+               case when p.page_id is null then e.new_rank when p.due_at is null then -p.value end as new_rank,
+               e.old_due is null and e.old_rank is null as is_first, p.page_id is not null as is_live,
+               e.new_due is null and e.new_rank is null and p.page_id is null as leaves,
+               case when p.page_id is not null then p.due_at when not e.revived then e.new_due end as new_due
         from unnest(entries) e
         left join lateral (
-            select p.state, p.due_at from page p
-            where (e.old_due is null and e.old_rank is null or e.new_due is null and e.new_rank is null)
-              and p.page_id = e.page_id
+            select p.page_id, p.due_at, p.value from page p
+            where p.page_id = e.page_id and p.state = 'live'
             offset 0
         ) p on true
     ),

@@ -1,6 +1,7 @@
 """The database's clock is wrong for a while, or a restore comes to a server whose clock is behind."""
 
 import random
+import time
 from datetime import datetime, timedelta
 
 import psycopg
@@ -189,6 +190,28 @@ def test_after_a_step_back_what_is_committed_late_is_still_found(crawl: Crawl, u
         crawl.wait(SECOND)
         crawl.tick()
     assert len(crawl.next()) == 3
+
+
+@pytest.mark.parametrize("back", [0 * SECOND, HOUR])
+def test_a_page_is_where_its_row_says_however_late_the_queue_hears_of_it(
+    crawl: Crawl, url: str, back: timedelta
+) -> None:
+    """Never, a crawler says, and commits after others looked, or by a clock that is set back then. At once, says
+    somebody after that.
+    """
+    crawl.add("http://a.test/1")
+    (page,) = crawl.next()
+    with psycopg.connect(url, options="-c search_path=recrawl,recrawl_internal") as late:
+        Crawl(late).report(result_of(page, due="infinity"))
+        late.execute("update inbox set at = at + %s", [back])
+        time.sleep(0.6)  # longer than slack()
+        crawl.tick()
+    crawl.value("select fetch_now_at(%s, %s)", crawl.now, [page["page_id"]])
+    crawl.tick()
+    crawl.value("select setval('horizon_recheck', 1)")
+    assert misplaced(crawl) == []
+    crawl.wait(MINUTE)
+    assert urls(crawl.next()) == ["http://a.test/1"]
 
 
 def test_rechecks_are_never_far_apart(crawl: Crawl) -> None:

@@ -4,6 +4,8 @@ import json
 import re
 from pathlib import Path
 
+import psycopg
+
 from worker.cli.test_cli import error, output
 
 SHORT = ("simulate", "--recorded", "sample", "--from", "5000", "--to", "5100", "--budget", "0.1")
@@ -41,10 +43,11 @@ def test_what_is_wrong_is_said_in_a_line(tmp_path: Path) -> None:
 
 
 def test_the_demonstration_is_better_than_what_knows_all_and_visits_all_equally_often(tmp_path: Path) -> None:
-    """Its own server, nothing left of it but two pictures."""
-    said = output(None, "demo", "--seed", "2", "--folder", str(tmp_path), timeout=300)
-    share = {name: float(figure) for name, figure in re.findall(r"^(\w+).*\| +([0-9.]+) %", said, re.MULTILINE)}
-    assert share["as"] < share["all"] < share["reached"] < share["nobody"]
+    """Its own server, nothing left of it but two pictures. Of this web a sixth is not found, on slow hosts."""
+    said = output(None, "demo", "--seed", "7", "--folder", str(tmp_path), timeout=300)
+    shares = [float(figure) for figure in re.findall(r"^\w.*\| +([0-9.]+) %", said, re.MULTILINE)]
+    reached, uniform, proportional, polite, unpolite = shares
+    assert proportional < uniform < reached < polite < unpolite
     assert "closer than the gap of their host: 0" in said
     assert re.findall(r"^  recrawl (\w+)", said, re.MULTILINE) == ["up", "add", "status"]
     png, page = tmp_path / "recrawl-demo.png", tmp_path / "recrawl-demo.html"
@@ -70,3 +73,13 @@ def test_a_drawn_web_through_sql_and_without(url: str) -> None:
     assert "one policy" in error(None, *drawn, "--database", url, "--policy", "uniform", "--policy", "optimal")
     for name in ("explore_then_commit", "oracle"):
         assert "laboratory alone" in error(None, *drawn, "--sql", "--policy", name)
+
+
+def test_nothing_is_done_to_a_database_of_a_crawl(url: str) -> None:
+    """It is not even migrated, where it is of another version."""
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute("select recrawl.add_pages(array['http://a.test/'])")
+        db.execute("update recrawl_internal.replayed set digest = 'of another version'")
+        drawn = ("simulate", "--drawn", "steady", "--to", "1", "--budget", "1")
+        assert "has pages already" in error(None, *drawn, "--database", url)
+        assert db.execute("select digest from recrawl_internal.replayed").fetchall() == [("of another version",)]

@@ -185,6 +185,20 @@ def test_a_reader_sees_the_same(url: str, now: Crawl) -> None:
     assert "allocate" in output(as_reader, "jobs")
 
 
+@pytest.mark.parametrize(
+    ("setting", "value"), [("datestyle", "German"), ("intervalstyle", "iso_8601"), ("client_encoding", "SQL_ASCII")]
+)
+def test_a_database_may_have_its_own_way_of_writing_times_and_text(
+    url: str, now: Crawl, on_server: Callable[..., None], setting: str, value: str
+) -> None:
+    fetch(now)
+    on_server("alter database {} set {} = {}", now.connection.info.dbname, setting, value)
+    assert "fetches a day" in run_job("allocate", url)
+    for arguments in (["status"], ["jobs"], ["look"], ["report", "-"], ["explain", "http://h1.test/"], ["next"]):
+        assert output(url, *arguments)
+    assert "jobs" not in found(url)
+
+
 @pytest.mark.parametrize("command", ["status", "doctor"])
 @pytest.mark.parametrize(("version", "says"), [("9999", "newer"), ("0000", "older")])
 def test_a_database_of_another_version_is_told(

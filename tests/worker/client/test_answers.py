@@ -75,6 +75,12 @@ def test_redirects_say_where_to(status: int) -> None:
     assert result_of(URL, status) == {"status": status}
 
 
+@pytest.mark.parametrize("location", ["/wörter", "/wörter".encode(), "/wörter".encode("latin-1")])
+def test_redirects_may_be_said_in_any_letters(location: str | bytes) -> None:
+    headers: dict[str, str] = {"Location": location}  # type: ignore[dict-item]  # as libraries give them
+    assert result_of(URL, 302, headers)["redirect_to"] == "http://a.example/wörter"
+
+
 def test_retry_after_counts_where_a_host_asks_to_be_left_alone() -> None:
     assert result_of(URL, 429, {"Retry-After": "120"}) == {"status": 429, "retry_after": "120"}
     assert result_of(URL, 503, {"Retry-After": "soon"})["retry_after"] == "soon"  # Postgres decides

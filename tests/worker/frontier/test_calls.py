@@ -302,6 +302,39 @@ def test_a_queue_keeps_its_delay_and_all_others_the_default(frontier: Frontier, 
     frontier.call("SetDelay", pb.QueueDelayParams(key="b.example", delay_requestable=0))
 
 
+def test_a_queue_is_found_however_its_key_is_spelled(frontier: Frontier) -> None:
+    frontier.put(discovered("http://A.Example/"))
+    frontier.call("BlockQueueUntil", pb.BlockQueueParams(key="A.Example", time=2**40))
+    assert frontier.get() == []
+    frontier.call("BlockQueueUntil", pb.BlockQueueParams(key="A.Example"))
+    assert [page.key for page in frontier.get()] == ["a.example"]
+    assert frontier.urls(key="A.Example") == ["http://A.Example/"]
+    assert frontier.stats("A.Example") == (1, 1, 0, 1, 1)
+    assert frontier.call("DeleteQueue", pb.QueueWithinCrawlParams(key="A.Example")).value == 1
+
+
+def test_who_steers_does_not_wait_for_who_looks(frontier: Frontier, url: str) -> None:
+    frontier.put(discovered(A))
+    with psycopg.connect(url) as holder:
+        holder.execute("lock table recrawl_internal.page in access exclusive mode")
+        look = frontier.calls["GetStats"].future(pb.QueueWithinCrawlParams())
+        time.sleep(0.5)
+        frontier.calls["BlockQueueUntil"](pb.BlockQueueParams(key="a.example", time=2**40), timeout=10)
+        assert not look.done()
+    assert look.result(10).size == 1
+    assert frontier.get() == []
+
+
+def test_what_no_queue_can_have_is_refused_in_a_line(frontier: Frontier) -> None:
+    frontier.put(discovered(A))
+    with pytest.raises(grpc.RpcError) as error:
+        frontier.call("SetDelay", pb.QueueDelayParams(key="a.example", delay_requestable=2**32 - 1))
+    assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert error.value.details() == (
+        "set_host: gap must lie between 1 millisecond and 30 days, got 49710 days 06:28:15"
+    )
+
+
 def test_a_blocked_queue_gives_nothing_until_it_may(frontier: Frontier) -> None:
     frontier.put(discovered(A))
     frontier.call("BlockQueueUntil", pb.BlockQueueParams(key="a.example", time=2**62))
@@ -363,3 +396,5 @@ def test_what_is_deleted_may_come_back(frontier: Frontier, db: psycopg.Connectio
 def test_nodes_and_log_levels(served: Served) -> None:
     assert list(served.client.call("ListNodes").values) == [f"127.0.0.1:{served.port}"]
     served.client.call("SetLogLevel", pb.LogLevelParams(package="recrawl", level=pb.LogLevelParams.WARN))
+    with pytest.raises(grpc.RpcError, match="no such level: 9"):
+        served.client.call("SetLogLevel", pb.LogLevelParams.FromString(b"\x10\x09"))

@@ -24,6 +24,12 @@ def test_without_its_extra_it_says_what_to_type() -> None:
     assert done.stderr == "recrawl: this needs grpc, which comes with: pip install 'recrawl[frontier]'\n"
 
 
+def test_it_says_where_it_is_and_no_more(url: str, tmp_path: Path) -> None:
+    command = Command(url, tmp_path / "log")
+    command.stop()
+    assert command.log.read_text() == ""
+
+
 def test_a_port_that_is_taken_is_refused(url: str, tmp_path: Path) -> None:
     first = Command(url, tmp_path / "log")
     said = refusal(url, "--listen", f"127.0.0.1:{first.port}")

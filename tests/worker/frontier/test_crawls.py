@@ -67,6 +67,15 @@ def test_who_puts_into_a_new_crawl_need_not_wait_for_who_looks_for_it(url: str) 
     asyncio.run(both())
 
 
+@pytest.mark.usefixtures("news")
+def test_a_crawl_that_is_made_while_all_are_inactive_is_so_too(frontier: Frontier) -> None:
+    frontier.call("SetActive", pb.Active(state=False))
+    assert frontier.put(discovered(A, crawl="News")) == [(A, OK)]
+    assert frontier.get() == []
+    frontier.call("SetActive", pb.Active(state=True))
+    assert [page.url for page in frontier.get()] == [A]
+
+
 def test_a_crawl_whose_making_was_cut_short_is_made_up_and_stops_no_other(
     frontier: Frontier, db: psycopg.Connection[Any], news: bytes
 ) -> None:
@@ -102,7 +111,9 @@ def test_a_database_may_have_any_name(
         on_server("drop database {} with (force)", name)
 
 
-def test_who_may_not_steer_is_told_so_and_still_crawls(url: str, db: psycopg.Connection[Any]) -> None:
+def test_who_may_not_steer_is_told_so_and_still_crawls(
+    url: str, db: psycopg.Connection[Any], caplog: pytest.LogCaptureFixture
+) -> None:
     login = f"{conninfo_to_dict(url)['dbname']}_crawler"
     db.execute(f"create role {login} login password 'x' in role recrawl_crawler, recrawl_reader".encode())
     try:
@@ -117,7 +128,9 @@ def test_who_may_not_steer_is_told_so_and_still_crawls(url: str, db: psycopg.Con
         with pytest.raises(grpc.RpcError) as error:
             served.client.call("SetActive", pb.Active(state=False))
         assert error.value.code() is grpc.StatusCode.PERMISSION_DENIED
-        assert served.client.put(discovered(A, crawl="New")) == [(A, FAIL)], "it may make no database"
+        put = served.client.put(*(discovered(f"{A}{n}", crawl="New") for n in range(200)))
+        assert {status for _, status in put} == {FAIL}, "it may make no database"
+        assert len(caplog.messages) <= 2, "it is tried once a second"
         served.stop()
     finally:
         db.execute(f"drop owned by {login}".encode())

@@ -213,7 +213,7 @@ def test_it_changes_nothing(url: str, connection: psycopg.Connection, recrawl: R
     [
         (["--budget", "7y"], "--budget must be numbers of fetches a day, or multiples like 2x, got '7y'"),
         (["--budget", "-1"], "--budget must be numbers of fetches a day, or multiples like 2x, got '-1'"),
-        (["--freshness", "1.5"], "share must lie between 0 and 1, got 1.5"),
+        (["--freshness", "1"], "share must be 0 or more, and less than 1, got 1.0"),
         (["--freshness", "0.99"], "share must be at most"),
     ],
 )

@@ -1,6 +1,8 @@
 """Recorded webs, well written and not."""
 
 import gzip
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +21,7 @@ GOOD = """["b.test", "/1", 0, null, [1, 2.5, 2.5]]
 
 def read(folder: Path, text: str) -> World:
     file = folder / "web.jsonl"
-    file.write_text(text)
+    file.write_text(text, encoding="utf-8", errors="surrogateescape")
     return recorded.read(str(file))
 
 
@@ -77,6 +79,9 @@ def test_the_sample_comes_along() -> None:
         ("[[1, true], [0, true]]", 14, "days must be positive, got 0"),
         ("[[1, true], 3]", 13, "a visit is [days since the one before, changed], got 3"),
         ("[[1, 2]]", 6, "changed must be true or false, got 2"),
+        (f'["a", "b", 0, null, [1, {"9" * 5000}]]', 25, "a change must be a number of days, got Infinity"),
+        ("[" * 50_000, 1, "too many lists in lists"),
+        ('["a", "\u20ac\udce9", 0, null, []]', 9, "cannot be read: invalid continuation byte"),
     ],
 )
 def test_what_is_wrong_is_named_by_line_and_column(tmp_path: Path, line: str, column: int, problem: str) -> None:
@@ -90,7 +95,21 @@ def test_a_page_stands_once(tmp_path: Path) -> None:
         read(tmp_path, '["a", "b", 0, null, []]\n["a", "c", 0, null, []]\n["a", "b", 0, null, []]\n')
 
 
-@pytest.mark.parametrize("content", [b"", b"\n\n", b"\xff\xfe", gzip.compress(b"[]" * 100, mtime=0)[:-9]])
+def test_it_may_come_through_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(pipe := tmp_path / "web")
+    with ThreadPoolExecutor(1) as other:
+        other.submit(pipe.write_bytes, gzip.compress(GOOD.encode()))
+        assert recorded.read(str(pipe)).changed_at.tolist() == [1, 2.5, 2.5]
+
+
+def test_it_may_be_written_as_on_windows(tmp_path: Path) -> None:
+    assert read(tmp_path, "\ufeff" + GOOD.replace("\n", "\r\n")).changed_at.tolist() == [1, 2.5, 2.5]
+
+
+PACKED = gzip.compress(b"[]" * 100, mtime=0)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"\xff\xfe", PACKED[:-9], PACKED[:10] + b"\xff" * 20])
 def test_a_file_without_pages_or_that_cannot_be_read_is_refused(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "web.jsonl"
     file.write_bytes(content)

@@ -218,6 +218,11 @@ def test_every_policy_keeps_to_the_budget_and_to_its_seed(sample: World, name: s
         (0, (0, 1), "budget must be a positive number"),
         (math.nan, (0, 1), "budget must be a positive number"),
         (1, (5, 5), "the end must come after the beginning, day 5; got 5"),
+        (1, (0, math.inf), "days must lie between -1,000,000 and 1,000,000, got 0 to inf"),
+        (1, (-math.inf, 9), "days must lie between"),
+        (1, (1e17, 2e17), "days must lie between"),
+        (1, (math.nan, 9), "days must lie between"),
+        (1, (0, math.nan), "days must lie between"),
         (1, (9000, 9001), "no page lives between day 9000 and day 9001"),
     ],
 )

@@ -124,6 +124,16 @@ def test_pages_that_died_are_found_gone_once(url: str) -> None:
     assert judged(world, "opt_polite", 0.5, 0.0, 20.0, made).freshness > 0.5
 
 
+def test_hosts_of_a_world_may_have_any_name(url: str) -> None:
+    hosts = ["a b", "a/b", "a/c", "A/C", "a.test:80", "ä", "…" * 300, "https://"]
+    world = replace(worlds.draw("steady", seed=1, hosts=len(hosts), pages=40, days=3), hosts=hosts)
+    made = through_sql.crawl(url, replace(world, born=np.zeros(40)), "uniform", 2.0, 0.0, 2.0)
+    assert set(made.page.tolist()) == set(range(40))
+    with psycopg.connect(url) as db:
+        ((known,),) = db.execute("select count(*) from recrawl.host_status").fetchall()
+    assert known == len(set(world.host_of_page.tolist()))
+
+
 def test_a_simulation_takes_no_database_of_a_crawl(url: str) -> None:
     through_sql.take(url)
     through_sql.take(url)

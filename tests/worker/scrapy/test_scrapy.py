@@ -188,6 +188,41 @@ def test_what_is_not_of_the_web_goes_in_no_circles(project: Make) -> None:
     assert sorted(item["text"] for item in cycle.items()) == ["0", "1", "2"]
 
 
+PICKY = """
+from scrapy.exceptions import IgnoreRequest
+
+class Picky(scrapy.Spider):
+    name = "picky"
+    start_urls = [f"http://127.0.0.2:PORT/{name}" for name in ("unwanted", "unread", "wanted")]
+    custom_settings = {"DOWNLOADER_MIDDLEWARES": {"shop.spiders.picky.Picks": 600}}
+
+    def parse(self, response):
+        yield {"url": response.url}
+
+class Picks:
+    def process_request(self, request, spider=None):
+        if request.url.endswith("unwanted"):
+            raise IgnoreRequest("not this one")
+
+    def process_response(self, request, response, spider=None):
+        if request.url.endswith("unread"):
+            raise IgnoreRequest("not what it says")
+        return response
+"""
+
+
+def test_what_a_middleware_ignores_is_declined_and_no_failure_of_its_host(
+    project: Make, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    site.answers["*"] = Answer()
+    crawler = project(picky=PICKY.replace("PORT", str(web.port))).run("picky")
+    at = f"http://127.0.0.2:{web.port}"
+    assert sorted(entry.path for entry in web.log) == ["/robots.txt", "/unread", "/wanted"], crawler.log
+    assert state(db, f"{at}/unwanted").state == "declined"
+    assert state(db, f"{at}/unread").last_status == 0, "tried again"
+    assert crawler.errors == [] and leases(db) == []
+
+
 # ------------------------------------------------------------------------------------------------ several, killed
 
 

@@ -225,6 +225,18 @@ def test_one_number_tells_crawlers_from_gaps() -> None:
     assert verdict(now(WORKING, ready_wait=None, hosts_ready=0)).code == "gaps_set_pace"
 
 
+def test_a_crawl_whose_only_host_is_blocked_is_not_called_working() -> None:
+    shut_out = replace(SMALL.minutes[0], hosts=1, hosts_blocked=1, due=12, due_blocked=12)
+    figures = replace(now(SMALL, due=12, ready_wait=None, hosts_ready=0), minutes=(shut_out,))
+    assert [verdict(figures).code, verdict(figures).level] == ["hosts_block", "warn"], "it reported just now"
+    quiet = replace(figures, reported_at=NOON - 10 * MINUTE)
+    said = verdict(quiet)
+    assert [said.level, said.headline] == ["trouble", "Hardly anything can be fetched: the only host is blocked."]
+    checkup = Checkup(12, None, 12, 12, "a.test", 1, ["a.test"])
+    assert found(replace(HEALTHY, figures=quiet, checkup=checkup))["blocks"] == "trouble"
+    assert verdict(now(quiet, due=0)).code == "nothing_due", "nothing waits for it"
+
+
 def test_what_blocks_us_gets_a_longer_gap_as_a_hint() -> None:
     (mend,) = [mend for mend in verdict(WORKING).mends if mend.topic == "host"]
     assert mend.do == "SELECT recrawl.set_host('www.gazette-nord.example', gap => '2 s');"

@@ -66,7 +66,8 @@ def _tell(crawl: "Crawl", compared: "Compared") -> None:
         ("nobody can without them (UNPOLITE)", compared.unpolite),
     ]
     click.echo()
-    show.table([{"in the second week": name, "fresh, by value": _percent(share)} for name, share in rows], "")
+    what = "in the second week, of the pages found"
+    show.table([{what: name, "fresh, by value": _percent(share)} for name, share in rows], "")
     figures = crawl.figures
     click.echo(
         f"\n{figures.pages[-1]:,} pages found, {figures.fetches:,} requests, "

@@ -42,7 +42,6 @@ def frontier(listen: Address, schedule: str) -> None:
         needed = f"this needs {error.name.partition('.')[0]}, which comes with: pip install 'recrawl[frontier]'"
         raise click.ClickException(needed) from None
     with lasting_database() as (url, _):
-        logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
         asyncio.run(run(url, listen, schedule == "client"))
 
 
@@ -52,6 +51,7 @@ async def run(url: str, listen: Address, obeys: bool) -> None:
     from recrawl.frontier.service import serve
     from recrawl.setup import migrate
 
+    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)  # not before: Alembic tells of itself
     crawls = Crawls(url, migrate.upgrade)
     try:
         await crawls.open()

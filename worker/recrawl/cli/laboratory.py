@@ -82,7 +82,7 @@ def _world(file: str | None, kind: str | None, seed: int) -> "World":
 
     if (file is None) == (kind is None):
         raise click.UsageError("which web: --recorded FILE, or --drawn KIND?")
-    return recorded.read(file) if file else worlds.draw(str(kind), seed)
+    return worlds.draw(kind, seed) if kind is not None else recorded.read(str(file))
 
 
 def _simulated(
@@ -105,6 +105,7 @@ def _simulated(
         raise click.ClickException(f"{name} is for the laboratory alone: leave --sql and --database away")
     world = world.between(begin, end)
     with nullcontext(url) if url else throwaway_database() as used:
+        sql.refuse_pages(used)
         migrate.upgrade(used)
         sql.take(used)
         fetches = sql.crawl(used, world, name, budget, begin, end, watch)

@@ -40,11 +40,20 @@ def table(rows: list[dict[str, Any]], nothing: str) -> None:
     from rich.text import Text
 
     table = Table(box=box.ASCII2, show_edge=False, pad_edge=False)
-    for name, narrowest in zip(names, least, strict=True):
-        table.add_column(name, overflow="fold", min_width=narrowest)
+    for name, wide in zip(names, _widths(names, cells, least, width), strict=True):
+        table.add_column(name, overflow="fold", width=wide)
     for row in cells:
         table.add_row(*map(Text, row))  # as they are: rich would read markup in them
     Console(width=width, highlight=False).print(table)
+
+
+def _widths(names: list[str], cells: list[list[str]], least: list[int], width: int) -> list[int]:
+    """The widest columns give way first, none below its least: rich cuts the last ones off instead."""
+    widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
+    while sum(widths) + len(" | ") * (len(names) - 1) > width:
+        wide = [full if full > narrowest else 0 for full, narrowest in zip(widths, least, strict=True)]
+        widths[wide.index(max(wide))] -= 1
+    return widths
 
 
 FOLDED = 24  # characters; a longer URL takes several lines

@@ -57,11 +57,17 @@ def result_of(
 
 def plain(headers: Headers) -> dict[str, str]:
     """Headers by their names in small letters, whatever a library keeps them in."""
-    return {_text(name).lower(): _text(value).strip() for name, value in (headers.items() if headers else ())}
+    return {text_of(name).lower(): text_of(value).strip() for name, value in (headers.items() if headers else ())}
 
 
-def _text(value: object) -> str:
-    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+def text_of(value: object) -> str:
+    """Servers say what they say in UTF-8, mostly."""
+    if not isinstance(value, bytes):
+        return str(value)
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
 
 
 def clean(said: str) -> str:

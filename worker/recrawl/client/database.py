@@ -32,6 +32,9 @@ PATIENCE: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
+ENCODING = {"client_encoding": "UTF8"}  # whatever the database says: it holds what others cannot
+# The only ones in which psycopg reads times; a database or a login may have others as its own.
+STYLES = {"DateStyle": "ISO", "IntervalStyle": "postgres"}
 LIMIT = "54"  # the class of what is too large for the server: it would be so again
 # They end a call and no connection: somebody else came first, or will have.
 IN_THE_WAY = (
@@ -86,6 +89,12 @@ class Added(NamedTuple):
     code: str
 
 
+def styles_to_set(info: psycopg.ConnectionInfo) -> list[tuple[str, str]]:
+    """Of a new connection; as a rule none."""
+    said = {name: info.parameter_status(name) for name in STYLES}
+    return [(name, style) for name, style in STYLES.items() if not (said[name] or style).startswith(style)]
+
+
 class Database:
     def __init__(self, dsn: str, clock: Clock) -> None:
         self._dsn = dsn
@@ -99,14 +108,14 @@ class Database:
         try:
             given = conninfo_to_dict(self._dsn)
         except psycopg.ProgrammingError as error:
-            raise Error(f"this is no connection string: {_line(error)}") from None
+            raise Error(f"this is no connection string: {line(error)}") from None
         wanted = {"application_name": NAME, **PATIENCE}
-        self._options = {name: value for name, value in wanted.items() if name not in given}
+        self._options = {name: value for name, value in wanted.items() if name not in given} | ENCODING
         try:
             await self._connect()
             await self._check()
         except psycopg.OperationalError as error:
-            raise Error(f"cannot connect to the database: {_line(error)}") from None
+            raise Error(f"cannot connect to the database: {line(error)}") from None
 
     async def close(self) -> None:
         if self._connection:
@@ -114,9 +123,12 @@ class Database:
 
     async def _connect(self) -> None:
         # Nothing is prepared: a pooler between may give each transaction another session.
-        self._connection = await psycopg.AsyncConnection.connect(
+        connection = await psycopg.AsyncConnection.connect(
             self._dsn, autocommit=True, prepare_threshold=None, row_factory=namedtuple_row, **self._options
         )
+        for name, style in styles_to_set(connection.info):
+            await connection.execute("select pg_catalog.set_config(%s, %s, false)", [name, style])
+        self._connection = connection
 
     async def _check(self) -> None:
         (is_there,) = await self._execute("select to_regnamespace('recrawl') is not null as is_there", [])
@@ -154,8 +166,9 @@ class Database:
         pause, cut = 0.1, 0
         async with self._turn:
             while True:
+                is_new = not self._connection or self._connection.closed
                 try:
-                    if not self._connection or self._connection.closed:
+                    if is_new:
                         await self._connect()
                         log.info("the database is back")
                     return await self._execute(query, arguments)
@@ -164,14 +177,17 @@ class Database:
                         raise
                     cut += isinstance(error, psycopg.errors.QueryCanceled)
                     if cut >= most_cut:
-                        raise TooLong(f"a call takes longer than this login is given: {_line(error)}") from None
+                        raise TooLong(f"a call takes longer than this login is given: {line(error)}") from None
                     what = "a call is made again"
                     if not isinstance(error, IN_THE_WAY):
                         what = "the database is away"
                         await self.close()
+                        if not is_new:  # maybe it was lost long ago: a new one tells whether the database is away
+                            log.warning("the connection is lost: %s", line(error))
+                            continue
                     if self.until is not None and time.monotonic() + pause > self.until:
                         raise Away from None
-                    log.warning("%s: %s", what, _line(error))
+                    log.warning("%s: %s", what, line(error))
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, 5)
 
@@ -221,7 +237,7 @@ class Database:
                 raise
         except (psycopg.DataError, psycopg.OperationalError, TypeError, ValueError, RecursionError) as error:
             if len(results) == 1:
-                return [Reported("invalid", _line(error), False)]
+                return [Reported("invalid", line(error), False)]
         half = len(results) // 2
         return await self.report(results[:half]) + await self.report(results[half:])
 
@@ -295,7 +311,7 @@ class Database:
         return int(row.moved)
 
 
-def _line(error: Exception) -> str:
+def line(error: BaseException) -> str:
     """What PostgreSQL says first; where in its functions that was helps nobody."""
     first = error.diag.message_primary if isinstance(error, psycopg.Error) else None
     return " ".join((first or str(error)).split())

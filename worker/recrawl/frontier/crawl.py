@@ -1,6 +1,7 @@
 """A crawl as the service needs it: what it says to its database. What is away says so at once, as nobody may wait.
 
-Three connections, so that none of them keeps the others waiting: puts, pops, and the looks that read all pages.
+Three connections, so that none of them keeps the others waiting: puts, pops and what steers them, and the looks that
+read all pages.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -18,7 +19,7 @@ SHORTEST_DELAY = 0.001  # seconds
 # Pages that the crawl knows of; kept-out ones are none. Of one host where it is named.
 PAGES: LiteralString = """
     from (select *, state in ('done', 'declined', 'gone', 'moved') as is_done from recrawl.page_status) p
-    where state not in ('excluded', 'forgotten') and (%(host)s = '' or host = %(host)s)
+    where state not in ('excluded', 'forgotten') and (%(host)s = '' or host = lower(%(host)s))
 """
 MATCHING: LiteralString = """
     and (%(filter)s = '' or position(%(filter)s in url) > 0
@@ -52,6 +53,7 @@ class Crawl:
             "select page_id, code from recrawl.add_pages(%s::text[], due => %s::timestamptz[], meta => %s::jsonb[])"
             " order by ord",
             [[put.url for put in puts], [put.due for put in puts], [put.meta for put in puts]],
+            most_cut=1,
         )
 
     async def report(self, page_ids: Sequence[int], puts: Sequence[Put]) -> list[str]:
@@ -82,6 +84,7 @@ class Crawl:
                 "pages": page_ids, "statuses": [put.status for put in puts], "metas": [put.meta for put in puts],
                 "hashes": [put.content_hash for put in puts], "dues": [put.due for put in puts],
             },
+            most_cut=1,
         )  # fmt: skip
         return [row.code for row in rows]
 
@@ -147,8 +150,8 @@ class Crawl:
             select count(*) filter (where not is_done) as waiting, count(*) filter (where is_done) as done,
                    count(distinct host) filter (where not is_done) as active_hosts, count(distinct host) as hosts,
                    (select count(*) from recrawl.leases_of() l
-                    where %(host)s = ''
-                       or (select p.host from recrawl.page_status p where p.page_id = l.page_id) = %(host)s) as leased
+                    where %(host)s = '' or lower(%(host)s) =
+                          (select p.host from recrawl.page_status p where p.page_id = l.page_id)) as leased
             {PAGES}
             """,
             {"host": host},
@@ -170,36 +173,36 @@ class Crawl:
         return [row.host for row in rows]
 
     async def is_paused(self) -> bool:
-        (row,) = await self._looks.call("select value::boolean as yes from recrawl.settings where name = 'paused'")
+        (row,) = await self._pops.call("select value::boolean as yes from recrawl.settings where name = 'paused'")
         return bool(row.yes)
 
     # ---------------------------------------------------------------------------------------------- steering
 
     async def pause(self, paused: bool) -> None:
-        await self._looks.call("select recrawl.pause()" if paused else "select recrawl.resume()")
+        await self._pops.call("select recrawl.pause()" if paused else "select recrawl.resume()")
 
     async def knows(self, host: str) -> bool:
         """The verbs that steer a host would make one that is unknown."""
-        return bool(await self._looks.call("select from recrawl.host_status where host = %s", [host]))
+        return bool(await self._pops.call("select from recrawl.host_status where host = lower(%s)", [host]))
 
     async def set_default_delay(self, seconds: float) -> None:
-        await self._looks.call("select recrawl.set_setting('default_gap', %s)", [f"{max(seconds, SHORTEST_DELAY)} s"])
+        await self._pops.call("select recrawl.set_setting('default_gap', %s)", [f"{max(seconds, SHORTEST_DELAY)} s"])
 
     async def set_delay(self, host: str, seconds: float) -> None:
         gap = timedelta(seconds=max(seconds, SHORTEST_DELAY))
-        await self._looks.call("select recrawl.set_host(%s, gap => %s)", [host, gap])
+        await self._pops.call("select recrawl.set_host(%s, gap => %s)", [host, gap])
 
     async def block(self, host: str, until: int) -> None:
         """Seconds since 1970; what has passed blocks no longer."""
         if until <= datetime.now(UTC).timestamp():
-            await self._looks.call("select recrawl.unblock_host(%s)", [host])
+            await self._pops.call("select recrawl.unblock_host(%s)", [host])
         else:
-            await self._looks.call(
+            await self._pops.call(
                 "select recrawl.block_host(%s, to_timestamp(%s), 'by BlockQueueUntil')", [host, min(until, 1e11)]
             )
 
     async def limit(self, host: str, pages: int) -> None:
-        await self._looks.call(
+        await self._pops.call(
             "select recrawl.set_host(%s, max_pages => %s, reset => %s)",
             [host, pages or None, [] if pages else ["max_pages"]],
         )

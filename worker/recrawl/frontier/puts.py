@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import psycopg
 
-from recrawl.client.database import Away
+from recrawl.client.database import Away, TooLong, line
 from recrawl.frontier.crawl import Crawl
 from recrawl.frontier.items import Put
 from recrawl.frontier.urlfrontier_pb2 import AckMessage
@@ -20,6 +20,8 @@ log = logging.getLogger("recrawl.frontier")
 
 WAIT = 0.01  # seconds, for others to come along
 MOST_AT_ONCE = 1000
+LARGEST = 4_000_000  # characters of metadata at once, or one put
+PATIENCE = 20.0  # seconds for a call: StormCrawler takes what is not acknowledged within 60 as failed
 Ack = Callable[[AckMessage.Status], None]
 OK, SKIPPED, FAIL = AckMessage.OK, AckMessage.SKIPPED, AckMessage.FAIL
 
@@ -55,32 +57,43 @@ class Puts:
             await self._are_some.wait()
             if len(self._waiting) < MOST_AT_ONCE:
                 await asyncio.sleep(WAIT)
-            batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST_AT_ONCE))]
-            if not self._waiting:
-                self._are_some.clear()
-            statuses = [FAIL] * len(batch)
+            batch = self._next()
+            statuses: list[AckMessage.Status] = []
             try:
                 statuses = await self._taken([put for put, _ in batch])
+            except (Away, TimeoutError):
+                batch += self._waiting
+                self._waiting.clear()
             except Exception:
                 log.exception("nothing is taken in")  # and on: else no put would ever be answered again
             finally:
+                statuses += [FAIL] * (len(batch) - len(statuses))
                 for (_, ack), status in zip(batch, statuses, strict=True):
                     ack(status)
+            if not self._waiting:
+                self._are_some.clear()
+
+    def _next(self) -> list[tuple[Put, Ack]]:
+        batch: list[tuple[Put, Ack]] = []
+        size = 0
+        while self._waiting and len(batch) < MOST_AT_ONCE and size < LARGEST:
+            batch.append(self._waiting.popleft())
+            size += len(batch[-1][0].meta or "")
+        return batch
 
     async def _taken(self, puts: Sequence[Put]) -> list[AckMessage.Status]:
-        """One that the database refuses harms no other."""
+        """One that the database refuses harms no other. Raises Away, or TimeoutError where it does not answer."""
         try:
-            return await taken(self._crawl, puts)
-        except Away:
-            return [FAIL] * len(puts)
-        except psycopg.DataError as error:
+            async with asyncio.timeout(PATIENCE):
+                return await taken(self._crawl, puts)
+        except (psycopg.DataError, psycopg.OperationalError, TooLong) as error:
             if len(puts) > 1:
                 half = len(puts) // 2
                 return await self._taken(puts[:half]) + await self._taken(puts[half:])
-            log.warning("%s: %s", puts[0].url, " ".join(str(error).split()))
-            return [SKIPPED]
+            log.warning("%s: %s", puts[0].url[:200], line(error))
+            return [FAIL if isinstance(error, TooLong) else SKIPPED]
         except psycopg.Error as error:
-            log.error("nothing is taken in: %s", " ".join(str(error).split()))
+            log.error("nothing is taken in: %s", line(error))
             return [FAIL] * len(puts)
 
 

@@ -9,15 +9,16 @@ from typing import Any
 
 import grpc
 import psycopg
+from google.protobuf.message import DecodeError, Message
 from grpc import aio
 
 from recrawl.client import Error
-from recrawl.client.database import Away
+from recrawl.client.database import Away, line
 from recrawl.frontier import urlfrontier_pb2 as pb
 from recrawl.frontier.crawl import Crawl
 from recrawl.frontier.crawls import Crawls, UnknownCrawl
 from recrawl.frontier.items import as_taken_in, info_of, item_of
-from recrawl.frontier.stream import PutStreams
+from recrawl.frontier.stream import PutStreams, Unreadable, readable
 
 log = logging.getLogger("recrawl.frontier")
 
@@ -158,7 +159,9 @@ class Service:
     async def GetActive(self, _ask: pb.Local, _context: Context) -> pb.Boolean:
         return pb.Boolean(state=not any([await crawl.is_paused() for crawl in await self._crawls.all()]))
 
-    async def SetLogLevel(self, ask: pb.LogLevelParams, _context: Context) -> pb.Empty:
+    async def SetLogLevel(self, ask: pb.LogLevelParams, context: Context) -> pb.Empty:
+        if ask.level not in LEVELS:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"no such level: {ask.level}")
         logging.getLogger(ask.package or None).setLevel(LEVELS[ask.level])
         return pb.Empty()
 
@@ -173,20 +176,32 @@ def handlers(service: Service) -> grpc.GenericRpcHandler:
             (True, True): grpc.stream_stream_rpc_method_handler,
         }[method.client_streaming, method.server_streaming]
         answer = getattr(service, method.name)
-        if not method.client_streaming:
-            answer = streaming(answer) if method.server_streaming else unary(answer)
+        only_answers = method.server_streaming and not method.client_streaming
+        answer = streaming(answer) if only_answers else unary(answer)
         of_call[method.name] = make(
             answer,
-            request_deserializer=getattr(pb, method.input_type.name).FromString,
+            request_deserializer=reader(getattr(pb, method.input_type.name)),
             response_serializer=getattr(pb, method.output_type.name).SerializeToString,
         )
     return grpc.method_handlers_generic_handler("urlfrontier.URLFrontier", of_call)
 
 
+def reader(kind: type[Message]) -> Callable[[bytes], Message | None]:
+    """None is what cannot be read: grpc would write a page about it into the log."""
+
+    def read(sent: bytes) -> Message | None:
+        try:
+            return kind.FromString(sent)
+        except DecodeError:
+            return None
+
+    return read
+
+
 def unary(answer: Callable[[Any, Context], Awaitable[Any]]) -> Callable[[Any, Context], Awaitable[Any]]:
     async def told(ask: Any, context: Context) -> Any:
         try:
-            return await answer(ask, context)
+            return await answer(readable(ask), context)
         except Exception as error:
             await refuse(error, context)
 
@@ -196,7 +211,7 @@ def unary(answer: Callable[[Any, Context], Awaitable[Any]]) -> Callable[[Any, Co
 def streaming(answer: Callable[[Any, Context], AsyncIterator[Any]]) -> Callable[[Any, Context], AsyncIterator[Any]]:
     async def told(ask: Any, context: Context) -> AsyncIterator[Any]:
         try:
-            async for message in answer(ask, context):
+            async for message in answer(readable(ask), context):
                 yield message
         except Exception as error:
             await refuse(error, context)
@@ -207,6 +222,7 @@ def streaming(answer: Callable[[Any, Context], AsyncIterator[Any]]) -> Callable[
 async def refuse(error: Exception, context: Context) -> None:
     """In a line, what a client can do something about; anything else is raised."""
     codes: list[tuple[type[Exception] | tuple[type[Exception], ...], grpc.StatusCode]] = [
+        (Unreadable, grpc.StatusCode.INVALID_ARGUMENT),
         (UnknownCrawl, grpc.StatusCode.NOT_FOUND),
         (psycopg.errors.InsufficientPrivilege, grpc.StatusCode.PERMISSION_DENIED),
         (psycopg.DataError, grpc.StatusCode.INVALID_ARGUMENT),
@@ -214,7 +230,7 @@ async def refuse(error: Exception, context: Context) -> None:
     ]
     for kind, code in codes:
         if isinstance(error, kind):
-            await context.abort(code, " ".join(str(error).split()) or "the database is away")
+            await context.abort(code, line(error) or "the database is away")
     raise error
 
 

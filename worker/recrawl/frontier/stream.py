@@ -18,7 +18,18 @@ from recrawl.frontier.urlfrontier_pb2 import AckMessage, BatchAck, DiscoveredBat
 
 log = logging.getLogger("recrawl.frontier")
 
-MOST_IN_FLIGHT = 200_000  # puts of a stream; further ones are read when its client has read some acknowledgements
+# Puts of a stream, or kilobytes where they are larger; more is read when its client has read some acknowledgements.
+MOST_IN_FLIGHT = 200_000
+
+
+class Unreadable(Exception):
+    """What a client sent is not what its call takes."""
+
+
+def readable(message: Any) -> Any:
+    if message is None:
+        raise Unreadable("this is no message of this call: its fields or its UTF-8 are broken")
+    return message
 
 
 class Stream:
@@ -26,17 +37,17 @@ class Stream:
 
     def __init__(self, context: "aio.ServicerContext[Any, Any]") -> None:
         self._context = context
-        self._answers: deque[tuple[object, int]] = deque()  # each with the puts that it is for
+        self._answers: deque[tuple[object, int]] = deque()  # each with what it is for weighs
         self._has_answers = asyncio.Event()
         self._has_room = asyncio.Event()
-        self._owed = 0  # puts that were read, and whose answer was not written
+        self._owed = 0  # the weight of what was read, and whose answer was not written
         self._has_ended = False  # what the client sends
 
     async def run(self, take: Callable[["Stream", Any], Awaitable[None]]) -> None:
         writing = asyncio.create_task(self._write())
         try:
             while (message := await self._context.read()) is not aio.EOF:
-                await take(self, message)
+                await take(self, readable(message))
                 while self._owed > MOST_IN_FLIGHT:
                     self._has_room.clear()
                     await self._has_room.wait()
@@ -46,11 +57,11 @@ class Stream:
         finally:
             writing.cancel()
 
-    def owe(self, puts: int) -> None:
-        self._owed += puts
+    def owe(self, weight: int) -> None:
+        self._owed += weight
 
-    def answer(self, message: object, puts: int) -> None:
-        self._answers.append((message, puts))
+    def answer(self, message: object, weight: int) -> None:
+        self._answers.append((message, weight))
         self._has_answers.set()
 
     async def _write(self) -> None:
@@ -59,9 +70,9 @@ class Stream:
             await self._has_answers.wait()
             self._has_answers.clear()
             while self._answers:
-                message, puts = self._answers.popleft()
+                message, weight = self._answers.popleft()
                 await self._context.write(message)
-                self._owed -= puts
+                self._owed -= weight
                 self._has_room.set()
 
 
@@ -83,14 +94,15 @@ class PutStreams:
         name = item.ID or info.url
 
         def ack(status: AckMessage.Status) -> None:
-            stream.answer(AckMessage(ID=name, status=status), 1)
+            stream.answer(AckMessage(ID=name, status=status), weight)
 
-        stream.owe(1)
+        weight = max(1, item.ByteSize() // 1000)
+        stream.owe(weight)
         await self._take(info, put_of(item, self._obeys), ack)
 
     async def _take_batch(self, stream: Stream, batch: DiscoveredBatch) -> None:
-        puts = len(batch.items) or 1  # an empty batch is answered too: clients ask so whether somebody is there
-        stream.owe(puts)
+        weight = max(1, len(batch.items), batch.ByteSize() // 1000)
+        stream.owe(weight)
         statuses: list[AckMessage.Status] = [FAIL] * len(batch.items)
         left = len(batch.items)
 
@@ -100,12 +112,12 @@ class PutStreams:
                 statuses[place] = status
                 left -= 1
                 if not left:
-                    stream.answer(BatchAck(ID=batch.ID, statuses=statuses), puts)
+                    stream.answer(BatchAck(ID=batch.ID, statuses=statuses), weight)
 
             return ack
 
-        if not batch.items:
-            stream.answer(BatchAck(ID=batch.ID), puts)
+        if not batch.items:  # clients ask so whether somebody is there
+            stream.answer(BatchAck(ID=batch.ID), weight)
         for place, info in enumerate(batch.items):
             await self._take(info, discovered(info), ack_of(place))
 
@@ -119,8 +131,7 @@ class PutStreams:
         except UnknownCrawl as error:
             ack(SKIPPED)
             log.warning("%s", error)
-        except (Away, Error, psycopg.Error) as error:
+        except (Away, Error, psycopg.Error):
             ack(FAIL)
-            log.warning("crawl %s: %s", info.crawlID, " ".join(str(error).split()) or "the database is away")
         else:
             puts.put(put, ack)

@@ -7,6 +7,8 @@ from recrawl.jobs.crawl import Crawl, read
 from recrawl.model.policies.outlook import Outlook, as_hosts_can, outlook
 from recrawl.model.policies.registry import IN_THE_LABORATORY_ALONE, POLICIES
 
+ROUNDING = 1e-9  # of the budget: what sums leave over
+
 
 @dataclass(frozen=True)
 class Compared:
@@ -32,6 +34,6 @@ def compare(crawl: Crawl) -> list[Compared]:
         now = replace(crawl, policy=name, policy_days=float("inf")).divided(crawl.budget)
         frequency = as_hosts_can(crawl.web(now.cap), now.allocation.frequency)
         visits = outlook(crawl.value, crawl.rate, frequency)
-        unspent = max(0.0, now.budget - visits.fetches - now.new_pages)
-        found.append(Compared(name, visits, now.new_pages, unspent))
+        unspent = now.budget - visits.fetches - now.new_pages
+        found.append(Compared(name, visits, now.new_pages, unspent if unspent > ROUNDING * now.budget else 0.0))
     return found

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recrawl import store
 from recrawl.lab.drawn import DrawnWeb
@@ -37,7 +38,8 @@ class Figures:
 
 @dataclass(frozen=True)
 class Compared:
-    """What the web could be: freshness by value when all is known and has settled, in equally long visits."""
+    """What the pages that were found could be: freshness by value when all is known of them and has settled, in
+    equally long visits."""
 
     polite: float
     unpolite: float
@@ -51,7 +53,7 @@ class Crawl:
         self.url, self.web, self.budget, self.days = url, web, budget, days
         self.rng = np.random.default_rng(seed)
         self.begin = datetime.now(UTC) - days * DAY
-        self.fetched_at = np.full(web.pages, np.nan)  # days since the beginning
+        self.found_at, self.fetched_at = (np.full(web.pages, np.nan) for _ in range(2))  # days since the beginning
         self.value = np.ones(web.pages)
         self.page_of_id: dict[int, int] = {}
         self.last_start = np.full(len(web.gap), -math.inf)  # seconds since the beginning
@@ -87,6 +89,7 @@ class Crawl:
         self.last_start[host] = start
         before, self.fetched_at[page] = self.fetched_at[page], day
         if np.isnan(before):
+            self.found_at[page] = day
             return Answer(200, None, self.web.links(page))
         return Answer(200, bool(self.rng.random() < -math.expm1(-self.web.rate[page] * (day - before))))
 
@@ -110,11 +113,18 @@ class Crawl:
         return float(np.mean(self.figures.fresh[len(self.figures.fresh) // 2 :]))
 
     def compared(self) -> Compared:
+        """The mean of the second half, too: pages are still being found, and the fewer they are the more often each
+        can be fetched."""
+        days = self.figures.day[len(self.figures.day) // 2 :]
+        return Compared(*np.mean([self._reachable(self.found_at <= day) for day in days], axis=0).tolist())
+
+    def _reachable(self, found: NDArray[np.bool_]) -> tuple[float, ...]:
         """By the true rates, and the values that opic found."""
         slot = self.web.gap + np.minimum(START_WITHIN * self.web.gap, 2.0)
-        web = Web(self.value, self.web.rate, self.web.first, 86400 / slot)
+        first = np.append(0, np.cumsum(np.bincount(self.web.host[found], minlength=len(slot))))
+        web = Web(self.value[found], self.web.rate[found], first, 86400 / slot)
         bounds = what_if.bounds(web, self.budget)
-        worth = float(self.value.sum())
+        worth = float(web.value.sum())
         asked = Question(web, self.budget, "freshness", Limits())
         uniform, proportional = (POLICIES[name].answer(asked).allocation for name in ("uniform", "proportional"))
-        return Compared(*(of / worth for of in (bounds.polite, bounds.unpolite, uniform.utility, proportional.utility)))
+        return tuple(of / worth for of in (bounds.polite, bounds.unpolite, uniform.utility, proportional.utility))

@@ -10,8 +10,9 @@ nobody knows: it is put in the middle. Such pages are born on day 0, die with th
 import gzip
 import json
 import math
+import zlib
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from importlib.resources import files
 from itertools import accumulate
 from pathlib import Path
@@ -23,6 +24,8 @@ from recrawl.lab.world import World
 
 SAMPLE = "sample"  # the name of the web that comes along
 VISITS = "visits"  # the host of pages that were published as histories of visits
+# A number of more digits than any float has is infinite: int() would refuse it, and not say where it stands.
+JSON = json.JSONDecoder(parse_int=lambda digits: int(digits) if len(digits) <= 310 else math.inf)
 
 
 class RecordedWebError(ValueError):
@@ -56,6 +59,8 @@ def read(file: str) -> World:
             raise RecordedWebError(f"{file}: line {number}, column {_column(line, wrong.path)}: {wrong}") from None
         except json.JSONDecodeError as error:
             raise RecordedWebError(f"{file}: line {number}, column {error.colno}: {error.msg}") from None
+        except RecursionError:
+            raise RecordedWebError(f"{file}: line {number}, column 1: too many lists in lists") from None
         before = known.setdefault((page.host, page.name), number)
         if before != number:
             raise RecordedWebError(f"{file}: line {number}, column 1: the page of line {before} once more")
@@ -68,18 +73,26 @@ def read(file: str) -> World:
 def _lines(path: Path, file: str) -> Iterator[tuple[int, str]]:
     number = 0
     try:
-        with path.open("rb") as raw:
-            is_packed = raw.read(2) == b"\x1f\x8b"
-        with gzip.open(path, "rt", encoding="utf-8") if is_packed else path.open(encoding="utf-8") as text:
-            for number, line in enumerate(text, 1):
-                if line.strip():
-                    yield number, line.rstrip("\n")
-    except (UnicodeDecodeError, EOFError, gzip.BadGzipFile) as error:
+        with path.open("rb") as raw:  # opened once: it may be a pipe
+            is_packed = raw.peek(2)[:2] == b"\x1f\x8b"
+            with gzip.open(raw) if is_packed else nullcontext(raw) as lines:
+                for number, line in enumerate(lines, 1):
+                    if line.strip():
+                        yield number, _text(line, number, file)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise RecordedWebError(f"{file}: line {number + 1}, column 1: cannot be read: {error}") from None
 
 
+def _text(line: bytes, number: int, file: str) -> str:
+    try:
+        return line.decode("utf-8-sig").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        column = len(error.object[: error.start].decode()) + 1
+        raise RecordedWebError(f"{file}: line {number}, column {column}: cannot be read: {error.reason}") from None
+
+
 def _page(line: str, number: int) -> Page:
-    told = json.loads(line)
+    told = JSON.decode(line)
     if not isinstance(told, list) or not told:
         raise _Wrong("a page is a list, [host, page, born, died or null, [change, …]] or [[days, changed], …]")
     return _of_visits(told, number) if isinstance(told[0], list) else _of_changes(told)
@@ -138,11 +151,10 @@ def _told(value: Any) -> str:
 def _column(line: str, path: tuple[int, ...]) -> int:
     """Where in a line, counted from 1, the element begins that is reached by these places."""
     at = _blank(line, 0)
-    decoder = json.JSONDecoder()
     for place in path:
         at = _blank(line, at + 1)  # behind the bracket
         for _ in range(place):
-            _, at = decoder.raw_decode(line, at)
+            _, at = JSON.raw_decode(line, at)
             at = _blank(line, _blank(line, at) + 1)  # behind the comma
     return at + 1
 

@@ -25,7 +25,7 @@ from recrawl.model.replay import Pages, Terms, visit
 ALLOCATES_EVERY = 1.0  # days
 LEARNS_EVERY = 7.0  # days between two fits of the hosts' priors
 OF_LATE = 30  # days, in which new pages are counted
-FOR_EVER = 1e6  # days: has a grid, as infinity has not
+FURTHEST = 1e6  # days from day 0, either way: a day is a step, and infinity has no grid
 PRODUCTION = Limits(exploration=0.05, longest_interval=60.0, shortest_interval=5 / 1440)  # as settings are at first
 OBJECTIVE, DISCOVERY = "freshness", 0.5
 
@@ -56,6 +56,8 @@ def run(crawl: "Replay", watch: Callable[[float], None]) -> Outcome:
 def check(world: World, budget: float, begin: float, end: float) -> None:
     if not 0 < budget < math.inf:
         raise ValueError(f"budget must be a positive number of fetches per page and day, got {budget:g}")
+    if not (abs(begin) <= FURTHEST and abs(end) <= FURTHEST):
+        raise ValueError(f"days must lie between -{FURTHEST:,.0f} and {FURTHEST:,.0f}, got {begin:g} to {end:g}")
     if not begin < end:
         raise ValueError(f"the end must come after the beginning, day {begin:g}; got {end:g}")
     if not np.any((world.born < end) & (world.died > begin)):
@@ -198,7 +200,7 @@ class Replay:
         if today == self.begin:
             pages.due_at[known] = today + self.rng.random(len(known)) * every
             return
-        due = np.minimum(pages.due_at[known], FOR_EVER)
+        due = np.minimum(pages.due_at[known], FURTHEST)
         late = np.flatnonzero(due > today + coming.TOO_LATE * every)
         due[late] -= np.floor((due[late] - today) / every[late]) * every[late]
         pages.due_at[known] = due

@@ -4,6 +4,7 @@ What replay computes is done by SQL here. Pages that live at the beginning are k
 turn comes, as new pages are.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
@@ -20,11 +21,16 @@ WHO = "recrawl simulate"  # whose crawl the database is
 GONE, OK = 410, 200
 
 
-def take(url: str) -> None:
-    """A database of somebody's crawl is none to try things in."""
+def refuse_pages(url: str) -> None:
+    """Before anything is done to it: a database of somebody's crawl is none to try things in."""
     with store.connect(url, WHO) as connection:
         if store.has_pages(connection):
             raise ValueError("that database has pages already: a simulation wants one that has none")
+
+
+def take(url: str) -> None:
+    refuse_pages(url)
+    with store.connect(url, WHO) as connection:
         if (owner := store.claim(connection, WHO)) != WHO:
             raise ValueError(f"that database is the crawl of {owner}: a simulation wants one of its own")
 
@@ -58,9 +64,15 @@ def crawl(
     return Fetches(np.array(web.page, np.int64), begin + np.array(web.day))
 
 
+def _as_in_a_url(host: str, number: int) -> str:
+    """Another one for every host: a world may call them whatever it likes."""
+    return re.sub("[^a-z0-9]+", "-", f"{host.lower()[:40]} {number}").strip("-")
+
+
 class _Web:
     def __init__(self, world: World, begin: float) -> None:
         self.world, self.begin = world, begin
+        self.names = [_as_in_a_url(host, number) for number, host in enumerate(world.hosts)]
         self.seen = world.first_change[:-1].copy()  # the first change that no fetch came after
         self.is_fetched, self.is_gone = (np.zeros(world.pages, bool) for _ in range(2))
         self.page, self.day = list[int](), list[float]()  # fetches of pages that lived
@@ -72,7 +84,7 @@ class _Web:
     def told(self, begin: float, end: float) -> Sequence[str]:
         born = self.world.born - self.begin
         pages = np.flatnonzero((born > begin) & (born <= end)).tolist()
-        return [f"https://{self.world.hosts[self.world.host_of_page[page]]}.example/{page}" for page in pages]
+        return [f"https://{self.names[self.world.host_of_page[page]]}.example/{page}" for page in pages]
 
     def answer(self, url: str, page_id: int, day: float) -> Answer:
         world, page = self.world, int(url.rpartition("/")[2])

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable
 from typing import Any, cast
-from urllib.parse import urljoin
 
 from scrapy import Request, Spider
 from scrapy.core.downloader import Downloader as ScrapysDownloader
@@ -13,7 +12,7 @@ from scrapy.http import Response
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from recrawl.client.answers import REDIRECTS
+from recrawl.client.answers import REDIRECTS, absolute, text_of
 from recrawl.scrapy.stored import SECRET_HEADERS, is_of_the_web, restored
 from recrawl.scrapy.visit import Visit, Visits
 
@@ -40,6 +39,9 @@ class Downloader(ScrapysDownloader):
         try:
             result = await cast(Awaitable[Result], maybe_deferred_to_future(super().fetch(request, *spider)))
             return self._outcome(visit, request, result)
+        except IgnoreRequest:
+            visit.is_ignored()
+            raise
         except BaseException:
             visit.fail()
             raise
@@ -54,13 +56,13 @@ class Downloader(ScrapysDownloader):
             visit.left_for(result.url)
         elif visit.page.kind == "aside":
             visit.report(result)
-            if self._is_redirect(request, result):
-                return self._followed(request, result)
+            if target := self._led_to(request, result):
+                return self._followed(request, result, target)
         elif visit.page.kind == "robots" or result.status == 304:
-            visit.report(result)
+            visit.report(result, leads_to=_location(result))
             raise _nothing_for_the_spider(request)
-        elif self._is_redirect(request, result):
-            self._redirect(visit, request, result)
+        elif target := self._led_to(request, result):
+            self._redirect(visit, result, target)
             raise _nothing_for_the_spider(request)
         else:
             visit.has(result)
@@ -78,37 +80,34 @@ class Downloader(ScrapysDownloader):
         self._visits.under_way[request] = granted.result()
         return granted.result()
 
-    def _is_redirect(self, request: Request, response: Response) -> bool:
-        """As Scrapy's own middleware decides, which is asleep."""
+    def _led_to(self, request: Request, response: Response) -> str | None:
+        """As Scrapy's own middleware decides, which is asleep; None: the response is for who asked."""
         meta = request.meta
-        handled = [*getattr(self.crawler.spider, "handle_httpstatus_list", []), *meta.get("handle_httpstatus_list", [])]
-        return (
-            self._follows
-            and response.status in REDIRECTS
-            and "Location" in response.headers
-            and response.status not in handled
-            and not (meta.get("dont_redirect") or meta.get("handle_httpstatus_all"))
+        is_looked_at = (
+            meta.get("dont_redirect")
+            or meta.get("handle_httpstatus_all")
+            or response.status in meta.get("handle_httpstatus_list", ())
+            or response.status in getattr(self.crawler.spider, "handle_httpstatus_list", ())
         )
+        return None if is_looked_at or not self._follows else _location(response)
 
-    def _redirect(self, visit: Visit, request: Request, response: Response) -> None:
+    def _redirect(self, visit: Visit, response: Response, url: str) -> None:
         """Where a page leads becomes a page with its callback, if the spider wants it."""
         assert self.crawler.engine and self.crawler.spider
-        try:
-            target = restored(_led_to(response), visit.page.meta, self.crawler.spider)
-        except ValueError:  # no URL
-            visit.report(response, redirects=False)
-            return
+        target = restored(url, visit.page.meta, self.crawler.spider)
         self.crawler.engine.crawl(target)
-        visit.report(response, redirects=target in self._visits.accepted)
+        visit.report(response, leads_to=target.url if target in self._visits.accepted else None)
 
-    def _followed(self, request: Request, response: Response) -> Request:
+    def _followed(self, request: Request, response: Response, url: str) -> Request:
         """What is no page stays none."""
         times = request.meta.get("redirect_times", 0) + 1
         if times > self._most_redirects:
             raise IgnoreRequest("max redirections reached")
-        target = request.replace(url=_led_to(response), cookies=None, dont_filter=True)
+        target = request.replace(url=url, cookies=None, dont_filter=True)
         target.meta["redirect_times"] = times
-        if response.status in (301, 302, 303):
+        if (response.status in (301, 302) and request.method == "POST") or (
+            response.status == 303 and request.method not in ("GET", "HEAD")
+        ):
             target = target.replace(method="GET", body=b"")
             for name in ("Content-Type", "Content-Length"):
                 target.headers.pop(name, None)
@@ -119,8 +118,10 @@ class Downloader(ScrapysDownloader):
         return target
 
 
-def _led_to(response: Response) -> str:
-    return urljoin(response.url, (response.headers["Location"] or b"").decode("latin-1"))
+def _location(response: Response) -> str | None:
+    """Where a redirect leads. Only to another page: what a server names must read no file of this machine."""
+    said = response.headers.get("Location") if response.status in REDIRECTS else None
+    return absolute(response.url, text_of(said)) if said else None
 
 
 def _nothing_for_the_spider(request: Request) -> IgnoreRequest:

@@ -23,10 +23,11 @@ class Starting:
         return cls(crawler)
 
     async def process_request(self, request: Request, spider: Spider | None = None) -> None:
-        visit = self._visits.under_way.get(request)
-        if visit and not await self._visits.client.begins(visit.page):
-            request.errback = None
-            raise IgnoreRequest("its slot has passed")
+        if visit := self._visits.under_way.get(request):
+            visit.has_begun = await self._visits.client.begins(visit.page)
+            if not visit.has_begun:
+                request.errback = None
+                raise IgnoreRequest("its slot has passed")
 
 
 class Reading:

@@ -27,6 +27,7 @@ class Visit:
         self.due: datetime | None = None
         self.meta: dict[str, Any] = own_part(page.meta)
         self.is_taken = False  # by the scheduler: nobody filtered it out before
+        self.has_begun = False  # its request went out
         self.found: list[str] = []  # URLs that became pages
         self._meta_before = copy.deepcopy(self.meta)
         self._to_come = 0  # requests that the callback returned and the engine has not handed on yet
@@ -50,8 +51,8 @@ class Visit:
         if self._read is not None and not self._to_come:
             self.report(self._read, self.found if self.links is None else self.links)
 
-    def report(self, response: Response, links: Iterable[str] | None = None, redirects: bool = True) -> None:
-        """What the web answered; redirects: it leads the page elsewhere, if it says so."""
+    def report(self, response: Response, links: Iterable[str] | None = None, leads_to: str | None = None) -> None:
+        """What the web answered; leads_to: where a redirect is followed to. One that a callback looks at is not."""
         more: dict[str, Any] = {}
         if self.relevance is not None:
             more["relevance"] = self.relevance
@@ -60,8 +61,9 @@ class Visit:
         if self.meta != self._meta_before:
             more["meta"] = self.meta | {KEY: stored_in(self.page.meta) or {}}
         headers = {name: values[0] for name, values in response.headers.items() if values}
-        if not redirects:
-            headers.pop(b"Location", None)
+        headers.pop(b"Location", None)
+        if leads_to:
+            headers[b"Location"] = leads_to.encode()
         self.page.report(response.status, headers, body=response.body, links=links, **more)
 
     def left_for(self, url: str) -> None:
@@ -75,6 +77,13 @@ class Visit:
         """Nothing came of it: it is tried again, ever later."""
         if not self.page.is_settled:
             self.page.report(0)
+
+    def is_ignored(self) -> None:
+        """By a middleware: it does not want the page, or not what came of it this time."""
+        if self.has_begun:
+            self.fail()
+        elif not self.page.is_settled:
+            self.page.decline()
 
 
 _visits: WeakKeyDictionary[Response, Visit] = WeakKeyDictionary()

@@ -9,7 +9,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import InsufficientPrivilege, UndefinedObject
 
-from recrawl.client.database import PATIENCE
+from recrawl.client.database import ENCODING, PATIENCE, styles_to_set
 
 Connection = psycopg.Connection[Any]
 
@@ -23,7 +23,10 @@ def connect(url: str, name: str = "recrawl", **options: Any) -> Connection:
     """
     said = conninfo_to_dict(url)
     patience = {option: value for option, value in PATIENCE.items() if option not in said}
-    return psycopg.connect(url, autocommit=True, application_name=name, **patience | options)
+    connection = psycopg.connect(url, autocommit=True, application_name=name, **patience | ENCODING | options)
+    for setting, style in styles_to_set(connection.info):
+        connection.execute("select pg_catalog.set_config(%s, %s, false)", [setting, style])
+    return connection
 
 
 def is_away(error: psycopg.Error) -> bool:

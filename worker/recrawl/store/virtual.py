@@ -11,8 +11,9 @@ from recrawl.store.connection import Connection
 
 
 def has_pages(connection: Connection) -> bool:
-    ((found,),) = connection.execute("select exists (select from recrawl_internal.page)").fetchall()
-    return bool(found)
+    """Of any version; without the tables it has none."""
+    ((is_there,),) = connection.execute("select to_regclass('recrawl_internal.page') is not null").fetchall()
+    return is_there and bool(connection.execute("select from recrawl_internal.page limit 1").fetchall())
 
 
 def claim(connection: Connection, who: str) -> str:

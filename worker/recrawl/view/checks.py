@@ -264,13 +264,14 @@ def blocks(facts: Facts) -> Check:
         return Check("blocks", "ok", "No host is blocked.")
     hosts = f"{count(found.blocked_hosts)} hosts are" if found.blocked_hosts > 1 else "One host is"
     names = ", ".join(found.largest_blocked)
-    some = facts.figures.minute
+    some, said = facts.figures.minute, verdict.hosts_block(facts.figures)
     of = some.hosts if some and some.hosts else 0
     due = sum(host.due for host in facts.figures.late_hosts if host.waits_for == "block")
-    is_much = found.blocked_hosts >= max(5, verdict.MANY_BLOCKED * of) or due >= FEW
+    is_much = said is not None or found.blocked_hosts >= max(5, verdict.MANY_BLOCKED * of) or due >= FEW
     which = "those with most pages: " if found.blocked_hosts > len(found.largest_blocked) else ""
     says = f"{hosts} blocked{f'; {which}{names}' if names else ''}."
-    return Check("blocks", "warn", says, verdict.BLOCKED_HOSTS) if is_much else Check("blocks", "ok", says)
+    level: Level = said.level if said else "warn"
+    return Check("blocks", level, says, verdict.BLOCKED_HOSTS) if is_much else Check("blocks", "ok", says)
 
 
 # -- what the worker finds out --

@@ -18,7 +18,7 @@ SLOW = timedelta(minutes=1)  # a free host with work waits as long for a crawler
 SILENT = timedelta(minutes=1)  # nobody looks after the inbox
 HELD = timedelta(minutes=15)  # a transaction is open
 MANY_FAIL, MOST_FAIL = 0.2, 0.5  # of the last hour's fetches
-MANY_BLOCKED = 0.1  # of the hosts
+MANY_BLOCKED, MOST_BLOCKED = 0.1, 0.9  # of the hosts
 FEW = 20  # fetches an hour, from which shares are told
 UNSPENT = 0.1  # of the budget
 
@@ -267,15 +267,20 @@ def job_failing(figures: Figures) -> Verdict | None:
 
 def hosts_block(figures: Figures) -> Verdict | None:
     minute = figures.minute
-    if minute is None or not minute.hosts or (minute.hosts_blocked or 0) < max(5, MANY_BLOCKED * minute.hosts):
+    if minute is None or not minute.hosts or not minute.hosts_blocked:
         return None
-    blocked = minute.hosts_blocked or 0
+    hosts, blocked = minute.hosts, minute.hosts_blocked
+    # Of a crawl of few hosts, too: where its one site shuts it out, nothing works.
+    is_most = blocked >= MOST_BLOCKED * hosts and bool(figures.now.due or figures.now.new_waiting)
+    if blocked < max(5, MANY_BLOCKED * hosts) and not is_most:
+        return None
+    which = "the only host is" if hosts == 1 else f"{share(blocked / hosts)} of the hosts are"
     return Verdict(
         "hosts_block",
-        "warn",
-        f"Working, but {share(blocked / minute.hosts)} of the hosts are blocked.",
-        f"{count(blocked)} of {count(minute.hosts)} hosts asked to be left alone, or failed too often; "
-        f"{count(minute.due_blocked or 0)} pages that are due wait for them.",
+        "trouble" if is_most and not _crawls(figures) else "warn",
+        f"{'Hardly anything can be fetched:' if is_most else 'Working, but'} {which} blocked.",
+        f"{count(blocked)} of {count(hosts)} asked to be left alone, failed too often, or are blocked by somebody; "
+        f"{count(minute.due_blocked or 0)} pages that are due wait for that to end.",
         (Mend("blocks", "See which, and until when", BLOCKED_HOSTS),),
     )
 

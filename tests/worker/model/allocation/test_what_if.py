@@ -56,7 +56,7 @@ def test_without_politeness_any_freshness_but_the_last_can_be_bought() -> None:
     open_web = Web(web.value, web.rate, web.first, np.full(len(web.cap), math.inf))
     _, allocation = budget_for(open_web, 0.999)
     assert allocation.utility / web.value.sum() == pytest.approx(0.999, abs=1e-9)
-    with pytest.raises(ValueError, match="share must lie between 0 and 1, got 1"):
+    with pytest.raises(ValueError, match="share must be 0 or more, and less than 1, got 1"):
         budget_for(open_web, 1)
 
 

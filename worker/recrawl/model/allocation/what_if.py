@@ -36,7 +36,7 @@ def budget_that_reaches(
     """
     most = _utility_of_always_fresh(web, objective)
     if not 0 <= share < 1:
-        raise ValueError(f"share must lie between 0 and 1, got {share}")
+        raise ValueError(f"share must be 0 or more, and less than 1, got {share}")
     allocation = allocated(0.0, None)
     if allocation.utility >= share * most:
         return 0.0, allocation

@@ -1,0 +1,22 @@
+"""Tables, at every width."""
+
+import pytest
+
+from recrawl.cli import show
+
+ROWS = [
+    {"policy": "opt_polite", "fresh %": "97.35", "changes seen a day": "1,012,345", "unspent a day": "0"},
+    {"policy": "best_first", "fresh %": "3.77", "changes seen a day": "never seen", "unspent a day": "1,840"},
+]
+
+
+@pytest.mark.parametrize("width", [*range(20, 70), 200])
+def test_no_word_is_cut_and_no_line_longer_than_the_terminal(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    show.table(ROWS, "")
+    said = capsys.readouterr().out
+    words = {word for row in ROWS for cell in row.items() for text in cell for word in text.split()}
+    assert words <= set(said.replace("|", " ").split())
+    assert "+" not in said or max(map(len, said.splitlines())) <= width, "but where there is a line a cell"
