@@ -235,7 +235,7 @@ def test_a_transaction_that_holds_hosts_is_found_with_its_process(url: str, now:
     fetch(now, 5)
     with psycopg.connect(url) as other, pytest.MonkeyPatch.context() as patch:
         other.execute("select from recrawl_internal.host for update")
-        patch.setattr(checks, "OPEN", 0 * SECOND)
+        patch.setattr(facts, "OPEN", 0 * SECOND)
         with psycopg.connect(url, autocommit=True) as connection:
             said = {check.code: check for check in checks.checks(facts.read(connection, False))}
         check = said["transactions"]
