@@ -69,4 +69,4 @@ def test_answers_lead_where_a_browser_and_the_project_would_go(
     paths += ["/picture", "/robots.txt", "/there", "/w%C3%B6rter"]
     assert Counter(entry.path for entry in web.log) == Counter(paths)
     assert state(db, f"{at}/kept-for-good").state != "moved" and state(db, f"{at}/never") is None
-    assert crawler.errors == [] and leases(db) == []
+    assert crawler.errors == [] and leases(db) == [], crawler.log

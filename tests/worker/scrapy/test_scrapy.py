@@ -220,7 +220,7 @@ def test_what_a_middleware_ignores_is_declined_and_no_failure_of_its_host(
     assert sorted(entry.path for entry in web.log) == ["/robots.txt", "/unread", "/wanted"], crawler.log
     assert state(db, f"{at}/unwanted").state == "declined"
     assert state(db, f"{at}/unread").last_status == 0, "tried again"
-    assert crawler.errors == [] and leases(db) == []
+    assert crawler.errors == [] and leases(db) == [], crawler.log
 
 
 # ------------------------------------------------------------------------------------------------ several, killed
