@@ -131,8 +131,12 @@ begin
            and exists (select from vital where at > t - interval '1 day' and fetches > 0) then
             update vitals_state s set still_since = coalesce(last_report, t - patience);
             perform note_event(t, 'crawl', 'crawlers', format(
-                'nothing has been reported for 5 minutes, though %s%s hosts are free',
-                case when now_.hosts_ready = 1000 then 'at least ' end, now_.hosts_ready), null);
+                'nothing has been reported for 5 minutes, though %s free',
+                case now_.hosts_ready
+                    when 1 then 'one host is'
+                    when 1000 then 'at least 1000 hosts are'
+                    else now_.hosts_ready || ' hosts are'
+                end), null);
         end if;
     elsif last_report > still_since then
         update vitals_state s set still_since = null;

@@ -523,8 +523,9 @@ def test_runs_of_jobs_are_written_down(crawl: Crawl) -> None:
     ]
 
 
-def test_a_crawl_that_stands_still_is_noticed_and_that_it_goes_on(crawl: Crawl) -> None:
-    crawl.add(*(f"http://{n}.test/" for n in range(5)))
+@pytest.mark.parametrize(("free", "says"), [(1, "one host is free"), (3, "3 hosts are free")])
+def test_a_crawl_that_stands_still_is_noticed_and_that_it_goes_on(crawl: Crawl, free: int, says: str) -> None:
+    crawl.add(*(f"http://{n}.test/" for n in range(free + 2)))
     crawl.tick()
     crawl.report_ok(crawl.next(2))
     for _ in range(20):
@@ -535,7 +536,7 @@ def test_a_crawl_that_stands_still_is_noticed_and_that_it_goes_on(crawl: Crawl) 
         crawl.wait(MINUTE)
         take(crawl)
     assert events(crawl, "crawl") == [
-        ("crawlers", "nothing has been reported for 5 minutes, though 3 hosts are free", None),
+        ("crawlers", f"nothing has been reported for 5 minutes, though {says}", None),
         ("crawlers", "reports come again, after 20 minutes without any", None),
     ]
 

@@ -113,6 +113,12 @@ def test_every_crawl_makes_a_whole_page(shown: page.Look) -> None:
     assert {"None", "nan"} & set(re.findall(r">(None|nan)<", report.html(shown))) == set()
 
 
+def test_the_mean_of_an_hour_is_not_called_what_is_so_now() -> None:
+    """A crawl that stands still loses tens of points within the hour that goes on."""
+    html = report.html(look(), None)
+    assert ">Fresh now<" in html and ">fresh<" in html and ">fresh now<" not in html
+
+
 def test_a_file_asks_the_network_for_nothing() -> None:
     tree = Tree(report.html(look()))
     links = [a.get("href") or a.get("src") for _, a in tree.tags if a.get("href") or a.get("src")]

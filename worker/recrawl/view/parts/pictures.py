@@ -38,7 +38,7 @@ def freshness(look: Look) -> Html:
     hours = look.history.hours
     shown = over(look, hours, HOUR, 14 * DAY)
     series = [
-        Series("fresh now", "changed", column(hours, "fresh")),
+        Series("fresh", "changed", column(hours, "fresh")),
         Series("promised", "first", column(hours, "promised")),
         Series("possible", "soft", column(hours, "possible")),
     ]
