@@ -308,3 +308,20 @@ def test_what_cannot_work_is_one_line(project: Make, db: psycopg.Connection[Any]
         assert line in said and "Traceback" not in crawler.log
         assert crawler.stats["finish_reason"] == "recrawl_failed"
     assert db.execute("select from recrawl.page_status").fetchall() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "line"),
+    [
+        ("RECRAWL_IDLE", "soon", "RECRAWL_IDLE must be a number of seconds, got 'soon'"),
+        ("RECRAWL_LEASE", "-1", "RECRAWL_LEASE must be a number of seconds, got '-1'"),
+        ("TWISTED_REACTOR", "twisted.internet.selectreactor.SelectReactor", "recrawl needs Scrapy's asyncio reactor"),
+    ],
+)
+def test_a_wrong_setting_is_one_line(project: Make, name: str, value: str, line: str) -> None:
+    options: dict[str, object] = {"HOSTS": "127.0.0.2:9", name: value}
+    crawler = project(tree=TREE).start("tree", **options)
+    crawler.ends()
+    (said,) = crawler.errors
+    assert line in said and "Traceback" not in crawler.log
+    assert crawler.stats["finish_reason"] == "recrawl_failed"

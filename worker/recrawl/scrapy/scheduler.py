@@ -6,6 +6,7 @@ engine ──enqueue_request──▶ Client.add, Client.aside        the databa
 
 import asyncio
 import logging
+import math
 import time
 from collections import deque
 from typing import Self
@@ -14,6 +15,7 @@ from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider, DontCloseSpider
+from scrapy.settings import BaseSettings
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.misc import build_from_crawler, load_object
 from twisted.internet.defer import Deferred
@@ -27,15 +29,30 @@ log = logging.getLogger("recrawl.scrapy")
 FAILED = "recrawl_failed"  # the finish_reason then
 
 
+def seconds(settings: BaseSettings, name: str) -> float:
+    try:
+        said = float(settings[name])
+    except (TypeError, ValueError):
+        said = math.nan
+    if not 0 <= said < math.inf:
+        raise Error(f"{name} must be a number of seconds, got {settings[name]!r}")
+    return said
+
+
+def is_on_asyncio() -> bool:
+    try:
+        return bool(asyncio.get_running_loop())
+    except RuntimeError:
+        return False
+
+
 class Scheduler(BaseScheduler):
     def __init__(self, crawler: Crawler) -> None:
-        settings = crawler.settings
         self._crawler = crawler
         self._visits = Visits.of(crawler)
-        self._seen = build_from_crawler(load_object(settings["DUPEFILTER_CLASS"]), crawler)  # of what is no page
+        dupefilter = load_object(crawler.settings["DUPEFILTER_CLASS"])
+        self._seen = build_from_crawler(dupefilter, crawler)  # of what is no page
         self._ready: deque[Request] = deque()
-        self._lease = settings.getfloat("RECRAWL_LEASE")
-        self._patience = None if settings["RECRAWL_IDLE"] in (None, "None", "") else settings.getfloat("RECRAWL_IDLE")
         self._busy_at = time.monotonic()
         self._is_open = False
         self._has_failed = False
@@ -56,14 +73,19 @@ class Scheduler(BaseScheduler):
         settings = self._crawler.settings
         self._spider = spider
         try:
+            if not is_on_asyncio():
+                raise Error("recrawl needs Scrapy's asyncio reactor: take TWISTED_REACTOR out of the settings")
             if not settings.get("RECRAWL_DSN"):
                 raise Error("set RECRAWL_DSN, or the environment's DATABASE_URL, to the URL of the crawl's database")
+            self._patience = (
+                None if settings["RECRAWL_IDLE"] in (None, "None", "") else seconds(settings, "RECRAWL_IDLE")
+            )
             self._client = self._visits.client = Client(
                 settings["RECRAWL_DSN"],
                 user_agent=settings["ROBOTSTXT_USER_AGENT"] or getattr(spider, "user_agent", settings["USER_AGENT"]),
                 concurrency=settings.getint("CONCURRENT_REQUESTS") or 1000,  # 0: no limit
                 robots=settings.getbool("ROBOTSTXT_OBEY"),
-                lease=self._lease,
+                lease=seconds(settings, "RECRAWL_LEASE"),
                 on_outcome=self._count,
             )
             await self._client.__aenter__()
