@@ -18,6 +18,7 @@ from psycopg.errors import InsufficientPrivilege
 from helpers import DAY, MINUTE, Crawl
 from recrawl import store
 from recrawl.setup import migrate
+from recrawl.view import checks, history
 
 ROLES = ["crawler", "reader", "operator", "worker", "nobody"]
 # What operators and workers look at is what readers may look at.
@@ -576,6 +577,17 @@ def test_neither_worker_nor_command_line_steps_into_a_trap(trapped: str) -> None
     for read in (store.pages_to_allocate, store.hosts_to_allocate, store.evidence, store.logged_visits):
         read(url)
     store.read_graph(url, 1, None)
+
+
+@paths
+def test_whoever_looks_at_the_crawl_steps_into_no_trap(trapped: str, path: str) -> None:
+    """A login that may do anything asks most of what is shown: what others made must not run with its rights."""
+    option = quote("-c search_path=" + path.replace(" ", ""))
+    url = f"{trapped}{'&' if '?' in trapped else '?'}options={option}"
+    with store.connect(url) as connection:
+        assert checks.read(connection, False).figures.database == "same"
+        assert history.read(connection).events
+        assert "allocate" in store.schedules(connection)
 
 
 def test_nothing_is_bound_to_a_trap_on_the_migrators_search_path(new_database: Callable[..., str]) -> None:

@@ -12,6 +12,7 @@ from statistics import fmean
 
 import numpy as np
 import psutil
+import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
@@ -158,7 +159,7 @@ class Month:
 
 
 def test_a_month_goes_by(url: str, clock: Clock) -> None:
-    with store.connect(url, options="-c search_path=recrawl,recrawl_internal") as connection:
+    with psycopg.connect(url, autocommit=True, options="-c search_path=recrawl,recrawl_internal") as connection:
         crawl = Crawl(connection)
         connection.execute("set synchronous_commit = off")
         for name, value in SETTINGS.items():
