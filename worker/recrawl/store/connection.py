@@ -24,8 +24,9 @@ def connect(url: str, name: str = "recrawl", **options: Any) -> Connection:
     said = conninfo_to_dict(url)
     patience = {option: value for option, value in PATIENCE.items() if option not in said}
     connection = psycopg.connect(url, autocommit=True, application_name=name, **patience | ENCODING | options)
-    # On the path of this login others may have put operators that fit better than PostgreSQL's own.
-    for setting, style in [("search_path", ""), *styles_to_set(connection.info)]:
+    # On the path of this login others may have put operators that fit better than PostgreSQL's own. Not an empty one: a
+    # pooler may give the session to somebody who says next_pages.
+    for setting, style in [("search_path", "recrawl"), *styles_to_set(connection.info)]:
         connection.execute("select pg_catalog.set_config(%s, %s, false)", [setting, style])
     return connection
 
