@@ -18,7 +18,7 @@ from psycopg.errors import InsufficientPrivilege
 from helpers import DAY, MINUTE, Crawl
 from recrawl import store
 from recrawl.setup import migrate
-from recrawl.view import checks, history
+from recrawl.view import facts, history
 
 ROLES = ["crawler", "reader", "operator", "worker", "nobody"]
 # What operators and workers look at is what readers may look at.
@@ -585,7 +585,7 @@ def test_whoever_looks_at_the_crawl_steps_into_no_trap(trapped: str, path: str) 
     option = quote("-c search_path=" + path.replace(" ", ""))
     url = f"{trapped}{'&' if '?' in trapped else '?'}options={option}"
     with store.connect(url) as connection:
-        assert checks.read(connection, False).figures.database == "same"
+        assert facts.read(connection, False).figures.database == "same"
         assert history.read(connection).events
         assert "allocate" in store.schedules(connection)
 

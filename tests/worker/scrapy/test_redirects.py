@@ -31,7 +31,7 @@ class Led(scrapy.Spider):
         yield scrapy.Request(f"{at}/file")
         yield scrapy.Request(f"{at}/data")
         yield scrapy.Request(f"{at}/asked", method="HEAD")
-        yield scrapy.Request(f"{at}/asked-file", cookies={"a": "b"})
+        yield scrapy.Request(f"{at}/asked-file", method="POST")
 
     def parse(self, response):
         yield {"url": response.url, "status": response.status, "method": response.request.method}
