@@ -50,7 +50,7 @@ def test_what_is_no_page_is_explained_too_and_the_exit_code_says_so(url: str, pa
 
 def test_what_a_reader_may_ask_a_crawler_may_not(url: str, page: str) -> None:
     assert output(acting_as(url, "recrawl_reader"), "explain", page)
-    assert "permission denied" in error(acting_as(url, "recrawl_crawler"), "explain", page)
+    assert "GRANT this login recrawl_reader" in error(acting_as(url, "recrawl_crawler"), "explain", page)
 
 
 def test_what_others_wrote_does_not_steer_a_terminal(url: str, page: str, connection: psycopg.Connection) -> None:

@@ -80,6 +80,8 @@ def told(error: Exception) -> str | None:
         message, hint = str(error.diag.message_primary or error), error.diag.message_hint or ""
         if re.search(r"recrawl.*does not exist", message) and sys.argv[1:2] != ["migrate"]:
             hint = "Perhaps this database was not migrated: say `recrawl migrate`."
+        elif isinstance(error, psycopg.errors.InsufficientPrivilege):
+            hint = hint or "As the database's owner GRANT this login recrawl_reader to look, recrawl_operator to steer."
         return f"{message}: {hint}" if hint else message
     if isinstance(error, EmbeddedError | ValueError | OSError):  # an ImportFileError is a ValueError
         return str(error)
