@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recrawl.cli import show
-from recrawl.cli.database import PATIENCE, database, given_url
+from recrawl.cli.database import PATIENCE, database
 from recrawl.jobs.registry import JOBS
 
 if TYPE_CHECKING:
@@ -52,11 +52,12 @@ def status(as_json: bool) -> None:
 def doctor(as_json: bool) -> None:
     """Check everything, and say what mends what is wrong."""
     from recrawl import store
+    from recrawl.setup import embedded
     from recrawl.view import facts, screens
     from recrawl.view.checks import checks
 
     with database() as url, store.connect(url, connect_timeout=PATIENCE) as connection:
-        found = checks(facts.read(connection, given_url() is None))
+        found = checks(facts.read(connection, embedded.serves(url)))
     if as_json:
         from dataclasses import asdict
 

@@ -39,6 +39,7 @@ from urllib.parse import quote
 
 import platformdirs
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 if sys.platform != "win32":  # server() refuses there before it needs them
     import fcntl
@@ -78,6 +79,12 @@ def default_data_dir() -> Path:
     if chosen := os.environ.get("RECRAWL_DATA_DIR"):
         return Path(chosen)
     return (ROOT_HOME if _is_root() else platformdirs.user_data_path("recrawl")) / "postgres"
+
+
+def serves(url: str) -> bool:
+    """Whether that is the current user's embedded database, while it runs."""
+    _, sockets = _postmaster(default_data_dir().expanduser().resolve())
+    return bool(sockets) and conninfo_to_dict(url).get("host") == sockets
 
 
 @contextmanager
