@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from recrawl.lab import recorded
+from recrawl.lab import recorded, worlds
 from recrawl.lab.outcome import Outcome
-from recrawl.lab.replay import Replay
+from recrawl.lab.replay import PRODUCTION, Replay, run
 from recrawl.lab.replay import replay as let_loose
 from recrawl.lab.world import World
 from recrawl.model.allocation.solve import Web, allocate
@@ -235,3 +235,17 @@ def test_what_makes_no_sense_is_refused(budget: float, days: tuple[float, float]
 def test_a_web_without_a_change_is_always_fresh() -> None:
     found = let_loose(poisson_web(np.zeros(10), 10), POLICIES["opt_polite"], 1, 0, 10)
     assert (found.freshness, found.changes, found.mean_delay_days) == (1, 0, 0)
+
+
+class Patient(Replay):
+    limits = replace(PRODUCTION, longest_interval=math.inf)
+
+
+@pytest.mark.parametrize(("kind", "gain"), [("drift", 0.04), ("steady", -0.01)])
+def test_a_longest_interval_pays_where_rates_drift_and_costs_little_where_they_do_not(kind: str, gain: float) -> None:
+    world, policy = worlds.draw(kind, seed=1, hosts=20, pages=2000, days=400), POLICIES["opt_polite"]
+    limited, unlimited = (
+        run(crawl(world, policy, 0.03, 0, 400, np.random.default_rng(0)), lambda days: None).freshness
+        for crawl in (Replay, Patient)
+    )
+    assert limited > unlimited + gain, (limited, unlimited)
