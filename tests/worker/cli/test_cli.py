@@ -117,7 +117,7 @@ def test_next_shows_a_table(url: str) -> None:
     output(url, "add", "http://a.test/", "http://b.test/")
     lines = output(url, "next", "5").splitlines()
     assert {"page_id", "url", "fetch_at", "start_by", "value"} <= set(re.split(r"[ |]+", lines[0]))
-    assert re.fullmatch(r"Yours until [\d:]+. To give them back: recrawl release \d+", lines[-1])
+    assert re.fullmatch(r"Yours until [\d: -]+. To give them back: recrawl release \d+", lines[-1])
     assert {word for line in lines for word in line.split() if "://" in word} == {"http://a.test/", "http://b.test/"}
     assert output(url, "next", "5").startswith("nothing may be fetched now")
 
