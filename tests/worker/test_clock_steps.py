@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from helpers import Crawl, eventually, misplaced
-from recrawl import store
 from recrawl.setup import embedded, migrate
 from worker.clock import LIBRARY, Clock
 from worker.test_schedule import BATCH, runs, worker
@@ -75,7 +75,7 @@ def test_when_the_workers_clock_steps_all_goes_on(crawl: Crawl, url: str, clock:
 def test_when_the_databases_clock_steps_all_goes_on(open_folder: Path, clock: Clock, seconds: int, whose: str) -> None:
     with clock.started(embedded.server(open_folder / "stepping")) as url:
         migrate.upgrade(url)
-        with store.connect(url, options="-c search_path=recrawl,recrawl_internal") as connection:
+        with psycopg.connect(url, autocommit=True, options="-c search_path=recrawl,recrawl_internal") as connection:
             crawl = Crawl(connection)
             connection.execute("truncate job")
             fill(crawl)
