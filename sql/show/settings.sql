@@ -1,10 +1,11 @@
--- The settings with their units and meanings, which are the comments of the columns.
+-- The settings with their units and meanings, which are the comments of the columns. The collation is the one that the
+-- view always had: replaced, it must keep it.
 
 create or replace view recrawl.settings as
 select c.name,
-       case when m.is_measured then 'measured'
-            when c.type = 'interval' then justify_hours((c.value #>> '{}')::interval)::text
-            else c.value #>> '{}' end as value,
+       (case when m.is_measured then 'measured'
+             when c.type = 'interval' then justify_hours((c.value #>> '{}')::interval)::text
+             else c.value #>> '{}' end) collate "C" as value,
        split_part(c.says, ': ', 1) as unit,
        substr(c.says, strpos(c.says, ': ') + 2)
            || coalesce(': one of ' || recrawl_internal.names_allowed(c.name || ' must be one of'), '')
