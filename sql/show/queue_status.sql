@@ -7,21 +7,31 @@ create or replace function recrawl_internal.sample_queue(
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: whole
+-- plans: lookups
 declare
     -- Of each table so many blocks are read; a smaller one is read whole.
-    of_queue real := sample_percent('queue', blocks);
-    of_new   real := sample_percent('new_page', blocks);
-    of_inbox real := sample_percent('inbox', blocks);
-    found    bigint;
+    b         record;
+    revisits  float8 := 0;
+    new_pages float8 := 0;
 begin
-    select count(*) into found from queue tablesample system (of_queue) where due_at <= t;
-    due := round(found * 100 / of_queue);
-    select count(*) into found from new_page tablesample system (of_new);
-    waiting_new := round(found * 100 / of_new);
-    select count(*) into found from inbox tablesample system (of_inbox) where new_rank is not null;
-    waiting_new := waiting_new + round(found * 100 / of_inbox);
-    is_estimate := least(of_queue, of_new, of_inbox) < 100;
+    is_estimate := false;
+    for b in select * from sampled_blocks('queue', blocks) loop
+        revisits := revisits + b.times * (
+            select count(*) from queue where ctid >= b.first and ctid < b.past and due_at <= t);
+        is_estimate := is_estimate or b.times > 1;
+    end loop;
+    for b in select * from sampled_blocks('new_page', blocks) loop
+        new_pages := new_pages + b.times * (
+            select count(*) from new_page where ctid >= b.first and ctid < b.past);
+        is_estimate := is_estimate or b.times > 1;
+    end loop;
+    for b in select * from sampled_blocks('inbox', blocks) loop
+        new_pages := new_pages + b.times * (
+            select count(*) from inbox where ctid >= b.first and ctid < b.past and new_rank is not null);
+        is_estimate := is_estimate or b.times > 1;
+    end loop;
+    due := round(revisits);
+    waiting_new := round(new_pages);
 end $$;
 comment on function recrawl_internal.sample_queue(timestamptz, int) is
     'Counts, or for large tables estimates, the revisits that are due and the new pages.';

@@ -8,25 +8,38 @@ create or replace function recrawl_internal.sample_due(
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: whole
+-- plans: lookups
 declare
-    share real := sample_percent('queue', blocks);
-    s     setting;
+    s setting;
+    b record;
+    w record;
 begin
     select * into s from setting;
-    select round(count(*) filter (where w.is_blocked) * 100 / share),
-           round(count(*) filter (where not w.is_blocked and w.is_free) * 100 / share),
-           round(count(*) filter (where not w.is_blocked and not w.is_free) * 100 / share)
-    into due_blocked, due_crawler, due_gap
-    from (select q.host_id, q.due_at from queue q tablesample system (share) where q.due_at <= t) q
-    cross join lateral (
-        select coalesce(h.blocked_until > t, false) as is_blocked,
-               greatest(next_slot(h, s), h.busy_until)
-                   <= t - case when q.due_at <= h.head_due then interval '0' else interval '5 seconds' end as is_free
-        from host h
-        where h.host_id = q.host_id
-        offset 0
-    ) w;
+    due_crawler := 0;
+    due_gap := 0;
+    due_blocked := 0;
+    for b in select * from sampled_blocks('queue', blocks) loop
+        select count(*) filter (where h.is_blocked) * b.times as blocked,
+               count(*) filter (where not h.is_blocked and h.is_free) * b.times as crawler,
+               count(*) filter (where not h.is_blocked and not h.is_free) * b.times as gap
+        into w
+        from (
+            select q.host_id, q.due_at from queue q where q.ctid >= b.first and q.ctid < b.past and q.due_at <= t
+            offset 0
+        ) q
+        cross join lateral (
+            select coalesce(h.blocked_until > t, false) as is_blocked,
+                   greatest(next_slot(h, s), h.busy_until)
+                       <= t - case when q.due_at <= h.head_due then interval '0' else interval '5 seconds' end
+                   as is_free
+            from host h
+            where h.host_id = q.host_id
+            offset 0
+        ) h;
+        due_blocked := due_blocked + w.blocked;
+        due_crawler := due_crawler + w.crawler;
+        due_gap := due_gap + w.gap;
+    end loop;
     due := due_blocked + due_crawler + due_gap;
 end $$;
 comment on function recrawl_internal.sample_due(timestamptz, int) is

@@ -14,11 +14,11 @@ import pytest
 
 from recrawl.frontier import urlfrontier_pb2 as pb
 from recrawl.setup import embedded
+from helpers import eventually
 from worker.frontier.conftest import Command
 from worker.frontier.frontier import FAIL, OK, SKIPPED, Frontier, discovered, known
 
 HOSTS = 50
-AWAY = 3.0  # seconds
 
 
 class Endless:
@@ -76,10 +76,13 @@ def test_everything_is_acknowledged_and_taken_in_once_though_postgres_restarts(
             command = Command(url, tmp_path / "log")
             stack.callback(command.process.kill)
             stream = Endless(command.client)
-            for n, address in enumerate(urls):
-                stream.send(known(address, later, ID=str(n)) if n % 5 == 0 else discovered(address, ID=str(n)))
+            first, second = urls[: items // 2], urls[items // 2 :]
+            for n, address in enumerate(first):
+                stream.send(first_word(n, address, later))
             wait_for(stream, items // 3)
-        time.sleep(AWAY)
+        for n, address in enumerate(second, len(first)):
+            stream.send(first_word(n, address, later))
+        assert eventually(lambda: stream.failed > 0 or stream.error is not None, what="while it is away")
         assert stream.error is None
         with embedded.server(folder) as again:
             assert again == url
@@ -91,7 +94,6 @@ def test_everything_is_acknowledged_and_taken_in_once_though_postgres_restarts(
             stream.end()
             assert stream.error is None
             assert {name: len(statuses) for name, statuses in stream.acks.items()} == stream.sent, "one each"
-            assert stream.failed > 0, "while it was away"
             # What was committed as the connection broke was answered with FAIL, and is SKIPPED the second time.
             assert all(s[-1] == OK or (s[-1] == SKIPPED and FAIL in s) for s in stream.acks.values())
             with psycopg.connect(url) as db:
@@ -104,6 +106,10 @@ def test_everything_is_acknowledged_and_taken_in_once_though_postgres_restarts(
                 is_right = due is None if want is None else abs(due - want) < timedelta(seconds=0.5)
                 assert is_right, (address, due, want)
             command.stop()
+
+
+def first_word(n: int, address: str, later: datetime) -> pb.URLItem:
+    return known(address, later, ID=str(n)) if n % 5 == 0 else discovered(address, ID=str(n))
 
 
 def wait_for(stream: Endless, count: int) -> None:
