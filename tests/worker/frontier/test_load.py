@@ -12,9 +12,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from helpers import eventually
 from recrawl.frontier import urlfrontier_pb2 as pb
 from recrawl.setup import embedded
-from helpers import eventually
 from worker.frontier.conftest import Command
 from worker.frontier.frontier import FAIL, OK, SKIPPED, Frontier, discovered, known
 
