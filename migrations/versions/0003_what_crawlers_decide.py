@@ -13,7 +13,7 @@ def upgrade() -> None:
         drop function if exists recrawl.report_pages, recrawl_internal.report_pages_at,
             recrawl_internal.judged_results, recrawl_internal.matched_results, recrawl_internal.checked,
             recrawl_internal.takes_part, recrawl.next_pages, recrawl_internal.next_pages_at,
-            recrawl_internal.hosts_to_visit;
+            recrawl_internal.hosts_to_visit, recrawl_internal.give_back;
 
         create type recrawl.leased_page as (
             page_id     bigint,

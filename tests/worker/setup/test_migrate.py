@@ -1,5 +1,6 @@
 """Migrations: whatever the way up, the same database; and a way that fails leaves no trace."""
 
+import lzma
 import os
 import re
 import shutil
@@ -21,6 +22,8 @@ from helpers import run_program
 from recrawl.setup import migrate, project
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "schema.txt"
+# Made by version 0002 on PostgreSQL 15, by `pg_dump --no-owner`: 43 pages, a lease, a run of each job.
+EARLIER = Path(__file__).with_name("version-0002.sql.xz")
 
 NewDatabase = Callable[..., str]
 
@@ -286,6 +289,29 @@ def test_up_twice_is_up_once(copy: Project, url: str) -> None:
     copy.migrate(url)
     copy.alembic(url, "upgrade", "head")
     assert rows(url, WRITTEN) == written
+
+
+def test_a_crawl_of_an_earlier_version_is_migrated_and_goes_on(new_database: NewDatabase, url: str) -> None:
+    """What was made by an earlier version stands in the way of sql/ as nothing does that was made a moment ago."""
+    crawl = new_database()
+    psql(crawl, text=lzma.decompress(EARLIER.read_bytes()).decode())
+    pages = rows(crawl, "select page_id, url, value, rate, due_at, fetches, state from recrawl.page_status order by 1")
+    migrate.upgrade(crawl)
+    assert everything(crawl) == everything(url)
+    # What was known is known, and the crawl goes on.
+    assert pages == rows(
+        crawl, "select page_id, url, value, rate, due_at, fetches, state from recrawl.page_status order by 1"
+    )
+    assert rows(crawl, "select value from recrawl.settings where name = 'budget'") == [("1000",)]
+    assert rows(crawl, "select count(*) from recrawl_internal.host where gap = '2 s'") == [(1,)]
+    ((out,),) = rows(crawl, "select page_id from recrawl.next_pages(100) where host = 'h0.test'")
+    assert rows(
+        crawl,
+        f"""select code from recrawl.report(jsonb_build_array(jsonb_build_object(
+                'page_id', {out}, 'status', 200, 'changed', false,
+                'lease_id', (select max(lease_id) from recrawl.lease_status))))""",
+    ) == [("ok",)]
+    assert rows(crawl, "select code from recrawl.add_pages('{http://h0.test/private/}')") == [("excluded",)]
 
 
 def test_down_leaves_nothing_and_up_again_is_up(new_database: NewDatabase, copy: Project, url: str) -> None:
