@@ -57,11 +57,14 @@ class Crawl:
     # ---------------------------------------------------------------------------------------------- verbs
 
     def add(self, *urls: str | None, **columns: Sequence[object]) -> list[Row]:
-        given = {name: list(columns[name]) if name in columns else None for name in ("value", "rate", "due", "meta")}
+        given = {
+            name: list(columns[name]) if name in columns else None for name in ("value", "rate", "due", "meta", "host")
+        }
         if given["meta"]:
             given["meta"] = [Jsonb(m) for m in given["meta"]]
         return self.rows(
-            "select * from add_pages_at(%s, %s::text[], %s::float8[], %s::float8[], %s::timestamptz[], %s::jsonb[])",
+            "select * from add_pages_at("
+            "%s, %s::text[], %s::float8[], %s::float8[], %s::timestamptz[], %s::jsonb[], %s::text[])",
             self.now, list(urls), *given.values(),
         )  # fmt: skip
 

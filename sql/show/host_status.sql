@@ -19,12 +19,12 @@ select n.name as host,
        h.failures,
        h.crawl_delay,
        h.one_at_a_time,
-       n.max_pages,
+       h.max_pages,
        t.prior_changes,
        t.prior_days,
        case when t.is_capped is not null then coalesce(t.pins_kept, common.pins_kept, 1) end as pins_kept
 from recrawl_internal.host h
-join recrawl_internal.host_name n on n.host_id = h.host_id      -- one is found by the key of names
+join recrawl_internal.host_name n on n.host_id = h.host_id and n.name = h.name   -- one is found by the key of names
 cross join recrawl_internal.setting s
 join recrawl_internal.host_terms common on common.host_id = 0
 left join recrawl_internal.host_terms t on t.host_id = h.host_id;

@@ -1,7 +1,7 @@
 -- The operator's word on a host. May come before the host's first page.
 
-create or replace function recrawl_internal.host_name_of(verb text, host text) returns text
-language plpgsql stable
+create or replace function recrawl_internal.plain_host(host text) returns text
+language plpgsql immutable parallel safe
 set search_path = recrawl_internal, pg_temp
 as $$
 declare
@@ -10,11 +10,24 @@ begin
     select * into parsed
     from parse_url('http://' || case when host ~ ':.*:' and host not like '[%' then '[' || host || ']'
                                      else host end || '/');
-    if parsed.host is null or host ~ '[/?#@]' or host !~ '[]]$' and parsed.host not like '[%' and host like '%:%' then
+    return case when host !~ '[/?#@]' and (host ~ '[]]$' or parsed.host like '[%' or host not like '%:%')
+                then parsed.host end;
+end $$;
+comment on function recrawl_internal.plain_host(text) is
+    'A host as it is named in host_name; null when it is no host name or address without port.';
+
+create or replace function recrawl_internal.host_name_of(verb text, host text) returns text
+language plpgsql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+declare
+    name constant text := plain_host(host);
+begin
+    if name is null then
         perform refuse(format('%s: host must be a host name or address without port, got %s',
                               verb, coalesce(quote_literal(host), 'null')));
     end if;
-    return parsed.host;
+    return name;
 end $$;
 comment on function recrawl_internal.host_name_of(text, text) is
     'A host as it is named in host_name; raises in the name of verb when it is no host name.';
@@ -27,7 +40,7 @@ as $$
 declare
     named constant text := host_name_of(verb, host);
 begin
-    perform intern_hosts(array[named]);
+    perform intern_hosts(array[named], null);
     return (select n.host_id from host_name n where n.name = named);
 end $$;
 comment on function recrawl_internal.host_named(text, text) is 'The id of a host, made when missing.';
@@ -49,9 +62,9 @@ as $$
 -- plans: lookups
 begin
     return (
-        select jsonb_build_object('gap', justify_hours(h.gap), 'max_pages', n.max_pages,
+        select jsonb_build_object('gap', justify_hours(h.gap), 'max_pages', h.max_pages,
                                   'one_at_a_time', h.one_at_a_time)
-        from host h join host_name n on n.name = h.name
+        from host h
         where h.host_id = said_of_host.host_id);
 end $$;
 comment on function recrawl_internal.said_of_host(bigint) is 'What set_host has said of a host.';
@@ -62,7 +75,7 @@ create or replace function recrawl_internal.set_host_at(
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes host, host_name; locks new keys, host, host_name
+-- plans: lookups; writes host; locks new keys, host
 declare
     id     bigint;
     bad    text;
@@ -88,15 +101,13 @@ begin
         gap = g.gap,
         last_start_by = last_start_by_after(h.last_start_by, host_gap(h.gap, h.crawl_delay, s.default_gap),
                                             host_gap(g.gap, h.crawl_delay, s.default_gap)),
+        max_pages = coalesce(set_host_at.max_pages, case when 'max_pages' = any (reset) then null else h.max_pages end),
         one_at_a_time = coalesce(set_host_at.one_at_a_time, 'one_at_a_time' <> all (reset) and h.one_at_a_time)
     from (select coalesce(in_seconds(set_host_at.gap), case when 'gap' = any (reset) then null else o.gap end) as gap
           from recrawl_internal.host o where o.host_id = id) g, setting s
     where h.host_id = id;
     update recrawl_internal.host h set busy_until = null, busy_lease = null
     where h.host_id = id and not h.one_at_a_time and h.busy_until is not null;
-    update host_name n set
-        max_pages = coalesce(set_host_at.max_pages, case when 'max_pages' = any (reset) then null else n.max_pages end)
-    where n.host_id = id;
     perform wake_host(id, t), steer(t);
     perform note_event(t, 'host', host_name_of('set_host', set_host_at.host), c.changes, session_user)
     from (select string_agg(format('%s: %s → %s', key, coalesce(before ->> key, 'none'), coalesce(value, 'none')), ', '

@@ -1,7 +1,8 @@
 -- Taking URLs in. One row per URL comes back, in order; a bad one harms no other.
 
 create or replace function recrawl_internal.add_pages_at(
-    t timestamptz, urls text[], value float8[], rate float8[], due timestamptz[], meta jsonb[]
+    t timestamptz, urls text[], value float8[], rate float8[], due timestamptz[], meta jsonb[],
+    host text[]
 ) returns setof recrawl.added_page
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -16,7 +17,8 @@ begin
             ('value', cardinality(value)),
             ('rate', cardinality(rate)),
             ('due', cardinality(due)),
-            ('meta', cardinality(meta))
+            ('meta', cardinality(meta)),
+            ('host', cardinality(host))
         ) as a (name, length)
         where a.length not in (1, cardinality(urls))
     loop
@@ -28,6 +30,10 @@ begin
     rate := plain_array(rate);
     due := plain_array(due);
     meta := plain_array(meta);
+    host := array(
+        select case when h.name is not null then coalesce(plain_host(h.name), '') end
+        from unnest(host) with ordinality as h (name, place)
+        order by h.place);
     if cardinality(urls) > 1 and due is not null then
         -- A microsecond apart, as by fetch_now().
         due := array(
@@ -41,24 +47,28 @@ begin
             ) g
             order by u.place);
     end if;
-    return query select * from intern_pages(t, urls, value, rate, due, meta, '{0}', false);
+    return query select * from intern_pages(t, urls, value, rate, due, meta, host, '{0}', false);
 end $$;
-comment on function recrawl_internal.add_pages_at(timestamptz, text[], float8[], float8[], timestamptz[], jsonb[]) is
+comment on function recrawl_internal.add_pages_at(
+    timestamptz, text[], float8[], float8[], timestamptz[], jsonb[], text[]
+) is
     'add_pages at a given time.';
 
 create or replace function recrawl.add_pages(
     urls text[], value float8[] default null, rate float8[] default null, due timestamptz[] default null,
-    meta jsonb[] default null
+    meta jsonb[] default null, host text[] default null
 ) returns setof recrawl.added_page
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
 begin
-    return query select * from add_pages_at(clock_timestamp(), urls, value, rate, due, meta);
+    return query select * from add_pages_at(clock_timestamp(), urls, value, rate, due, meta, host);
 end $$;
-comment on function recrawl.add_pages(text[], float8[], float8[], timestamptz[], jsonb[]) is
+comment on function recrawl.add_pages(text[], float8[], float8[], timestamptz[], jsonb[], text[]) is
     'Takes in URLs; one row each, in order, with code new, known, excluded or invalid. value (what freshness is '
-    'worth), rate (changes per day), due (else as soon as its turn comes) and meta have one element for all or one '
-    'per URL; pages that are known keep theirs, but one that is not wanted any more (done, declined) is wanted again '
-    'at due. A due of infinity takes a page in that is not wanted until somebody says so.';
+    'worth), rate (changes per day), due (else as soon as its turn comes), meta and host have one element for all or '
+    'one per URL; pages that are known keep theirs, but one that is not wanted any more (done, declined) is wanted '
+    'again at due. A due of infinity takes a page in that is not wanted until somebody says so. host says as which '
+    'host the URL''s own is asked, such as its registered domain: they share a gap, slots, blocks and limits. It '
+    'counts for all URLs of that host from then on, unless it is known already.';
 grant execute on function recrawl.add_pages to recrawl_crawler, recrawl_operator;

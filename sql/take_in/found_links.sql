@@ -46,7 +46,7 @@ begin
         from intern_pages(t, array(select case when not h.is_held then h.url end
                                    from unnest(urls, are_held) with ordinality as h (url, is_held, place)
                                    order by h.place),
-                          worths, null, null, null, depths, true) i
+                          worths, null, null, null, null, depths, true) i
     ),
     -- Those wait, and what was held just now.
     set_aside as (
@@ -107,7 +107,7 @@ begin
         return 0;
     end if;
     select array_agg(i.page_id order by i.ord), array_agg(i.code order by i.ord) into pages, codes
-    from intern_pages(t, urls, worths, null, null, null, depths, true) i;
+    from intern_pages(t, urls, worths, null, null, null, null, depths, true) i;
     for one in
         select distinct on (w.url) w.*
         from unnest(urls, worths, depths, codes) with ordinality as w (url, worth, depth, code, place)
@@ -115,7 +115,7 @@ begin
         limit 50
     loop
         select * into answer
-        from intern_pages(t, array[one.url], array[one.worth], null, null, null, array[one.depth], true);
+        from intern_pages(t, array[one.url], array[one.worth], null, null, null, null, array[one.depth], true);
         pages[one.place] := answer.page_id;
         codes[one.place] := answer.code;
         if answer.code = 'waiting' then

@@ -22,10 +22,11 @@ comment on function recrawl_internal.where_now(bigint) is
 
 -- Row n of the arrays is one URL; an array of one element serves all rows. Known pages keep what they have, but one
 -- that was not wanted any more is wanted again where a due time is given. Links lead to where their target has moved,
--- and the value they bring is a guess; one that somebody gives with a URL is pinned.
+-- and the value they bring is a guess; one that somebody gives with a URL is pinned. Hosts that URLs are asked as are
+-- plain, '' = none.
 create or replace function recrawl_internal.intern_pages(
-    t timestamptz, urls text[], page_values float8[], rates float8[], dues timestamptz[], metas jsonb[], depths int[],
-    are_links boolean
+    t timestamptz, urls text[], page_values float8[], rates float8[], dues timestamptz[], metas jsonb[],
+    hosts text[], depths int[], are_links boolean
 ) returns setof recrawl.added_page
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -52,28 +53,29 @@ begin
     parsed as materialized (
         select r.ord, p.url, p.canonical, p.host, w.problem,
                case when w.problem is null then url_key(p.canonical) end as key,
-               g.value, g.rate, g.due, g.meta, g.depth
-        from unnest(urls, page_values, rates, dues, metas, depths) with ordinality
-             as r (raw, value, rate, due, meta, depth, ord)
+               g.value, g.rate, g.due, g.meta, g.depth, nullif(g.asked_as, p.host) as asked_as
+        from unnest(urls, page_values, rates, dues, metas, hosts, depths) with ordinality
+             as r (raw, value, rate, due, meta, asked_as, depth, ord)
         cross join lateral (
             select case when cardinality(page_values) = 1 then page_values[1] else r.value end as value,
                    case when cardinality(rates) = 1 then rates[1] else r.rate end as rate,
                    case when cardinality(dues) = 1 then dues[1] else r.due end as due,
                    case when cardinality(metas) = 1 then metas[1] else r.meta end as meta,
+                   case when cardinality(hosts) = 1 then hosts[1] else r.asked_as end as asked_as,
                    case when cardinality(depths) = 1 then depths[1] else r.depth end as depth
         ) g
         cross join lateral (select coalesce(is_canonical(r.raw), false) as is_clean offset 0) c
         cross join lateral (
             select r.raw as url, r.raw as canonical, split_part(r.raw, '/', 3) as host, null as problem where c.is_clean
-            union all
-            select * from parse_url(r.raw) where not c.is_clean
+            union all select * from parse_url(r.raw) where not c.is_clean
         ) p
         cross join lateral (
             select coalesce(
                 p.problem,
                 problem_with_amount('value', g.value),
                 problem_with_amount('rate', g.rate),
-                problem_with_due(g.due)
+                problem_with_due(g.due),
+                case when g.asked_as = '' then 'host must be a host name or address without port' end
             ) as problem
         ) w
         where r.ord <= cardinality(urls)
@@ -99,8 +101,8 @@ begin
                  array_agg(false),
                  array_agg(case when kept_out then 'the page was forgotten or excluded' end),
                  array_agg(page_id) filter (where is_wanted_again), array_agg(due) filter (where is_wanted_again),
-                 array_agg((place, ord, key, url, canonical, host, value, rate, due, meta, depth)::intern_item)
-                     filter (where page_id is null)
+                 array_agg((place, ord, key, url, canonical, host, value, rate, due, meta, depth, asked_as
+                           )::intern_item) filter (where page_id is null)
           from (select * from found order by place) p) f;
 
     perform move_dues(wanted, again_at, 'set') where wanted is not null;
@@ -141,6 +143,6 @@ begin
     from unnest(urls, places, problems) with ordinality as r (url, place, problem, ord);
 end $$;
 comment on function recrawl_internal.intern_pages(
-    timestamptz, text[], float8[], float8[], timestamptz[], jsonb[], int[], boolean
+    timestamptz, text[], float8[], float8[], timestamptz[], jsonb[], text[], int[], boolean
 ) is
     'Finds or makes the page of every URL; one row per URL, in order.';

@@ -1,29 +1,56 @@
 -- Taking in URLs that no page row has yet. Never locks a host: new pages reach the queue by the inbox. Unique indexes
 -- are entered in order of their keys, so that overlapping batches wait for each other but never in a circle.
 
-create or replace function recrawl_internal.intern_hosts(names text[]) returns void
+-- A name that is asked as another host gets a row of its own first, too, and points to the other then: so all names
+-- are entered in one order. One that was asked by itself before stays so, as does one that others are asked as.
+create or replace function recrawl_internal.intern_hosts(names text[], hosts text[]) returns void
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes host_name, host; locks new keys
+-- plans: lookups; writes host_name, host; locks new keys, host_name
+declare
+    made text[];                       -- names that are asked as another host
 begin
     with
-    -- Names without rows.
+    -- Names without rows, and as which host each is asked.
+    given as materialized (
+        select distinct on (n.name) n.name, n.asked_as
+        from unnest(names || hosts, hosts) as n (name, asked_as)
+        where n.name is not null and not exists (select from host_name h where h.name = n.name)
+        order by n.name, n.asked_as
+    ),
+    -- Which of them get no host of their own.
     unknown as materialized (
-        select u.name, nextval('host_id') as host_id
-        from (select distinct n as name from unnest(names) as n
-              where not exists (select from host_name h where h.name = n)
-              order by n) u
+        select g.name, nextval('host_id') as host_id,
+               g.asked_as is not null and (g.name = any (hosts)) is not true as is_asked_as
+        from given g
     ),
     -- Those that nobody else made meanwhile.
     named as (
         insert into host_name (name, host_id) select name, host_id from unknown order by name
         on conflict (name) do nothing
         returning name, host_id
+    ),
+    -- Hosts of their own.
+    of_their_own as (
+        insert into host (host_id, name)
+        select host_id, name from named
+        where (name in (select u.name from unknown u where u.is_asked_as)) is not true
     )
-    insert into host (host_id, name) select host_id, name from named;
+    select array_agg(n.name) into made
+    from named n
+    where (n.name in (select u.name from unknown u where u.is_asked_as)) is true;
+
+    -- A fresh snapshot: the other host may be somebody else's.
+    if made is not null then
+        update host_name n set host_id = other.host_id
+        from unnest(names, hosts) as g (name, asked_as)
+        cross join lateral (select h.host_id from host_name h where h.name = g.asked_as offset 0) other
+        where n.name = g.name and (g.name = any (made)) is true;
+    end if;
 end $$;
-comment on function recrawl_internal.intern_hosts(text[]) is 'Makes sure that every named host has its rows.';
+comment on function recrawl_internal.intern_hosts(text[], text[]) is
+    'Makes sure that every named host has its rows, its own or those of the host that it is asked as.';
 
 -- The part of a batch that no page row has yet, one item a page, in order of keys.
 create or replace function recrawl_internal.intern_unknown(
@@ -50,19 +77,19 @@ begin
         end
         from unnest(items) as i
         order by i.place);
-    perform intern_hosts(array(
-        select i.host
-        from unnest(items) with ordinality as i
-        where reasons[i.ordinality::int] is null));
+    perform intern_hosts(array_agg(i.host order by i.ordinality), array_agg(i.asked_as order by i.ordinality))
+    from unnest(items) with ordinality as i
+    where reasons[i.ordinality::int] is null;
 
     return query
     with
     -- What is not kept out by itself, with its host.
     item as (
-        select i.*, h.host_id, coalesce(h.max_pages, s.max_pages) as max_pages,
+        select i.*, h.host_id, h.name as of_host, h.pages, coalesce(h.max_pages, s.max_pages) as max_pages,
                row_number() over (partition by h.host_id order by i.ord) as nth_of_host
         from unnest(items) with ordinality as i
-        cross join lateral (select n.host_id, n.max_pages from host_name n where n.name = i.host offset 0) h
+        cross join lateral (select n.host_id from host_name n where n.name = i.host offset 0) n
+        cross join lateral (select * from host h where h.host_id = n.host_id offset 0) h
         where reasons[i.ordinality::int] is null
     ),
     -- Pages that wait in the inbox count for max_pages too; past ten thousand of them the limit may be overshot.
@@ -78,7 +105,7 @@ begin
         select i.*,
                max_pages is null
                or nth_of_host
-                  + (select h.pages from host h where h.host_id = i.host_id)
+                  + pages
                   + coalesce(((select pages_of_host from waiting) ->> i.host_id::text)::int, 0)
                   <= max_pages as is_welcome
         from item i
@@ -111,7 +138,7 @@ begin
     select n.place, case when (n.page_id in (select i.page_id from inserted i)) is true then n.page_id end, null
     from numbered n
     union all
-    select j.place, null, format('the host %s has as many pages as it may have', j.host)
+    select j.place, null, format('the host %s has as many pages as it may have', j.of_host)
     from judged j
     where not j.is_welcome
     union all

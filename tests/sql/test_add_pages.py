@@ -1,9 +1,12 @@
 """Taking URLs in."""
 
+import random
+from concurrent.futures import ThreadPoolExecutor
+
 import psycopg
 import pytest
 
-from helpers import DAY, HOUR, SECOND, Crawl, codes, urls
+from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, codes, urls
 
 
 def test_a_bad_url_harms_no_other(crawl: Crawl) -> None:
@@ -84,6 +87,8 @@ def test_misuse_is_refused_by_argument_and_value(crawl: Crawl, arguments: str, m
         ("value", "1e300", "1e30", "value must be 0 or between 1e-30 and 1e30, got 1e+300"),
         ("rate", "Infinity", "1", "rate must be 0 or between 1e-30 and 1e30 changes per day, got Infinity"),
         ("due", "-infinity", "2026-01-01", "due must lie between 1970 and 2200, or be infinity, got -infinity"),
+        ("host", "a.test:8080", "b.test", "host must be a host name or address without port"),
+        ("host", "http://b.test", "::1", "host must be a host name or address without port"),
     ],
 )
 def test_a_row_with_a_bad_number_or_time_is_told_why_and_harms_no_other(
@@ -117,6 +122,61 @@ def test_the_setting_max_pages_holds_for_all_hosts_without_their_own(crawl: Craw
     crawl.value("select set_host('b.test', max_pages => 2)")
     rows = crawl.add("http://a.test/1", "http://a.test/2", "http://b.test/1", "http://b.test/2", "http://b.test/3")
     assert codes(rows) == ["new", "excluded", "new", "new", "excluded"]
+
+
+def test_hosts_that_are_asked_as_one_share_its_gap_blocks_and_limits(crawl: Crawl) -> None:
+    names = ["http://a.blogs.test/", "http://b.blogs.test/", "http://c.test/"]
+    assert codes(crawl.add(*names, host=["Blogs.test", "blogs.test", None])) == ["new"] * 3
+    first = crawl.next()
+    assert [page["host"] for page in first] == ["blogs.test", "c.test"]
+    # What is found later of a host that has a name is asked as it, too; what sets a host, sets all of it.
+    crawl.report_ok(first, links=["http://a.blogs.test/2", "http://d.blogs.test/"])
+    assert crawl.page("http://a.blogs.test/2")["host"] == "blogs.test"
+    assert crawl.page("http://d.blogs.test/")["host"] == "d.blogs.test"
+    crawl.value("select set_host('b.blogs.test', gap => '9 s', max_pages => 3)")
+    assert [(h["host"], h["gap"]) for h in crawl.rows("select * from host_status order by host")] == [
+        ("blogs.test", 9 * SECOND), ("c.test", SECOND), ("d.blogs.test", SECOND),
+    ]  # fmt: skip
+    (refused,) = crawl.add("http://a.blogs.test/3")
+    assert refused["detail"] == "the host blogs.test has as many pages as it may have"
+    crawl.value("select block_host_at(%s, 'a.blogs.test', 'infinity', 'asked to')", crawl.now)
+    crawl.wait(MINUTE)
+    assert urls(crawl.next()) == ["http://d.blogs.test/"]
+    assert crawl.value("select count(*) from take_slot_at(%s, 'b.blogs.test', '0', '0')", crawl.now) == 0
+
+
+def test_a_host_that_is_known_is_not_asked_as_another(crawl: Crawl) -> None:
+    """Its pages are where they are. That others are asked as it is a reason as well."""
+    crawl.add("http://a.test/")
+    crawl.add("http://a.test/2", "http://b.test/", "http://c.test/", host=["z.test", "c.test", "d.test"])
+    hosts = {row["url"]: row["host"] for row in crawl.rows("select url, host from page_status")}
+    assert hosts == {
+        "http://a.test/": "a.test", "http://a.test/2": "a.test", "http://b.test/": "c.test", "http://c.test/": "c.test",
+    }  # fmt: skip
+
+
+def test_who_names_hosts_at_once_waits_but_never_in_a_circle(crawl: Crawl, url: str) -> None:
+    """Six names that are asked as each other, in random batches of several crawlers."""
+
+    def adds(seed: int) -> None:
+        chance = random.Random(seed)
+        with psycopg.connect(url, autocommit=True) as connection:
+            for turn in range(40):
+                names = [f"{letter}{turn}.test" for letter in chance.sample("abcdef", 4)]
+                hosts = [chance.choice([None, *names]) for _ in names]
+                connection.execute(
+                    "select recrawl.add_pages(%s, host => %s::text[])",
+                    [[f"http://{name}/{seed}" for name in names], hosts],
+                )
+
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(adds, range(6)))
+    assert crawl.value("select count(*) from host_name where host_id not in (select host_id from host)") == 0
+    assert (
+        crawl.value("select count(*) from host where (name, host_id) not in (select name, host_id from host_name)") == 0
+    )
+    assert crawl.value("select count(*) from page where host_id not in (select host_id from host)") == 0
+    assert crawl.value("select count(*) from host_name n join host h using (host_id) where n.name <> h.name") > 0
 
 
 def test_excluded_patterns_keep_out_and_take_out(crawl: Crawl) -> None:

@@ -267,7 +267,7 @@ def test_the_values_of_very_many_waiting_pages_change_at_once(crawl: Crawl, url:
     crawl.value("select set_setting('breadth', '0')")
     crawl.value(
         "select count(*) from add_pages_at(%s, array(select format('http://h%%s.test/%%s', i %% %s, i) "
-        "from generate_series(1, %s) i), null, null, null, null)", crawl.now, hosts, pages,
+        "from generate_series(1, %s) i), null, null, null, null, null)", crawl.now, hosts, pages,
     )  # fmt: skip
     crawl.tick()
     with psycopg.connect(url, options="-c search_path=recrawl") as other:

@@ -393,7 +393,7 @@ def test_an_estimate_differs_little_from_look_to_look(crawl: Crawl) -> None:
     crawl.value(
         "select count(*) from add_pages_at(%s, array("
         "select format('http://h%%s.test/%%s', i %% 500, i) from generate_series(1, 40000) i), null, null, array("
-        "select case when i %% 2 = 0 then %s::timestamptz end from generate_series(1, 40000) i), null)",
+        "select case when i %% 2 = 0 then %s::timestamptz end from generate_series(1, 40000) i), null, null)",
         crawl.now,
         crawl.now,
     )

@@ -357,6 +357,20 @@ def test_a_key_that_is_no_queue_changes_nothing_and_the_log_says_so(
     assert rows == [("www.a.example", 1, None)]
 
 
+def test_who_partitions_by_domain_asks_a_domain_one_url_at_a_time(frontier: Frontier) -> None:
+    names = ["http://www.a.example/", "http://shop.a.example/", "http://b.example/"]
+    keys = ["A.example", "A.example", "no host"]
+    puts = [discovered(name, key=key) for name, key in zip(names, keys, strict=True)]
+    assert dict(frontier.put(*puts)) == dict.fromkeys(names, OK)
+    first = frontier.get(max_queues=9)
+    assert [got.key for got in first] == ["a.example", "b.example"]
+    assert frontier.get(key="a.example", crawlID="DEFAULT") == [], "within its gap"
+    assert len(frontier.urls(key="A.example")) == 2
+    frontier.call("BlockQueueUntil", pb.BlockQueueParams(key="a.example", time=2**40))
+    frontier.put(discovered("http://www.a.example/2"), known(names[2], 0, key="b.example"))
+    assert frontier.get() == []
+
+
 def test_while_inactive_nothing_is_given_and_all_is_taken(frontier: Frontier) -> None:
     assert frontier.call("GetActive", pb.Local()).state
     frontier.call("SetActive", pb.Active(state=False))

@@ -47,7 +47,7 @@ MOST_CUT = 5  # times in a row that a call may be cut short, until it is believe
 LOOKS_AHEAD = (60, 10, 1)  # seconds for a slot, as far as the setting max_ahead lets
 LONGEST_REPORT = 8_000_000  # characters of a call
 VERBS = {
-    "add_pages": "text[], float8[], float8[], timestamptz[], jsonb[]",
+    "add_pages": "text[], float8[], float8[], timestamptz[], jsonb[], text[]",
     "claim": "text",
     "extend_lease": "bigint, interval",
     "held_pages": "bigint[]",

@@ -50,9 +50,9 @@ class Crawl:
     async def add(self, puts: Sequence[Put]) -> list[Any]:
         """Rows with page_id and code, as add_pages has them; once that is so it is committed."""
         return await self._puts.call(
-            "select page_id, code from recrawl.add_pages(%s::text[], due => %s::timestamptz[], meta => %s::jsonb[])"
-            " order by ord",
-            [[put.url for put in puts], [put.due for put in puts], [put.meta for put in puts]],
+            "select page_id, code from recrawl.add_pages("
+            "%s::text[], due => %s::timestamptz[], meta => %s::jsonb[], host => %s::text[]) order by ord",
+            [[getattr(put, field) for put in puts] for field in ("url", "due", "meta", "host")],
             most_cut=1,
         )
 

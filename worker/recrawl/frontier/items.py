@@ -1,6 +1,7 @@
 """What URLFrontier's messages mean here, and the other way round. Does nothing but translate."""
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -9,6 +10,7 @@ from recrawl.frontier.urlfrontier_pb2 import KnownURLItem, StringList, URLInfo, 
 from recrawl.intake.urls import clean
 
 LONGEST_KEY = 255
+HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?", re.ASCII | re.IGNORECASE)  # as which URLs may be asked
 LATEST = 7_258_118_400  # 2200: later than that is never
 NOT_FETCHED = 0  # the status of a fetch that brought nothing
 Metadata = Mapping[str, StringList]
@@ -19,6 +21,7 @@ class Put(NamedTuple):
 
     url: str
     meta: str | None  # JSON
+    host: str | None = None  # that it is asked as; None = its own
     is_known: bool = False
     due: str | None = None  # a time as SQL reads it; None = as the schedule says
     status: int = 200
@@ -36,7 +39,7 @@ def put_of(item: URLItem, obeys: bool) -> Put | None:
     is_done = seconds == 0 or seconds >= LATEST
     due = "infinity" if is_done else datetime.fromtimestamp(seconds, UTC).isoformat() if obeys else None
     signature = first(info.metadata, "signature")
-    return Put(found.url, found.meta, True, due, status_of(info.metadata), signature and signature[:1000])
+    return Put(found.url, found.meta, found.host, True, due, status_of(info.metadata), signature and signature[:1000])
 
 
 def discovered(info: URLInfo) -> Put | None:
@@ -44,7 +47,9 @@ def discovered(info: URLInfo) -> Put | None:
     if not url or "\0" in url or len(info.key) > LONGEST_KEY:
         return None
     meta = meta_of(info.metadata) if info.metadata else None
-    return None if meta and "\\u0000" in meta and has_nul(info.metadata) else Put(url, meta)
+    if meta and "\\u0000" in meta and has_nul(info.metadata):
+        return None
+    return Put(url, meta, info.key if HOST.fullmatch(info.key) else None)
 
 
 def as_taken_in(url: str) -> str:

@@ -23,7 +23,9 @@ def claim(connection: Connection, who: str) -> str:
 
 
 def add_pages_at(connection: Connection, t: datetime, urls: Sequence[str]) -> None:
-    connection.execute("select recrawl_internal.add_pages_at(%b, %b::text[], null, null, null, null)", [t, list(urls)])
+    connection.execute(
+        "select recrawl_internal.add_pages_at(%b, %b::text[], null, null, null, null, null)", [t, list(urls)]
+    )
 
 
 def next_pages_at(connection: Connection, t: datetime, n: int, ahead: timedelta, lease: timedelta) -> list[Any]:
