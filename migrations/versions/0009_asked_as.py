@@ -31,7 +31,7 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.execute("""
-        drop view if exists recrawl.host_status;
+        drop view if exists recrawl.host_status, recrawl.late_hosts;
         drop function if exists recrawl.add_pages, recrawl_internal.add_pages_at,
             recrawl_internal.intern_pages, recrawl_internal.intern_hosts;
         alter type recrawl_internal.intern_item drop attribute asked_as;
