@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -128,8 +129,9 @@ def test_rules_that_are_a_day_old_are_fetched_again_and_kept_where_that_fails(
     assert paths(web, "127.0.0.2") == ["/robots.txt", "/"]
 
 
+@pytest.mark.parametrize("asked_as", [None, "shops.example"])
 def test_sitemaps_are_pages_whose_urls_become_pages(
-    url: str, db: psycopg.Connection[Any], web: Web, site: Site
+    url: str, db: psycopg.Connection[Any], web: Web, site: Site, asked_as: str | None
 ) -> None:
     at = f"http://127.0.0.2:{web.port}"
 
@@ -142,11 +144,27 @@ def test_sitemaps_are_pages_whose_urls_become_pages(
         "/1.xml.gz": Answer(body=gzip.compress((urlset("/a", "/private") + "x").encode())),
         "/": Answer(), "/a": Answer(),
     }  # fmt: skip
-    add(db, f"{at}/")
+    db.execute("select recrawl.add_pages(%s, host => %s::text[])", [[f"{at}/"], [asked_as]])
     crawl = Crawl(url, sitemaps=True)
     crawl.run(30, until=lambda: "/a" in paths(web, "127.0.0.2") and crawl.client.counts["denied"])
     assert set(paths(web, "127.0.0.2")) == {"/robots.txt", "/", "/index.xml", "/1.xml.gz", "/a"}
     assert web.apart("127.0.0.2")[0] > GAP - LATE
+
+
+def test_hosts_that_are_asked_as_one_are_requested_a_gap_apart(
+    url: str, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    """Their robots.txt included, each its own, while others go on beside them."""
+    site.answers |= {"/robots.txt": Answer(body=DENY), "/": Answer(body=links(["/a", "/private"])), "/a": Answer()}
+    together, alone = [f"127.0.0.{n}" for n in (30, 31, 32)], ["127.0.0.33", "127.0.0.34"]
+    pages = [f"http://{host}:{web.port}/" for host in together]
+    db.execute("select recrawl.add_pages(%s, host => '{shops.example}')", [pages])
+    add(db, *(f"http://{host}:{web.port}/" for host in alone))
+    Crawl(url).run(30, until=lambda: all("/a" in paths(web, host) for host in together + alone))
+    starts = sorted(entry.at for host in together for entry in web.of(host))
+    assert len(starts) >= 9
+    assert min(b - a for a, b in pairwise(starts)) > GAP - LATE
+    assert all(web.apart(host)[0] > GAP - LATE for host in alone)
 
 
 # --------------------------------------------------------------------------------------------- clocks and links

@@ -143,7 +143,7 @@ class Errands:
                 for row in await self._database.robots([page.url]):
                     rules = await gate.know(page.url, row.rules, row.good_for)
                 if self._takes_sitemaps and rules.sitemaps:
-                    await add_sitemaps(self._database, page.host, rules.sitemaps)
+                    await add_sitemaps(self._database, page.url, rules.sitemaps)
             else:
                 # As long as nobody can read its rules nothing of the site can be fetched: the page has failed.
                 page.began = robots_page.began

@@ -15,8 +15,9 @@ MOST_SITEMAPS = 100  # of a robots.txt
 AT_ONCE = 1000  # URLs to a call
 
 
-async def add_sitemaps(database: Database, host: str, urls: list[str]) -> None:
-    await database.add_pages([clean(url) for url in urls[:MOST_SITEMAPS]], [{"sitemap": host}])
+async def add_sitemaps(database: Database, url: str, sitemaps: list[str]) -> None:
+    """Those that the site of a URL lists. Its host may be asked as another one; what counts is its own name."""
+    await database.add_pages([clean(each) for each in sitemaps[:MOST_SITEMAPS]], [{"sitemap": _host(url)}])
 
 
 async def take_sitemap(database: Database, meta: dict[str, Any], body: bytes | str) -> int:
