@@ -79,10 +79,10 @@ as $$
 -- plans: whole
     select coalesce(date_part('epoch', t - min(a.started_at)) / 86400, 0)
     from allocation a
-    cross join setting s
-    where a.policy = s.policy
+    -- Asked once: joined with the setting, it would be looked for anew for each of ten thousand runs.
+    where a.policy = (select s.policy from setting s)
       and a.started_at > coalesce((select max(other.started_at) from allocation other
-                                   where other.policy <> s.policy), '-infinity')
+                                   where other.policy <> (select s.policy from setting s)), '-infinity')
 $$;
 comment on function recrawl_internal.policy_days(timestamptz) is
     'For how many days allocations have followed the policy that is set now; 0 = the next is the first.';

@@ -10,6 +10,7 @@ from typing import LiteralString
 import psycopg
 import pytest
 
+from bench.data import load_past
 from helpers import Row
 from sql.loads import HOT_TABLES, LATER, ONE_PERCENT, Connection, Loaded, load, load_new
 
@@ -342,3 +343,16 @@ def test_what_is_asked_of_a_few_pages_or_a_host_does_not_read_all(loaded: Loaded
     for query, most in ONE.items():
         cost(connection, query)
         assert cost(connection, query)[0] <= most, query
+
+
+def test_what_a_job_asks_of_years_of_runs_reads_them_once_or_twice(connection: Connection) -> None:
+    load_past(connection)
+    (blocks,) = connection.execute("select pg_relation_size('allocation') / 8192").fetchone() or (0,)
+    assert blocks > 100
+    queries: tuple[LiteralString, ...] = (
+        "select policy_days(now())", "select * from spent_of_late(now())",
+        "select * from new_pages_to_allocate(now())", "select * from due_jobs(true)",
+    )  # fmt: skip
+    for query in queries:
+        connection.execute(query)
+        assert cost(connection, query)[0] <= 3 * blocks + 500, query

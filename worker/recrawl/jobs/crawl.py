@@ -190,8 +190,9 @@ def not_kept(longest_interval: float, floor_interval: float) -> str:
 def by_host(host_id: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.int64]]:
     """The hosts, the order that brings the rows of each together, and where each one's begin."""
     order = np.argsort(host_id, kind="stable")
-    hosts, first = np.unique(host_id[order], return_index=True)
-    return hosts, order, np.append(first, len(host_id))
+    in_order = host_id[order]
+    first = np.flatnonzero(np.diff(in_order, prepend=-1))
+    return in_order[first], order, np.append(first, len(host_id))
 
 
 def finite(figure: float) -> float | None:
