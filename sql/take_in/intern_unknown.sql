@@ -22,7 +22,7 @@ begin
     -- Which of them get no host of their own.
     unknown as materialized (
         select g.name, nextval('host_id') as host_id,
-               g.asked_as is not null and (g.name = any (hosts)) is not true as is_asked_as
+               g.asked_as is not null and (g.name in (select unnest(hosts))) is not true as is_asked_as
         from given g
     ),
     -- Those that nobody else made meanwhile.
@@ -46,7 +46,7 @@ begin
         update host_name n set host_id = other.host_id
         from unnest(names, hosts) as g (name, asked_as)
         cross join lateral (select h.host_id from host_name h where h.name = g.asked_as offset 0) other
-        where n.name = g.name and (g.name = any (made)) is true;
+        where n.name = g.name and (g.name in (select unnest(made))) is true;
     end if;
 end $$;
 comment on function recrawl_internal.intern_hosts(text[], text[]) is
