@@ -371,6 +371,19 @@ def test_who_partitions_by_domain_asks_a_domain_one_url_at_a_time(frontier: Fron
     assert frontier.get() == []
 
 
+def test_a_key_that_no_host_could_have_leaves_urls_in_the_queues_of_their_hosts(frontier: Frontier) -> None:
+    """What reads as an address in another spelling would come back as that."""
+    keys = [
+        "a b", "a:1", "[::1]", "a..b", "a.-b", "a.", "-", "b" * 64, ".".join(["b" * 50] * 5), "99999999999",
+        "1.2.3.4.5", "256.1.1.1", "a.1", "12345", "127.1", "010.0.0.1", "0x7f", "a\n", "\u212a",
+    ]  # fmt: skip
+    hosts = ["1.2.3.4", "_default_", "b" * 63, ".".join(["b" * 50] * 4), "1.example", "com", "xn--p1ai", "a-b.0y"]
+    urls = {f"http://{n}.example/": key for n, key in enumerate(keys + hosts)}
+    assert dict(frontier.put(*(discovered(url, key=key) for url, key in urls.items()))) == dict.fromkeys(urls, OK)
+    given = {url: frontier.status(url).known.info.key for url in urls}
+    assert given == {url: key if key in hosts else f"{n}.example" for n, (url, key) in enumerate(urls.items())}
+
+
 def test_while_inactive_nothing_is_given_and_all_is_taken(frontier: Frontier) -> None:
     assert frontier.call("GetActive", pb.Local()).state
     frontier.call("SetActive", pb.Active(state=False))

@@ -10,7 +10,11 @@ from recrawl.frontier.urlfrontier_pb2 import KnownURLItem, StringList, URLInfo, 
 from recrawl.intake.urls import clean
 
 LONGEST_KEY = 255
-HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?", re.ASCII | re.IGNORECASE)  # as which URLs may be asked
+NUMBER = r"(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+LABEL = r"(?!-)[a-z0-9_-]{1,63}(?<!-)"
+HOST = re.compile(  # as which URLs may be asked: an address, or a name that nobody reads as one
+    rf"({NUMBER}\.){{3}}{NUMBER}|(?!.{{254}})({LABEL}\.)*(?!([0-9]+|0x[0-9a-f]*)$){LABEL}", re.ASCII | re.IGNORECASE
+)
 LATEST = 7_258_118_400  # 2200: later than that is never
 NOT_FETCHED = 0  # the status of a fetch that brought nothing
 Metadata = Mapping[str, StringList]
