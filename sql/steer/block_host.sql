@@ -15,8 +15,8 @@ begin
     id := host_named('block_host', host);
     until := case when within_reach(until) then until else 'infinity' end;
     perform block_until(id, until, coalesce(reason, 'blocked by the operator'), 0::smallint, t),
-            note_event(t, 'host', host_name_of('block_host', host), format('blocked until %s%s', told(until),
-                       ': ' || reason), session_user),
+            note_event(t, 'host', name_of_host(id), format('blocked until %s%s', told(until), ': ' || reason),
+                       session_user),
             steer(t);
 end $$;
 comment on function recrawl_internal.block_host_at(timestamptz, text, timestamptz, text) is
@@ -45,7 +45,7 @@ begin
         perform refuse(format('unblock_host: host must be one that is known, got %L', host));
     end if;
     perform block_until(id, null, null, 0::smallint, t),
-            note_event(t, 'host', host_name_of('unblock_host', host), 'unblocked', session_user),
+            note_event(t, 'host', name_of_host(id), 'unblocked', session_user),
             steer(t);
 end $$;
 comment on function recrawl_internal.unblock_host_at(timestamptz, text) is 'unblock_host at a given time.';

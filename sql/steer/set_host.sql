@@ -55,6 +55,16 @@ begin
 end $$;
 comment on function recrawl_internal.host_id_of(text, text) is 'The id of a host; null = it is unknown.';
 
+create or replace function recrawl_internal.name_of_host(host_id bigint) returns text
+language plpgsql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+begin
+    return (select h.name from host h where h.host_id = name_of_host.host_id);
+end $$;
+comment on function recrawl_internal.name_of_host(bigint) is 'Its own name, whatever others it is known by.';
+
 create or replace function recrawl_internal.said_of_host(host_id bigint) returns jsonb
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -109,7 +119,7 @@ begin
     update recrawl_internal.host h set busy_until = null, busy_lease = null
     where h.host_id = id and not h.one_at_a_time and h.busy_until is not null;
     perform wake_host(id, t), steer(t);
-    perform note_event(t, 'host', host_name_of('set_host', set_host_at.host), c.changes, session_user)
+    perform note_event(t, 'host', name_of_host(id), c.changes, session_user)
     from (select string_agg(format('%s: %s → %s', key, coalesce(before ->> key, 'none'), coalesce(value, 'none')), ', '
                             order by key) as changes
           from jsonb_each_text(said_of_host(id)) where value is distinct from before ->> key) c

@@ -140,7 +140,15 @@ def test_hosts_that_are_asked_as_one_share_its_gap_blocks_and_limits(crawl: Craw
     ]  # fmt: skip
     (refused,) = crawl.add("http://a.blogs.test/3")
     assert refused["detail"] == "the host blogs.test has as many pages as it may have"
+    crawl.tick()
+    (row,) = crawl.rows("select * from explain_page('http://a.blogs.test/3')")
+    assert row["says"] == "Kept out: its host blogs.test has 3 pages and may have 3."
     crawl.value("select block_host_at(%s, 'a.blogs.test', 'infinity', 'asked to')", crawl.now)
+    events = crawl.rows("select * from events where kind = 'host' order by at")
+    assert [(event["subject"], event["says"]) for event in events] == [
+        ("blogs.test", "gap: none → 00:00:09, max_pages: none → 3"),
+        ("blogs.test", "blocked until further notice: asked to"),
+    ]  # fmt: skip
     crawl.wait(MINUTE)
     assert urls(crawl.next()) == ["http://d.blogs.test/"]
     assert crawl.value("select count(*) from take_slot_at(%s, 'b.blogs.test', '0', '0')", crawl.now) == 0

@@ -73,6 +73,7 @@ begin
     select * into s from setting;
     kept_by := array(select e.pattern from exclusion e where canonical ~ e.pattern order by e.pattern);
     room := room_on_host(host, s);
+    host := coalesce((select name_of_host(n.host_id) from host_name n where n.name = host), host);
     return query
     select 'now', c.code, c.says, c.mend,
            jsonb_build_object('url', canonical, 'host', host, 'patterns', kept_by, 'max_depth', s.max_depth,
