@@ -19,7 +19,7 @@ select n.name as host,
        h.failures,
        h.crawl_delay,
        h.one_at_a_time,
-       h.max_pages,
+       n.max_pages,
        t.prior_changes,
        t.prior_days,
        case when t.is_capped is not null then coalesce(t.pins_kept, common.pins_kept, 1) end as pins_kept

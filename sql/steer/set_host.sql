@@ -72,9 +72,9 @@ as $$
 -- plans: lookups
 begin
     return (
-        select jsonb_build_object('gap', justify_hours(h.gap), 'max_pages', h.max_pages,
+        select jsonb_build_object('gap', justify_hours(h.gap), 'max_pages', n.max_pages,
                                   'one_at_a_time', h.one_at_a_time)
-        from host h
+        from host h join host_name n on n.name = h.name
         where h.host_id = said_of_host.host_id);
 end $$;
 comment on function recrawl_internal.said_of_host(bigint) is 'What set_host has said of a host.';
@@ -85,7 +85,7 @@ create or replace function recrawl_internal.set_host_at(
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes host; locks new keys, host
+-- plans: lookups; writes host, host_name; locks new keys, host, host_name
 declare
     id     bigint;
     bad    text;
@@ -111,13 +111,15 @@ begin
         gap = g.gap,
         last_start_by = last_start_by_after(h.last_start_by, host_gap(h.gap, h.crawl_delay, s.default_gap),
                                             host_gap(g.gap, h.crawl_delay, s.default_gap)),
-        max_pages = coalesce(set_host_at.max_pages, case when 'max_pages' = any (reset) then null else h.max_pages end),
         one_at_a_time = coalesce(set_host_at.one_at_a_time, 'one_at_a_time' <> all (reset) and h.one_at_a_time)
     from (select coalesce(in_seconds(set_host_at.gap), case when 'gap' = any (reset) then null else o.gap end) as gap
           from recrawl_internal.host o where o.host_id = id) g, setting s
     where h.host_id = id;
     update recrawl_internal.host h set busy_until = null, busy_lease = null
     where h.host_id = id and not h.one_at_a_time and h.busy_until is not null;
+    update host_name n set
+        max_pages = coalesce(set_host_at.max_pages, case when 'max_pages' = any (reset) then null else n.max_pages end)
+    where n.host_id = id;
     perform wake_host(id, t), steer(t);
     perform note_event(t, 'host', name_of_host(id), c.changes, session_user)
     from (select string_agg(format('%s: %s → %s', key, coalesce(before ->> key, 'none'), coalesce(value, 'none')), ', '

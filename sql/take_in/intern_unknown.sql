@@ -43,9 +43,9 @@ begin
 
     -- A fresh snapshot: the other host may be somebody else's.
     if made is not null then
-        update host_name n set host_id = other.host_id
+        update host_name n set host_id = other.host_id, max_pages = other.max_pages
         from unnest(names, hosts) as g (name, asked_as)
-        cross join lateral (select h.host_id from host_name h where h.name = g.asked_as offset 0) other
+        cross join lateral (select * from host_name h where h.name = g.asked_as offset 0) other
         where n.name = g.name and (g.name in (select unnest(made))) is true;
     end if;
 end $$;
@@ -77,7 +77,8 @@ begin
         end
         from unnest(items) as i
         order by i.place);
-    perform intern_hosts(array_agg(i.host order by i.ordinality), array_agg(i.asked_as order by i.ordinality))
+    perform intern_hosts(array_agg(i.host order by i.ordinality),
+                         case when count(i.asked_as) > 0 then array_agg(i.asked_as order by i.ordinality) end)
     from unnest(items) with ordinality as i
     where reasons[i.ordinality::int] is null;
 
@@ -85,11 +86,10 @@ begin
     with
     -- What is not kept out by itself, with its host.
     item as (
-        select i.*, h.host_id, h.name as of_host, h.pages, coalesce(h.max_pages, s.max_pages) as max_pages,
+        select i.*, h.host_id, coalesce(h.max_pages, s.max_pages) as max_pages,
                row_number() over (partition by h.host_id order by i.ord) as nth_of_host
         from unnest(items) with ordinality as i
-        cross join lateral (select n.host_id from host_name n where n.name = i.host offset 0) n
-        cross join lateral (select * from host h where h.host_id = n.host_id offset 0) h
+        cross join lateral (select n.host_id, n.max_pages from host_name n where n.name = i.host offset 0) h
         where reasons[i.ordinality::int] is null
     ),
     -- Pages that wait in the inbox count for max_pages too; past ten thousand of them the limit may be overshot.
@@ -105,7 +105,7 @@ begin
         select i.*,
                max_pages is null
                or nth_of_host
-                  + pages
+                  + (select h.pages from host h where h.host_id = i.host_id)
                   + coalesce(((select pages_of_host from waiting) ->> i.host_id::text)::int, 0)
                   <= max_pages as is_welcome
         from item i
@@ -138,7 +138,7 @@ begin
     select n.place, case when (n.page_id in (select i.page_id from inserted i)) is true then n.page_id end, null
     from numbered n
     union all
-    select j.place, null, format('the host %s has as many pages as it may have', j.of_host)
+    select j.place, null, format('the host %s has as many pages as it may have', name_of_host(j.host_id))
     from judged j
     where not j.is_welcome
     union all

@@ -29,15 +29,13 @@ as $$
 declare
     id bigint;
 begin
-    select h.host_id, h.pages, coalesce(h.max_pages, s.max_pages) into id, pages, max_pages
-    from host_name n
-    cross join lateral (select * from host h where h.host_id = n.host_id offset 0) h
-    where n.name = room_on_host.name;
+    select n.host_id, coalesce(n.max_pages, s.max_pages) into id, max_pages
+    from host_name n where n.name = room_on_host.name;
     if not found then
         pages := 0;
         max_pages := s.max_pages;
     elsif max_pages is not null then
-        pages := pages
+        pages := coalesce((select h.pages from host h where h.host_id = id), 0)
                  + (select count(*)
                     from (select i.host_id, i.old_due, i.old_rank from inbox i order by i.at desc limit 10000) latest
                     where latest.host_id = id and latest.old_due is null and latest.old_rank is null);
