@@ -5,10 +5,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from recrawl.lab.experiments import figure_4_5, opic, two_pages
+from recrawl.lab.experiments import behind, figure_4_5, opic, two_pages
 from recrawl.lab.experiments.findings import Findings, Panel, Row
 from recrawl.lab.experiments.registry import EXPERIMENTS, experiment_named
 from recrawl.model.allocation.objectives import OBJECTIVES
+from recrawl.model.reference import delayed
 
 
 @cache
@@ -179,3 +180,37 @@ def test_page_by_page_the_error_falls_as_one_over_the_passes_and_in_batch_at_onc
         by_page, *_, in_batch = panel.series
         assert by_page.y[-1] == pytest.approx(by_page.y[-2] / 2, rel=0.2)
         assert in_batch.y[: opic.SWEEPS // 2].min() < 1e-5 < by_page.y[-1]
+
+
+# ----------------------------------------------------------------------------------------------- hosts that are behind
+
+
+def test_without_a_choice_the_requests_are_those_of_delayed() -> None:
+    rng = np.random.default_rng(0)
+    rate, frequency, phase = rng.exponential(1, 40), rng.exponential(170, 40), rng.random(40)
+    made = behind.requests(rate, frequency, phase / frequency, np.full(40, -np.inf), 0, 1, behind.first_due, False)
+    start, page = delayed.requests(frequency, phase, behind.GAP, 1)
+    order = np.argsort(start)
+    np.testing.assert_allclose(made[0], start[order], rtol=0, atol=1e-9)
+    assert (made[1] == page[order]).all()
+
+
+@pytest.mark.parametrize(("choice", "skips"), behind.AFTER.values(), ids=behind.AFTER)
+def test_a_host_that_is_behind_is_asked_a_gap_apart_for_what_is_due(choice: behind.Choice, skips: bool) -> None:
+    frequency = np.full(500, 11.0)  # slots are for 5,760 visits a day
+    due = np.linspace(-0.5, 0.1, 500)
+    start, page = behind.requests(np.ones(500), frequency, due, due - 1 / 11, 0, 0.2, choice, skips)
+    assert np.diff(start).min() > behind.GAP * 0.999
+    for one in range(500):
+        visits = start[page == one]
+        assert (visits >= due[one]).all() and (visits.size or not skips)
+        # Left out: no more visits than periods from the first one on. Made: those of the half day as well.
+        assert visits.size <= (np.ceil((0.2 - max(due[one], 0)) * 11) + 1 if skips else np.ceil((0.2 - due[one]) * 11))
+
+
+def test_what_is_worth_most_first_is_fresher_than_what_was_due_first() -> None:
+    for of in found("behind").tables[0].rows:
+        assert number(of, behind.WORTH_MOST) - number(of, behind.FIRST_DUE) > 0.2
+        assert abs(number(of, behind.FIRST_DUE) - number(of, behind.EVERY_VISIT)) < 0.5
+    for of in found("behind").tables[1].rows:
+        assert number(of, behind.STEADIEST) >= number(of, behind.AS_THEY_CAME) > number(of, behind.NO_PASS) + 1

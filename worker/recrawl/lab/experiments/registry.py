@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 
-from recrawl.lab.experiments import divergence, figure_4_5, learning, opic, two_pages
+from recrawl.lab.experiments import behind, divergence, figure_4_5, learning, opic, two_pages
 from recrawl.lab.experiments.findings import Findings
 
 
@@ -27,6 +27,7 @@ EXPERIMENTS = {
         _in("two-pages", two_pages),
         _in("opic", opic),
         _in("divergence", divergence),
+        _in("behind", behind),
     )
 }
 
