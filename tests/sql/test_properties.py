@@ -468,6 +468,7 @@ class Crawling(RuleBasedStateMachine):
         self.crawl.value("select set_host_at(%s, %s, %s, null, %s, %s)", self.crawl.now, host, gap, alone, reset)
         h = self.model.hosts.setdefault(host, self.model.new_host())
         self.model.gap_changes(host, gap=gap)
+        h.put = self.crawl.now  # it stands in line anew
         h.patience = timedelta(0)
         h.one_at_a_time = h.one_at_a_time if alone is None else alone
         if not h.one_at_a_time:
@@ -483,7 +484,7 @@ class Crawling(RuleBasedStateMachine):
         h.patience = timedelta(0)
         if duration is None:
             self.crawl.value("select unblock_host_at(%s, %s)", self.crawl.now, host)
-            h.blocked_until = NEVER
+            h.blocked_until, h.put = NEVER, self.crawl.now
         else:
             h.blocked_until = self.crawl.now + duration
             self.crawl.value("select block_host_at(%s, %s, %s, null)", self.crawl.now, host, h.blocked_until)
