@@ -176,7 +176,7 @@ end $$;
 comment on function recrawl_internal.graph_is_news(bigint) is
     'Whether 5 % of the pages of the graph are news, by a sample.';
 
--- Early runs take a twentieth of the time at most.
+-- Early runs take a twentieth of the time at most, but for somebody who says another policy.
 create or replace function recrawl_internal.early_jobs(t timestamptz) returns table (job text, why text)
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -186,19 +186,23 @@ as $$
 declare
     allocation allocation;
     scored     opic;
-    rested     text[] := array(
+    rested     text[];
+begin
+    select * into allocation from allocation order by token desc limit 1;
+    select * into scored from opic order by token desc limit 1;
+    rested := array(
         select j.job
         from recrawl.job_schedule j
+        cross join setting s cross join steered w
         left join lateral (
             select r.started_at, r.ended_at from job r
             where r.job between j.job and j.job and r.ended_at is not null
             order by r.job desc, r.token desc limit 1
         ) last on true
         where j.due_at > t and j.failures = 0
-          and t - last.ended_at not between '0' and greatest('50 seconds', 20 * (last.ended_at - last.started_at)));
-begin
-    select * into allocation from allocation order by token desc limit 1;
-    select * into scored from opic order by token desc limit 1;
+          and (t - last.ended_at not between '0' and greatest('50 seconds', 20 * (last.ended_at - last.started_at))
+               or (j.job = 'allocate' and s.policy <> allocation.policy
+                   and from_micros(w.last_value) > last.started_at)));
     if 'opic' = any (rested) and graph_is_news(coalesce(scored.pages, 0)) then
         return query select 'opic', 'much of the graph is news';
     end if;

@@ -430,6 +430,18 @@ def test_early_runs_take_a_twentieth_of_the_time(crawl: Crawl, url: str) -> None
     assert "allocate" in early(crawl)
 
 
+def test_another_policy_waits_for_no_rest(crawl: Crawl, url: str) -> None:
+    allocated(crawl, url)
+    run_job("allocate", url)
+    crawl.value("select set_setting('exploration', '0.1')")
+    assert early(crawl) == {}, "that can wait"
+    crawl.value("select set_setting('policy', 'uniform')")
+    assert early(crawl) == {"allocate": "settings or hosts were changed"}
+    run_job("allocate", url)
+    crawl.value("select set_setting('policy', 'uniform')")
+    assert early(crawl) == {}, "it is in force"
+
+
 def test_a_job_that_fails_comes_again_ever_later(crawl: Crawl) -> None:
     rests = []
     for _ in range(10):
