@@ -87,7 +87,8 @@ comment on column recrawl.crawl_status.as_of is 'When this was found out.';
 comment on column recrawl.crawl_status.paused is 'Whether the crawl is paused.';
 comment on column recrawl.crawl_status.last_report_at is
     'When a crawler reported last; null = not within the last quarter of an hour.';
-comment on column recrawl.crawl_status.fetches_per_second is 'Fetches reported a second, over the last five minutes.';
+comment on column recrawl.crawl_status.fetches_per_second is
+    'Fetches reported a second, over the last five minutes or since reports began.';
 comment on column recrawl.crawl_status.ready_wait is
     'How long the first free host with work has waited for a crawler; null = there is none.';
 comment on column recrawl.crawl_status.hosts_ready is 'Hosts with work that are free, counted to 1,000.';

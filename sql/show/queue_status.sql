@@ -14,21 +14,18 @@ declare
     revisits  float8 := 0;
     new_pages float8 := 0;
 begin
-    is_estimate := false;
+    is_estimate := greatest(blocks_of('queue'), blocks_of('new_page'), blocks_of('inbox')) > blocks;
     for b in select * from sampled_blocks('queue', blocks) loop
         revisits := revisits + b.times * (
             select count(*) from queue where ctid >= b.first and ctid < b.past and due_at <= t);
-        is_estimate := is_estimate or b.times > 1;
     end loop;
     for b in select * from sampled_blocks('new_page', blocks) loop
         new_pages := new_pages + b.times * (
             select count(*) from new_page where ctid >= b.first and ctid < b.past);
-        is_estimate := is_estimate or b.times > 1;
     end loop;
     for b in select * from sampled_blocks('inbox', blocks) loop
         new_pages := new_pages + b.times * (
             select count(*) from inbox where ctid >= b.first and ctid < b.past and new_rank is not null);
-        is_estimate := is_estimate or b.times > 1;
     end loop;
     due := round(revisits);
     waiting_new := round(new_pages);

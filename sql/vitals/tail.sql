@@ -13,6 +13,7 @@ declare
     part      text;
     first     int;
     found     record;
+    oldest    timestamptz;
     fetches   bigint := 0;
 begin
     for nth in 0 .. 1 loop
@@ -25,13 +26,12 @@ begin
         into found using since, t, format('(%s,0)', first)::tid;
         last_report_at := greatest(last_report_at, found.last);
         fetches := fetches + coalesce(found.fetches, 0);
-        if first > 0 then
-            since := greatest(since, found.first);
-            exit;
-        end if;
+        oldest := least(oldest, found.first);
+        exit when first > 0;
     end loop;
-    fetches_per_second := fetches / greatest(date_part('epoch', t - since), 1);
+    since := greatest(since, oldest);  -- a crawl that has just begun is not as slow as its first minutes were long
+    fetches_per_second := fetches / greatest(date_part('epoch', t - since), 10);
 end $$;
 comment on function recrawl_internal.last_pulses(timestamptz) is
-    'When something was reported last, and how many fetches a second over the last five minutes; where that would be '
-    'much to read, over the last few thousand reports.';
+    'When something was reported last, and how many fetches a second over the last five minutes, or since reports '
+    'began; where that would be much to read, over the last few thousand reports.';

@@ -417,7 +417,7 @@ def test_crawl_status_says_how_the_crawl_stands_now(crawl: Crawl) -> None:
     crawl.report_ok(pages[:1])
     row = crawl.row("select * from crawl_status")
     assert row["last_report_at"] == crawl.now
-    assert row["fetches_per_second"] == pytest.approx(1 / 300)
+    assert row["fetches_per_second"] == pytest.approx(1 / 10, rel=0.1)
     assert (row["leased"], row["leases"], row["oldest_lease_at"]) == (1, 1, crawl.now)
     assert (row["hosts_ready"], row["new_waiting"], row["due"], row["is_estimate"]) == (1, 1, 0, False)
     assert 9 * SECOND < row["ready_wait"] < MINUTE
@@ -451,6 +451,19 @@ def test_the_last_reports_are_read_however_many_there_are(crawl: Crawl) -> None:
     row = crawl.row("select * from last_pulses(%s)", crawl.now)
     assert row["last_report_at"] == crawl.now
     assert row["fetches_per_second"] == pytest.approx(100, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "rate"), [([10, 4], 60 / 300), ([4, 1], 120 / 240), ([1], 60 / 60), ([0], 60 / 10)]
+)
+def test_a_crawl_that_has_just_begun_is_as_fast_as_it_is(crawl: Crawl, minutes: list[int], rate: float) -> None:
+    for ago in minutes:
+        crawl.connection.execute(
+            "insert into pulse select log_part(at, pulse_kept()), at, repeat('c', 60) from (select %s::timestamptz as at) t",
+            [crawl.now - ago * MINUTE],
+        )
+    row = crawl.row("select * from last_pulses(%s)", crawl.now)
+    assert row["fetches_per_second"] == pytest.approx(rate, rel=0.01)
 
 
 # ------------------------------------------------------------------------------------------------------------- events
