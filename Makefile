@@ -1,6 +1,6 @@
 # `make` alone explains. Everything runs from .venv, which `make install` makes.
 PYTHON ?= python3
-VENV   := .venv
+VENV   ?= .venv
 BIN    := $(VENV)/bin
 # Each process begins with its part of the files and takes over from others when it is done. Tests wait for a web, a clock
 # or a process, so there are two processes a core: three took longer. Long ones and few do not.

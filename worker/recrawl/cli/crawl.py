@@ -130,22 +130,17 @@ def position(text: TextIO) -> int:
     return int((source.fileobj if hasattr(source, "fileobj") else source.raw).tell())
 
 
-class Seconds(click.ParamType[timedelta]):
-    """A duration in seconds."""
-
-    name = "seconds"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        try:
-            return timedelta(seconds=float(value))
-        except (ValueError, OverflowError):
-            self.fail(f"{value!r} is not a number of seconds", param, ctx)
+def seconds(text: str) -> timedelta:
+    try:
+        return timedelta(seconds=float(text))
+    except (ValueError, OverflowError):
+        raise click.BadParameter(f"{text!r} is not a number of seconds") from None
 
 
 @click.command("next")
 @click.argument("n", type=click.IntRange(max=2**31 - 1), default=100)
-@click.option("--ahead", type=Seconds(), default="0", show_default=True, help="Look this far ahead for slots.")
-@click.option("--lease", type=Seconds(), default="600", show_default=True, help="How long the pages are yours.")
+@click.option("--ahead", type=seconds, default="0", show_default=True, help="Look this far ahead for slots.")
+@click.option("--lease", type=seconds, default="600", show_default=True, help="How long the pages are yours.")
 @click.option("--per-host", type=click.IntRange(max=2**31 - 1), help="At most this many pages of one host.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def next_command(n: int, ahead: timedelta, lease: timedelta, per_host: int | None, as_json: bool) -> None:
