@@ -459,8 +459,8 @@ def test_the_last_reports_are_read_however_many_there_are(crawl: Crawl) -> None:
 def test_a_crawl_that_has_just_begun_is_as_fast_as_it_is(crawl: Crawl, minutes: list[int], rate: float) -> None:
     for ago in minutes:
         crawl.connection.execute(
-            "insert into pulse select log_part(at, pulse_kept()), at, repeat('c', 60) from (select %s::timestamptz as at) t",
-            [crawl.now - ago * MINUTE],
+            "insert into pulse values (log_part(%(at)s, pulse_kept()), %(at)s, repeat('c', 60))",
+            {"at": crawl.now - ago * MINUTE},
         )
     row = crawl.row("select * from last_pulses(%s)", crawl.now)
     assert row["fetches_per_second"] == pytest.approx(rate, rel=0.01)

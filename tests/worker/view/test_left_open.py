@@ -50,10 +50,10 @@ class Watched(Crawl):
 
 
 @pytest.fixture
-def crawl(open_folder: Path) -> Iterator[Watched]:
+def crawl(open_folder: Path, request: pytest.FixtureRequest) -> Iterator[Watched]:
     with (
         Clock(open_folder / "clock") as clock,
-        clock.started(embedded.server(open_folder / "left-open")) as url,
+        clock.started(embedded.server(open_folder / request.node.name[:30])) as url,
     ):
         migrate.upgrade(url)
         with psycopg.connect(url, autocommit=True, options="-c search_path=recrawl,recrawl_internal") as connection:
