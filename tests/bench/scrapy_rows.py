@@ -25,6 +25,7 @@ WINDOW = 1.1  # gaps between two slots: the setting start_within
 PLAIN = {
     "RECRAWL_ENABLED": False, "ROBOTSTXT_OBEY": False, "DOWNLOAD_DELAY": 0, "CONCURRENT_REQUESTS_PER_DOMAIN": 8
 }  # fmt: skip
+FEW_ITEMS = {"CONCURRENT_ITEMS": 8}  # Scrapy 2.19 begins that many tasks for each response, and by itself 100
 SPIDER = """
 class Tree(scrapy.Spider):
     name = "tree"
@@ -55,6 +56,9 @@ def scrapy(stage: Stage) -> Iterator[Line]:
     yield note("Scrapy as it is, 200 hosts without a gap: requests per second", f"{plain.rate:.0f}")
     yield note("CPU a request: on recrawl, as it is", f"{many.cpu:.2f} ms, {plain.cpu:.2f} ms")
     yield at_most("CPU a request over Scrapy as it is", many.cpu / plain.cpu, 2, "×")
+    many, plain = crawled(stage, 200, 0.3, **FEW_ITEMS), crawled(stage, 200, 0, **PLAIN, **FEW_ITEMS)
+    yield note("requests per second at CONCURRENT_ITEMS 8: on recrawl, as it is", f"{many.rate:.0f}, {plain.rate:.0f}")
+    yield note("CPU a request at CONCURRENT_ITEMS 8: on recrawl, as it is", f"{many.cpu:.2f} ms, {plain.cpu:.2f} ms")
 
 
 def tree(request: Request) -> Answer:
