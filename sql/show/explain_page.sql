@@ -3,7 +3,7 @@
 --
 --     topic    codes
 --     page     known
---     now      of no page       invalid, no_page, unknown, kept_out, host_full, set_aside
+--     now      of no page       invalid, no_page, is_host, unknown, kept_out, host_full, set_aside
 --              of a dead one    excluded, forgotten, gone, moved
 --              on its way       leased, lease_expired, inbox
 --              of its host      paused, host_blocked, host_busy, leases_first, clock
@@ -109,6 +109,7 @@ as $$
 declare
     parsed record;
     id     bigint;
+    host   constant text := plain_host(url);
 begin
     if url ~ '^\s*-?\d{1,18}\s*$' then
         return query select * from explain_page_at(t, url::bigint);
@@ -116,7 +117,10 @@ begin
     end if;
     select * into parsed from parse_url(url);
     select p.page_id into id from page p where p.key = url_key(parsed.canonical);
-    if parsed.problem is not null then
+    if parsed.problem is not null and exists (select from host_name n where n.name = host) then
+        return query
+        select e.* from host_name n cross join lateral explain_host(t, n.name, n.host_id) e where n.name = host;
+    elsif parsed.problem is not null then
         return query select * from explain_no_url(parsed.problem);
     elsif id is null then
         return query select * from explain_unknown(parsed.url, parsed.host, parsed.canonical);
@@ -147,5 +151,5 @@ begin
 end $$;
 comment on function recrawl.explain_page(text) is
     'The same of a URL in whatever spelling, also of one that is no page: whether add_pages would take it in. A number '
-    'is taken for a page_id.';
+    'is taken for a page_id. Of a host''s name, without http://, it tells as which host that is asked.';
 grant execute on function recrawl.explain_page(bigint), recrawl.explain_page(text) to recrawl_reader;

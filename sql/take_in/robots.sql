@@ -40,9 +40,10 @@ comment on function recrawl.robots(text[]) is
 grant execute on function recrawl.robots to recrawl_crawler;
 
 -- A robots.txt that cannot be had forbids everything, unless one is known: that counts a while longer (RFC 9309,
--- 2.3.1.4 and 2.4).
+-- 2.3.1.4 and 2.4). A host that refuses even that is left alone ever longer, whatever it asks for: a Retry-After of a
+-- second would have it asked each second, for ever.
 create or replace function recrawl_internal.set_robots_at(
-    t timestamptz, url text, status int, rules text, crawl_delay float8
+    t timestamptz, url text, status int, rules text, crawl_delay float8, retry_after text default null
 ) returns boolean
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -52,8 +53,10 @@ declare
     longest constant int := 500 * 1024;
     asked   constant interval :=
         case when crawl_delay between 0 and 1e9 then crawl_delay * interval '1 second' end;
+    reason  constant text := format('its robots.txt answered %s', status);
     parsed  record;
     id      bigint;
+    known   boolean;
 begin
     perform check_isolation('set_robots');
     select * into parsed from parse_url(set_robots_at.url);
@@ -63,13 +66,18 @@ begin
     elsif problem_with(status, false, null, null) is not null then
         perform refuse('set_robots: ' || problem_with(status, false, null, null));
     end if;
+    id := host_named('set_robots', parsed.host);
     if status <= 0 or status = 429 or status >= 500 then
         update robots r set good_until = greatest(r.good_until, t + interval '1 hour'), status = set_robots_at.status
         where r.site = site_of(set_robots_at.url);
-        return found;
+        known := found;
+        if status in (429, 503) then
+            perform strike_host(id, null, reason, t);
+            perform strike_host(id, wait_asked_for(retry_after, t), reason, t);  -- counts where it is longer
+        end if;
+        return known;
     end if;
 
-    id := host_named('set_robots', parsed.host);
     insert into robots as r (site, host_id, good_until, crawl_delay, status, rules)
     values (site_of(set_robots_at.url), id, t + interval '24 hours', asked, set_robots_at.status,
             case when set_robots_at.status between 200 and 299 then left(set_robots_at.rules, longest) end)
@@ -81,21 +89,22 @@ begin
     where h.host_id = id and (asked is not null or h.crawl_delay is not null);
     return true;
 end $$;
-comment on function recrawl_internal.set_robots_at(timestamptz, text, int, text, float8) is
+comment on function recrawl_internal.set_robots_at(timestamptz, text, int, text, float8, text) is
     'set_robots at a given time.';
 
 create or replace function recrawl.set_robots(
-    url text, status int, rules text default null, crawl_delay float8 default null
+    url text, status int, rules text default null, crawl_delay float8 default null, retry_after text default null
 ) returns boolean
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
 begin
-    return set_robots_at(clock_timestamp(), url, status, rules, crawl_delay);
+    return set_robots_at(clock_timestamp(), url, status, rules, crawl_delay, retry_after);
 end $$;
-comment on function recrawl.set_robots(text, int, text, float8) is
+comment on function recrawl.set_robots(text, int, text, float8, text) is
     'Keeps what a site''s robots.txt answered, for all crawlers: url is any URL of the site, status its HTTP status '
     '(0 or less = no answer), rules its text (the first 500 KiB), crawl_delay what it asks of you in seconds. Good for '
     'a day. Any 4xx but 429 means that everything is allowed. After 429, 5xx or no answer what was known counts for '
-    'another hour; false = nothing was, so nothing of the site may be fetched.';
+    'another hour; false = nothing was, so nothing of the site may be fetched. 429 and 503 hold the host: for 60 '
+    'seconds, doubled each time, and at least for retry_after, which is the header.';
 grant execute on function recrawl.set_robots to recrawl_crawler;

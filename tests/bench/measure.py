@@ -63,6 +63,11 @@ class Backend:
         return plan["Shared Hit Blocks"] + plan["Shared Read Blocks"], int(plan["Actual Rows"])
 
 
+def cpu_of(pid: int) -> float:
+    """Milliseconds on a CPU so far, of a process with all its threads."""
+    return 1000 * sum(map(int, _stat(Path("/proc", str(pid)))[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
 def _stat(process: Path) -> list[str]:
     """Of /proc/…/stat what follows the command: state, parent, …; at 11 the time used, at 13 of ended children."""
     return (process / "stat").read_text().rpartition(") ")[2].split()

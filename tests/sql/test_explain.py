@@ -93,6 +93,11 @@ def no_page(crawl: Crawl) -> int:
     return 12345
 
 
+def is_host(crawl: Crawl) -> str:
+    crawl.add("http://ann.blogs.test/", host=["blogs.test"])
+    return "Ann.Blogs.test"
+
+
 def unknown(crawl: Crawl) -> str:
     return A
 
@@ -419,7 +424,7 @@ Situation = Callable[[Crawl], str | int]
 EXAMPLES: dict[tuple[str, str], Situation] = {
     ("now", situation.__name__): situation
     for situation in (
-        invalid, no_page, unknown, kept_out, host_full, set_aside, excluded, forgotten, gone, moved, leased,
+        invalid, no_page, is_host, unknown, kept_out, host_full, set_aside, excluded, forgotten, gone, moved, leased,
         lease_expired, inbox, paused, host_blocked, host_busy, leases_first, clock, declined, done, denied, unreported,
         missing, given_up, backing_off, set_due, brought_forward, not_due, host_gap, crawlers, new_place, new_share,
         new_after_revisits, new_class, new_gap, new_crawlers, new_budget,
@@ -461,6 +466,18 @@ def test_it_does_not_say_that_longest_interval_is_kept_where_it_is_not(here: Cra
     here.connection.execute("update host_terms set floor = 1 / 600.0")
     longer = find(ask(here, A), "often", "longest_interval")
     assert longer["says"].startswith("To be visited every 600 days, which is longer than the setting")
+
+
+def test_the_name_of_a_host_tells_as_which_it_is_asked_and_what_holds_that(here: Crawl) -> None:
+    name = is_host(here)
+    here.connection.execute("select recrawl.block_host('blogs.test')")
+    here.tick()
+    asked, held = ask(here, name)
+    assert asked["says"] == "No page, but a host that is asked as blogs.test, with one page."
+    assert asked["detail"] == {"name": "ann.blogs.test", "host": "blogs.test", "pages": 1}
+    assert (held["topic"], held["code"]) == ("also", "host_blocked")
+    assert ask(here, "blogs.test")[0]["says"] == "No page, but a host, with one page."
+    assert codes_of(ask(here, "nowhere.test")) == {("now", "invalid")}
 
 
 def test_a_page_that_no_policy_visits_again_is_told_so(here: Crawl) -> None:
@@ -506,7 +523,7 @@ def test_what_it_says_to_do_has_its_effect(here: Crawl, url: str, topic: str, co
     here.now = wall()
     here.tick()
     after = figures(here, what)
-    if "pg_stat_activity" in row["mend"] or "explain_page" in row["mend"]:
+    if any(shows in row["mend"] for shows in ("pg_stat_activity", "explain_page", "host_status")):
         assert done is not None
     elif "fetch_now" in row["mend"]:
         assert after["due_at"] and after["due_at"] <= wall()

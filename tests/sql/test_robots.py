@@ -3,15 +3,22 @@
 import psycopg
 import pytest
 
-from helpers import DAY, HOUR, SECOND, Crawl, Row, codes
+from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, Row, codes
 
 
 def robots(crawl: Crawl, *urls: str) -> list[Row]:
     return crawl.rows("select * from robots_at(%s, %s)", crawl.now, list(urls))
 
 
-def set_robots(crawl: Crawl, url: str, status: int, rules: str | None = None, crawl_delay: float | None = None) -> bool:
-    return bool(crawl.value("select set_robots_at(%s, %s, %s, %s, %s)", crawl.now, url, status, rules, crawl_delay))
+def set_robots(
+    crawl: Crawl, url: str, status: int, rules: str | None = None, crawl_delay: float | None = None,
+    retry_after: str | None = None,
+) -> bool:  # fmt: skip
+    return bool(
+        crawl.value(
+            "select set_robots_at(%s, %s, %s, %s, %s, %s)", crawl.now, url, status, rules, crawl_delay, retry_after
+        )
+    )
 
 
 def take_slot(crawl: Crawl, host: str, ahead: str = "10 s") -> list[Row]:
@@ -61,6 +68,28 @@ def test_what_cannot_be_had_is_not_known_but_what_was_known_counts_for_another_h
     assert set_robots(crawl, "http://a.example/", status)
     (row,) = robots(crawl, "http://a.example/")
     assert (row["status"], row["rules"], row["good_for"]) == (status, "# rules", HOUR)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_host_that_refuses_its_robots_txt_is_left_alone_ever_longer_whatever_it_asks_for(
+    crawl: Crawl, status: int, is_known: bool
+) -> None:
+    if is_known:
+        set_robots(crawl, "http://a.example/", 200, "# rules")
+        crawl.wait(2 * DAY)
+    for n in range(5):
+        assert set_robots(crawl, "http://a.example/", status, retry_after="1") is is_known
+        held = crawl.host("a.example")
+        assert held["blocked_reason"] == f"its robots.txt answered {status}"
+        assert 0.85 * MINUTE < (held["blocked_until"] - crawl.now) / 2**n < 1.15 * MINUTE
+        set_robots(crawl, "http://a.example/", status)
+        assert crawl.host("a.example") == held, "another one asked meanwhile"
+        crawl.wait(held["blocked_until"] - crawl.now + SECOND)
+    set_robots(crawl, "http://a.example/", status, retry_after="40000")
+    assert crawl.host("a.example")["blocked_until"] == crawl.now + 40000 * SECOND
+    set_robots(crawl, "http://b.example/", 500, retry_after="40000")
+    assert crawl.host("b.example")["blocked_until"] is None, "it fails, and asks for nothing"
 
 
 def test_more_than_500_kib_are_cut(crawl: Crawl) -> None:

@@ -1,4 +1,4 @@
--- URLs and ids that are no page: why, and what add_pages would do with them.
+-- URLs, ids and names that are no page: why, and what add_pages would do with them.
 
 create or replace function recrawl_internal.explain_no_url(problem text) returns setof recrawl.explanation
 language sql stable
@@ -17,6 +17,32 @@ as $$
            jsonb_build_object('page_id', page_id)
 $$;
 comment on function recrawl_internal.explain_no_page(bigint) is 'What is to be said of an id that no page has.';
+
+-- What holds a host holds all of its pages.
+create or replace function recrawl_internal.explain_host(t timestamptz, name text, id bigint)
+returns setof recrawl.explanation
+language plpgsql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+declare
+    h host;
+    s setting;
+begin
+    select * into h from host o where o.host_id = id;
+    select * into s from setting;
+    return query
+    select 'now', 'is_host',
+           format('No page, but a host%s, with %s.',
+                  case when h.name <> explain_host.name then format(' that is asked as %s', h.name) end,
+                  how_many(h.pages, null, 'page')),
+           format('SELECT * FROM host_status WHERE host = %L;', h.name),
+           jsonb_build_object('name', explain_host.name, 'host', h.name, 'pages', h.pages)
+    union all
+    select 'also', e.code, e.says, e.mend, e.detail from explain_holds(t, h, s) e;
+end $$;
+comment on function recrawl_internal.explain_host(timestamptz, text, bigint) is
+    'What is to be said of the name of a host, its own or one that is asked as it.';
 
 -- Pages of a host for max_pages, as intern_unknown() counts them.
 create or replace function recrawl_internal.room_on_host(

@@ -122,11 +122,36 @@ def test_rules_that_are_a_day_old_are_fetched_again_and_kept_where_that_fails(
     at = f"http://127.0.0.2:{web.port}"
     db.execute("select recrawl.set_robots(%s, 200, %s)", [at, DENY])
     db.execute("update recrawl_internal.robots set good_until = now() - interval '1 hour'")
-    site.answers |= {"/robots.txt": Answer(503), "/": Answer(), "/private": Answer()}
+    site.answers |= {"/robots.txt": Answer(500), "/": Answer(), "/private": Answer()}
     add(db, f"{at}/", f"{at}/private")
     crawl = Crawl(url)
     crawl.run(30, until=lambda: crawl.client.counts["ok"] == 2)
     assert paths(web, "127.0.0.2") == ["/robots.txt", "/"]
+
+
+def test_a_robots_txt_that_is_refused_is_asked_ever_less_often_whoever_needs_it(
+    url: str, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    hosts = [f"127.0.0.{n}" for n in (2, 3, 4)]
+    page, aside, other = (f"http://{host}:{web.port}" for host in hosts)
+    site.answers |= {f"{host}/robots.txt": Answer(429, headers={"Retry-After": "1"}) for host in hosts[:2]}
+    site.answers["*"] = Answer()
+    add(db, f"{page}/1", f"{page}/2", *(f"{other}/{n}" for n in range(12)))
+    crawl = Crawl(url)
+
+    async def visit(page: Page) -> None:
+        if page.kind == "page":
+            for n in range(3):
+                crawl.client.aside(f"{aside}/{n}")
+        await crawl.visit(page)
+
+    crawl.run(40, visit, until=lambda: crawl.client.counts["ok"] >= 13)  # seconds of the other host
+    assert [paths(web, host) for host in hosts[:2]] == [["/robots.txt"], ["/robots.txt"]]
+    assert len(paths(web, hosts[2])) == 13, "others are not disturbed"
+    assert state(db, f"{page}/1").fetches == state(db, f"{page}/2").fetches == 0
+    held = db.execute("select extract(epoch from blocked_until - now()) as seconds from recrawl.host_status"
+                      " where host = any (%s)", [hosts[:2]]).fetchall()  # fmt: skip
+    assert len(held) == 2 and all(row.seconds > 30 for row in held)
 
 
 @pytest.mark.parametrize("asked_as", [None, "shops.example"])

@@ -32,13 +32,12 @@ def test_from_nothing_to_a_crawl_of_stormcrawlers(open_folder: Path, tmp_path: P
 
 
 def a_dump_comes_along(frontier: Frontier, reader: Reader, adds: str) -> None:
-    """By `recrawl add`, and put by a client."""
+    """What is completed stays so."""
     done = known("http://done.example/", 0)
     later = known("http://later.example/", int(time.time()) + DAY, metadata={"depth": ["3"]})
-    dump = [json_format.MessageToJson(item, indent=None) for item in (later, discovered("http://a.example/"))]
+    dump = [json_format.MessageToJson(item, indent=None) for item in (done, later, discovered("http://a.example/"))]
     (reader.folder / "urls.json.gz").write_bytes(gzip.compress("\n".join(dump).encode()))
-    assert "2 new" in reader.says(adds)
-    frontier.put(json_format.Parse(json_format.MessageToJson(done), pb.URLItem()))
+    assert "3 new" in reader.says(adds)
     for item in (done, later):
         kept = frontier.status(item.known.info.url).known
         assert kept.refetchable_from_date == item.known.refetchable_from_date

@@ -1,6 +1,7 @@
 """Streaming pages in: over several connections, and what was added stays whatever comes after."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import psycopg
 import pytest
@@ -41,6 +42,17 @@ def test_value_rate_due_and_meta_arrive(url: str, connection: psycopg.Connection
     bulk.add(url, [Page("http://a.test/", 2.5, 0.5, None, {"k": ["v"]}), Page("http://b.test/")])
     rows = connection.execute("select value, pinned_rate, meta from page order by url").fetchall()
     assert rows == [(2.5, 0.5, {"k": ["v"]}), (1.0, None, None)]
+
+
+def test_a_page_that_is_never_due_is_known_and_not_handed_out(url: str, connection: psycopg.Connection) -> None:
+    now = datetime.now(UTC)
+    pages = [Page("http://a.test/done", due="infinity"), Page("http://b.test/", due=now), Page("http://c.test/")]
+    assert bulk.add(url, pages).counts == {"new": 3}
+    states = connection.execute("select url, state from recrawl.page_status order by url").fetchall()
+    assert states[0] == ("http://a.test/done", "done")
+    handed_out = connection.execute("select url from recrawl.next_pages(10) order by url").fetchall()
+    assert handed_out == [("http://b.test/",), ("http://c.test/",)]
+    assert bulk.add(url, [Page("http://a.test/done")]).counts == {"known": 1}
 
 
 def test_the_same_page_in_every_batch_and_on_every_connection_is_one_page(

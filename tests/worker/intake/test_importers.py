@@ -245,8 +245,8 @@ def test_a_discovered_url_is_left_to_sql() -> None:
 
 
 @pytest.mark.parametrize("date", [{}, {"refetchableFromDate": "0"}, {"refetchableFromDate": 0}])
-def test_a_url_that_urlfrontier_would_not_fetch_again_is_left_to_sql(date: dict[str, object]) -> None:
-    assert list(urlfrontier([known(**date)])) == [Page(A)]
+def test_a_url_that_urlfrontier_has_completed_is_never_due(date: dict[str, object]) -> None:
+    assert list(urlfrontier([known(**date)])) == [Page(A, due="infinity")]
 
 
 def test_an_object_may_span_lines_as_list_urls_prints_it() -> None:

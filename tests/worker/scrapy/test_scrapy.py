@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from crawler import Site, add, leases, state
 from helpers import eventually
@@ -144,7 +145,7 @@ def test_a_project_runs_as_it_is(project: Make, db: psycopg.Connection[Any], web
 
     again = shop.run("shop", RECRAWL_IDLE=0)
     assert len(web.log) == requests, "nothing was due"
-    assert again.stats["finish_reason"] == "finished"
+    assert again.stats["finish_reason"] == "finished" and again.process.returncode == 0
 
 
 def test_a_revisit_has_its_callback_and_its_validators(
@@ -293,11 +294,20 @@ def test_the_database_may_go_away(project: Make, db: psycopg.Connection[Any], we
 # ------------------------------------------------------------------------------------------------------ bad input
 
 
-def test_what_cannot_work_is_one_line(project: Make, db: psycopg.Connection[Any]) -> None:
+def test_what_cannot_work_is_one_line(
+    project: Make, db: psycopg.Connection[Any], server: str, template: str, new_database: Callable[..., str]
+) -> None:
     db.execute("select recrawl.claim('scrapy: other')")
+    other_version = new_database(template)
+    with psycopg.connect(other_version) as other:
+        other.execute("drop function recrawl.take_slot")
     shop = project(tree=TREE)
     lines = {
         "postgresql://127.0.0.1:9/x": "cannot connect to the database: ",
+        make_conninfo(server, user="no one"): 'role "no one" does not exist',
+        make_conninfo(server, dbname="nowhere"): 'database "nowhere" does not exist',
+        new_database(): "is no crawl yet: say recrawl migrate",
+        other_version: "is of another version of recrawl than this client",
         "": "set RECRAWL_DSN, or the environment's DATABASE_URL",
         shop.dsn: "this database is the crawl of scrapy: other, and not of scrapy: tree: give that one a database",
     }
@@ -307,6 +317,7 @@ def test_what_cannot_work_is_one_line(project: Make, db: psycopg.Connection[Any]
         (said,) = crawler.errors
         assert line in said and "Traceback" not in crawler.log
         assert crawler.stats["finish_reason"] == "recrawl_failed"
+        assert crawler.process.returncode == 1
     assert db.execute("select from recrawl.page_status").fetchall() == []
 
 
@@ -325,3 +336,4 @@ def test_a_wrong_setting_is_one_line(project: Make, name: str, value: str, line:
     (said,) = crawler.errors
     assert line in said and "Traceback" not in crawler.log
     assert crawler.stats["finish_reason"] == "recrawl_failed"
+    assert crawler.process.returncode == 1

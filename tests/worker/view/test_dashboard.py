@@ -103,6 +103,15 @@ def test_a_host_is_found_by_its_name(dashboard: Dashboard, crawl: Crawl, until: 
     assert "unblock_host(&#x27;a.test&#x27;)" in text
 
 
+def test_a_host_is_found_by_the_name_of_one_that_is_asked_as_it(dashboard: Dashboard, crawl: Crawl) -> None:
+    crawl.add("http://ann.blogs.test/", host=["blogs.test"])
+    crawl.tick()
+    text = Answer(dashboard, "/find?q=Ann.blogs.test").text
+    assert "set_host(&#x27;blogs.test&#x27;" in text
+    assert "asked as this host" in text and "ann.blogs.test" in text
+    assert "asked as this host" not in Answer(dashboard, "/find?q=blogs.test").text
+
+
 @pytest.mark.parametrize("asked", ["nowhere.test", "", "%00", "%FF%FE", "a%27%3B--"])
 def test_what_is_not_known_is_said_in_words(dashboard: Dashboard, asked: str) -> None:
     answer = Answer(dashboard, f"/find?q={asked}")

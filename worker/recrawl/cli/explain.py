@@ -17,13 +17,14 @@ INDENT = max(map(len, HEADINGS.values())) + 2
 
 
 @click.command()
-@click.argument("what", metavar="URL|ID")
+@click.argument("what", metavar="URL|ID|HOST")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with all figures; times in UTC.")
 def explain(what: str, as_json: bool) -> None:
     """Say why a page is not fetched now, when it will be, how often.
 
-    The URL may be in any spelling, with http:// or https://. Where something can be done about it, the line below is
-    what does it: SQL for `recrawl psql`, or a command. The exit code is 4 if there is no such page.
+    The URL may be in any spelling, with http:// or https://. Of a host's name it says what holds that host. Where
+    something can be done about it, the line below is what does it: SQL for `recrawl psql`, or a command. The exit code
+    is 4 if there is no such page.
     """
     from recrawl import store
 

@@ -57,7 +57,7 @@ VERBS = {
     "release": "bigint, bigint[], boolean",
     "report": "jsonb",
     "robots": "text[]",
-    "set_robots": "text, int, text, float8",
+    "set_robots": "text, int, text, float8, text",
     "take_slot": "text, interval, interval",
 }
 
@@ -259,9 +259,12 @@ class Database:
             [urls],
         )
 
-    async def set_robots(self, url: str, status: int, rules: str | None, crawl_delay: float | None) -> bool:
+    async def set_robots(
+        self, url: str, status: int, rules: str | None, crawl_delay: float | None, retry_after: str | None
+    ) -> bool:
         (row,) = await self.call(
-            "select recrawl.set_robots(%s, %s, %s, %s) as is_known", [url, status, rules, crawl_delay]
+            "select recrawl.set_robots(%s, %s, %s, %s, %s) as is_known",
+            [url, status, rules, crawl_delay, retry_after],
         )
         return bool(row.is_known)
 

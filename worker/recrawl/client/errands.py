@@ -139,7 +139,8 @@ class Errands:
             self._waiting.drop([p for p in self._waiting if p.host == page.host and p.kind != "robots"], "released")
             await self._outbox.send()
             rules = await gate.rules_of(answer.text)
-            if await self._database.set_robots(page.url, answer.status, answer.text, rules.crawl_delay):
+            wait = result.get("retry_after")
+            if await self._database.set_robots(page.url, answer.status, answer.text, rules.crawl_delay, wait):
                 for row in await self._database.robots([page.url]):
                     rules = await gate.know(page.url, row.rules, row.good_for)
                 if self._takes_sitemaps and rules.sitemaps:
@@ -147,8 +148,7 @@ class Errands:
             else:
                 # As long as nobody can read its rules nothing of the site can be fetched: the page has failed.
                 page.began = robots_page.began
-                kept = {"retry_after": result["retry_after"]} if "retry_after" in result else {}
-                self._report(page, {"status": answer.status} | kept)
+                self._report(page, {"status": answer.status})
                 is_over = True
         finally:
             if not is_over and page.kind == "aside":

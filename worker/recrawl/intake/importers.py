@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from io import TextIOWrapper
 from itertools import chain, repeat
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple, TextIO
+from typing import Any, Literal, NamedTuple, TextIO
 
 from recrawl.intake.urls import storable
 from recrawl.store import Page
@@ -270,12 +270,14 @@ def _frontier_page(text: str, line: int) -> Page | BadLine:
         return BadLine(where, f"not JSON: {str(error)[:80]}")
     seconds: Any = None
     try:
-        entry = item.get("known") or item["discovered"]
+        known = item.get("known")
+        entry = known or item["discovered"]
         info = entry["info"]
-        # A 64-bit integer, so JSON has it as a string. 0 is URLFrontier's "never again"; here no page
-        # is ever given up, so that leaves the date to SQL, as an absent one does.
+        # A 64-bit integer, so JSON has it as a string; 0, which is left out, is URLFrontier's "never again".
         seconds = entry.get("refetchableFromDate")
-        due = datetime.fromtimestamp(int(seconds), UTC) if seconds and seconds != "0" else None
+        due: datetime | Literal["infinity"] | None = "infinity" if known else None
+        if seconds and seconds != "0":
+            due = datetime.fromtimestamp(int(seconds), UTC)
         meta = {key: values.get("values", []) for key, values in info.get("metadata", {}).items()}
         if "\\u" in text or not text.isascii():
             # One character that Postgres cannot hold would make it refuse the whole batch.

@@ -28,11 +28,12 @@ class Downloader(ScrapysDownloader):
         self._most_redirects = crawler.settings.getint("REDIRECT_MAX_TIMES")
 
     def fetch(self, request: Request, spider: Spider | None = None) -> Deferred[Result]:
-        return deferred_from_coro(self._fetch(request, () if spider is None else (spider,)))
+        as_asked = () if spider is None else (spider,)
+        if is_of_the_web(request):
+            return deferred_from_coro(self._fetch(request, as_asked))
+        return super().fetch(request, *as_asked)
 
     async def _fetch(self, request: Request, spider: tuple[Spider, ...]) -> Result:
-        if not is_of_the_web(request):
-            return await cast(Awaitable[Result], maybe_deferred_to_future(super().fetch(request, *spider)))
         visit = self._visits.under_way.get(request) or await self._slot_for(request)
         # One of Scrapy's slots for each request: when it begins, the database has said.
         slot = request.meta["download_slot"] = f"recrawl {id(visit)}"

@@ -95,9 +95,15 @@ class Scheduler(BaseScheduler):
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:
-        """One line, and the spider closes."""
+        """One line, the spider closes, and the exit code says so."""
         log.error("%s", error)
         self._has_failed = True
+        # By then the engine has forgotten its scheduler, and signals forget whom nobody else knows.
+        self._crawler.signals.connect(self._has_no_spider, signals.engine_stopped, weak=False)
+
+    def _has_no_spider(self) -> None:
+        """What makes Scrapy's commands exit with 1; an exception does so only in the newest, and shows a traceback."""
+        self._crawler.spider = None
 
     def _begin(self) -> None:
         """Not before all parts are open: they look at each page."""

@@ -53,7 +53,7 @@ def events(connection: Connection, shape: type[Shape], last: timedelta, n: int) 
 
 
 def host(connection: Connection, name: str) -> dict[str, Any] | None:
-    """A host's row of host_status, with what it has late."""
+    """A host's row of host_status, by its own name, with what it has late."""
     with connection.cursor(row_factory=dict_row) as cursor:
         cursor.execute(
             """

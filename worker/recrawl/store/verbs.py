@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from psycopg.rows import dict_row, scalar_row
 from psycopg.types.json import Jsonb
@@ -50,12 +50,12 @@ def forget_history(connection: Connection) -> int:
 
 
 class Page(NamedTuple):
-    """A page to add; None = not given, so that SQL decides. The rate is in changes per day."""
+    """A page to add; None = not given, so that SQL decides. The rate is in changes per day; infinity is never."""
 
     url: str
     value: float | None = None
     rate: float | None = None
-    due: datetime | None = None
+    due: datetime | Literal["infinity"] | None = None
     meta: dict[str, object] | None = None
 
 
@@ -71,14 +71,14 @@ def add_pages(connection: Connection, pages: Sequence[Page]) -> Added:
     rows = connection.execute(
         """
         select code, count(*), (pg_catalog.array_agg(array[url, detail]) filter (where code = 'invalid'))[:3]
-        from recrawl.add_pages(%b::text[], %b::float8[], %b::float8[], %b::timestamptz[], %b::jsonb[])
+        from recrawl.add_pages(%b::text[], %b::float8[], %b::float8[], %b::text[]::timestamptz[], %b::jsonb[])
         group by code
         """,
         [
             [page.url for page in pages],
             _column([page.value for page in pages]),
             _column([page.rate for page in pages]),
-            _column([page.due for page in pages]),
+            _column([page.due and str(page.due) for page in pages]),
             _column([page.meta and Jsonb(page.meta) for page in pages]),
         ],
     ).fetchall()

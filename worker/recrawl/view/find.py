@@ -19,6 +19,7 @@ class Found:
     now: datetime
     explanation: Sequence[Mapping[str, Any]] = ()  # rows of explain_page
     host: Mapping[str, Any] | None = None
+    name: str = ""  # by which the host was found
     status: Mapping[str, Any] | None = None  # the page's row of page_status
 
     @property
@@ -34,7 +35,8 @@ def find(connection: store.Connection, asked: str) -> Found:
         return Found(asked, now, explanation=store.explain_page(connection, asked))
     if "/" in asked:
         return Found(asked, now, explanation=store.explain_page(connection, f"https://{asked}"))
-    return Found(asked, now, host=store.host(connection, asked.lower()))
+    detail = store.explain_page(connection, asked)[0]["detail"]
+    return Found(asked, now, host=store.host(connection, detail.get("host", "")), name=detail.get("name", ""))
 
 
 def shown(found: Found, live_seconds: float) -> str:
@@ -87,7 +89,8 @@ def explained(found: Found) -> Html:
 
 def described(found: Found, host: Mapping[str, Any]) -> Html:
     now = found.now
-    rows: list[tuple[str, object]] = [
+    rows: list[tuple[str, object]] = [("asked as this host", found.name)] if found.name != host["host"] else []
+    rows += [
         ("pages", thousands(host["pages"])),
         ("gap between two requests", f"{lasting(host['gap'])}{_own_gap(host)}"),
         ("next request may start", _at(host["next_slot_at"], now) or "now"),
