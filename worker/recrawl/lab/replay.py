@@ -4,8 +4,9 @@ Pages are known from their birth on, which is their first fetch. Those that live
 then, and nothing is known of them but that. Every day is an allocation; what new pages took of late, revisits do not
 have. Hosts have no gaps. A page that is found gone is not visited again.
 
-A visit that falls into an outage is made when that is over, and costs nothing before. Through SQL it is tried in vain,
-again and again, at the expense of others; pages and hosts that fail come back later than the outage ends.
+A visit that falls into an outage is made when that is over, and costs nothing before. Through SQL it is tried in vain
+now and then, and as a host that fails is left alone for ever longer, it comes back later: by up to as long as it was
+down.
 """
 
 import math

@@ -1,7 +1,7 @@
 """A policy let loose on a web whose every change is known, in a real database: the verbs, and the jobs of a worker.
 
 What replay computes is done by SQL here. Pages that live at the beginning are known then; they are fetched when their
-turn comes, as new pages are.
+turn comes, as new pages are. A host that is down answers 503.
 """
 
 import re

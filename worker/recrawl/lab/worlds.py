@@ -1,8 +1,8 @@
 """Worlds drawn at random. Times are in days.
 
-Of `steady` ones the rates of pages stay, of `drift` they wander off; those of `turnover` come and go all the time. The
-others are steady ones and one thing more: `values` that differ, `outages` of hosts, `noise` that looks like changes, or
-`content`, of which the changes are updates: how many and how large they are is the content's, too.
+The rates of pages stay (`steady`) or wander off (`drift`), or pages come and go all the time (`turnover`). The other
+kinds are steady webs with one thing more: `values` that differ, `outages` of hosts, `noise` that looks like changes, or
+`content`, whose updates are the changes.
 """
 
 from collections.abc import Callable
@@ -70,7 +70,7 @@ def _values(rng: Rng, world: World, days: int) -> World:
 
 
 def _outages(rng: Rng, world: World, days: int) -> World:
-    """From when all pages are there."""
+    """They begin when all pages are there."""
     phases = rng.exponential((UP, DOWN), (len(world.hosts), days, 2)).reshape(len(world.hosts), -1)
     turns = FOUND_WITHIN + np.cumsum(phases, axis=1)
     begin, end = turns[:, ::2], turns[:, 1::2]
@@ -92,7 +92,7 @@ def _content(rng: Rng, world: World, days: int) -> World:
         world,
         first_change=np.append(0, np.cumsum([len(updates) for updates in changes])),
         changed_at=np.concatenate(changes),
-        sketches=np.array(sketches, np.float32).view(np.int32),  # of positive numbers the bits are one, too
+        sketches=np.array(sketches, np.float32).view(np.int32),  # the bits of a positive number are one
     )
 
 

@@ -50,9 +50,7 @@ class Events(NamedTuple):
     """What happens in the web."""
 
     changed_at: Floats
-    look: NDArray[
-        np.int64
-    ]  # of version n of page i, at n + i: all that a visit knows it by; empty: it sees each change
+    look: NDArray[np.int64]  # by which a visit knows version n of page i, at n + i; empty: it sees every change
     first_outage: NDArray[np.int64]  # of each host, and the place behind its last one
     down_at: Floats
     up_at: Floats
