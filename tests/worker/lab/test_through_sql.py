@@ -180,9 +180,10 @@ def hold_together(
     assert settled(world, since, end, *by_sql) == pytest.approx(statistics.mean(found), abs=within + by_chance)
 
 
-def test_sql_does_what_is_computed_without_it(url: str) -> None:
-    world = all_there("steady", seed=1, hosts=5, pages=800, days=20)
-    hold_together(url, world, "uniform", 0.4, 6.0, 20.0, within=0.01)
+@pytest.mark.parametrize(("kind", "spent"), [("steady", 0.02), ("outages", 0.04)])
+def test_sql_does_what_is_computed_without_it(url: str, kind: str, spent: float) -> None:
+    world = all_there(kind, seed=1, hosts=5, pages=800, days=20)
+    hold_together(url, world, "uniform", 0.4, 6.0, 20.0, within=0.01, spent=spent)
 
 
 def test_sql_is_told_what_a_page_is_worth_and_what_each_visit_saw(url: str) -> None:
