@@ -59,7 +59,7 @@ def test_a_web_is_recorded_or_drawn() -> None:
     assert "which web" in error(None, "simulate", "--budget", "1")
     assert "which web" in error(None, "simulate", "--recorded", "sample", "--drawn", "steady", "--budget", "1")
     assert error(None, "simulate", "--drawn", "lively", "--budget", "1") == (
-        "recrawl: there is no kind of web 'lively'; there are steady, drift, turnover"
+        "recrawl: there is no kind of web 'lively'; there are steady, drift, turnover, values, outages, noise, content"
     )
     assert "a drawn web lasts 90 days" in error(None, "simulate", "--drawn", "steady", "--budget", "1", "--to", "91")
 

@@ -1,5 +1,7 @@
 """Who knows how often pages change: against a closed form, and ahead of those who must learn it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,11 +13,12 @@ from recrawl.model.policies.registry import POLICIES
 from worker.lab.test_replay import poisson_web
 
 
-def test_a_steady_web_is_as_fresh_as_theory_allows() -> None:
+@pytest.mark.parametrize("values", [np.ones(900), np.tile([1.0, 3.0, 9.0], 300)])
+def test_a_steady_web_is_as_fresh_as_theory_allows(values: np.ndarray) -> None:
     rates, days, budget = np.repeat([0.05, 0.5, 5.0], 300), 100.0, 0.3
-    web = Web(np.ones(900), rates, np.array([0, 900]), np.array([np.inf]))
-    best = allocate(web, budget * 900, "freshness").utility / 900
-    found = oracle(poisson_web(rates, days), "oracle", budget, 0.0, days)
+    web = Web(values, rates, np.array([0, 900]), np.array([np.inf]))
+    best = allocate(web, budget * 900, "freshness").utility / values.sum()
+    found = oracle(replace(poisson_web(rates, days), values=values), "oracle", budget, 0.0, days)
     assert found.freshness == pytest.approx(best, abs=0.015)
     assert found.fetches == pytest.approx(budget * 900 * days, rel=0.03)
 

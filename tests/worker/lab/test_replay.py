@@ -11,11 +11,11 @@ from recrawl.lab import recorded, worlds
 from recrawl.lab.outcome import Outcome
 from recrawl.lab.replay import PRODUCTION, Replay, run
 from recrawl.lab.replay import replay as let_loose
-from recrawl.lab.world import World
+from recrawl.lab.world import Outages, World
 from recrawl.model.allocation.solve import Web, allocate
 from recrawl.model.policies.registry import POLICIES
 from recrawl.model.reference import beliefs
-from recrawl.model.replay import Pages, Terms, visit
+from recrawl.model.replay import Events, Pages, Terms, visit
 
 
 def poisson_web(rates: np.ndarray, days: float, seed: int = 3) -> World:
@@ -35,7 +35,7 @@ def poisson_web(rates: np.ndarray, days: float, seed: int = 3) -> World:
 # --------------------------------------------------------------------------------- one by one, and all at once
 
 
-def some_pages(rng: np.random.Generator, size: int, hosts: int, end: float) -> tuple[Pages, np.ndarray]:
+def some_pages(rng: np.random.Generator, size: int, hosts: int, end: float) -> tuple[Pages, Events]:
     changes = [np.sort(rng.uniform(0, end, rng.poisson(rng.gamma(0.5) * end))) for _ in range(size)]
     first = np.append(0, np.cumsum([len(of_page) for of_page in changes]))
     pages = Pages(
@@ -45,6 +45,7 @@ def some_pages(rng: np.random.Generator, size: int, hosts: int, end: float) -> t
         next_change=first[:-1].copy(),
         last_change=first[1:].copy(),
         value=rng.uniform(0.1, 5, size),
+        is_noisy=rng.random(size) < 0.2,
         seen_at=np.zeros(size),
         is_gone=np.zeros(size, bool),
         due_at=rng.uniform(-1, 3, size),
@@ -56,16 +57,27 @@ def some_pages(rng: np.random.Generator, size: int, hosts: int, end: float) -> t
         missed_days=np.zeros(size),
         changes_seen=np.zeros(size, np.int64),
     )
-    return pages, np.concatenate([*changes, np.empty(0)])
+    down_at, up_at = np.sort(rng.uniform(0, end, (hosts, 4, 2)).reshape(hosts, -1)).reshape(-1, 2).T
+    return pages, Events(
+        changed_at=np.concatenate([*changes, np.empty(0)]),
+        look=rng.integers(2, size=first[-1] + size),
+        first_outage=4 * np.arange(hosts + 1),
+        down_at=down_at.copy(),
+        up_at=up_at.copy(),
+    )
 
 
 @pytest.mark.parametrize("learns", [True, False])
+@pytest.mark.parametrize("sketches", [True, False])
 @pytest.mark.parametrize("seed", range(8))
-def test_all_at_once_is_what_a_queue_does_page_by_page(seed: int, learns: bool) -> None:
+def test_all_at_once_is_what_a_queue_does_page_by_page(seed: int, sketches: bool, learns: bool) -> None:
     """Against a heap of due times, and the filter as it is written in arrays."""
     rng = np.random.default_rng(seed)
     begin, end = 0.5, 20.0
-    pages, changed_at = some_pages(rng, 40, 3, end)
+    pages, events = some_pages(rng, 40, 3, end)
+    if not sketches:
+        events = events._replace(look=np.empty(0, np.int64))
+    begun = pages.next_change.tolist()  # of the version that the last visit saw
     terms = Terms(
         prior_changes=rng.uniform(0.3, 2, 3),
         prior_days=rng.uniform(1, 9, 3),
@@ -83,20 +95,28 @@ def test_all_at_once_is_what_a_queue_does_page_by_page(seed: int, learns: bool) 
     heapq.heapify(queue)
     while queue and queue[0][0] < end:
         at, page = heapq.heappop(queue)
-        now, visits = max(at, begin), visits + 1
+        now, outages = max(at, begin), slice(*events.first_outage[pages.host[page] :][:2])
+        over = [up for down, up in zip(events.down_at[outages], events.up_at[outages], strict=True) if down <= now < up]
+        if over:
+            heapq.heappush(queue, (over[0], page))
+            continue
+        visits += 1
         if now >= pages.died[page]:
             continue
-        own = changed_at[pages.next_change[page] : pages.last_change[page]]
+        own = events.changed_at[pages.next_change[page] : pages.last_change[page]]
         new = own[(own > seen[page]) & (own <= now)]
         if len(new):
             stale[page] += now - new[0]
             missed[page] += float((now - new).sum())
             found[page] += len(new)
+        last, begun[page] = begun[page], begun[page] + len(new)
+        looks = events.look[[last + page, begun[page] + page]] if sketches else [0, len(new)]
+        sees_change = pages.is_noisy[page] or looks[0] != looks[1]
         if learns and now > seen[page]:
             prior = float(terms.prior_changes[pages.host[page]]), float(terms.prior_days[pages.host[page]])
             before = prior[0] + belief[page][0], prior[1] + belief[page][1]
             faded = beliefs.remembered(*before, *prior, now - seen[page])
-            a, b = (beliefs.changed if len(new) else beliefs.unchanged)(*faded, now - seen[page])
+            a, b = (beliefs.changed if sees_change else beliefs.unchanged)(*faded, now - seen[page])
             belief[page] = float(a) - prior[0], float(b) - prior[1]
             rate, price = float(a / b), float(terms.price[pages.host[page]])
             wanted = max(0.0, math.sqrt(pages.value[page] * rate / price) - rate)
@@ -107,7 +127,7 @@ def test_all_at_once_is_what_a_queue_does_page_by_page(seed: int, learns: bool) 
             while following < now:
                 following += 1 / frequency[page]
             heapq.heappush(queue, (following, page))
-    assert visit(begin, end, pages, changed_at, terms) == visits
+    assert visit(begin, end, pages, events, terms) == visits
     np.testing.assert_allclose(pages.stale_days, stale, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(pages.missed_days, missed, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(pages.frequency, frequency, rtol=1e-9)
@@ -151,6 +171,61 @@ def test_a_page_is_fetched_when_it_is_born() -> None:
     web = replace(poisson_web(np.zeros(2), 100), born=np.array([-1.0, 50.0]))
     found = let_loose(web, POLICIES["best_first"], 1, 0, 100)
     assert (found.fetches, found.freshness) == (1, 1)
+
+
+# --------------------------------------------------------------------------- values, outages, noise and content
+
+
+def test_freshness_is_by_value() -> None:
+    """A host a page, so that each is known beside the whole; uniform visits do not ask what a page is worth."""
+    rates, values = np.array([0.0, 0.1, 1.0, 5.0]), np.array([1.0, 2.0, 4.0, 8.0])
+    web = replace(poisson_web(rates, 50), hosts=list("abcd"), first_page=np.arange(5))
+    plain, weighed = (let_loose(of, POLICIES["uniform"], 0.5, 0, 50) for of in (web, replace(web, values=values)))
+    assert weighed.freshness == pytest.approx(np.average([host.freshness for host in plain.hosts], weights=values))
+    assert plain.freshness > weighed.freshness + 0.1
+    assert weighed.hosts == plain.hosts
+
+
+def test_what_is_worth_more_is_visited_more() -> None:
+    web = replace(poisson_web(np.full(400, 0.5), 200), values=np.repeat([1.0, 10.0], 200))
+    crawl = Replay(web, POLICIES["opt_polite"], 0.2, 0, 200, np.random.default_rng(0))
+    run(crawl, lambda days: None)
+    assert crawl.pages.frequency[200:].mean() > 3 * crawl.pages.frequency[:200].mean()
+
+
+def test_a_page_that_only_seems_to_change_is_fresh_and_deceives_the_filter() -> None:
+    web = replace(poisson_web(np.zeros(200), 100), noisy=np.arange(200) < 100)
+    crawl = Replay(web, POLICIES["proportional"], 0.5, 0, 100, np.random.default_rng(0))
+    found = run(crawl, lambda days: None)
+    assert (found.freshness, found.changes, found.changes_seen) == (1, 0, 0)
+    assert crawl.pages.seen_changes[:100].min() > 1 and crawl.pages.seen_changes[100:].max() == 0
+    assert crawl.pages.frequency[:100].mean() > 10 * crawl.pages.frequency[100:].mean()
+
+
+def test_what_is_due_in_an_outage_is_visited_when_that_is_over() -> None:
+    """A visit a day, but for those of ten days; one change on day 30, while the host was down."""
+    outages = Outages(np.array([0, 2]), np.array([10.0, 28.0]), np.array([15.0, 33.0]))
+    web = replace(
+        poisson_web(np.zeros(1), 50), changed_at=np.array([30.0]), first_change=np.array([0, 1]), outages=outages
+    )
+    found = let_loose(web, POLICIES["uniform"], 1.0, 0, 50)
+    assert found.mean_delay_days == pytest.approx(3) and found.freshness == pytest.approx(1 - 3 / 50)
+    assert found.fetches == pytest.approx(50 - 10, abs=1.5)
+
+
+def test_an_update_that_leaves_the_sketch_teaches_nothing_and_is_seen_all_the_same() -> None:
+    changes = np.tile(np.arange(1.0, 100.0, 2), 2)
+    looks = np.concatenate((np.zeros(51), np.arange(51)))
+    web = replace(
+        poisson_web(np.zeros(2), 100),
+        changed_at=changes,
+        first_change=np.array([0, 50, 100]),
+        sketches=np.repeat(looks.astype(np.int32)[:, None], 8, axis=1),
+    )
+    crawl = Replay(web, POLICIES["uniform"], 0.5, 0, 100, np.random.default_rng(0))
+    found = run(crawl, lambda days: None)
+    assert crawl.pages.seen_changes[0] == 0 < crawl.pages.seen_changes[1]
+    assert found.changes_seen == pytest.approx(100, abs=2)
 
 
 # -------------------------------------------------------------------------------------------------- a real web

@@ -26,7 +26,12 @@ if TYPE_CHECKING:
     "along: 5,950 text files of seven public repositories."
 )
 @click.option("--recorded", "file", metavar="FILE", help="The web: a file of recorded histories.")
-@click.option("--drawn", "kind", metavar="KIND", help="The web: drawn at random, steady, drift or turnover.")
+@click.option(
+    "--drawn",
+    "kind",
+    metavar="KIND",
+    help="The web: drawn at random, steady, drift, turnover, values, outages, noise or content.",
+)
 @click.option("--from", "begin", type=float, metavar="DAY", help="Begin on that day of the web; else the first one.")
 @click.option("--to", "end", type=float, metavar="DAY", help="End on that day; else the last one.")
 @click.option(
@@ -48,12 +53,18 @@ def simulate(
     """Let a policy loose on a web whose every change is known.
 
     What is computed is what production computes: the filter that learns how often pages change, the priors of
-    hosts, a daily allocation, each page's next due time. Hosts have no gaps, and all pages the same value. Freshness
-    is the share of their lives that pages were fresh; the delay is from a change to the fetch that came after it.
-    Give --policy several times to compare.
+    hosts, a daily allocation, each page's next due time. Hosts have no gaps. Freshness is the share of their lives
+    that pages were fresh, by value; the delay is from a change to the fetch that came after it. Give --policy several
+    times to compare.
+
+    Pages of a steady web change at rates of their own, which stay; in drift these wander off, and in turnover pages
+    come and go. Of the others each is a steady one and one thing more: in values pages are not worth the same; in
+    outages every host is down for a day now and then; in noise a tenth of the pages seem to have changed at every
+    visit; in content changes are updates, large and small ones, and a visit sees what a sketch of eight numbers tells.
 
     Without --sql it needs no database, and takes seconds where SQL takes minutes; both come to the same within some
-    tenths of a percent. Pages that live at the beginning were fetched just then; with --sql they are new.
+    tenths of a percent. Pages that live at the beginning were fetched just then; with --sql they are new. With
+    --sql hosts that are down are asked in vain, and then left alone for longer than they are down.
     """
     from recrawl.cli.progress import steps
 

@@ -44,6 +44,11 @@ class Page:
         """Updates per day, however small."""
         return sum(region.rate for region in self.regions)
 
+    @property
+    def updates(self) -> Floats:
+        """When anything was updated, in order."""
+        return np.sort(np.concatenate((*self.updated_at, np.empty(0))))
+
     def diverged(self, then: Floats, now: Floats) -> Floats:
         """How far the versions of two days are apart, in truth."""
         lacking = np.zeros(np.broadcast(then, now).shape)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from recrawl import store
 from recrawl.lab.drawn import DrawnWeb
-from recrawl.lab.driver import DAY, STEP, STEPS, Answer, Driver
+from recrawl.lab.driver import DAY, STEP, STEPS, Answer, Driver, Told
 from recrawl.model.allocation import what_if
 from recrawl.model.allocation.floors import Limits
 from recrawl.model.allocation.solve import Web
@@ -77,8 +77,8 @@ class Crawl:
                 watch((step + 1) * (STEP / DAY))
         return self.figures
 
-    def told(self, begin: float, end: float) -> Sequence[str]:
-        return self.web.seeds() if begin < 0 <= end else []
+    def told(self, begin: float, end: float) -> Sequence[Told]:
+        return [Told(url) for url in self.web.seeds()] if begin < 0 <= end else []
 
     def answer(self, url: str, page_id: int, day: float) -> Answer:
         page, start = self.web.page_at(url), day * 86400

@@ -17,13 +17,19 @@ class Answer(NamedTuple):
     status: int
     changed: bool | None = None  # since the last fetch; None = nobody knows
     links: Sequence[str] | None = None  # None = as they were
+    sketch: Sequence[int] | None = None  # of its content
+
+
+class Told(NamedTuple):
+    url: str
+    value: float | None = None  # None = nobody says
 
 
 class CrawledWeb(Protocol):
     """Days are counted from the beginning of the crawl."""
 
-    def told(self, begin: float, end: float) -> Sequence[str]:
-        """URLs that become known in that time without a link to them."""
+    def told(self, begin: float, end: float) -> Sequence[Told]:
+        """Of pages that become known in that time without a link to them."""
 
     def answer(self, url: str, page_id: int, day: float) -> Answer: ...
 
@@ -48,8 +54,8 @@ class Driver:
 
     def step(self) -> None:
         """Crawlers fetch what is ready until the next step, and report it then."""
-        if urls := self.web.told(self._told_until, self.today):
-            store.add_pages_at(self.connection, self.now, urls)
+        if told := self.web.told(self._told_until, self.today):
+            store.add_pages_at(self.connection, self.now, *zip(*told, strict=True))
         self._told_until = self.today
         asked = self.now
         self.now += STEP

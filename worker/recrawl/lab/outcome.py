@@ -18,8 +18,8 @@ class HostOutcome:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Freshness is a share of the time that pages lived. A change counts as missed until a fetch came after it, until
-    its page died or until the end."""
+    """Freshness is a share of the time that pages lived, by value. A change counts as missed until a fetch came after
+    it, until its page died or until the end."""
 
     policy: str
     budget: float  # fetches per page and day
@@ -42,6 +42,7 @@ def outcome(
     missed_days: float,
 ) -> Outcome:
     """Of days that each page lived, and was not as it was last fetched, and of those from changes to fetches in all."""
+    lived, stale = world.value * lived, world.value * stale
     of_hosts = [np.bincount(world.host_of_page, days, minlength=len(world.hosts)) for days in (lived, stale)]
     changes = len(world.changed_at)
     return Outcome(

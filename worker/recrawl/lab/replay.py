@@ -3,6 +3,10 @@
 Pages are known from their birth on, which is their first fetch. Those that live at the beginning were fetched just
 then, and nothing is known of them but that. Every day is an allocation; what new pages took of late, revisits do not
 have. Hosts have no gaps. A page that is found gone is not visited again.
+
+A visit that falls into an outage is made when that is over, and costs nothing before. Through SQL it is tried in vain
+now and then, and as a host that fails is left alone for ever longer, it comes back later: by up to as long as it was
+down.
 """
 
 import math
@@ -20,7 +24,7 @@ from recrawl.model.allocation.objectives import Floats, objective_named
 from recrawl.model.allocation.solve import Web
 from recrawl.model.change import prior
 from recrawl.model.policies.policy import Answer, Policy, Question
-from recrawl.model.replay import Pages, Terms, visit
+from recrawl.model.replay import Events, Pages, Terms, visit
 
 ALLOCATES_EVERY = 1.0  # days
 LEARNS_EVERY = 7.0  # days between two fits of the hosts' priors
@@ -81,7 +85,8 @@ class Replay:
             died=world.died,
             next_change=world.first_change[:-1].copy(),
             last_change=world.first_change[1:],
-            value=np.ones(pages),
+            value=world.value,
+            is_noisy=world.is_noisy,
             seen_at=np.full(pages, np.nan),
             is_gone=np.zeros(pages, bool),
             due_at=np.full(pages, np.inf),
@@ -93,6 +98,7 @@ class Replay:
             missed_days=np.zeros(pages),
             changes_seen=np.zeros(pages, np.int64),
         )
+        self.events = Events(world.changed_at, world.look, *world.down)
         self.prior_changes = np.full(hosts, limits.FIRST_CHANGES)
         self.prior_days = np.full(hosts, limits.FIRST_DAYS)
         self.learnt_at = begin
@@ -110,7 +116,7 @@ class Replay:
             self._begin(today)
         terms = self._allocate(today)
         self._find(today, tomorrow, terms)
-        self.revisits += visit(today, tomorrow, self.pages, self.world.changed_at, terms)
+        self.revisits += visit(today, tomorrow, self.pages, self.events, terms)
 
     @property
     def learns(self) -> bool:

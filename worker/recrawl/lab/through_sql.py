@@ -1,7 +1,7 @@
 """A policy let loose on a web whose every change is known, in a real database: the verbs, and the jobs of a worker.
 
 What replay computes is done by SQL here. Pages that live at the beginning are known then; they are fetched when their
-turn comes, as new pages are.
+turn comes, as new pages are. A host that is down answers 503.
 """
 
 import re
@@ -11,14 +11,14 @@ from datetime import UTC, datetime
 import numpy as np
 
 from recrawl import store
-from recrawl.lab.driver import STEPS, Answer, Driver
+from recrawl.lab.driver import STEPS, Answer, Driver, Told
 from recrawl.lab.outcome import Fetches
 from recrawl.lab.replay import ALLOCATES_EVERY, LEARNS_EVERY
 from recrawl.lab.world import World
 
 BEGIN = datetime(2001, 1, 1, tzinfo=UTC)
 WHO = "recrawl simulate"  # whose crawl the database is
-GONE, OK = 410, 200
+OK, GONE, DOWN = 200, 410, 503
 
 
 def refuse_pages(url: str) -> None:
@@ -81,14 +81,19 @@ class _Web:
         """How many pages there are to be fetched, as far as anybody knows."""
         return int(np.count_nonzero((self.world.born <= self.begin + day) & ~self.is_gone))
 
-    def told(self, begin: float, end: float) -> Sequence[str]:
+    def told(self, begin: float, end: float) -> Sequence[Told]:
         born = self.world.born - self.begin
         pages = np.flatnonzero((born > begin) & (born <= end)).tolist()
-        return [f"https://{self.names[self.world.host_of_page[page]]}.example/{page}" for page in pages]
+        return [Told(self._address(page), float(self.world.value[page])) for page in pages]
+
+    def _address(self, page: int) -> str:
+        return f"https://{self.names[self.world.host_of_page[page]]}.example/{page}"
 
     def answer(self, url: str, page_id: int, day: float) -> Answer:
         world, page = self.world, int(url.rpartition("/")[2])
         today = self.begin + day
+        if world.down.over(int(world.host_of_page[page]), today) > today:
+            return Answer(DOWN)
         if today >= world.died[page]:
             self.is_gone[page] = True
             return Answer(GONE)
@@ -96,6 +101,8 @@ class _Web:
         self.day.append(day)
         first, last = self.seen[page], world.first_change[page + 1]
         self.seen[page] = first + np.searchsorted(world.changed_at[first:last], today, "right")
-        changed = bool(self.seen[page] > first) if self.is_fetched[page] else None
+        sketch = None if world.sketches is None else world.sketches[page + self.seen[page]].tolist()
+        says_changed = self.is_fetched[page] and (sketch is None or world.is_noisy[page])
         self.is_fetched[page] = True
-        return Answer(OK, changed)
+        changed = bool(world.is_noisy[page] or self.seen[page] > first)
+        return Answer(OK, changed if says_changed else None, sketch=sketch)

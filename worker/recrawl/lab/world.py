@@ -2,11 +2,26 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Days = NDArray[np.float64]
+
+
+class Outages(NamedTuple):
+    """When hosts are down, in order: those of host h are first[h]:first[h + 1]."""
+
+    first: NDArray[np.int64]
+    begin: Days
+    end: Days
+
+    def over(self, host: int, day: float) -> float:
+        """From when on the host answers: that day, or the end of the outage that it falls into."""
+        first, last = self.first[host : host + 2]
+        begun = first + np.searchsorted(self.begin[first:last], day, "right")
+        return max(day, float(self.end[begun - 1])) if begun > first else day
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,10 +34,36 @@ class World:
     died: Days  # infinite: it lives on
     first_change: NDArray[np.int64]
     changed_at: Days  # in order, page by page; after the page's birth and not after its death
+    values: NDArray[np.float64] | None = None  # None: all the same
+    noisy: NDArray[np.bool_] | None = None  # None: no page is
+    outages: Outages | None = None  # None: there are none. No page is born in one
+    sketches: NDArray[np.int32] | None = None  # of every version of a page: its first, then one after each change
 
     @property
     def pages(self) -> int:
         return len(self.born)
+
+    @cached_property
+    def value(self) -> NDArray[np.float64]:
+        """Of each page's freshness."""
+        return np.ones(self.pages) if self.values is None else self.values
+
+    @cached_property
+    def is_noisy(self) -> NDArray[np.bool_]:
+        """Whether every answer is another one, also where nothing changed: it has a date in it, say."""
+        return np.zeros(self.pages, bool) if self.noisy is None else self.noisy
+
+    @cached_property
+    def down(self) -> Outages:
+        never = Outages(np.zeros(len(self.hosts) + 1, np.int64), np.empty(0), np.empty(0))
+        return never if self.outages is None else self.outages
+
+    @cached_property
+    def look(self) -> NDArray[np.int64]:
+        """Of every version a number, the same where the sketch is. Empty: every change is seen."""
+        if self.sketches is None:
+            return np.empty(0, np.int64)
+        return np.unique(self.sketches, axis=0, return_inverse=True)[1].ravel()
 
     @cached_property
     def host_of_page(self) -> NDArray[np.int64]:
@@ -48,4 +89,17 @@ class World:
             died=self.died[lives],
             first_change=np.append(0, np.cumsum(changes)),
             changed_at=self.changed_at[kept],
+            values=self.value[lives],
+            noisy=self.is_noisy[lives],
+            outages=self.outages,
+            sketches=self._sketches_of(lives, begin, end),
         )
+
+    def _sketches_of(self, pages: NDArray[np.bool_], begin: float, end: float) -> NDArray[np.int32] | None:
+        """Of all their versions between two days, beginning with the one that is there before anything changes."""
+        if self.sketches is None:
+            return None
+        since = np.insert(self.changed_at, self.first_change[:-1], -np.inf)
+        until = np.insert(self.changed_at, self.first_change[1:], np.inf)
+        of_pages = np.repeat(pages, np.diff(self.first_change) + 1)
+        return self.sketches[of_pages & (since < end) & (until > begin)]

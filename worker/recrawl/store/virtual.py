@@ -7,7 +7,10 @@ from typing import Any
 
 from psycopg.rows import namedtuple_row
 
+from recrawl.client.fingerprint import VALUES
 from recrawl.store.connection import Connection
+
+NO_SKETCH = [None] * VALUES
 
 
 def has_pages(connection: Connection) -> bool:
@@ -22,9 +25,10 @@ def claim(connection: Connection, who: str) -> str:
     return str(owner)
 
 
-def add_pages_at(connection: Connection, t: datetime, urls: Sequence[str]) -> None:
+def add_pages_at(connection: Connection, t: datetime, urls: Sequence[str], values: Sequence[float | None]) -> None:
     connection.execute(
-        "select recrawl_internal.add_pages_at(%b, %b::text[], null, null, null, null, null)", [t, list(urls)]
+        "select recrawl_internal.add_pages_at(%b, %b::text[], %b::float8[], null, null, null, null)",
+        [t, list(urls), list(values)],
     )
 
 
@@ -45,14 +49,15 @@ def report_at(
     statuses: Sequence[int],
     changed: Sequence[bool | None],
     links: Sequence[Sequence[str] | None],
+    sketches: Sequence[Sequence[int] | None],
 ) -> None:
-    """What each was answered with, whether it had changed, and what it links to (None = as it was)."""
+    """What each was answered with, whether it had changed, what it links to (None = as it was), and its sketch."""
     connection.execute(
         """
         select recrawl_internal.report_pages_at(
             t => %b, page_ids => %b::bigint[], lease_ids => %b::bigint[], statuses => %b::int[],
             changed => %b::boolean[], fetched_at => %b::timestamptz[], content_hash => null, etag => null,
-            last_modified => null, links => %b::jsonb[])
+            last_modified => null, links => %b::jsonb[], sketch => %b::int[])
         """,
         [
             t,
@@ -62,6 +67,7 @@ def report_at(
             list(changed),
             [page.fetch_at for page in pages],
             [None if of_page is None else json.dumps(list(of_page)) for of_page in links],
+            [number for sketch in sketches for number in sketch or NO_SKETCH] if any(sketches) else None,
         ],
     )
 

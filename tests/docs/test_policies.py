@@ -1,0 +1,29 @@
+"""docs/policies.md tells what comes of its own command."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from recrawl import cli
+from recrawl.lab import worlds
+
+PAGE = (Path(__file__).parents[2] / "docs/policies.md").read_text()
+
+
+@pytest.mark.parametrize("kind", worlds.KINDS)
+def test_a_kind_of_web_is_explained_and_policies_reach_there_what_is_said(kind: str) -> None:
+    (command,) = re.findall(r"^recrawl (simulate --drawn outages .*)$", PAGE, re.MULTILINE)
+    explained, said = re.findall(rf"^\| `{kind}` \|(.*)\|$", PAGE, re.MULTILINE)
+    assert len(explained) > 20
+    done = CliRunner().invoke(cli.cli, [*shlex.split(command.replace("outages", kind)), "--json"])
+    assert done.exit_code == 0, done.output
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [one["policy"] for one in found] == ["opt_polite", "uniform", "proportional"]
+    for one, cell in zip(found, said.split("|"), strict=True):
+        freshness, delay = re.findall(r"[\d.]+", cell)
+        assert 100 * one["freshness"] == pytest.approx(float(freshness), abs=0.02)
+        assert one["mean_delay_days"] == pytest.approx(float(delay), rel=0.01)
