@@ -20,19 +20,17 @@ end;
 comment on function recrawl_internal.letter_of(text, text, boolean, boolean, boolean) is
     'What a result is counted as, see pulse.letters.';
 
-create or replace function recrawl_internal.wait_after(outcome text, attempts smallint, max_attempts int)
-returns interval
+-- After failures about as long again as it has failed: a page of a host that was down for a day is not lost for long.
+create or replace function recrawl_internal.wait_after(outcome text, attempts smallint) returns interval
 language sql volatile parallel safe    -- as backoff() is: else it would not be inlined
 begin atomic
     select case outcome
         when 'denied' then interval '168 hours'
         when 'missing' then recrawl_internal.backoff('24 hours', '2160 hours', attempts)
-        when 'failed' then case
-            when attempts + 1 < max_attempts then recrawl_internal.backoff('1 minute', '24 hours', attempts)
-            else recrawl_internal.backoff('720 hours', '720 hours', 0) end
+        when 'failed' then recrawl_internal.backoff('1 minute', '720 hours', attempts)
     end;
 end;
-comment on function recrawl_internal.wait_after(text, smallint, int) is
+comment on function recrawl_internal.wait_after(text, smallint) is
     'How long a page waits after an attempt that brought nothing; null = for ever, or that is no matter of it.';
 
 create or replace function recrawl_internal.judged_results(
@@ -142,7 +140,7 @@ begin atomic
                    p.due, p.slot, recrawl_internal.page_frequency(p.new_frequency, p.pinned_rate, (s).frequency),
                    (s).shortest_interval)
                when 'throttled' then p.due                -- at once, when its host is
-               else t + recrawl_internal.wait_after(p.outcome, p.attempts, (s).max_attempts)
+               else t + recrawl_internal.wait_after(p.outcome, p.attempts)
            end),
            p.due_is,
            case when p.outcome = 'throttled' or p.is_busy or p.is_late or p.crawl_delay is not null then

@@ -1,5 +1,6 @@
 """The rows about the jobs rates and allocate: filter, allocate; beside (pops and upkeep while batch jobs run)."""
 
+import json
 import os
 import subprocess
 import sys
@@ -114,10 +115,10 @@ def beside(large: Large) -> Iterator[Line]:
     """Pops, and the upkeep of a worker, while a job runs, and between two runs, in turns."""
     with large.server() as url, _nothing_scheduled(url), server.worker(url), crawling(url) as crawler:
         for job in ("allocate", "opic"):
-            yield from _beside(large, crawler, _Ticks(url), job)
+            yield from _beside(url, crawler, _Ticks(url), job)
 
 
-def _beside(large: Large, crawler: "Crawler", ticks: "_Ticks", job: str) -> Iterator[Line]:
+def _beside(url: str, crawler: "Crawler", ticks: "_Ticks", job: str) -> Iterator[Line]:
     during: list[Pop] = []
     between: list[Pop] = []
     with ticks:
@@ -125,7 +126,7 @@ def _beside(large: Large, crawler: "Crawler", ticks: "_Ticks", job: str) -> Iter
             progress(f"{job}, {number + 1} of {ROUNDS}")
             between += crawler.pops_while(lambda: time.sleep(PAUSE))
             with ticks.counting():
-                during += crawler.pops_while(lambda: Run(large, job))
+                during += crawler.pops_while(lambda: _as_a_worker(url, job))
     longest, usual = max(ticks.gaps), quantiles(ticks.gaps, n=100)[98]
     detail = f" (99 % of {len(ticks.gaps):,} within {usual:.3g})"
     yield at_most(f"from one tick of upkeep to the next while {job} runs, at most", longest, 0.5, "s", detail)
@@ -134,6 +135,18 @@ def _beside(large: Large, crawler: "Crawler", ticks: "_Ticks", job: str) -> Iter
         detail = f" ({busy * 1e3:.3g} and {quiet * 1e3:.3g} ms)"
         name = {"seconds": "time", "cpu": "CPU"}[what]
         yield at_most(f"median {name} of a pop while {job} runs ÷ between", busy / quiet, 1.2, "×", detail)
+
+
+def _as_a_worker(url: str, job: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "recrawl.jobs.child", job],
+        env=os.environ | {"DATABASE_URL": url}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdin and process.stdout
+        print("run", file=process.stdin, flush=True)
+        outcome = json.loads(process.stdout.readline())
+        if not outcome["ok"]:
+            raise RuntimeError(f"the job {job} failed: {outcome['said']}")
 
 
 class Run:

@@ -243,7 +243,7 @@ def test_each_setting_is_obeyed(crawl: Crawl) -> None:
     assert crawl.report_ok(pages[:1])[0]["next_fetch_at"] == crawl.now + DAY / 2
     crawl.value("select set_setting('max_attempts', '1')")
     (failed,) = crawl.report(result_of(pages[1], status=500))
-    assert failed["next_fetch_at"] > crawl.now + 20 * DAY
+    assert crawl.page(pages[1]["url"])["state"] == "failing"
 
 
 # ----------------------------------------------------------------------------------------------- queue_status

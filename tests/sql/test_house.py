@@ -296,13 +296,13 @@ def test_no_door_takes_a_time_that_is_refused_further_in(catalogue: psycopg.Conn
 def test_what_keeps_a_page_away_is_as_long_as_is_said_elsewhere(sources: dict[str, str], said: Said) -> None:
     (denied,) = said("wait_after", r"'denied' then interval '(\d+) hours'")
     (missing,) = said("wait_after", r"'missing' then \S+\('24 hours', '(\d+) hours'")
-    (given_up,) = said("wait_after", r"backoff\('720 hours', '(\d+) hours', 0\)")
+    (failed,) = said("wait_after", r"'failed' then \S+\('1 minute', '(\d+) hours'")
     assert said("explain_wait", r"at most '\s*'every (\d+) days") == (missing / 24,)
-    assert said("explain_wait", r"an attempt every (\d+) days") == (given_up / 24,)
+    assert said("explain_wait", r"at most every '\s*'(\d+) days") == (failed / 24,)
     assert (denied / 24, "once a week" in sources["explain_wait"]) == (7, True)
     # A clock that was ahead is told from a page that waits by its longest wait, with the jitter.
-    failed, other = said("pull_in_pages", r"attempts > 0 then interval '(\d+) days' else interval '(\d+) days'")
-    assert failed >= 1.1 * max(missing, given_up) / 24
+    longest, other = said("pull_in_pages", r"attempts > 0 then interval '(\d+) days' else interval '(\d+) days'")
+    assert longest >= 1.1 * max(missing, failed) / 24
     assert other > denied / 24
 
 

@@ -168,8 +168,8 @@ as $$
          'every 90 days.',
          last_outcome(p) in ('missing', 'moved', 'gone') and p.attempts > 0),
         ('given_up',
-         'Not due for %1$s: given up but for an attempt every 30 days, as it failed or was not reported %2$s in a row; '
-         'the last report, status %3$s, was %4$s ago.',
+         'Not due for %1$s: it failed or was not reported %2$s in a row, and is tried ever more rarely, at most every '
+         '30 days; the last report, status %3$s, was %4$s ago.',
          p.attempts >= s.max_attempts),
         ('backing_off',
          'Not due for %1$s: it failed or was not reported %2$s in a row; the last report, status %3$s, was %4$s ago.',

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from recrawl.lab import recorded
-from recrawl.lab.oracle import oracle
+from recrawl.lab import recorded, worlds
+from recrawl.lab.oracle import ORACLES, oracle
 from recrawl.lab.replay import replay
 from recrawl.model.allocation.solve import Web, allocate
 from recrawl.model.policies.registry import POLICIES
@@ -33,3 +33,12 @@ def test_knowing_more_is_worth_more() -> None:
     assert foresight.freshness > knows.freshness > learns.freshness
     assert foresight.mean_delay_days < knows.mean_delay_days < learns.mean_delay_days
     assert foresight.fetches < 1.03 * learns.fetches and knows.fetches < 1.03 * learns.fetches
+
+
+@pytest.mark.parametrize(("kind", "seed"), [("drift", 0), ("steady", 5), ("values", 0), ("outages", 0)])
+def test_knowing_more_costs_no_more(kind: str, seed: int) -> None:
+    """Also where the first pages that are found never change, and others are found on the same day."""
+    world = worlds.draw(kind, seed)
+    learns = replay(world, POLICIES["opt_polite"], 0.2, 0.0, 90.0)
+    for name in ORACLES:
+        assert oracle(world, name, 0.2, 0.0, 90.0).fetches < 1.05 * learns.fetches

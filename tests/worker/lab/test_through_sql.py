@@ -190,7 +190,7 @@ def test_an_outage_costs_through_sql_what_is_computed_without_it(url: str) -> No
     begin = np.add.outer(np.arange(5) / 5, [8.0, 12.0, 16.0]).ravel()
     outages = Outages(3 * np.arange(6), begin, begin + 1)
     world = replace(all_there("steady", seed=1, hosts=5, pages=800, days=20), outages=outages)
-    hold_together(url, world, "uniform", 0.4, 6.0, 20.0, within=0.01, spent=0.04)
+    hold_together(url, world, "uniform", 0.4, 6.0, 20.0, within=0.01, spent=0.08)
 
 
 def test_sql_is_told_what_a_page_is_worth_and_what_each_visit_saw(url: str) -> None:

@@ -1,4 +1,4 @@
-"""A batch job in a process of its own, so that upkeep goes on beside it and its memory comes back.
+"""A batch job in a process of its own, so that upkeep goes on beside it and its memory comes back. Crawlers come first.
 
 It runs once for each line on its standard input and answers with one of JSON. It ends when it has nothing to remember,
 or more than it may, and when its worker has.
@@ -17,6 +17,7 @@ from recrawl import store
 from recrawl.jobs.job import Job
 from recrawl.jobs.registry import JOBS
 
+PRIORITY = 10  # lower than all others: on two cores pops took 41–53 ms instead of 51–72 while 10M pages were allocated
 ABANDONED_AFTER = 2.0  # seconds: what computes does not listen
 
 
@@ -51,6 +52,7 @@ def _listen(orders: "SimpleQueue[str]") -> None:
 
 
 if __name__ == "__main__":
+    os.nice(PRIORITY)
     try:
         main(sys.argv[1], os.environ["DATABASE_URL"])
     except KeyboardInterrupt:

@@ -154,12 +154,13 @@ class Replay:
     def _allocate(self, today: float) -> Terms:
         pages, world = self.pages, self.world
         known = np.flatnonzero(pages.is_known())
-        if not len(known):
+        rate = self._rate(today)[known]
+        if not rate.any():
             return self._without_prices()
         of_host = np.bincount(pages.host[known], minlength=len(world.hosts))
         web = Web(
             pages.value[known],
-            self._rate(today)[known],
+            rate,
             np.append(0, np.cumsum(of_host)),
             np.full(len(world.hosts), np.inf),
         )
@@ -186,7 +187,7 @@ class Replay:
         )
 
     def _without_prices(self) -> Terms:
-        """Nobody is known who could pay one: all are visited equally often, as the setting frequency says."""
+        """Nobody is known who would pay one: all are visited equally often, as the setting frequency says."""
         hosts = len(self.world.hosts)
         return Terms(
             prior_changes=self.prior_changes,

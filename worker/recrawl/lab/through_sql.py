@@ -1,7 +1,7 @@
 """A policy let loose on a web whose every change is known, in a real database: the verbs, and the jobs of a worker.
 
 What replay computes is done by SQL here. Pages that live at the beginning are known then; they are fetched when their
-turn comes, as new pages are. A host that is down answers 503.
+turn comes, as new pages are. A host that is down gives no answer.
 """
 
 import re
@@ -18,7 +18,7 @@ from recrawl.lab.world import World
 
 BEGIN = datetime(2001, 1, 1, tzinfo=UTC)
 WHO = "recrawl simulate"  # whose crawl the database is
-OK, GONE, DOWN = 200, 410, 503
+OK, GONE, DOWN = 200, 410, 0
 
 
 def refuse_pages(url: str) -> None:
