@@ -10,7 +10,9 @@ down_revision = "0009"
 def upgrade() -> None:
     op.execute("""
         drop function if exists recrawl.set_robots, recrawl_internal.set_robots_at, recrawl_internal.wait_after,
-            recrawl_internal.judged_results
+            recrawl_internal.judged_results;
+        comment on column recrawl_internal.setting.max_attempts is
+            'attempts: in a row that fail before a page loses its share of the budget; it is tried ever more rarely.';
     """)
 
 
@@ -18,5 +20,7 @@ def downgrade() -> None:
     op.execute("""
         drop function if exists recrawl.set_robots, recrawl_internal.set_robots_at, recrawl_internal.wait_after,
             recrawl_internal.judged_results;
+        comment on column recrawl_internal.setting.max_attempts is
+            'attempts: in a row that fail before a page is given up and rechecked rarely.';
         update recrawl_internal.replayed set digest = '';
     """)
