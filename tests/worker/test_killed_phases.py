@@ -110,7 +110,7 @@ def test_what_was_in_force_stays_and_the_next_run_completes(
         holder.execute(f"lock table recrawl_internal.{held.table} in {mode} mode".encode())
         moving.value("select set_setting(%s, '1 hour')", f"{job}_every")
         eventually(lambda: ":Lock" in sessions(moving, job))
-        child = child_of(first.pid)
+        child = child_of(first)
         if held.phase == "compute":
             holder.rollback()
             eventually(lambda: sessions(moving, job) == f"recrawl {job}:Client")

@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
+import psutil
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
@@ -80,8 +81,12 @@ def worker(url: str, before: str = "", **environment: str) -> Iterator["subproce
         process.communicate()
 
 
-def child_of(pid: int) -> int:
-    (child,) = (int(pid) for pid in os.popen(f"pgrep -P {pid}").read().split())
+def children(process: "subprocess.Popen[str]") -> list[int]:
+    return [child.pid for child in psutil.Process(process.pid).children()]
+
+
+def child_of(process: "subprocess.Popen[str]") -> int:
+    (child,) = children(process)
     return child
 
 
@@ -147,7 +152,7 @@ def test_a_job_that_is_killed_is_one_failed_run_and_the_others_go_on(fetched: Cr
     with psycopg.connect(url) as holder, worker(url) as process:
         holder.execute("lock table recrawl_internal.host_terms in share mode")
         eventually(lambda: runs(fetched))
-        os.kill(child_of(process.pid), signal.SIGKILL)
+        os.kill(child_of(process), signal.SIGKILL)
         holder.rollback()
         eventually(lambda: ("allocate", True) in runs(fetched))
         assert process.poll() is None
@@ -178,7 +183,7 @@ def test_a_stop_says_which_job_it_waits_for_and_the_next_one_kills_it(fetched: C
     with psycopg.connect(url) as holder, worker(url) as process:
         holder.execute("lock table recrawl_internal.host_terms in share mode")
         eventually(lambda: runs(fetched))
-        os.kill(child_of(process.pid), signal.SIGSTOP)  # as deaf as one that computes
+        os.kill(child_of(process), signal.SIGSTOP)  # as deaf as one that computes
         process.send_signal(signal.SIGINT)
         assert process.stderr and "waiting for rates to stop; once more kills it" in process.stderr.readline()
         time.sleep(0.5)
@@ -267,10 +272,10 @@ def test_one_worker_does_the_jobs_and_the_next_one_takes_over_from_a_killed_one(
     with psycopg.connect(url) as holder, worker(url) as first:
         holder.execute("lock table recrawl_internal.host_terms in share mode")
         eventually(lambda: runs(fetched))
-        children = os.popen(f"pgrep -P {first.pid}").read().split()
+        of_the_first = children(first)
         with worker(url) as second:
             time.sleep(3)
-            assert len(runs(fetched)) == 1 and not os.popen(f"pgrep -P {second.pid}").read(), "it stands by"
+            assert len(runs(fetched)) == 1 and not children(second), "it stands by"
             led = fetched.value(LEADER)
             first.kill()
             died = time.monotonic()
@@ -278,7 +283,7 @@ def test_one_worker_does_the_jobs_and_the_next_one_takes_over_from_a_killed_one(
             assert time.monotonic() - died < 20, "it looks every second"
             eventually(lambda: len(runs(fetched)) > 1)
             assert time.monotonic() - died < 50, "not only when a minute went by without a sign of life"
-            eventually(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
+            eventually(lambda: not any(Path(f"/proc/{child}").exists() for child in of_the_first))
             holder.rollback()
             eventually(lambda: len(runs(fetched)) == 1 + len(BATCH) and runs(fetched)[-1][1])
         first_run, *later = runs(fetched)
@@ -287,10 +292,6 @@ def test_one_worker_does_the_jobs_and_the_next_one_takes_over_from_a_killed_one(
             "stopped",
             "its worker died",
         )
-
-
-def children(process: "subprocess.Popen[str]") -> list[str]:
-    return os.popen(f"pgrep -P {process.pid}").read().split()
 
 
 def everything_runs_again(crawl: Crawl) -> None:
@@ -532,8 +533,7 @@ def test_whenever_a_worker_or_its_job_is_killed_the_next_run_completes(crawl: Cr
         crawl.connection.execute("update page set pinned_rate = %s", [1 + round_ / 4])
         with worker(url) as process:
             time.sleep(rng.uniform(0.5, 5))
-            children = [int(pid) for pid in os.popen(f"pgrep -P {process.pid}").read().split()]
-            os.kill(rng.choice([process.pid, *children]), signal.SIGKILL)
+            os.kill(rng.choice([process.pid, *children(process)]), signal.SIGKILL)
             time.sleep(0.5)
     crawl.connection.execute("truncate job")
     with worker(url):
