@@ -9,20 +9,22 @@ create or replace function recrawl_internal.give_back(
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes host; locks host by id (passing over locked ones)
+-- plans: lookups; writes host; locks host by id (those that wait for no page of the lease: passing over locked ones)
 declare
     given slot_of_host;
-    -- Whoever holds a host is about to give a later slot. Waiting would keep what is told to the inbox from view.
-    free  constant bigint[] := array(
-        select h.host_id from host h where h.host_id = any (hosts) order by h.host_id for update skip locked);
+    free  bigint[];
 begin
+    -- First, while no other host is held: it waits for these.
+    perform free_host(id, lease_id, t) from (select unnest(hosts) as id order by id) h;
+    -- Whoever holds a host is about to give a later slot. Waiting would keep what is told to the inbox from view.
+    free := array(
+        select h.host_id from host h where h.host_id = any (hosts) order by h.host_id for update skip locked);
     foreach given in array coalesce(slots, '{}') loop
         update host h set last_start_by = given.slot - host_gap(h.gap, h.crawl_delay, s.default_gap)
         from setting s
         where h.host_id = given.host_id and h.host_id = any (free) and h.last_start_by = given.start_by;
     end loop;
     perform wake_host(id, t) from unnest(free) as id;
-    perform free_host(id, lease_id, t) from unnest(hosts) as id;
 end $$;
 comment on function recrawl_internal.give_back(timestamptz, bigint, bigint[], recrawl_internal.slot_of_host[]) is
     'Tells hosts that pages come back from a lease unfetched, and slots unused, the last one first.';

@@ -41,4 +41,3 @@ select recrawl_internal.copy_comments('recrawl.held_back');
 comment on column recrawl.held_back.host is 'Its name or address, without port.';
 
 grant select on recrawl.late_hosts, recrawl.held_back to recrawl_reader;
-grant execute on function recrawl_internal.readable to recrawl_reader;

@@ -20,18 +20,31 @@ end;
 comment on function recrawl_internal.letter_of(text, text, boolean, boolean, boolean) is
     'What a result is counted as, see pulse.letters.';
 
--- After failures about as long again as it has failed: a page of a host that was down for a day is not lost for long.
-create or replace function recrawl_internal.wait_after(outcome text, attempts smallint) returns interval
+-- A glitch is over in a minute. What goes on failing is tried again after a sixteenth of the time that the page is
+-- otherwise left alone for, then twice as long each time: it costs a few visits more than the budget has for it, and
+-- after an outage it waits about as long again as it has failed. Throttled pages too: whoever always answers one page
+-- with 503 would otherwise be asked for that page alone, at the end of each hold.
+create or replace function recrawl_internal.wait_after(
+    outcome text, attempts smallint, was_missing boolean, retry_after interval, per_day real
+) returns interval
 language sql volatile parallel safe    -- as backoff() is: else it would not be inlined
 begin atomic
-    select case outcome
-        when 'denied' then interval '168 hours'
-        when 'missing' then recrawl_internal.backoff('24 hours', '2160 hours', attempts)
-        when 'failed' then recrawl_internal.backoff('1 minute', '720 hours', attempts)
+    select case
+        when outcome = 'denied' then interval '168 hours'
+        when outcome = 'missing' then
+            recrawl_internal.backoff('24 hours', '2160 hours', case when was_missing then attempts else 0 end)
+        when outcome in ('failed', 'throttled') then greatest(
+            case when attempts = 0 then recrawl_internal.backoff('1 minute', '1 minute', 0)
+                 else recrawl_internal.backoff(
+                     greatest(interval '1 minute', least(interval '24 hours' / per_day / 16, interval '24 hours')),
+                     '720 hours', attempts - 1) end,
+            case when outcome = 'throttled' and retry_after < interval '24 hours' then retry_after
+                 when outcome = 'throttled' and retry_after is not null then interval '24 hours' end)
     end;
 end;
-comment on function recrawl_internal.wait_after(text, smallint) is
-    'How long a page waits after an attempt that brought nothing; null = for ever, or that is no matter of it.';
+comment on function recrawl_internal.wait_after(text, smallint, boolean, interval, real) is
+    'How long a page waits after an attempt that brought nothing; null = for ever. attempts: in vain before this one, '
+    'was_missing: so was the last; per_day: how often it is visited otherwise.';
 
 create or replace function recrawl_internal.judged_results(
     t timestamptz, pending recrawl_internal.result[], fenced bigint[], redirects bigint[], any_lease boolean,
@@ -135,12 +148,13 @@ begin atomic
            p.seen_at, p.days,
            case when p.last_fetched_at is not null then coalesce(p.counted, p.has_changed::int, 0) else 0 end,
            p.new_changes, p.new_days, p.new_frequency,
-           coalesce(p.said_due, case p.outcome
-               when 'fetched' then recrawl_internal.next_due(
+           coalesce(p.said_due, case
+               when p.outcome = 'fetched' then recrawl_internal.next_due(
                    p.due, p.slot, recrawl_internal.page_frequency(p.new_frequency, p.pinned_rate, (s).frequency),
                    (s).shortest_interval)
-               when 'throttled' then p.due                -- at once, when its host is
-               else t + recrawl_internal.wait_after(p.outcome, p.attempts)
+               else t + recrawl_internal.wait_after(
+                   p.outcome, p.attempts, p.was_missing, p.retry_after,
+                   recrawl_internal.page_frequency(p.new_frequency, p.pinned_rate, (s).frequency))
            end),
            p.due_is,
            case when p.outcome = 'throttled' or p.is_busy or p.is_late or p.crawl_delay is not null then

@@ -33,7 +33,7 @@ create or replace function recrawl_internal.matched_results(
     due_is text, outcome text, nth bigint,
     -- as the page's row has it
     tid tid, version xid, host_id bigint, state text, due_at timestamptz, last_lease bigint, stale_lease bigint,
-    attempts smallint, last_fetched_at timestamptz, base_at timestamptz, planned_due timestamptz,
+    attempts smallint, was_missing boolean, last_fetched_at timestamptz, base_at timestamptz, planned_due timestamptz,
     last_etag text, last_modification timestamptz, last_hash text, last_sketch int[], last_relevance real,
     value real, pinned_rate real, pinned_interval interval, seen_changes real, seen_days real, frequency real,
     -- as the lease has it; null where that does not hold the page
@@ -62,7 +62,7 @@ begin atomic
                 else recrawl_internal.outcome_of(r.status, r.robots_denied, redirects[r.ord], r.page_id) end,
            r.nth,
            p.tid, p.version, p.host_id, p.state, p.due_at, p.last_lease, p.stale_lease,
-           p.attempts, p.fetched_at, p.base_at, p.planned_due,
+           p.attempts, p.was_missing, p.fetched_at, p.base_at, p.planned_due,
            p.etag, p.last_modified, p.content_hash, p.sketch, p.relevance,
            p.value, p.pinned_rate, p.pinned_interval, p.seen_changes, p.seen_days, p.frequency,
            l.round, l.popped_at, l.slots[i.place], l.start_bys[i.place], l.dues[i.place], l.held_dues[i.place],
@@ -72,7 +72,9 @@ begin atomic
           window page_s as (partition by page_id, problem is null order by ord)) r
     left join lateral (
         select page.ctid as tid, page.xmin as version, page.host_id, page.state, page.due_at, page.last_lease,
-               page.stale_lease, page.attempts, page.fetched_at, page.base_at, page.planned_due,
+               page.stale_lease, page.attempts,
+               recrawl_internal.outcome_of(page.last_status, page.is_denied, null, null) = 'missing' as was_missing,
+               page.fetched_at, page.base_at, page.planned_due,
                page.etag, page.last_modified, page.content_hash, page.sketch, page.relevance,
                page.value, page.pinned_rate, page.pinned_interval, page.seen_changes, page.seen_days, page.frequency
         from recrawl_internal.page where page.page_id = r.page_id

@@ -12,6 +12,7 @@ create or replace function recrawl_internal.record_pass(
     out with_links int[],              -- ord of what counted as a fetch and brought links
     out graph_news bigint[],           -- pages that are news for the graph
     out hosts bigint[],                -- whose pages these are
+    out well bigint[],                 -- of these, that gave a page
     out news recrawl_internal.host_news[],
     out reports bigint[],              -- lease, round and how many of its pages were reported
     out letters text,                  -- for pulse
@@ -42,7 +43,8 @@ begin
             due_at = case when j.moves then j.new_due else p.due_at end,
             due_is = case when j.moves then j.due_is else p.due_is end,
             attempts = case when j.outcome in ('fetched', 'denied') then 0
-                            when j.is_held and j.outcome in ('missing', 'failed') then least(p.attempts + 1, 30000)
+                            when j.is_held and j.outcome in ('missing', 'failed', 'throttled')
+                                then least(p.attempts + 1, 30000)
                             else p.attempts end,
             state = case when j.code = 'ok' and p.state = 'live' and j.outcome in ('gone', 'moved') then j.outcome
                          else p.state end,
@@ -92,7 +94,7 @@ begin
                         then format('the first %s of its %s links were taken', most_links(), link_count) end as detail,
                case when not is_never(next_due) then greatest(next_due, t) end as next_fetch_at,
                is_observed and is_known and link_count is not null as brought_links,
-               is_graph_news, host_id, news, letter, late, periods_lost
+               is_graph_news, host_id, outcome, news, letter, late, periods_lost
         from written
         union all
         select ord, page_id, code,
@@ -102,7 +104,7 @@ begin
                    when 'duplicate' then 'it was reported before'
                    when 'stale_lease' then format('lease %s does not hold the page', lease_id)
                end,
-               case when state = 'live' and not is_never(due_at) then greatest(due_at, t) end, false, false, null,
+               case when state = 'live' and not is_never(due_at) then greatest(due_at, t) end, false, false, null, null,
                case when code = 'stale_lease' then news end, letter, late, periods_lost
         from judged
         where not counts
@@ -111,12 +113,13 @@ begin
            array_agg(ord) filter (where brought_links),
            array_agg(page_id) filter (where is_graph_news),
            array_agg(distinct host_id) filter (where host_id is not null),
+           array_agg(distinct host_id) filter (where outcome = 'fetched'),
            array_agg(a.news) filter (where not (a.news is null)),
            (select array_agg(array[lease_id, round, pages])
             from (select lease_id, round, count(*) as pages from written where is_held group by lease_id, round) w),
            string_agg(letter, ''), array_agg(late) filter (where late is not null),
            sum(periods_lost) filter (where periods_lost > 0)
-    into answers, with_links, graph_news, hosts, news, reports, letters, late, lost
+    into answers, with_links, graph_news, hosts, well, news, reports, letters, late, lost
     from answered a;
     -- Without a worker nobody would ever add it up.
     insert into pulse (part, at, letters, late, lost)
@@ -144,7 +147,7 @@ declare
     led_to       found_links[];
     fenced       bigint[];             -- leases that no one else can end now
     redirects    bigint[];             -- by ord: where a redirect leads
-    said         record;               -- by any of the results
+    said         record;               -- by any of the results, or of their hosts
     unused       slot_of_host[];       -- of pages that are declined
     this         record;               -- what a pass did
     passes       int := 0;
@@ -152,6 +155,7 @@ declare
     answers      recrawl.report_result[] := '{}';
     with_links   int[] := '{}';
     hosts        bigint[] := '{}';
+    well         bigint[] := '{}';     -- hosts that gave a page
     news         host_news[] := '{}';
 begin
     select * into s from setting;
@@ -202,6 +206,7 @@ begin
         answers := answers || this.answers;
         with_links := with_links || this.with_links;
         hosts := hosts || this.hosts;
+        well := well || this.well;
         news := news || this.news;
         exit when cardinality(this.answers) = cardinality(pending);
         pending := array(
@@ -218,7 +223,13 @@ begin
     if unused is not null then
         perform give_back(t, null, array(select distinct host_id from unnest(unused)), unused);
     end if;
-    if exists (select from host h where h.host_id = any (hosts) and h.blocked_until > t) then
+    select bool_or(h.blocked_until > t) as are_held, bool_or(h.strikes > 0) as are_struck into said
+    from host h
+    where h.host_id = any (hosts);
+    if said.are_struck then
+        perform forgive_strike(t, well);
+    end if;
+    if said.are_held then
         answers := answers_with_holds(t, answers);
     end if;
     return query select a.* from unnest(answers) a order by a.ord;

@@ -6,7 +6,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
 declare
     checked result[];
-    one     result[];
+    one     result;
 begin
     perform check_isolation('report');
     if jsonb_typeof(results) is distinct from 'array' then
@@ -19,13 +19,13 @@ begin
         -- Some element has a value of the wrong type: one by one, to say which and take the others.
         for i in 0 .. jsonb_array_length(results) - 1 loop
             begin
-                one := checked_results(jsonb_build_array(without_unreadable_hints(results -> i, t)), t);
-                one[1].ord := i + 1;
+                one := (checked_results(jsonb_build_array(without_unreadable_hints(results -> i, t)), t))[1];
+                one.ord := i + 1;
             exception when data_exception then
-                one := array[jsonb_populate_record(
-                    null::result, jsonb_build_object('ord', i + 1, 'problem', problem_of(results -> i)))];
+                one := jsonb_populate_record(
+                    null::result, jsonb_build_object('ord', i + 1, 'problem', problem_of(results -> i)));
             end;
-            checked := checked || one;
+            checked := array_append(checked, one);         -- in its place; || would copy all of them
         end loop;
     end;
     return query select * from record_results(t, checked);

@@ -42,9 +42,9 @@ $$;
 comment on function recrawl_internal.wake_host(bigint, timestamptz) is
     'Works out anew when a host is ready, after something about it changed.';
 
--- 60 seconds, doubled by every further strike up to a day; forgiven after half an hour without a block. What happens
--- while the host is blocked already comes from requests that were under way: it is no further strike, but a longer
--- Retry-After counts.
+-- 60 seconds, doubled by every further strike up to a day. Each report that it gave a page forgives one, half an hour
+-- without a block all. What happens while the host is blocked already comes from requests that were under way: it is no
+-- further strike, but a longer Retry-After counts.
 create or replace function recrawl_internal.strike_host(
     host_id bigint, retry_after interval, reason text, t timestamptz
 ) returns void
@@ -71,6 +71,21 @@ begin
 end $$;
 comment on function recrawl_internal.strike_host(bigint, interval, text, timestamptz) is
     'Blocks a host that asked for it (Retry-After) or that keeps failing, each time for longer.';
+
+-- Whoever has a host's row now may as well forgive it the next time: several hosts, and none is waited for.
+create or replace function recrawl_internal.forgive_strike(t timestamptz, hosts bigint[]) returns void
+language sql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes host; locks host (passing over locked ones)
+    update host h set strikes = h.strikes - 1
+    from (select host_id from host
+          where host_id = any (hosts) and strikes > 0 and blocked_until <= t
+          for no key update skip locked) w
+    where h.host_id = w.host_id
+$$;
+comment on function recrawl_internal.forgive_strike(timestamptz, bigint[]) is
+    'Hosts that gave a page since they were blocked: the next block is shorter by one strike.';
 
 -- Ten failures, and at least every second fetch since the first of them: the host is down, not the page.
 create or replace function recrawl_internal.count_failures(host_id bigint, more int, t timestamptz) returns void

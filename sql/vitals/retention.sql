@@ -4,7 +4,7 @@ create or replace function recrawl_internal.forget_history_at(t timestamptz) ret
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: whole; writes vital, vital_hour, event, job, allocation, opic; locks nothing that anybody waits for
+-- plans: whole; writes vital, vital_hour, event, job, allocation, opic, robots; locks nothing that anybody waits for
 declare
     gone int;
 begin
@@ -43,10 +43,14 @@ begin
         delete from opic p using too_old o
         where p.started_at < o.history and p.token < (select max(token) from opic)
         returning 1
+    ),
+    -- What a robots.txt said that nobody has asked for since.
+    sites as (
+        delete from robots r using too_old o where r.good_until < o.history returning 1
     )
     select count(*) into gone
     from (select from minutes union all select from hours union all select from events union all select from runs
-          union all select from allocations union all select from opics) all_of_them;
+          union all select from allocations union all select from opics union all select from sites) all_of_them;
     return gone;
 end $$;
 comment on function recrawl_internal.forget_history_at(timestamptz) is

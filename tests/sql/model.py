@@ -107,6 +107,13 @@ def value_class(value: float) -> int:
     return max(0, min(31, 19 - math.floor(math.log2(max(value, 1e-30)))))
 
 
+DAY = timedelta(days=1)
+
+
+def seconds(said: str) -> timedelta:
+    return timedelta(seconds=float(said))
+
+
 def doubled(first: timedelta, times: int, longest: timedelta) -> timedelta:
     return min(first * float(2**times), longest)
 
@@ -139,6 +146,7 @@ class Page:
     value: float = 1
     state: str = "live"
     attempts: int = 0
+    was_missing: bool = False  # the last time that anything came of it
     last_lease: int = 0
     stale_lease: int = 0
     fetched_at: datetime | None = None
@@ -401,7 +409,9 @@ class Model:
         is_news = lease_id > max(page.last_lease, page.stale_lease) and not (
             said and page.fetched_at and said <= page.fetched_at
         )
-        attempts = page.attempts
+        attempts, was_missing = page.attempts, page.was_missing
+        if (code == "ok" and outcome != "declined") or (outcome == "fetched" and is_news):
+            page.was_missing = outcome in ("missing", "moved")
         if outcome == "fetched" and (code == "ok" or is_news):
             seen_at = min(said or (hold.slot if hold else t), t)
             if hold:
@@ -420,18 +430,24 @@ class Model:
         page.last_lease = lease_id
         del self.holds[lease_id, page.page_id]
         self.freed(hold)
-        page.attempts += outcome in ("missing", "failed")
+        page.attempts += outcome in ("missing", "failed", "throttled")
         if decides:
             pass
         elif outcome == "fetched":
             page.due = next_due(hold.due, hold.slot, self.per_day(page))
-        elif outcome == "throttled":
-            page.due = hold.due
         elif page.state == "live":
+            again = min(max(DAY / self.per_day(page) / 16, timedelta(minutes=1)), DAY)
+            failed = doubled(again, attempts - 1, timedelta(days=30)) if attempts else timedelta(minutes=1)
             pause = {
-                "missing": doubled(timedelta(days=1), attempts, timedelta(days=90)),
-                "failed": doubled(timedelta(minutes=1), attempts, timedelta(days=1 if attempts < 4 else 30)),
+                "missing": doubled(DAY, attempts if was_missing else 0, timedelta(days=90)),
+                "failed": failed,
+                "throttled": failed,
                 "denied": timedelta(days=7),
             }[outcome]
-            page.due = self.about(t, timedelta(days=30) if outcome == "failed" and attempts >= 4 else pause, due_now)
+            if outcome == "throttled" and (wanted := min(seconds(result.get("retry_after", "0")), DAY)) > 0.9 * pause:
+                assert due_now is not None
+                page.due = max(t + wanted, due_now)
+                assert page.due <= t + max(wanted, 1.1 * pause)
+            else:
+                page.due = self.about(t, pause, due_now)
         return hold

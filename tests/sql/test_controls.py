@@ -92,6 +92,7 @@ def test_unblocking_forgives_earlier_strikes(crawl: Crawl) -> None:
     (page,) = crawl.next()
     crawl.report(result_of(page, status=429))
     crawl.value("select unblock_host_at(%s, 'a.test')", crawl.now)
+    crawl.add("http://a.test/other")
     crawl.wait(SECOND)
     (page,) = crawl.next()
     crawl.report(result_of(page, status=429))

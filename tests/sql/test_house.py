@@ -295,8 +295,8 @@ def test_no_door_takes_a_time_that_is_refused_further_in(catalogue: psycopg.Conn
 
 def test_what_keeps_a_page_away_is_as_long_as_is_said_elsewhere(sources: dict[str, str], said: Said) -> None:
     (denied,) = said("wait_after", r"'denied' then interval '(\d+) hours'")
-    (missing,) = said("wait_after", r"'missing' then \S+\('24 hours', '(\d+) hours'")
-    (failed,) = said("wait_after", r"'failed' then \S+\('1 minute', '(\d+) hours'")
+    (missing,) = said("wait_after", r"'missing' then\s+\S+\('24 hours', '(\d+) hours'")
+    (failed,) = said("wait_after", r"'(\d+) hours', attempts - 1\)")
     assert said("explain_wait", r"at most '\s*'every (\d+) days") == (missing / 24,)
     assert said("explain_wait", r"at most every '\s*'(\d+) days") == (failed / 24,)
     assert (denied / 24, "once a week" in sources["explain_wait"]) == (7, True)

@@ -100,8 +100,8 @@ def test_hints_from_the_future_are_clamped(crawl: Crawl) -> None:
 @pytest.mark.parametrize("status", [500, 502, 504, 599, 408, 425, 0, -1, -7])
 def test_failures_back_off_doubling_and_are_no_observations(crawl: Crawl, status: int) -> None:
     page = popped(crawl)
-    for attempt in range(18):
-        minutes = min(2**attempt, 30 * 24 * 60)
+    for attempt in range(13):
+        minutes = min(90 * 2 ** (attempt - 1), 30 * 24 * 60) if attempt else 1
         assert page["attempt"] == attempt + 1
         assert crawl.page("http://a.test/")["state"] == ("failing" if attempt >= 5 else "new"), "by max_attempts"
         (answer,) = crawl.report(result_of(page, status=status, changed=True, content_hash="x"))
@@ -193,7 +193,6 @@ def test_throttling_blocks_the_host_longer_each_time_and_is_forgiven(crawl: Craw
         assert host["blocked_reason"] == f"it answered {status}"
         assert crawl.next() == []
         crawl.now = host["blocked_until"]
-    assert crawl.value("select max(attempts) from page") == 0, "it is the host's doing, not the page's"
     crawl.wait(31 * MINUTE)
     (page,) = crawl.next()
     crawl.report(result_of(page, status=status))
@@ -226,11 +225,60 @@ def test_many_answers_to_requests_under_way_are_one_strike(crawl: Crawl) -> None
     assert crawl.value("select strikes from host") == 1
 
 
-def test_a_throttled_page_is_due_again_with_its_host(crawl: Crawl) -> None:
+def test_a_page_that_is_always_throttled_does_not_keep_its_host_from_the_others(crawl: Crawl) -> None:
+    crawl.add(*(f"http://a.test/{i}" for i in range(20)))
+    asked: dict[str, int] = {}
+    end = crawl.now + 10 * DAY
+    while crawl.now < end:
+        crawl.tick()
+        for page in crawl.next():
+            asked[page["url"]] = asked.get(page["url"], 0) + 1
+            crawl.report(result_of(page, status=503 if page["url"].endswith("/7") else 200))
+        crawl.now = max(crawl.now + SECOND, crawl.value("select next_ready_at_at(%s)", crawl.now) or end)
+    throttled = asked.pop("http://a.test/7")
+    assert min(asked.values()) >= 9, "once a day, as if there were no other page"
+    assert 5 <= throttled <= 12, "ever more rarely"
+
+
+def test_a_host_that_gave_a_page_since_is_held_for_no_longer_than_the_last_time(crawl: Crawl) -> None:
+    crawl.add(*(f"http://a.test/{i}" for i in range(12)))
+
+    def answers(status: int) -> float:
+        (page,) = crawl.next()
+        crawl.report(result_of(page, status=status))
+        held = max(crawl.value("select blocked_until from host") - crawl.now, 0 * SECOND)
+        crawl.wait(held + SECOND)
+        crawl.tick()
+        return float(held / MINUTE)
+
+    for _ in range(3):
+        assert answers(429) == pytest.approx(1, rel=0.11)
+        answers(200)
+    for minutes in (1, 2, 4):
+        assert answers(429) == pytest.approx(minutes, rel=0.11)
+
+
+def test_a_page_that_fails_is_tried_in_a_minute_then_by_how_often_it_is_visited(crawl: Crawl) -> None:
     page = popped(crawl)
-    crawl.report(result_of(page, status=429, retry_after=90))
-    crawl.wait(90 * SECOND)
-    assert crawl.next()[0]["page_id"] == page["page_id"]
+    crawl.value("select set_interval(%s::bigint[], '16 days')", [page["page_id"]])
+    waits = []
+    for _ in range(8):
+        (answer,) = crawl.report(result_of(page, status=0))
+        waits.append((answer["next_fetch_at"] - crawl.now) / DAY)
+        crawl.now = answer["next_fetch_at"] + SECOND
+        crawl.tick()
+        (page,) = crawl.next()
+    assert waits == pytest.approx([1 / 1440, 1, 2, 4, 8, 16, 30, 30], rel=0.11)
+
+
+def test_a_page_that_is_missing_after_it_failed_is_missing_for_the_first_time(crawl: Crawl) -> None:
+    page = popped(crawl)
+    for status, days in (0, 1 / 1440), (0, 1 / 16), (404, 1), (404, 8):
+        (answer,) = crawl.report(result_of(page, status=status))
+        assert (answer["next_fetch_at"] - crawl.now) / DAY == pytest.approx(days, rel=0.11)
+        crawl.now = answer["next_fetch_at"] + SECOND
+        crawl.tick()
+        (page,) = crawl.next()
 
 
 def test_a_host_that_mostly_fails_is_blocked(crawl: Crawl) -> None:

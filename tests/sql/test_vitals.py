@@ -516,7 +516,7 @@ def test_what_operators_do_is_written_down(crawl: Crawl) -> None:
 
 
 def test_blocks_that_hosts_earn_are_written_down_but_not_every_one(crawl: Crawl) -> None:
-    crawl.add("http://a.test/")
+    crawl.add(*(f"http://a.test/{i}" for i in range(20)))
     crawl.tick()
     strikes = 0
     for _ in range(12):

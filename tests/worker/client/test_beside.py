@@ -51,7 +51,7 @@ def test_a_request_that_is_no_page_has_a_slot_of_its_own(
         elif page.kind == "page" and page.url.endswith("/0"):
             for name in ("form", "private", "form"):
                 crawl.client.aside(f"{at}/{name}", name)
-            crawl.client.aside("http://a..b/", "of no host")
+            crawl.client.aside("http://a..b/", "of no host").cancel()
         await crawl.visit(page)
 
     crawl.run(20, visit, until=lambda: len(asides) == 2 and crawl.client.is_idle)

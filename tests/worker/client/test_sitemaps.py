@@ -72,6 +72,16 @@ def test_it_is_bounded_in_urls_bytes_and_memory() -> None:
     tracemalloc.stop()
 
 
+@pytest.mark.parametrize("inside", ["<a/>", "<a>", "<a>x</a>"], ids=["wide", "deep", "long"])
+@pytest.mark.parametrize("begun", ["<urlset>", "<urlset><url>"])
+def test_what_lies_in_its_elements_does_not_stay_in_memory(begun: str, inside: str) -> None:
+    bomb = gzip.compress(begun.encode() + inside.encode() * 300_000)
+    tracemalloc.start()
+    assert list(entries(bomb)) == []
+    assert tracemalloc.get_traced_memory()[1] < 10 * 1024 * 1024
+    tracemalloc.stop()
+
+
 def test_entities_do_not_explode() -> None:
     levels = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 12))
     body = f'<!DOCTYPE x [<!ENTITY e0 "0123456789">{levels}]><urlset><url><loc>&e11;</loc></url></urlset>'

@@ -34,7 +34,7 @@ def demo(seed: int, folder: Path) -> None:
 
     A web of 150 hosts and 10,000 pages is drawn at random. Simulated crawlers ask next_pages and report, in an
     embedded PostgreSQL of its own, on a virtual clock; the jobs rates, opic and allocate run every day. Nothing of it
-    is kept but two pictures.
+    is kept but its pictures.
     """
     from recrawl.cli.progress import steps
     from recrawl.lab import drawn

@@ -60,7 +60,7 @@ def up(metrics: Address | None) -> None:
 def migrate_command(search_path: bool) -> None:
     """Bring the database to the newest version, also an empty one.
 
-    The same as alembic upgrade head. To do it again is safe.
+    In a checkout alembic upgrade head does the same. To do it again is safe.
     """
     from recrawl import store
     from recrawl.setup import migrate

@@ -126,8 +126,12 @@ class Database:
         connection = await psycopg.AsyncConnection.connect(
             self._dsn, autocommit=True, prepare_threshold=None, row_factory=namedtuple_row, **self._options
         )
-        for name, style in styles_to_set(connection.info):
-            await connection.execute("select pg_catalog.set_config(%s, %s, false)", [name, style])
+        try:
+            for name, style in styles_to_set(connection.info):
+                await connection.execute("select pg_catalog.set_config(%s, %s, false)", [name, style])
+        except BaseException:
+            await connection.close()
+            raise
         self._connection = connection
 
     async def _check(self) -> None:

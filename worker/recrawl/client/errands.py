@@ -208,7 +208,8 @@ class Errands:
             pass
         finally:
             self.asides -= 1
-            is_over.set_result(None)
+            if not is_over.done():  # who waited for it may have gone
+                is_over.set_result(None)
         self._counts["asides dropped"] += 1
 
     def _aside_page(self, url: str, host: str, slot: tuple[datetime, datetime], meta: object) -> Page:

@@ -8,6 +8,7 @@ from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
 MOST_BYTES = 50 * 1024 * 1024  # unpacked, and the most URLs: what sitemaps.org allows a file
 MOST_URLS = 50_000
+MOST_DEEP = 20  # elements within each other; extensions have a few
 PIECE = 1 << 16
 
 
@@ -55,8 +56,12 @@ def _of_xml(first: bytes, rest: Iterator[bytes]) -> Iterator[Entry]:
                 name = element.tag.rpartition("}")[2]
                 if event == "start":
                     path.append(element)
+                    if len(path) > MOST_DEEP:
+                        return
                     continue
                 path.pop()
+                if path:
+                    path[-1].clear()  # else all of it would stay in memory
                 if name == "loc" and len(path) == 2:
                     url = (element.text or "").strip()
                 elif name == "lastmod" and len(path) == 2:
@@ -65,7 +70,6 @@ def _of_xml(first: bytes, rest: Iterator[bytes]) -> Iterator[Entry]:
                     if url:
                         yield Entry(url, time_of(changed), name == "sitemap")
                     url = changed = ""
-                    path[0].clear()  # else all of it would stay in memory
     except (ParseError, LookupError, ValueError):  # also of an encoding that nobody knows
         return
 

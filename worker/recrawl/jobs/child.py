@@ -10,8 +10,11 @@ import os
 import sys
 import threading
 import time
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any
+
+import psycopg
 
 from recrawl import store
 from recrawl.jobs.job import Job
@@ -38,7 +41,10 @@ def main(name: str, url: str) -> None:
             outcome: dict[str, Any] = {"ok": True, "said": job.run()}
         except Exception as error:
             outcome = {"ok": False, "said": " ".join((str(error) or type(error).__name__).split())}
-        stays = job is not None and outcome["ok"] and 0 < job.remembers() <= store.memory(url)
+        stays = False
+        if job is not None and outcome["ok"]:
+            with suppress(psycopg.Error):  # what it did is done; it begins anew the next time
+                stays = 0 < job.remembers() <= store.memory(url)
         outcome |= {"seconds": round(time.monotonic() - started, 3), "stays": stays}
         print(json.dumps(outcome), file=answers, flush=True)
         if not stays:

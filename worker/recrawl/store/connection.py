@@ -26,8 +26,12 @@ def connect(url: str, name: str = "recrawl", **options: Any) -> Connection:
     connection = psycopg.connect(url, autocommit=True, application_name=name, **patience | ENCODING | options)
     # On the path of this login others may have put operators that fit better than PostgreSQL's own. Not an empty one: a
     # pooler may give the session to somebody who says next_pages.
-    for setting, style in [("search_path", "recrawl"), *styles_to_set(connection.info)]:
-        connection.execute("select pg_catalog.set_config(%s, %s, false)", [setting, style])
+    try:
+        for setting, style in [("search_path", "recrawl"), *styles_to_set(connection.info)]:
+            connection.execute("select pg_catalog.set_config(%s, %s, false)", [setting, style])
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 

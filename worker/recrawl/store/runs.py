@@ -108,10 +108,12 @@ def _heartbeat(url: str, token: int) -> Iterator[None]:
     done = threading.Event()
 
     def beat() -> None:
-        # When it cannot be heard, or another worker took over, the next write says so.
-        with suppress(psycopg.Error), connect(url, "recrawl heartbeat") as connection:
-            while not done.wait(HEARTBEAT_SECONDS):
-                connection.execute("select recrawl_internal.keep_job(%s, %s)", [token, ALIVE_FOR])
+        # One that is not heard is followed by others; where another worker took over, the next write says so.
+        while not done.is_set():
+            with suppress(psycopg.Error), connect(url, "recrawl heartbeat") as connection:
+                while not done.wait(HEARTBEAT_SECONDS):
+                    connection.execute("select recrawl_internal.keep_job(%s, %s)", [token, ALIVE_FOR])
+            done.wait(1)
 
     thread = threading.Thread(target=beat, daemon=True)
     thread.start()

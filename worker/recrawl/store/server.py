@@ -47,7 +47,9 @@ def transactions(connection: Connection, shape: type[Shape], longer_than: timede
         select null, p.owner::text, null, 'prepared', clock_timestamp() - p.prepared, p.gid,
                exists (select from pg_locks l join pg_class c on c.oid = l.relation
                        join pg_namespace n on n.oid = c.relnamespace
-                       where l.pid is null and l.granted and n.nspname = 'recrawl_internal' and c.relname = 'host')
+                       where l.virtualtransaction = '-1/' || p.transaction and l.granted
+                         and n.nspname = 'recrawl_internal' and c.relname = 'host'
+                         and l.mode in ('RowShareLock', 'RowExclusiveLock'))
         from pg_prepared_xacts p
         where p.database = current_database() and p.prepared < clock_timestamp() - %(longer)s::interval
         order by age desc

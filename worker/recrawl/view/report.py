@@ -32,16 +32,14 @@ def html(look: Look, live_seconds: float | None = None) -> str:
     )
     head = header(about, moment(look.now), live=look.live)
     sections = [section for make in SECTIONS if (section := make(look))]
-    return document(
-        f"recrawl: {look.verdict.headline}", head, Html.of(sections, footer(look)), live_seconds=live_seconds
-    )
+    return document(f"recrawl: {look.verdict.headline}", head, Html.of(sections, footer()), live_seconds=live_seconds)
 
 
 def judged(look: Look) -> Html:
     return verdict_box(look.verdict.level, look.verdict.headline, look.verdict.detail, look.verdict.mends)
 
 
-def footer(look: Look) -> Html:
+def footer() -> Html:
     return el(
         "footer",
         "Freshness, coverage and what pages wait for are estimates, made by a worker every minute. ",
