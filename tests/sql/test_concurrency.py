@@ -143,6 +143,23 @@ def test_a_page_unexcluded_while_it_is_released_comes_back(crawl: Crawl, beside:
     assert misplaced(crawl) == []
 
 
+def test_a_release_holds_no_host_while_it_waits_for_one(crawl: Crawl, beside: Beside) -> None:
+    crawl.add("http://a.test/")
+    crawl.add("http://b.test/")
+    crawl.value("select set_host('a.test', one_at_a_time => true)")
+    crawl.tick()
+    (lease,) = {page["lease_id"] for page in crawl.next()}
+    other, releasing = beside(), beside(autocommit=True)
+    hold = "select host_id from host where name = %s for update"
+    first = other.value(hold, "a.test")
+    release = lambda: releasing.value("select release_at(%s, %s, null)", crawl.now, lease)  # noqa: E731
+    with blocked(crawl, releasing, release) as released:
+        assert other.value(hold, "b.test") > first
+        other.connection.commit()
+    assert released.result() == 2
+    assert crawl.value("select busy_until from host where name = 'a.test'") is None
+
+
 def test_fetch_now_while_a_lease_is_reaped_leaves_one_truth(crawl: Crawl, beside: Beside) -> None:
     crawl.add("http://a.test/", "http://b.test/", due=[crawl.now])
     first, second = sorted(crawl.next(lease=MINUTE), key=lambda page: int(page["page_id"]))

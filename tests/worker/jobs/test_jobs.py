@@ -555,6 +555,13 @@ def test_a_run_that_computes_for_long_gives_signs_of_life(
         at_first = crawl.value(alive)
         time.sleep(0.5)
         assert crawl.value(alive) > at_first
+
+        beating = "select pid from pg_stat_activity where application_name = 'recrawl heartbeat'"
+        lost = crawl.value(f"{beating} and datname = current_database()")
+        crawl.value("select pg_terminate_backend(%s)", lost)
+        eventually(lambda: crawl.value(f"{beating} and pid = %s", lost) is None)
+        at_first = crawl.value(alive)
+        eventually(lambda: crawl.value(alive) > at_first, what="no other follows one that is lost")
     assert not [thread for thread in threading.enumerate() if thread.name.endswith("(beat)")]
 
 
