@@ -225,6 +225,16 @@ def test_one_number_tells_crawlers_from_gaps() -> None:
     assert verdict(now(WORKING, ready_wait=None, hosts_ready=0)).code == "gaps_set_pace"
 
 
+def test_without_a_budget_pages_that_their_hosts_have_room_for_wait_for_the_shortest_interval() -> None:
+    free = replace(
+        WORKING, settings=WORKING.settings | {"budget": None}, minutes=(replace(WORKING.minutes[-1], budget=None),),
+        allocation=replace(WORKING.allocation, budget=float("inf"), capped_hosts=0),  # type: ignore[type-var]
+    )  # fmt: skip
+    assert "the shortest interval sets the pace" in verdict(free).headline
+    full = replace(free, allocation=replace(free.allocation, capped_hosts=1))  # type: ignore[type-var]
+    assert "Hosts' gaps set the pace" in verdict(full).headline
+
+
 def test_a_crawl_whose_only_host_is_blocked_is_not_called_working() -> None:
     shut_out = replace(SMALL.minutes[0], hosts=1, hosts_blocked=1, due=12, due_blocked=12)
     figures = replace(now(SMALL, due=12, ready_wait=None, hosts_ready=0), minutes=(shut_out,))

@@ -63,8 +63,9 @@ def simulate(
     visit; in content changes are updates, large and small ones, and a visit sees what a sketch of eight numbers tells.
 
     Without --sql it needs no database, and takes seconds where SQL takes minutes; once a crawl has settled both come to
-    the same within some tenths of a percent, but for turnover, where SQL is behind by some points. Pages that live at the beginning were fetched just then; with --sql they are new. With
-    --sql hosts that are down are asked in vain, and then left alone for longer than they are down.
+    the same within some tenths of a percent, but for turnover, where SQL is behind by some points. Pages that live at
+    the beginning were fetched just then; with --sql they are new. With --sql hosts that are down are asked in vain, and
+    then left alone for longer than they are down.
     """
     from recrawl.cli.progress import steps
 

@@ -364,10 +364,13 @@ def budget_sets_pace(figures: Figures) -> Verdict | None:
 
 
 def gaps_set_pace(figures: Figures) -> Verdict:
+    """Between requests to a host; or, where nobody has set a budget and no host has too many pages, to a page."""
+    at_the_cap = figures.allocation.capped_hosts if figures.allocation else 0
+    pace = "Hosts' gaps set" if figures.budget or at_the_cap else "No budget is set: the shortest interval sets"
     return Verdict(
         "gaps_set_pace",
         "ok",
-        "Working, and keeping up. Hosts' gaps set the pace, not your crawlers.",
+        f"Working, and keeping up. {pace} the pace, not your crawlers.",
         f"{_pace(figures)} {_free_hosts(figures)}",
     )
 
