@@ -42,9 +42,10 @@ $$;
 comment on function recrawl_internal.wake_host(bigint, timestamptz) is
     'Works out anew when a host is ready, after something about it changed.';
 
--- 60 seconds, doubled by every further strike up to a day. Each report that it gave a page forgives one, half an hour
--- without a block all. What happens while the host is blocked already comes from requests that were under way: it is no
--- further strike, but a longer Retry-After counts.
+-- 60 seconds, doubled by every further strike up to a day. The first time it is as Retry-After says, later no sooner:
+-- who says 1 and refuses for ever would be asked every second. Each report that it gave a page forgives one strike,
+-- half an hour without a block all. What happens while the host is blocked already comes from requests that were under
+-- way: it is no further strike, but a longer Retry-After counts.
 create or replace function recrawl_internal.strike_host(
     host_id bigint, retry_after interval, reason text, t timestamptz
 ) returns void
@@ -64,7 +65,8 @@ begin
     if h.blocked_until > t then
         perform block_until(host_id, asked, h.blocked_reason, earlier, t) where asked > h.blocked_until;
     else
-        until := coalesce(asked, t + backoff('60 seconds', '24 hours', earlier));
+        until := case when asked is not null and earlier = 0 then asked
+                      else greatest(asked, t + backoff('60 seconds', '24 hours', earlier)) end;
         earlier := least(earlier, 30) + 1;
         perform block_until(host_id, until, reason, earlier, t), note_strike(t, h.name, until, reason, earlier);
     end if;

@@ -258,6 +258,21 @@ def test_a_host_that_gave_a_page_since_is_held_for_no_longer_than_the_last_time(
         assert answers(429) == pytest.approx(minutes, rel=0.11)
 
 
+@pytest.mark.parametrize("retry_after", ["0", "1", "Mon, 01 Jan 2029 00:05:00 GMT"])
+def test_a_host_that_asks_for_a_moment_and_refuses_again_is_left_alone_for_longer(
+    crawl: Crawl, retry_after: str
+) -> None:
+    crawl.add(*(f"http://a.test/{i}" for i in range(5)))
+    held = []
+    for _ in range(4):
+        (page,) = crawl.next()
+        crawl.report(result_of(page, status=429, retry_after=retry_after))
+        held.append((crawl.value("select blocked_until from host") - crawl.now) / MINUTE)
+        crawl.wait(held[-1] * MINUTE + SECOND)
+        crawl.tick()
+    assert held == pytest.approx([1 / 60, 2, 4, 8], rel=0.11)
+
+
 def test_a_page_that_fails_is_tried_in_a_minute_then_by_how_often_it_is_visited(crawl: Crawl) -> None:
     page = popped(crawl)
     crawl.value("select set_interval(%s::bigint[], '16 days')", [page["page_id"]])
