@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from recrawl import cli, store
-from recrawl.client import Client, Page
+from recrawl.client import Client, Page, ThreadedClient
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -255,8 +255,28 @@ def test_every_function_that_is_called_exists(
 def test_every_word_with_an_underscore_is_one_the_database_knows(document: Path, known_words: set[str]) -> None:
     words = {span.removeprefix("recrawl.") for span in spans(document)}
     tools = {word for word in words if word.startswith("pg_")}
-    of_client = {*inspect.signature(Client).parameters, *Page.__slots__}
+    of_client = {*inspect.signature(Client).parameters, *Page.__slots__, *dir(Client)}
     assert {word for word in words if re.fullmatch(r"[a-z]+(_[a-z]+)+", word)} <= known_words | tools | of_client
+
+
+def public(of: type) -> set[str]:
+    return {name for name in dir(of) if not name.startswith("_")}
+
+
+def test_the_client_is_told_in_full_and_nothing_that_it_has_not() -> None:
+    text = (DOCS / "how-to.md").read_text().partition("\n## Write a crawler\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.*?) \|", text, re.MULTILINE)
+    arguments = {*inspect.signature(Client).parameters} - {"dsn"}
+    assert arguments <= {row.strip("`") for row in rows}
+    crawl = Client("", user_agent="me")
+    assert set(re.findall(r"`page\.(\w+)", " ".join(rows))) == public(Page)
+    assert set(re.findall(r"`crawl\.(\w+)", " ".join(rows))) == {
+        name for name in (*vars(crawl), *public(Client)) if not name.startswith("_")
+    }
+    said = text.partition("`ThreadedClient`")[2].partition("\n\n")[0]
+    threaded = ThreadedClient("", user_agent="me")
+    has = {name for name in (*vars(threaded), *public(ThreadedClient)) if not name.startswith("_")} - {"client"}
+    assert has == {name for name in re.findall(r"`(\w+)`", said) if hasattr(threaded, name)}
 
 
 @documents

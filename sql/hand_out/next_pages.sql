@@ -59,7 +59,8 @@ declare
     got         int;
     got_new     int;
     most_new    int;                   -- new pages that the budget has room for
-    idle        boolean := false;      -- the last round found nothing, and there was nothing to drain
+    to_drain    int := 10200;          -- entries of the inbox, of however many there are: .2 s
+    idle        boolean := false;      -- the last round found nothing, and there was nothing to drain, or no more is
     -- Upkeep updates pages. Whoever does that must hold no host: a report may hold the pages and wait for the host.
     holds_none  constant boolean := pg_current_xact_id_if_assigned() is null;
     this_lease  bigint;
@@ -112,7 +113,8 @@ begin
                                     union all
                                     select from inbox where at >= inbox_from) then
                 perform reap_at(t, 100) where holds_none and this_lease is null;
-                idle := drain_at(t, 10 * least(n, 1000) + 200) = 0;
+                select d in (0, to_drain), to_drain - d into idle, to_drain
+                from drain_at(t, least(to_drain, 10 * least(n, 1000) + 200)) d;
             else
                 -- No more hosts: those of this call may give more.
                 exit when ahead = interval '0' or this_lease is null;
@@ -135,9 +137,7 @@ begin
         perform nextval('handed_out_count') from generate_series(1, got);
         exit when wanted <= 0 and s.budget is null;
         got_new := coalesce((select l.new_pages from lease l where l.lease_id = this_lease and l.round = nth), 0);
-        if s.budget is not null then
-            perform count_fetches(got, got_new);
-        end if;
+        perform count_fetches(got, got_new) where s.budget is not null;
         exit when wanted <= 0;
         wanted_new := least(wanted, greatest(0, wanted_new - got_new));
         most_new := most_new - got_new;

@@ -72,6 +72,19 @@ comment on function recrawl_internal.spent_of_late(timestamptz) is
     'Since the first allocation of the last 24 hours: for how many days, what the budget came to, how many pages were '
     'handed out; and how many days ago the last one was.';
 
+-- Failing pages are tried again beside the visits that were planned.
+create or replace function recrawl_internal.retries_of_late(t timestamptz) returns float8
+language sql stable security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: whole
+    select coalesce(sum(retries), 0) / greatest(date_part('epoch', t - min(at)) / 86400, 1 / 24.0)
+    from vital_hour
+    where at between t - interval '24 hours' and t
+$$;
+comment on function recrawl_internal.retries_of_late(timestamptz) is
+    'How many fetches a day were retries in the last 24 hours.';
+
 create or replace function recrawl_internal.policy_days(t timestamptz) returns float8
 language sql stable security definer
 set search_path = recrawl_internal, pg_temp
@@ -319,6 +332,7 @@ comment on function recrawl_internal.put_dues(bigint, interval, bigint[], real[]
 
 grant execute on function
     recrawl_internal.put_prices, recrawl_internal.bring_forward, recrawl_internal.put_dues,
-    recrawl_internal.spent_of_late, recrawl_internal.policy_days, recrawl_internal.new_pages_to_allocate
+    recrawl_internal.spent_of_late, recrawl_internal.retries_of_late, recrawl_internal.policy_days,
+    recrawl_internal.new_pages_to_allocate
 to recrawl_worker;
 grant select on recrawl_internal.page_to_allocate, recrawl_internal.host_to_allocate to recrawl_worker;

@@ -10,6 +10,19 @@ comment on function recrawl_internal.after_failures(bigint) is
     'How long a job rests that has failed so many times in a row.';
 grant execute on function recrawl_internal.after_failures to recrawl_reader;
 
+-- The first run of rates finds next to nothing to learn from. Six hours until the next would be long for priors that
+-- all pages of a crawl begin with.
+create or replace function recrawl_internal.pause_after(job text, every interval, age interval) returns interval
+language sql immutable parallel safe
+begin atomic
+    select case when job = 'rates' and age between interval '0' and every
+                then least(every, greatest(age, interval '10 minutes'))
+                else every end;
+end;
+comment on function recrawl_internal.pause_after(text, interval, interval) is
+    'How long after a run of a job the next one begins; its first run was so long before that one.';
+grant execute on function recrawl_internal.pause_after to recrawl_reader;
+
 -- «between», as with «=» the planner may walk all runs by their tokens to find the last one of a job.
 create or replace view recrawl.job_schedule as
 select j.job,
@@ -19,7 +32,8 @@ select j.job,
                       when greatest(last.started_at, last.ended_at) > now.t + recrawl_internal.small_step()
                           then now.t                          -- it ran under another clock
                       when failed.times > 0 then last.ended_at + recrawl_internal.after_failures(failed.times)
-                      else last.started_at + j.every end
+                      else last.started_at
+                           + recrawl_internal.pause_after(j.job, j.every, last.started_at - first.started_at) end
        end as due_at,
        running.started_at as running_since,
        ok.ended_at as succeeded_at,
@@ -36,6 +50,13 @@ cross join (select clock_timestamp() as t offset 0) now
 left join lateral (
     select r.token, r.started_at from recrawl_internal.job r where r.job = j.job and r.ended_at is null
 ) running on true
+left join lateral (
+    select r.started_at
+    from recrawl_internal.job r
+    where r.job between j.job and j.job and r.ended_at is not null
+    order by r.job, r.token
+    limit 1
+) first on true
 left join lateral (
     select r.token, r.started_at, r.ended_at, r.message
     from recrawl_internal.job r

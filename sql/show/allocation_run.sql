@@ -4,7 +4,7 @@ select started_at,
        objective,
        budget,
        spent,
-       greatest(budget - spent - new_pages, 0) as unspent,
+       greatest(budget - spent - new_pages - coalesce(retries, 0), 0) as unspent,
        price,
        pages,
        hosts,
@@ -20,12 +20,13 @@ select started_at,
        seconds,
        new_pages,
        pinned,
-       pinned_wanted
+       pinned_wanted,
+       retries
 from recrawl_internal.allocation
 order by started_at;
 comment on view recrawl.allocation_run is
-    'Every allocation that came into force. budget, spent, new_pages and unspent in fetches per day; utility and its '
-    'bounds per unit of value; residual, spread and duality_gap prove that it is the optimum; floor_days: the '
+    'Every allocation that came into force. budget, spent, new_pages, retries and unspent in fetches per day; utility '
+    'and its bounds per unit of value; residual, spread and duality_gap prove that it is the optimum; floor_days: the '
     'longest interval that floors leave a page.';
 select recrawl_internal.copy_comments('recrawl.allocation_run');
 comment on column recrawl.allocation_run.spent is 'Fetches per day given to pages that were fetched before.';

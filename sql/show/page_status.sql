@@ -55,7 +55,7 @@ left join lateral recrawl_internal.frequency_of(
 ) f on recrawl_internal.takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate, p.due_is);
 comment on view recrawl.page_status is
     'Every page. rate in changes per day, with rate_low and rate_high: 90 % lie between; frequency in fetches per '
-    'day, null for a page that waits for its first fetch; due_at as of its last report, null = waits among the new '
+    'day, null for a page that takes no part in allocation; due_at as of its last report, null = waits among the new '
     'pages.';
 select recrawl_internal.copy_comments('recrawl.page_status');
 comment on column recrawl.page_status.url is 'What to fetch.';
@@ -74,7 +74,8 @@ comment on column recrawl.page_status.rate is 'Changes per day, pinned or estima
 comment on column recrawl.page_status.rate_low is 'Changes per day: with a probability of 95 % its rate is higher.';
 comment on column recrawl.page_status.rate_high is 'Changes per day: with a probability of 95 % its rate is lower.';
 comment on column recrawl.page_status.frequency is
-    'Fetches per day; null for a page that waits for its first fetch or is not live.';
+    'Fetches per day; null for a page that is not live or not wanted, and, once there was an allocation, for one that '
+    'waits for its first fetch or keeps failing.';
 comment on column recrawl.page_status.due_at is
     'When it is wanted next, as of its last report; null = waits among the new pages, 9999 = not until somebody says '
     'so.';

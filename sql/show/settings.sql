@@ -8,7 +8,8 @@ select c.name,
              else c.value #>> '{}' end) collate "C" as value,
        split_part(c.says, ': ', 1) as unit,
        substr(c.says, strpos(c.says, ': ') + 2)
-           || coalesce(': one of ' || recrawl_internal.names_allowed(c.name || ' must be one of'), '')
+           || coalesce(case when c.says like '%.' then ' One of ' else ': one of ' end
+                       || recrawl_internal.names_allowed(c.name || ' must be one of'), '')
            || case when m.is_measured then format(' Measured: %s at present.', round(s.budget)) else '' end as meaning
 from recrawl_internal.setting s
 cross join recrawl_internal.setting_column c

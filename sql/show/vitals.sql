@@ -1,7 +1,8 @@
 -- What happened, minute by minute and hour by hour.
 
 create or replace view recrawl.vitals as
-select at, fetches, changed, unchanged, first, missing, failed, throttled, denied, untold, stale, duplicate, refused,
+select at, fetches, changed, unchanged, first, missing, failed, throttled, denied, retries, untold, stale, duplicate,
+       refused,
        late_1m, late_10m, late_1h, late_6h, late_1d, late_more, late_seconds, lost,
        handed_out, expired, asks, empty_asks, new_pages,
        due, due_crawler, due_gap, due_blocked, new_waiting, leased,
@@ -14,7 +15,8 @@ comment on view recrawl.vitals is
 select recrawl_internal.copy_comments('recrawl.vitals');
 
 create or replace view recrawl.vitals_by_hour as
-select at, fetches, changed, unchanged, first, missing, failed, throttled, denied, untold, stale, duplicate, refused,
+select at, fetches, changed, unchanged, first, missing, failed, throttled, denied, retries, untold, stale, duplicate,
+       refused,
        late_1m, late_10m, late_1h, late_6h, late_1d, late_more, late_seconds, lost,
        handed_out, expired, asks, empty_asks, new_pages,
        due, due_crawler, due_gap, due_blocked, new_waiting, leased,

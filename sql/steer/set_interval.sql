@@ -27,7 +27,7 @@ returns setof recrawl.steered_page
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes page; locks page by id
+-- plans: hashes; writes page; locks page by id
 declare
     s       setting;
     answers recrawl.steered_page[];
@@ -49,14 +49,15 @@ begin
         order by p.page_id
         for update of p
     ),
-    -- Without a frequency a page follows the setting, until there is a price. One that is dead may live again.
+    -- Without a frequency a page follows the setting, until there is a price. One that is dead may live again,
+    -- unless it was forgotten.
     written as (
         update page p set
             pinned_interval = set_interval_at.every,
             frequency = case when set_interval_at.every is not null
                              then page_frequency(times_per_day(set_interval_at.every), null, null) end
         from found f
-        where p.page_id = f.page_id and f.problem is null
+        where p.page_id = f.page_id and f.problem is null and f.state <> 'forgotten'
     )
     select array_agg((w.ord, w.page_id,
                       case when f.page_id is null then 'unknown_page'

@@ -52,6 +52,17 @@ end $$;
 comment on function recrawl_internal.intern_hosts(text[], text[]) is
     'Makes sure that every named host has its rows, its own or those of the host that it is asked as.';
 
+-- They count for max_pages too; past ten thousand of them the limit may be overshot.
+create or replace function recrawl_internal.on_their_way() returns table (host_id bigint)
+language sql stable
+begin atomic
+    select i.host_id
+    from (select * from recrawl_internal.inbox order by at desc limit 10000) i
+    where i.old_due is null and i.old_rank is null;
+end;
+comment on function recrawl_internal.on_their_way() is
+    'Hosts of pages that wait in the inbox for their place, a row for each page: the latest.';
+
 -- The part of a batch that no page row has yet, one item a page, in order of keys.
 create or replace function recrawl_internal.intern_unknown(
     t timestamptz, items recrawl_internal.intern_item[], are_links boolean,
@@ -92,13 +103,10 @@ begin
         cross join lateral (select n.host_id, n.max_pages from host_name n where n.name = i.host offset 0) h
         where reasons[i.ordinality::int] is null
     ),
-    -- Pages that wait in the inbox count for max_pages too; past ten thousand of them the limit may be overshot.
+    -- Pages that are on their way in, by host.
     waiting as (
         select jsonb_object_agg(host_id, pages) as pages_of_host
-        from (select host_id, count(*) as pages
-              from (select * from inbox order by at desc limit 10000) latest
-              where old_due is null and old_rank is null
-              group by host_id) w
+        from (select host_id, count(*) as pages from on_their_way() group by host_id) w
     ),
     -- Whether its host may have one more.
     judged as materialized (

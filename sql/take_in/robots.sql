@@ -50,7 +50,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; writes robots; locks new keys, robots, host
 declare
-    longest constant int := 500 * 1024;
+    longest constant int := 500 * 1024;          -- characters: at least as many bytes, which RFC 9309 asks for (2.5)
     asked   constant interval :=
         case when crawl_delay between 0 and 1e9 then crawl_delay * interval '1 second' end;
     reason  constant text := format('its robots.txt answered %s', status);
@@ -103,8 +103,8 @@ begin
 end $$;
 comment on function recrawl.set_robots(text, int, text, float8, text) is
     'Keeps what a site''s robots.txt answered, for all crawlers: url is any URL of the site, status its HTTP status '
-    '(0 or less = no answer), rules its text (the first 500 KiB), crawl_delay what it asks of you in seconds. Good for '
-    'a day. Any 4xx but 429 means that everything is allowed. After 429, 5xx or no answer what was known counts for '
-    'another hour; false = nothing was, so nothing of the site may be fetched. 429 and 503 hold the host: for 60 '
-    'seconds, doubled each time, and at least for retry_after, which is the header.';
+    '(0 or less = no answer), rules its text (the first 512,000 characters: 500 KiB or more), crawl_delay what it asks '
+    'of you in seconds. Good for a day. Any 4xx but 429 means that everything is allowed. After 429, 5xx or no answer '
+    'what was known counts for another hour; false = nothing was, so nothing of the site may be fetched. 429 and 503 '
+    'hold the host: for 60 seconds, doubled each time, and at least for retry_after, which is the header.';
 grant execute on function recrawl.set_robots to recrawl_crawler;

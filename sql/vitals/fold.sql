@@ -26,16 +26,20 @@ declare
         select log_part(at, pulse_kept()) from generate_series(since, until + interval '10 minutes', '10 minutes') at);
 begin
     insert into vital (
-        at, fetches, changed, unchanged, first, missing, failed, throttled, denied, untold, stale, duplicate, refused,
+        at, fetches, changed, unchanged, first, missing, failed, throttled, denied, retries, untold, stale, duplicate,
+        refused,
         late_1m, late_10m, late_1h, late_6h, late_1d, late_more, late_seconds, lost)
     select minute_of(p.at), sum(length(translate(p.letters, 'srx', ''))),
-           sum(times('c', p.letters)), sum(times('u', p.letters) + times('n', p.letters)),
-           sum(times('f', p.letters)), sum(times('m', p.letters)), sum(times('e', p.letters)),
-           sum(times('t', p.letters)), sum(times('d', p.letters)), sum(times('n', p.letters)),
-           sum(times('s', p.letters)), sum(times('r', p.letters)), sum(times('x', p.letters)),
+           sum(times('c', k.letters)), sum(times('u', k.letters) + times('n', k.letters)),
+           sum(times('f', k.letters)), sum(times('m', k.letters)), sum(times('e', k.letters)),
+           sum(times('t', k.letters)), sum(times('d', k.letters)),
+           sum(length(translate(p.letters, k.letters, ''))), sum(times('n', k.letters)),
+           sum(times('s', k.letters)), sum(times('r', k.letters)), sum(times('x', k.letters)),
            sum(l.within_1m), sum(l.within_10m), sum(l.within_1h), sum(l.within_6h), sum(l.within_1d), sum(l.more),
            sum(l.seconds), coalesce(sum(p.lost), 0)
     from pulse p
+    -- Those of retries are capitals.
+    cross join lateral (select lower(p.letters) as letters offset 0) k
     cross join lateral (
         select count(*) filter (where s <= 60) as within_1m,
                count(*) filter (where s > 60 and s <= 600) as within_10m,
@@ -49,10 +53,12 @@ begin
     where p.part = any (parts) and p.at >= since and p.at < until
     group by minute_of(p.at)
     on conflict (at) do update set
-        (fetches, changed, unchanged, first, missing, failed, throttled, denied, untold, stale, duplicate, refused,
+        (fetches, changed, unchanged, first, missing, failed, throttled, denied, retries, untold, stale, duplicate,
+         refused,
          late_1m, late_10m, late_1h, late_6h, late_1d, late_more, late_seconds, lost) = (
             excluded.fetches, excluded.changed, excluded.unchanged, excluded.first, excluded.missing, excluded.failed,
-            excluded.throttled, excluded.denied, excluded.untold, excluded.stale, excluded.duplicate, excluded.refused,
+            excluded.throttled, excluded.denied, excluded.retries, excluded.untold, excluded.stale, excluded.duplicate,
+            excluded.refused,
             excluded.late_1m, excluded.late_10m, excluded.late_1h, excluded.late_6h, excluded.late_1d,
             excluded.late_more, excluded.late_seconds, excluded.lost);
 end $$;
@@ -66,9 +72,16 @@ as $$
 -- plans: whole; writes vital_hour; locks nothing: the caller holds vitals_state
 begin
     delete from vital_hour where at >= hour_of(since);
-    insert into vital_hour
+    insert into vital_hour (
+        at, fetches, changed, unchanged, first, missing, failed, throttled, denied, retries, untold, stale, duplicate,
+        refused,
+        late_1m, late_10m, late_1h, late_6h, late_1d, late_more, late_seconds, lost,
+        handed_out, expired, asks, empty_asks, new_pages,
+        due, due_crawler, due_gap, due_blocked, new_waiting, leased,
+        pages, hosts, hosts_ready, hosts_blocked, hosts_capped, ready_wait, inbox_wait,
+        fresh, fresh_error, covered, promised, possible, unpolite, budget)
     select hour_of(at), sum(fetches), sum(changed), sum(unchanged), sum(first), sum(missing), sum(failed),
-           sum(throttled), sum(denied), sum(untold), sum(stale), sum(duplicate), sum(refused),
+           sum(throttled), sum(denied), sum(retries), sum(untold), sum(stale), sum(duplicate), sum(refused),
            sum(late_1m), sum(late_10m), sum(late_1h), sum(late_6h), sum(late_1d), sum(late_more),
            sum(late_seconds), sum(lost),
            sum(handed_out), sum(expired), sum(asks), sum(empty_asks), sum(new_pages),

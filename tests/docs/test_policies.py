@@ -14,6 +14,20 @@ from recrawl.lab import worlds
 PAGE = (Path(__file__).parents[2] / "docs/policies.md").read_text()
 
 
+def test_the_table_of_the_real_web_is_what_the_command_above_it_says() -> None:
+    (command,) = re.findall(r"^recrawl (simulate --recorded .*)$", PAGE, re.MULTILINE)
+    done = CliRunner().invoke(cli.cli, [*shlex.split(command), "--json"])
+    assert done.exit_code == 0, done.output
+    budgets = re.findall(r"^\| fetches per page and day \|(.*)\|$", PAGE, re.MULTILINE)[0].split("|")
+    place = [float(budget) for budget in budgets].index(0.03)
+    for one in map(json.loads, done.stdout.splitlines()):
+        row = re.findall(rf"^\| `{one['policy']}` \|(.*%.*)\|$", PAGE, re.MULTILINE)[0].split("|")[place]
+        freshness, delay, fetches = (float(figure.replace(",", "")) for figure in re.findall(r"[\d.,]+", row))
+        assert 100 * one["freshness"] == pytest.approx(freshness, abs=0.006)
+        assert one["mean_delay_days"] == pytest.approx(delay, abs=0.06)
+        assert one["fetches"] == fetches
+
+
 @pytest.mark.parametrize("kind", worlds.KINDS)
 def test_a_kind_of_web_is_explained_and_policies_reach_there_what_is_said(kind: str) -> None:
     (command,) = re.findall(r"^recrawl (simulate --drawn outages .*)$", PAGE, re.MULTILINE)

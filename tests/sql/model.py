@@ -436,7 +436,7 @@ class Model:
         elif outcome == "fetched":
             page.due = next_due(hold.due, hold.slot, self.per_day(page))
         elif page.state == "live":
-            again = min(max(DAY / self.per_day(page) / 16, timedelta(minutes=1)), DAY)
+            again = min(max(DAY / self.per_day(page) / 4, timedelta(minutes=1)), DAY)
             failed = doubled(again, attempts - 1, timedelta(days=30)) if attempts else timedelta(minutes=1)
             pause = {
                 "missing": doubled(DAY, attempts if was_missing else 0, timedelta(days=90)),

@@ -192,6 +192,7 @@ def test_settings_are_listed_with_unit_and_meaning(crawl: Crawl) -> None:
     rows = crawl.rows("select * from settings")
     assert all(row["unit"] and row["meaning"] for row in rows)
     assert {row["name"]: row["value"] for row in rows}["default_gap"] == "00:00:01"
+    assert not [row["name"] for row in rows if ".:" in row["meaning"]]
 
 
 @pytest.mark.parametrize(

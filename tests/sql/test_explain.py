@@ -555,7 +555,7 @@ def do(crawl: Crawl, url: str, mend: str) -> list[Any] | None:
     elif run := re.fullmatch(r"recrawl run (\w+)", mend):
         run_job(run[1], url)
         return None
-    with psycopg.connect(url, autocommit=True, options="-c role=recrawl_operator -c search_path=recrawl") as operator:
+    with psycopg.connect(url, autocommit=True, options="-c role=recrawl_operator -c search_path=public") as operator:
         return [operator.execute(statement).fetchall() for statement in re.findall(r".+?;(?= SELECT|$)", mend)]
 
 

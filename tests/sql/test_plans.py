@@ -271,6 +271,33 @@ def test_a_drain_planned_while_the_queue_was_empty_reads_none_of_it_later(connec
     assert {table: after[table] - before[table] for table in ("new_page", "queue")} == {"new_page": 0, "queue": 0}
 
 
+@pytest.mark.parametrize("verb", ["unexclude", "delete"])
+def test_a_pop_drains_so_much_however_much_there_is(connection: Connection, verb: str) -> None:
+    """Where it finds less than it wants. All is of one host, which is in its gap."""
+    connection.execute("select recrawl.add_pages(%s, due => '{now}')", [[f"http://a.test/{n}" for n in range(20_000)]])
+    while connection.execute("select tick(200, 10000)").fetchall() != [(0,)]:
+        pass
+    connection.execute("select recrawl.set_host('a.test', gap => '1 hour')")
+    assert len(pop(connection, "0", 1)) == 1
+    if verb == "unexclude":
+        connection.execute("select recrawl.exclude('a.test')")
+        connection.execute("select recrawl.unexclude('a.test')")
+    else:
+        connection.execute("select recrawl.delete_pages(array(select page_id from page))")
+
+    def waiting() -> int:
+        return int(connection.execute("select count(*) from inbox").fetchall()[0][0])
+
+    before = waiting()
+    assert before >= 20_000
+    connection.execute("select setval('next_tick', micros(clock_timestamp() + interval '30 seconds'))")
+    assert pop(connection, "0", 10) == []
+    assert 0 < before - waiting() <= 10_200
+    while (left := waiting()) > 0:  # pops alone see to all of it
+        pop(connection, "0", 100)
+        assert waiting() < left
+
+
 @SHAPES
 def test_a_report_updates_its_page_in_place(loaded: Loaded, ahead: str) -> None:
     connection = loaded()

@@ -101,7 +101,7 @@ def test_hints_from_the_future_are_clamped(crawl: Crawl) -> None:
 def test_failures_back_off_doubling_and_are_no_observations(crawl: Crawl, status: int) -> None:
     page = popped(crawl)
     for attempt in range(13):
-        minutes = min(90 * 2 ** (attempt - 1), 30 * 24 * 60) if attempt else 1
+        minutes = min(360 * 2 ** (attempt - 1), 30 * 24 * 60) if attempt else 1
         assert page["attempt"] == attempt + 1
         assert crawl.page("http://a.test/")["state"] == ("failing" if attempt >= 5 else "new"), "by max_attempts"
         (answer,) = crawl.report(result_of(page, status=status, changed=True, content_hash="x"))
@@ -288,7 +288,7 @@ def test_a_page_that_fails_is_tried_in_a_minute_then_by_how_often_it_is_visited(
 
 def test_a_page_that_is_missing_after_it_failed_is_missing_for_the_first_time(crawl: Crawl) -> None:
     page = popped(crawl)
-    for status, days in (0, 1 / 1440), (0, 1 / 16), (404, 1), (404, 8):
+    for status, days in (0, 1 / 1440), (0, 1 / 4), (404, 1), (404, 8):
         (answer,) = crawl.report(result_of(page, status=status))
         assert (answer["next_fetch_at"] - crawl.now) / DAY == pytest.approx(days, rel=0.11)
         crawl.now = answer["next_fetch_at"] + SECOND

@@ -135,6 +135,14 @@ def test_one_row_for_each_with_what_became_of_it(crawl: Crawl) -> None:
     assert crawl.page("http://gone.test/")["pinned_interval"] == 30 * MINUTE, "it counts again"
 
 
+def test_a_forgotten_page_takes_no_pin_as_nothing_brings_it_back(crawl: Crawl) -> None:
+    (page,) = crawl.add("http://a.test/")
+    crawl.value("select forget(%s)", [page["page_id"]])
+    (answer,) = pin(crawl, "1 hour", page["page_id"])
+    assert (answer["code"], answer["detail"]) == ("not_live", "it is forgotten: nothing fetches it")
+    assert crawl.page("http://a.test/")["pinned_interval"] is None
+
+
 def test_nothing_is_fetched_more_often_than_shortest_interval(crawl: Crawl) -> None:
     (page,) = fetched(crawl)
     (answer,) = pin(crawl, "1 minute", page["page_id"])

@@ -648,3 +648,31 @@ def test_a_report_writes_one_row(crawl: Crawl) -> None:
         "select count(*) from report_at(%s, %s)", [crawl.now, Jsonb([result_of(page) for page in crawl.next()])]
     )
     assert crawl.row("select letters, late from pulse") == {"letters": 50 * "f", "late": None}
+
+
+def test_retries_are_counted_whatever_comes_of_them(crawl: Crawl) -> None:
+    crawl.add(*(f"http://h{i}.test/" for i in range(20)))
+    hour_of = crawl.value("select hour_of(%s)", crawl.now)
+    crawl.now = hour_of + HOUR
+    fails = {f"http://h{i}.test/" for i in range(12, 20)}
+    crawl.report(*(result_of(page, status=500 if page["url"] in fails else 200) for page in crawl.next()))
+    for page in crawl.rows("select page_id from page"):
+        crawl.value("select fetch_now(%s)", [page["page_id"]])
+    crawl.now += 2 * MINUTE
+    take(crawl)
+    crawl.now += 8 * MINUTE
+    crawl.tick()
+    pages = crawl.next()
+    assert len(pages) == 20
+    status = {f"http://h{i}.test/": status for i, status in enumerate([500, 410, 503, *[200] * 12, 500, 404, 503, 304])}
+    crawl.report(*(result_of(page, status=status.get(page["url"], 200)) for page in pages))
+    crawl.now += 2 * MINUTE
+    take(crawl)
+    found = crawl.row("select fetches, first, unchanged, missing, failed, throttled, retries from vitals_by_hour")
+    assert found == {
+        "fetches": 40, "first": 17, "unchanged": 9, "missing": 2, "failed": 10, "throttled": 2, "retries": 8
+    }  # fmt: skip
+    crawl.now = hour_of + 13 * HOUR
+    assert crawl.value("select retries_of_late(%s)", crawl.now) == pytest.approx(8 / (12 / 24))
+    assert crawl.value("select retries_of_late(%s)", hour_of + 1.2 * HOUR) == pytest.approx(8 * 24), "an hour at least"
+    assert crawl.value("select retries_of_late(%s)", crawl.now + DAY) == 0

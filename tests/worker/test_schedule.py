@@ -18,7 +18,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from helpers import DAY, SECOND, Crawl, ended_run, eventually, misplaced, run_job
+from helpers import DAY, MINUTE, SECOND, Crawl, ended_run, eventually, misplaced, run_job
 from recrawl import store
 from recrawl.jobs.registry import JOBS
 from recrawl.setup import embedded
@@ -454,6 +454,16 @@ def test_a_job_that_fails_comes_again_ever_later(crawl: Crawl) -> None:
         rests.append(row["rest"].total_seconds())
     assert row["failures"] == 10 and row["message"] == "no memory"
     assert rests == pytest.approx([min(4**n, 6 * 3600) for n in range(10)], abs=0.5)
+
+
+def test_a_young_crawl_learns_again_whenever_it_is_twice_as_old(crawl: Crawl) -> None:
+    ages, rests = [0.0], []
+    while ages[-1] < 1500:
+        ended_run(crawl, "rates", True, ago=2 * DAY - ages[-1] * MINUTE)
+        (row,) = crawl.rows("select due_at - ran_at as rest from job_schedule where job = 'rates'")
+        rests.append(row["rest"].total_seconds() / 60)
+        ages.append(ages[-1] + rests[-1])
+    assert rests == pytest.approx([10, 10, 20, 40, 80, 160, 320, 360, 360, 360], abs=0.1)
 
 
 def test_a_run_under_a_clock_that_was_ahead_holds_up_nothing(crawl: Crawl) -> None:

@@ -17,8 +17,10 @@ begin
                case when kept_by = '{}' then 'Excluded, though no pattern that is excluded matches it any more.'
                     when cardinality(kept_by) = 1 then format('Excluded: its URL matches the pattern %s.', kept_by[1])
                     else format('Excluded: its URL matches the patterns %s.', array_to_string(kept_by, ', ')) end,
-               case when kept_by = '{}' then format('SELECT exclude(%1$L), unexclude(%1$L);', just(canonical_of(p.url)))
-                    else (select string_agg(format('SELECT unexclude(%L);', k), ' ') from unnest(kept_by) as k) end,
+               case when kept_by = '{}' then
+                        format('SELECT recrawl.exclude(%1$L), recrawl.unexclude(%1$L);', just(canonical_of(p.url)))
+                    else (select string_agg(format('SELECT recrawl.unexclude(%L);', k), ' ')
+                          from unnest(kept_by) as k) end,
                jsonb_build_object(
                    'patterns', kept_by,
                    'excluded_at', (select min(e.excluded_at) from exclusion e where e.pattern = any (kept_by)));
@@ -27,7 +29,7 @@ begin
         return query
         select 'now', 'moved',
                format('Moved for good, to page %s: %s', target.page_id, target.url),
-               format('SELECT * FROM explain_page(%s);', target.page_id),
+               format('SELECT * FROM recrawl.explain_page(%s);', target.page_id),
                jsonb_build_object('moved_to', p.moved_to, 'leads_to', target.page_id, 'url', target.url,
                                   'state', target.state);
     elsif p.state = 'gone' then

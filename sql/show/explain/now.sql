@@ -77,7 +77,7 @@ declare
                                or exists (select from pulling_in where wrong_until is not null);
 begin
     if s.paused then
-        return query select 'now', 'paused', 'The whole crawl is paused.', 'SELECT resume();',
+        return query select 'now', 'paused', 'The whole crawl is paused.', 'SELECT recrawl.resume();',
                             jsonb_build_object('until', 'infinity');
     end if;
     if h.blocked_until > t then
@@ -88,7 +88,7 @@ begin
                            else 'until somebody unblocks it' end,
                       case when h.strikes > 0 then 'its own answers' else 'an operator' end,
                       coalesce(h.blocked_reason, 'no reason was given')),
-               format('SELECT unblock_host(%L);', h.name),
+               format('SELECT recrawl.unblock_host(%L);', h.name),
                jsonb_build_object('until', h.blocked_until, 'reason', h.blocked_reason,
                                   'by', case when h.strikes > 0 then 'host' else 'operator' end,
                                   'strikes', h.strikes, 'host', h.name);
@@ -98,7 +98,7 @@ begin
         select 'now', 'host_busy',
                format('Its host %s is asked for one page at a time, and one is out: lease %s, which ends in %s unless '
                       'it is reported before.', h.name, h.busy_lease, in_words(h.busy_until - t)),
-               format('SELECT set_host(%L, one_at_a_time => false);', h.name),
+               format('SELECT recrawl.set_host(%L, one_at_a_time => false);', h.name),
                jsonb_build_object('until', h.busy_until, 'lease_id', h.busy_lease, 'host', h.name);
     end if;
     if waits_for_leases(t, h.host_id) then
@@ -139,7 +139,7 @@ as $$
     select 'now', c.code,
            format(c.says, in_words(p.due_at - t), how_many(p.attempts, 30000, 'time'),
                   coalesce(p.last_status::text, 'nothing'), in_words(t - p.reported_at)),
-           format('SELECT fetch_now(''{%s}'');', p.page_id),
+           format('SELECT recrawl.fetch_now(''{%s}'');', p.page_id),
            jsonb_build_object('until', case when is_never(p.due_at) then 'infinity' else p.due_at end,
                               'due_at', case when not is_never(p.due_at) then p.due_at end, 'attempts', p.attempts,
                               'last_status', p.last_status, 'reported_at', p.reported_at,

@@ -165,7 +165,7 @@ declare
         'next_slot_at', greatest(next_slot(h, s), t), 'about', turn, 'until', turn, 'host', h.name);
 begin
     return query
-    select 'now', c.code, 'New, never handed out. ' || c.says, format('SELECT fetch_now(''{%s}'');', p.page_id),
+    select 'now', c.code, 'New, never handed out. ' || c.says, format('SELECT recrawl.fetch_now(''{%s}'');', p.page_id),
            figures || c.more
     from (values
         ('new_place',
@@ -207,7 +207,7 @@ begin
         select 'now', 'new_budget',
                format('New, never handed out. New pages are paced to what revisits leave of the budget of %s fetches a '
                       'day: the next may be handed out in %s.', amount(s.budget), in_words(room_at - t)),
-               format('SELECT fetch_now(''{%s}'');', p.page_id),
+               format('SELECT recrawl.fetch_now(''{%s}'');', p.page_id),
                figures || jsonb_build_object('budget', s.budget, 'until', room_at);
     end if;
 end $$;
@@ -232,7 +232,7 @@ create or replace function recrawl_internal.halved_gap(h recrawl_internal.host, 
 language sql stable
 set search_path = recrawl_internal, pg_temp
 as $$
-    select format('SELECT set_host(%L, gap => ''%s seconds'');', h.name,
+    select format('SELECT recrawl.set_host(%L, gap => ''%s seconds'');', h.name,
                   short_number(date_part('epoch', host_gap(h.gap, h.crawl_delay, s.default_gap)) / 2))
     where host_gap(h.gap, h.crawl_delay, s.default_gap) >= interval '2 milliseconds'
 $$;

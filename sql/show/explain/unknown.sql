@@ -4,7 +4,9 @@ create or replace function recrawl_internal.explain_no_url(problem text) returns
 language sql stable
 set search_path = recrawl_internal, pg_temp
 as $$
-    select 'now', 'invalid', format('No page can be of that URL: %s.', problem), null,
+    select 'now', 'invalid',
+           format('No page can be of that URL: %s. Ask for a page by its URL or its page_id, or for a host that has '
+                  'pages by its name.', problem), null,
            jsonb_build_object('problem', problem)
 $$;
 comment on function recrawl_internal.explain_no_url(text) is 'What is to be said of something that is no URL.';
@@ -36,7 +38,7 @@ begin
            format('No page, but a host%s, with %s.',
                   case when h.name <> explain_host.name then format(' that is asked as %s', h.name) end,
                   how_many(h.pages, null, 'page')),
-           format('SELECT * FROM host_status WHERE host = %L;', h.name),
+           format('SELECT * FROM recrawl.host_status WHERE host = %L;', h.name),
            jsonb_build_object('name', explain_host.name, 'host', h.name, 'pages', h.pages)
     union all
     select 'also', e.code, e.says, e.mend, e.detail from explain_holds(t, h, s) e;
@@ -62,9 +64,7 @@ begin
         max_pages := s.max_pages;
     elsif max_pages is not null then
         pages := coalesce((select h.pages from host h where h.host_id = id), 0)
-                 + (select count(*)
-                    from (select i.host_id, i.old_due, i.old_rank from inbox i order by i.at desc limit 10000) latest
-                    where latest.host_id = id and latest.old_due is null and latest.old_rank is null);
+                 + (select count(*) from on_their_way() w where w.host_id = id);
     end if;
 end $$;
 comment on function recrawl_internal.room_on_host(text, recrawl_internal.setting) is
@@ -106,7 +106,7 @@ begin
         select 'kept_out' as code,
                format('Kept out: nobody added it yet, and the pattern %s that is excluded would not let it in.',
                       kept_by[1]) as says,
-               (select string_agg(format('SELECT unexclude(%L);', k), ' ') from unnest(kept_by) as k) as mend
+               (select string_agg(format('SELECT recrawl.unexclude(%L);', k), ' ') from unnest(kept_by) as k) as mend
         where kept_by <> '{}'
         union all
         select 'set_aside',
@@ -118,14 +118,14 @@ begin
         select 'host_full',
                format('Kept out: its host %s has %s pages and may have %s.', host, grouped(room.pages),
                       grouped(room.max_pages)),
-               format('SELECT set_host(%L, max_pages => %s);', host, least(room.pages + 1000, 2147483647))
+               format('SELECT recrawl.set_host(%L, max_pages => %s);', host, least(room.pages + 1000, 2147483647))
         where room.pages + 1 > room.max_pages
         union all
         select 'unknown',
                'Unknown: nobody added it, and no page that was reported links to it'
                || coalesce(' within ' || s.max_depth || ' links of where the crawl began (the setting max_depth)', '')
                || '.',
-               format('SELECT * FROM add_pages(ARRAY[%L]);', url)
+               format('SELECT * FROM recrawl.add_pages(ARRAY[%L]);', url)
     ) c
     limit 1;
 end $$;

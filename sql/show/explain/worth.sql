@@ -110,7 +110,7 @@ begin
     if code in ('price', 'capped', 'floor', 'longest_interval', 'never') then
         more := value_for_more(p, s, own, common, rate, frequency);
         raise_value := case when more is not null
-                            then format('SELECT set_value(%s, %s);', p.page_id,
+                            then format('SELECT recrawl.set_value(%s, %s);', p.page_id,
                                         short_number(plain_value(more, p.boost, null))) end;
     end if;
     return query
@@ -149,14 +149,14 @@ begin
                 case when frequency > 0 then visited else 'Never again' end,
                 case when frequency > 0 then 'visits all pages equally often, as far as gaps allow'
                      else 'visits each page once' end),
-         'SELECT set_setting(''policy'', ''opt_polite'');'),
+         'SELECT recrawl.set_setting(''policy'', ''opt_polite'');'),
         ('never',
          format('Never, or nearly. %s: no visit would earn its price of %s, and the settings exploration and '
                 'longest_interval give none.', worth, amount(coalesce(own.price, common.price))),
          raise_value),
         ('shortest_interval',
          format('%s, as no page is fetched more often (the setting shortest_interval). %s.', visited, worth),
-         format('SELECT set_setting(''shortest_interval'', ''%s seconds'');',
+         format('SELECT recrawl.set_setting(''shortest_interval'', ''%s seconds'');',
                 short_number(greatest(1, date_part('epoch', s.shortest_interval) / 2)))),
         ('as_it_changes',
          format('%s, as often as somebody said that it changes: no allocation has reckoned with it yet.', visited),
@@ -166,13 +166,13 @@ begin
          'recrawl run allocate'),
         ('pinned',
          format('%s, whatever that earns: somebody pinned it.', visited),
-         format('SELECT set_interval(''{%s}'', NULL);', p.page_id)),
+         format('SELECT recrawl.set_interval(''{%s}'', NULL);', p.page_id)),
         ('pinned_less',
          format('%s. Somebody pinned it %s, but %s does not suffice for all that is pinned, and each gets its share.',
                 visited, often_in_words(times_per_day(p.pinned_interval)),
                 case when own.pins_kept is null then 'the budget' else 'what its host has of slots' end),
          case when own.pins_kept is null
-              then format('SELECT set_setting(''budget'', ''%s'');', short_number(2 * s.budget))
+              then format('SELECT recrawl.set_setting(''budget'', ''%s'');', short_number(2 * s.budget))
               else halved_gap(h, s) end),
         ('first_fetch',
          'Not decided yet: it was never fetched.',
@@ -181,7 +181,7 @@ begin
          case when p.due_is in ('done', 'declined') then 'It has no share of the budget, as it is not wanted.'
               else format('It has no share of the budget, as %s in a row failed or were not reported.',
                           how_many(p.attempts, 30000, 'attempt')) end,
-         format('SELECT fetch_now(''{%s}'');', p.page_id))
+         format('SELECT recrawl.fetch_now(''{%s}'');', p.page_id))
     ) as c (for_code, says, mend)
     where c.for_code = code;
 end $$;
@@ -202,7 +202,7 @@ as $$
     from (values
         ('rate_pinned',
          format('It changes %s: somebody pinned that.', often_in_words(p.pinned_rate)),
-         format('SELECT set_rate(%s, NULL);', p.page_id),
+         format('SELECT recrawl.set_rate(%s, NULL);', p.page_id),
          p.pinned_rate is not null),
         ('rate_learnt',
          format('It changes %s, as learnt from what %s saw: with a probability of 90 %% between %s and %s.',
@@ -239,7 +239,7 @@ as $$
     from (values
         ('value_pinned',
          format('It is worth %s, where 1 is the average: somebody pinned that.', amount(p.value)),
-         format('SELECT set_value(%s, NULL);', p.page_id),
+         format('SELECT recrawl.set_value(%s, NULL);', p.page_id),
          p.pinned_value is not null),
         ('value_scored',
          format('It is worth %s, where 1 is the average, by its place in the graph: authority %s, hub %s.',

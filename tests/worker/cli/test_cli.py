@@ -700,7 +700,7 @@ def test_up_starts_its_server_again_and_again_when_that_is_killed_and_a_second_o
             assert eventually(partial(answers, url, "select count(*) from recrawl_internal.inbox", 0))
         with Embedded(home, "up") as second:
             assert second.url() == url
-            assert "1 other worker runs on it already" in second.said
+            assert "1 other worker runs on it already; this one helps with upkeep" in second.said
             second.stop(signal.SIGINT)
             assert second.process.returncode == 0
         errors = running.stop(signal.SIGINT)

@@ -26,9 +26,9 @@ def test_a_page_is_explained_in_eighty_columns_by_its_url_in_any_spelling_or_its
         "page", "now", "last", "often", "changes", "value",
     ]  # fmt: skip
     assert re.search(r"^now +New, never handed out\.", text, re.MULTILINE)
-    assert re.search(r"^ +SELECT fetch_now\('\{1\}'\);$", text, re.MULTILINE)
+    assert re.search(r"^ +SELECT recrawl\.fetch_now\('\{1\}'\);$", text, re.MULTILINE)
     by_id = output(url, "explain", "1")
-    assert by_id.split("now", 1)[0] == text.split("now", 1)[0] and "SELECT fetch_now('{1}');" in by_id
+    assert by_id.split("now", 1)[0] == text.split("now", 1)[0] and "SELECT recrawl.fetch_now('{1}');" in by_id
 
 
 def test_programs_get_a_row_a_line(url: str, page: str) -> None:

@@ -10,10 +10,12 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -169,7 +171,18 @@ def test_the_exit_code_says_trouble(url: str, now: Crawl) -> None:
     assert re.match(r"✕ Standing still: no crawler has reported for 1\d min\.", done.stdout)
 
 
-@pytest.mark.parametrize("arguments", [["status", "--jsno"], ["statsu"], ["explain"]])
+MISTYPED = ["status --jsno", "statsu", "explain", "run nothing", "dashboard --listen x", "worker --metrics x"]
+MISTYPED += ["experiment nothing", "experiment opic --figure x.pdf", "simulate --budget 1"]
+MISTYPED += [
+    f"simulate --drawn {rest}"
+    for rest in (
+        "nothing --budget 1", "steady --budget -1", "steady --budget 1 --to 900", "steady --budget 1 --policy nobody",
+        "steady --budget 1 --policy oracle --sql", "steady --budget 1 --database x --policy uniform --policy optimal",
+    )
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", [words.split() for words in MISTYPED], ids=MISTYPED)
 def test_a_mistyped_command_is_not_taken_for_trouble(arguments: list[str]) -> None:
     done = recrawl(None, *arguments)
     assert done.returncode == 64 and len(done.stderr.splitlines()) == 1, done.stderr
@@ -207,6 +220,28 @@ def test_a_database_of_another_version_is_told(
     connection.execute("update recrawl_internal.alembic_version set version_num = %s", [version])
     done = recrawl(url, command)
     assert done.returncode == 2 and says in done.stdout, done.stderr
+
+
+LOOKING = ["status", "doctor", "jobs", "look", "next", "release 1", "report -", "dashboard", "plan", "audit", "compare"]
+LOOKING += ["explain 1", "run allocate"]
+
+
+@pytest.mark.parametrize("command", LOOKING)
+def test_where_there_is_no_crawl_a_look_makes_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv("RECRAWL_DATA_DIR", str(tmp_path / "data"))
+    said = error(None, *command.split(), cwd=tmp_path)
+    assert "no crawl" in said and "`recrawl up`" in said and "DATABASE_URL" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_crawl_that_stands_still_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory(prefix="recrawl-look-") as folder:
+        Path(folder).chmod(0o755)  # root's server runs as another user
+        monkeypatch.setenv("RECRAWL_DATA_DIR", f"{folder}/data")
+        assert output(None, "add", "http://a.test/") == "1 new\n"
+        assert "http://a.test/" in output(None, "look")
 
 
 @pytest.mark.parametrize("command", ["status", "doctor", "jobs"])

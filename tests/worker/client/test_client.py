@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -403,6 +404,39 @@ def test_threads_visit_pages_too(url: str, db: psycopg.Connection[Any], web: Web
         assert {entry.path for entry in web.of(host)} == {"/robots.txt", *(f"/{n}" for n in range(5))}
     assert len(threads) > 1 and threading.get_ident() not in threads
     assert leases(db) == []
+
+
+def test_threads_take_urls_in_and_ask_for_slots_beside_their_pages(
+    url: str, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    site.answers |= {"/robots.txt": Answer(body="User-agent: *\nDisallow: /private"), "*": Answer()}
+    at = f"http://127.0.0.2:{web.port}"
+    add(db, f"{at}/0")
+    seen: list[tuple[str, str, Any]] = []
+    asides: dict[str, Future[None]] = {}
+
+    with ThreadedClient(url, user_agent="me", concurrency=3) as crawl, httpx.Client(trust_env=False) as http:
+
+        def visit(page: Page) -> None:
+            if page.kind == "page" and not asides:
+                crawl.add(f"{at}/1", {"from": "0"})
+                asides.update({name: crawl.aside(f"{at}/{name}", name) for name in ("form", "private")})
+            answer = http.get(page.url, headers=page.request_headers)
+            page.report(answer.status_code, answer.headers, body=answer.content)
+            if page.kind != "robots":
+                seen.append((page.kind, page.url, page.meta))
+            if len(seen) == 3:
+                for aside in asides.values():
+                    aside.result(20)
+                crawl.stop()
+
+        for page in crawl:
+            crawl.spawn(visit, page)
+    assert sorted(seen) == [
+        ("aside", f"{at}/form", "form"), ("page", f"{at}/0", None), ("page", f"{at}/1", {"from": "0"}),
+    ]  # fmt: skip
+    assert (crawl.counts["ok"], crawl.counts["new urls"], crawl.counts["denied"]) == (2, 1, 1)
+    assert "/private" not in {entry.path for entry in web.log} and leases(db) == []
 
 
 IMPATIENT = """

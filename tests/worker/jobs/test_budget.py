@@ -4,13 +4,15 @@ Virtual time, hour by hour: between two hours everything is made older, as jobs 
 """
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import psycopg
 import pytest
 
 from helpers import DAY, HOUR, MINUTE, Crawl, result_of, run_job
+from recrawl import store
+from recrawl.lab.driver import STEPS, Answer, Driver, Told
 
 STEP = 10 * MINUTE
 HOSTS = 40
@@ -186,3 +188,47 @@ def test_crawlers_that_come_back_in_the_morning_find_the_budget_as_it_was(
         assert 0.9 * can <= min(morning) <= max(morning) <= 1.1 * can, "they find what they can do"
         assert world.fetched_on(day) >= 0.9 * in_a_day, "what they left at night, they make good"
     assert max(budgets) <= 1.1 * WORK
+
+
+# -- where pages fail --
+
+
+class Failing:
+    """4,000 pages of 400 hosts, a tenth of which answers with 500 from a day on."""
+
+    def __init__(self, day: float) -> None:
+        self.rng = np.random.default_rng(1)
+        self.day = day
+        self.asked: list[float] = []
+        self.failed: list[float] = []
+
+    def told(self, begin: float, end: float) -> list[Told]:
+        return [Told(f"http://h{i % 400}.test/{i}") for i in range(4000)] if begin < 0 else []
+
+    def answer(self, url: str, page_id: int, day: float) -> Answer:
+        self.asked.append(day)
+        if day >= self.day and page_id % 10 == 3:
+            self.failed.append(day)
+            return Answer(500)
+        return Answer(200, bool(self.rng.random() < 0.1))
+
+
+@pytest.mark.soak
+def test_pages_that_fail_do_not_take_the_budget(connection: store.Connection, url: str) -> None:
+    """They had made 1,683 fetches a day of 1,000. What is put off then leaves days with too few, too."""
+    web = Failing(9)
+    driver = Driver(url, connection, web, datetime(2031, 1, 1, tzinfo=UTC))
+    driver.set("budget", 1000)
+    driver.set("default_gap", "1 second")
+    for step in range(16 * STEPS):
+        if step % 12 == 0:
+            driver.work("allocate")
+        driver.step()
+    fetched, failed = (np.bincount(np.array(days, int), minlength=16) for days in (web.asked, web.failed))
+    print(fetched, failed)
+    assert failed[10:13].min() > 150, "as many as would be too many"
+    assert np.abs(fetched[:9] / 1000 - 1).max() <= 0.05 and 750 <= fetched.min() <= fetched.max() <= 1250
+    ((retries, unspent),) = connection.execute(
+        "select retries, unspent from recrawl.allocation_run order by started_at desc limit 1"
+    ).fetchall()
+    assert 50 < retries < 200 and unspent < 1

@@ -17,6 +17,7 @@ import pytest
 
 from helpers import DAY, HOUR, MINUTE, Crawl, Row, eventually, misplaced, result_of, run_job
 from recrawl import store
+from recrawl.jobs import allocate
 from recrawl.jobs.plan import Plan
 from recrawl.model.allocation import what_if
 from recrawl.model.allocation.objectives import OBJECTIVES
@@ -100,6 +101,29 @@ def test_every_run_carries_its_proof(crawl: Crawl, url: str) -> None:
     assert run["floor_days"] == pytest.approx(300 / (0.05 * 100), rel=1e-6), "5 % of the budget goes round all pages"
     (job,) = crawl.rows("select * from job_run")
     assert (job["job"], job["ok"]) == ("allocate", True)
+
+
+def test_a_frequency_is_null_where_none_is_in_force(crawl: Crawl, url: str) -> None:
+    """As its comment says."""
+    kinds = ["visited", "new", "pinned", "failing", "declined", "gone"]
+    crawl.add(*(f"http://{kind}.test/" for kind in kinds), rate=[1.0 if kind == "pinned" else None for kind in kinds])
+
+    def unknown() -> set[str]:
+        rows = crawl.rows("select url from page_status where frequency is null")
+        return {row["url"].removeprefix("http://").removesuffix(".test/") for row in rows}
+
+    def report(kind: str, **what: object) -> None:
+        crawl.report({"url": f"http://{kind}.test/", **what})
+
+    report("visited", status=200)
+    report("declined", declined=True)
+    report("gone", status=410)
+    crawl.value("select set_setting('max_attempts', '1')")
+    (page,) = [page for page in crawl.next() if "failing" in page["url"]]
+    report("failing", status=0, lease_id=page["lease_id"])
+    assert unknown() == {"declined", "gone"}
+    run_job("allocate", url)
+    assert unknown() == {"declined", "gone", "new", "failing"}
 
 
 def test_without_floors_and_ceilings_it_is_the_pure_optimum(crawl: Crawl, url: str) -> None:
@@ -350,6 +374,7 @@ def test_pages_that_come_forward_leave_room_for_their_neighbours(
 ) -> None:
     """In one transaction those of a block would not find room in it, and move with their index entries."""
     monkeypatch.setattr(runs, "CHUNK", 25)
+    monkeypatch.setattr(allocate, "_fit", lambda *_: None)
     visit(crawl, 0.01, *(f"http://{host}.test/{i}" for host in range(5) for i in range(40)))
     crawl.value("select set_setting('budget', '200')")
     assert run_job("allocate", url).endswith("200 of 200 pages came forward")
@@ -622,6 +647,30 @@ def test_an_audit_without_a_log_is_told_what_to_set(crawl: Crawl, url: str) -> N
     done = subprocess.run([*RUN[:-1], "audit"], env=os.environ | {"DATABASE_URL": url}, capture_output=True, text=True)
     assert done.returncode == 1
     assert "set_setting('keep_log'" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_an_audit_of_a_log_that_is_kept_says_what_it_waits_for_and_then_what_it_can(crawl: Crawl, url: str) -> None:
+    def audit() -> "subprocess.CompletedProcess[str]":
+        environment = os.environ | {"DATABASE_URL": url}
+        return subprocess.run([*RUN[:-1], "audit"], env=environment, capture_output=True, text=True)
+
+    def visit(*pages: str) -> None:
+        crawl.wait(DAY)
+        crawl.report(*({"url": page, "status": 200, "fetched_at": str(crawl.now), "changed": False} for page in pages))
+
+    crawl.now -= 10 * DAY
+    crawl.add("http://a.test/old", "http://a.test/new")
+    visit("http://a.test/old")
+    visit("http://a.test/old")
+    crawl.value("select set_setting('keep_log', '90 days')")
+    visit("http://a.test/old", "http://a.test/new")
+    early = audit()
+    assert early.returncode == 1 and "no page has all its visits" in early.stderr and "set_setting" not in early.stderr
+    visit("http://a.test/old", "http://a.test/new")
+    done = audit()
+    assert done.returncode == 0, done.stderr
+    (line,) = [[cell.strip() for cell in row.split("|")] for row in done.stdout.splitlines() if row.startswith("1 ")]
+    assert line[1:5] == ["1", "0", "–", "–"], "the one page was never seen to change"
 
 
 @pytest.mark.parametrize("discovery", ["0", "0.5", "1"])

@@ -125,7 +125,7 @@ def test_pins_beyond_the_budget_share_what_exploration_leaves(crawl: Crawl, url:
     assert (last_run(crawl)["pinned"], last_run(crawl)["pinned_wanted"]) == (pytest.approx(38), 72)
     row = often(crawl, 1)
     assert row["code"] == "pinned_less" and "the budget does not suffice" in row["says"]
-    assert row["mend"] == "SELECT set_setting('budget', '80');"
+    assert row["mend"] == "SELECT recrawl.set_setting('budget', '80');"
     crawl.rows(row["mend"])
     run_job("allocate", url)
     assert often(crawl, 1)["code"] == "pinned"

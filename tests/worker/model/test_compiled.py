@@ -5,7 +5,7 @@ import shutil
 import stat
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -163,3 +163,19 @@ def test_where_nothing_can_be_kept_a_process_compiles(tmp_path: Path, way: str) 
         folder.chmod(0o777)
     assert installed.run("square")[1] >= SMALL.least
     assert way == "a file" or list(folder.iterdir()) == []
+
+
+def test_where_the_disk_is_full_nothing_is_left_behind(tmp_path: Path) -> None:
+    """Here for a file of more than a kilobyte."""
+    script = """
+import resource
+import numpy as np
+from recrawl.model.compiled import kept_in, kept_table
+kept_in()
+resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+print(kept_table("ones", lambda: np.ones(1000)).sum())
+"""
+    installed = Installed(tmp_path, replace(SMALL, script=script))
+    assert installed.run() == ("1000.0\n", 0)
+    (folder,) = installed.kept
+    assert list(folder.iterdir()) == []

@@ -3,6 +3,7 @@
 import importlib.metadata
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -88,7 +89,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 def test_what_the_wheel_carries_is_what_the_checkout_has(wheel: Path) -> None:
     expected = {"alembic.ini": (CHECKOUT / "alembic.ini").read_bytes()}
-    for folder in ("sql", "migrations"):
+    for folder in ("sql", "migrations", "docs/monitoring"):
         expected |= {f"{folder}/{name}": content for name, content in files(CHECKOUT / folder).items()}
     with zipfile.ZipFile(wheel) as archive:
         carried = {
@@ -105,6 +106,12 @@ def test_the_wheel_carries_the_package_and_nothing_else(wheel: Path) -> None:
         assert not any("__pycache__" in name for name in archive.namelist())
         (metadata,) = (archive.read(name).decode() for name in names if name.endswith("/METADATA"))
     assert "License-File: LICENSE" in metadata
+
+
+def test_the_alerts_and_the_dashboard_are_found_as_the_document_says(bin_: Path, tmp_path: Path) -> None:
+    (command,) = re.findall(r"^cp .*docs/monitoring.*$", (CHECKOUT / "docs" / "how-to.md").read_text(), re.MULTILINE)
+    run("sh", "-c", command, cwd=tmp_path, PATH=f"{bin_}{os.pathsep}{os.environ['PATH']}")
+    assert files(tmp_path) == files(CHECKOUT / "docs" / "monitoring")
 
 
 def test_the_checkout_wins_over_what_the_wheel_carries() -> None:

@@ -91,6 +91,24 @@ def assert_fits(browser: Browser) -> None:
     assert wide == []
 
 
+def test_the_search_has_a_line_of_its_own_where_it_is_narrow(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(report.html(replace(look(), live=True), live_seconds=600))
+    for width in (DESK, PHONE):
+        browser.show(file.as_uri(), width)
+        field = browser.run("return document.querySelector('header form input').getBoundingClientRect().width")
+        assert field > 0.6 * width
+
+
+def test_a_card_without_a_chart_is_not_stretched_beside_one(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(report.html(look(FIGURES, History())))
+    browser.show(file.as_uri())
+    high = "return document.getElementById(arguments[0]).getBoundingClientRect().height"
+    heights = {name: browser.run(high, name) for name in ("waiting", "visits", "freshness", "fetches")}
+    assert heights["waiting"] < heights["visits"] / 2 and heights["freshness"] == heights["fetches"]
+
+
 def test_labels_of_an_axis_do_not_touch(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     file.write_text(report.html(look()))

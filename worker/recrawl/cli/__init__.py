@@ -57,10 +57,12 @@ def main() -> None:
     except click.Abort:
         sys.exit(130)
     except click.UsageError as error:
-        if error.ctx is None or len(sys.argv) == 1:  # bare `recrawl`: the error is the help
+        if len(sys.argv) == 1:  # bare `recrawl`: the error is the help
             error.show()
             sys.exit(MISTYPED)
-        fail(f"{error.format_message()} Try: {error.ctx.command_path} --help", MISTYPED)
+        said = error.format_message()
+        more = f"{'' if said.endswith(('.', '?')) else '.'} Try: {error.ctx.command_path} --help" if error.ctx else ""
+        fail(said + more, MISTYPED)
     except click.ClickException as error:
         fail(error.format_message())
     except Exception as error:

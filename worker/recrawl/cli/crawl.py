@@ -41,7 +41,7 @@ def add(sources: tuple[str, ...]) -> None:
     urls = [source for source in sources if "://" in source]
     files = [source for source in sources if "://" not in source]
     progress = bulk.Progress()
-    with database() as url, one_interrupt("stopping: what is being added is taken back or counted"):
+    with database(makes=True) as url, one_interrupt("stopping: what is being added is taken back or counted"):
         try:
             if urls:
                 bulk.add(url, [Page(u) for u in urls], progress=progress)

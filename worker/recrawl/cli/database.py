@@ -11,21 +11,21 @@ import click
 
 EPILOG = (
     "DATABASE_URL says which database: postgresql://user@host/name. Without it, recrawl runs an embedded PostgreSQL "
-    "of its own while the command does; RECRAWL_DATA_DIR says where that keeps its data."
+    "of its own while the command does; RECRAWL_DATA_DIR says where that keeps its data. `recrawl up` makes it."
 )
 
 PATIENCE = 10  # seconds, for a database that is looked at and does not answer
 
 
 @contextmanager
-def database() -> Iterator[str]:
-    """The URL of the migrated database to use: DATABASE_URL's, else the embedded one."""
-    with lasting_database() as (url, _):
+def database(*, makes: bool = False) -> Iterator[str]:
+    """The URL of the migrated database to use: DATABASE_URL's, else the embedded one, which only some commands make."""
+    with lasting_database(makes=makes) as (url, _):
         yield url
 
 
 @contextmanager
-def lasting_database() -> Iterator[tuple[str, Callable[[], None]]]:
+def lasting_database(*, makes: bool = False) -> Iterator[tuple[str, Callable[[], None]]]:
     """The same for a command that stays, with what starts the embedded server again should it have ended."""
     if url := given_url():
         yield url, lambda: None
@@ -33,6 +33,11 @@ def lasting_database() -> Iterator[tuple[str, Callable[[], None]]]:
     from recrawl import store
     from recrawl.setup import embedded, project
 
+    if not makes and not embedded.exists():
+        raise click.ClickException(
+            f"there is no crawl in {embedded.default_data_dir()} yet: say `recrawl up`, or set DATABASE_URL to one "
+            "that is elsewhere"
+        )
     with embedded.lasting_server() as (url, restart):
         with store.connect(url) as connection:
             if store.in_force(connection) != (project.versions()[-1], project.sql_digest()):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from recrawl.cli import show
+from recrawl.cli.mistyped import mistyped
 
 if TYPE_CHECKING:
     from recrawl.lab.experiments.findings import Findings
@@ -34,7 +35,8 @@ def experiment(name: str | None, seed: int, quick: bool, figure: Path | None, as
     if name is None:
         show.table([{"experiment": each.name, "shows": each.says} for each in EXPERIMENTS.values()], "")
         return
-    wanted = experiment_named(name)
+    with mistyped():
+        wanted = experiment_named(name)
     if figure:
         _can_be_drawn(figure)
     with steps() as tell:
@@ -54,9 +56,9 @@ def experiment(name: str | None, seed: int, quick: bool, figure: Path | None, as
 def _can_be_drawn(figure: Path) -> None:
     """Told before the minutes that an experiment may take."""
     if figure.suffix != ".png":
-        raise click.ClickException(f"--figure must be a file that ends in .png, got {figure}")
+        raise click.UsageError(f"--figure must be a file that ends in .png, got {figure}")
     if not figure.absolute().parent.is_dir():
-        raise click.ClickException(f"--figure must be in a folder that there is, got {figure}")
+        raise click.UsageError(f"--figure must be in a folder that there is, got {figure}")
     with show.drawn("--figure"):
         import recrawl.cli.figure  # noqa: F401
 

@@ -41,7 +41,7 @@ def frontier(listen: Address, schedule: str) -> None:
             raise
         needed = f"this needs {error.name.partition('.')[0]}, which comes with: pip install 'recrawl[frontier]'"
         raise click.ClickException(needed) from None
-    with lasting_database() as (url, _):
+    with lasting_database(makes=True) as (url, _):
         asyncio.run(run(url, listen, schedule == "client"))
 
 

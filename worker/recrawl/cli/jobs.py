@@ -6,6 +6,7 @@ import click
 
 from recrawl.cli import show
 from recrawl.cli.database import database
+from recrawl.cli.mistyped import mistyped
 from recrawl.jobs.registry import JOBS
 from recrawl.view.words.numbers import count
 
@@ -51,14 +52,12 @@ def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
         plan = Plan(url)
         if not plan.crawl.pages:
             raise click.ClickException(NOBODY_TAKES_PART)
-        try:
+        with mistyped():
             wanted = list[float]()
             if budgets or freshness is None:
                 wanted += [multiple_of(plan.present.budget, text) for text in (budgets or BUDGETS).split(",")]
             if freshness is not None:
                 wanted.append(plan.budget_for(freshness))
-        except ValueError as error:
-            raise click.ClickException(str(error)) from None
         points, held_back = plan.curve(wanted), plan.held_back(5)
         pages, present, objective = plan.crawl.pages, plan.present.budget, plan.crawl.objective
     click.echo(f"{pages:,} pages; the budget is {count(present)} fetches a day\n")
@@ -83,13 +82,19 @@ def audit_command() -> None:
     The log is kept while the setting keep_log says so. The rate of each page whose visits are all in it is estimated
     anew, by maximum likelihood from all of them; what is learnt keeps two numbers a page.
     """
+    from recrawl import store
     from recrawl.jobs.audit import audit
 
     with database() as url:
         lines = audit(url)
+        with store.connect(url) as connection:
+            is_kept = store.shown_settings(connection)["keep_log"] is not None
     if not lines:
         raise click.ClickException(
-            "the fetch log is empty: say SELECT recrawl.set_setting('keep_log', '90 days') first"
+            "no page has all its visits in the fetch log yet: those will that are first fetched while it is kept, from "
+            "their second visit on"
+            if is_kept
+            else "no fetch log is kept: say SELECT recrawl.set_setting('keep_log', '90 days') first"
         )
     show.agreement(lines)
 

@@ -11,6 +11,7 @@ import click
 
 from recrawl.cli import show
 from recrawl.cli.database import database, throwaway_database
+from recrawl.cli.mistyped import mistyped
 from recrawl.view.words.numbers import count
 
 if TYPE_CHECKING:
@@ -63,13 +64,14 @@ def simulate(
     visit; in content changes are updates, large and small ones, and a visit sees what a sketch of eight numbers tells.
 
     Without --sql it needs no database, and takes seconds where SQL takes minutes; once a crawl has settled both come to
-    the same within some tenths of a percent, but for turnover, where SQL is behind by some points. Pages that live at
-    the beginning were fetched just then; with --sql they are new. With --sql hosts that are down are asked in vain, and
-    then left alone for longer than they are down.
+    the same within some tenths of a percent. Pages that live at the beginning were fetched just then; with --sql they
+    are new. With --sql hosts that are down are asked in vain, which takes its part of the budget, and then left alone
+    for longer than they are down.
     """
     from recrawl.cli.progress import steps
 
-    names = tuple(map(_checked, names)) or ("opt_polite",)
+    with mistyped():
+        names = tuple(map(_checked, names)) or ("opt_polite",)
     if url and len(names) > 1:
         raise click.UsageError("--database takes one policy: the next one would find its pages")
     world = _world(file, kind, end, seed)
@@ -95,8 +97,11 @@ def _world(file: str | None, kind: str | None, end: float | None, seed: int) -> 
     if (file is None) == (kind is None):
         raise click.UsageError("which web: --recorded FILE, or --drawn KIND?")
     if kind is not None and end is not None and end > worlds.DAYS:
-        raise click.ClickException(f"a drawn web lasts {worlds.DAYS} days, got --to {end:g}")
-    return worlds.draw(kind, seed) if kind is not None else recorded.read(str(file))
+        raise click.UsageError(f"a drawn web lasts {worlds.DAYS} days, got --to {end:g}")
+    if kind is None:
+        return recorded.read(str(file))
+    with mistyped():
+        return worlds.draw(kind, seed)
 
 
 def _simulated(
@@ -110,13 +115,14 @@ def _simulated(
     from recrawl.model.policies.registry import IN_THE_LABORATORY_ALONE, POLICIES
     from recrawl.setup import migrate
 
-    replay.check(world, budget, begin, end)
+    with mistyped():
+        replay.check(world, budget, begin, end)
     if not (through_sql or url):
         if name in ORACLES:
             return oracle(world, name, budget, begin, end, seed, watch)
         return replay.replay(world, POLICIES[name], budget, begin, end, seed, watch)
     if name in {*IN_THE_LABORATORY_ALONE, *ORACLES}:
-        raise click.ClickException(f"{name} is for the laboratory alone: leave --sql and --database away")
+        raise click.UsageError(f"{name} is for the laboratory alone: leave --sql and --database away")
     world = world.between(begin, end)
     with nullcontext(url) if url else throwaway_database() as used:
         sql.refuse_pages(used)

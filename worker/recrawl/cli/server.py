@@ -45,7 +45,7 @@ def up(metrics: Address | None) -> None:
     """
     from recrawl.setup import migrate
 
-    with lasting_database() as (url, restart):
+    with lasting_database(makes=True) as (url, restart):
         migrate.upgrade(url)
         if given_url():
             click.echo(f"The database is at {without_password(url)}")
@@ -65,7 +65,7 @@ def migrate_command(search_path: bool) -> None:
     from recrawl import store
     from recrawl.setup import migrate
 
-    with database() as url:
+    with database(makes=True) as url:
         migrate.upgrade(url)
         if search_path:
             with store.connect(url) as connection:
@@ -82,7 +82,7 @@ def worker(metrics: Address | None) -> None:
     worth it, and soon again after it failed. Of several workers one does the jobs, and another within seconds of its
     death. Without a worker next_pages looks after the queue itself, less promptly, and nobody does the jobs.
     """
-    with lasting_database() as (url, restart):
+    with lasting_database(makes=True) as (url, restart):
         work(url, restart, metrics, nullcontext())
 
 
@@ -97,7 +97,7 @@ def psql(arguments: tuple[str, ...]) -> None:
 
     from recrawl.setup import embedded
 
-    with database() as url:
+    with database(makes=True) as url:
         program = shutil.which("psql") or str(embedded.program("psql"))
         target = conninfo_to_dict(url)
         secret = {"PGPASSWORD": str(target.pop("password"))} if "password" in target else {}
@@ -117,7 +117,8 @@ def work(url: str, restart: Callable[[], None], metrics: Address | None, shown: 
 
     with store.connect(url) as connection:
         if others := store.workers(connection):
-            click.echo(f"{others} other worker{'s run' if others > 1 else ' runs'} on it already; this one helps.")
+            run = "worker runs" if others == 1 else "workers run"
+            click.echo(f"{others} other {run} on it already; this one helps with upkeep.")
     with shown, served(url, metrics):
         logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
         schedule.run(url, ready=lambda: click.echo("The worker is at work; Ctrl-C stops it."), restart=restart)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from math import exp
+from math import exp, isnan
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -127,13 +127,18 @@ def agreement(lines: "Sequence[Agreement]") -> None:
             "visits, from": f"{line.visits_from:,}",
             "pages": f"{line.pages:,}",
             "that changed": f"{line.changed_pages:,}",
-            "rates differ by, median": f"{exp(line.median_log_ratio):.3g} x",
-            "90 % by less than": f"{exp(line.most_log_ratio):.3g} x",
+            "rates differ by, median": _times(line.median_log_ratio),
+            "90 % by less than": _times(line.most_log_ratio),
             "likeliest rate within rate_low … rate_high": f"{line.inside:.1%}",
         }
         for line in lines
     ]
     table(rows, "")
+
+
+def _times(log_ratio: float) -> str:
+    """Where no page was seen to change there is no rate to compare with."""
+    return "–" if isnan(log_ratio) else f"{exp(log_ratio):.3g} x"
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from recrawl.cli.database import database, lasting_database
+from recrawl.cli.mistyped import mistyped
 
 
 @click.command()
@@ -80,10 +81,8 @@ def dashboard(listen: str, names: tuple[str, ...]) -> None:
     """
     from recrawl.view.dashboard import Dashboard, listening
 
-    try:
+    with mistyped():
         address = listening(listen, names)
-    except ValueError as error:
-        raise click.ClickException(str(error)) from None
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with lasting_database() as (url, restart):
         try:

@@ -4,7 +4,7 @@ import asyncio
 import signal
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -20,6 +20,7 @@ class ThreadedClient:
 
     def __init__(self, dsn: str, *, stop_on_signals: bool = False, **options: Any) -> None:
         self.client = Client(dsn, **options)
+        self.counts = self.client.counts  # what became of pages, and what the client did
         self._stops_on_signals = stop_on_signals
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="recrawl client", daemon=True)
@@ -91,6 +92,20 @@ class ThreadedClient:
             await self._loop.run_in_executor(self._pool, visit, page)
 
         self._loop.call_soon_threadsafe(self.client.spawn, in_thread, page)
+
+    def add(self, url: str, meta: object = None) -> None:
+        """Takes a URL in, to be handed out with that meta: soon, and before any report made from now on."""
+        self._loop.call_soon_threadsafe(self.client.add, url, meta)
+
+    def aside(self, url: str, meta: object = None) -> "Future[None]":
+        """Asks for a slot of its own for a request that is no page: it is yielded like one, unless robots.txt denies it
+        or its host gives no slot. Done when it was made, or will not be.
+        """
+
+        async def until_it_was_made() -> None:
+            await self.client.aside(url, meta)
+
+        return asyncio.run_coroutine_threadsafe(until_it_was_made(), self._loop)
 
     def stop(self) -> None:
         """Ends the iteration; visits go on."""

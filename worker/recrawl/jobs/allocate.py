@@ -16,8 +16,9 @@ from recrawl.model.allocation.terms import host_terms
 from recrawl.model.limits import LEAST_FREQUENCY, MOST_FREQUENCY
 
 # Days ahead that due times are fitted to the budget: as long as since the last run, within these.
-LEAST_AHEAD, MOST_AHEAD = 10 / 1440, 0.25
+LEAST_AHEAD, MOST_AHEAD = 10 / 1440, 1.0
 MADE_GOOD = 0.25  # days, in which what was fetched too much or too little in the last 24 hours is made good
+AT_ONCE = 0.5  # of it, at most: of all of it, day by day, the next day would be off by as much the other way
 
 
 class Allocate(Job):
@@ -51,8 +52,8 @@ class Allocate(Job):
                 _fit(run, crawl, divided, late)
             run.message = (
                 f"{crawl.policy}: {crawl.objective} {_told(proof.utility)} (at most {_told(proof.polite_bound)}) with "
-                f"{_fetches(result.spent)} of {_fetches(divided.budget)} fetches a day, and "
-                f"{_fetches(proof.new_pages)} for new pages; "
+                f"{_fetches(result.spent)} of {_fetches(proof.budget)} fetches a day, "
+                f"{_fetches(proof.new_pages)} for new pages, {_fetches(proof.retries)} for retries; "
                 f"{proof.capped_hosts:,} of {proof.hosts:,} hosts at the cap; "
                 f"{len(late_pages):,} of {crawl.pages:,} pages came forward"
             )
@@ -73,17 +74,18 @@ def _fetches(a_day: float) -> str:
 def _fit(run: store.Run, crawl: Crawl, divided: Divided, late: store.SpentOfLate) -> None:
     """Moves due times that were promised at other prices, so that the time until the next run keeps to the budget."""
     ahead = min(max(late.since_last, LEAST_AHEAD), MOST_AHEAD)
-    owed = (late.budgeted - late.handed_out) * ahead / min(max(late.days, ahead), MADE_GOOD)
+    owed = (late.budgeted - late.handed_out) * min(AT_ONCE, ahead / min(max(late.days, ahead), MADE_GOOD))
     most = ahead * divided.budget / 2
     result = divided.allocation
-    revisits = min(result.spent, divided.budget - crawl.new_pages_within(ahead, divided))
+    revisits = min(result.spent, divided.budget - crawl.new_pages_within(ahead, divided) - divided.retries)
+    is_blocked = np.repeat(crawl.blocked_for >= ahead, np.diff(crawl.first))
     pages = coming.to_move(
-        crawl.due_in,
+        np.where(is_blocked, np.nan, crawl.due_in),
         crawl.promised,
         result.frequency,
         np.repeat(result.capped, np.diff(crawl.first)),
         ahead,
-        revisits * ahead + min(max(owed, -most), most),
+        (revisits + divided.retries) * ahead + min(max(owed, -most), most),
     )
     run.put_in_chunks("put_dues", *_by_id(crawl, result, pages), np.full(len(pages), ahead))
 
@@ -100,6 +102,7 @@ class Proof:
     budget: float
     spent: float
     new_pages: float
+    retries: float
     newest_page: int
     pinned: float
     pinned_wanted: float
@@ -126,6 +129,7 @@ def _proof(crawl: Crawl, divided: Divided) -> Proof:
         budget=divided.budget,
         spent=result.spent,
         new_pages=divided.new_pages,
+        retries=divided.retries,
         newest_page=crawl.newest_page,
         pinned=float(crawl.kept(divided).taken.sum()),
         pinned_wanted=crawl.pins.wanted,

@@ -34,6 +34,6 @@ def compare(crawl: Crawl) -> list[Compared]:
         now = replace(crawl, policy=name, policy_days=float("inf")).divided(crawl.budget)
         frequency = as_hosts_can(crawl.web(now.cap), now.allocation.frequency)
         visits = outlook(crawl.value, crawl.rate, frequency)
-        unspent = now.budget - visits.fetches - now.new_pages
+        unspent = now.budget - visits.fetches - now.new_pages - now.retries
         found.append(Compared(name, visits, now.new_pages, unspent if unspent > ROUNDING * now.budget else 0.0))
     return found

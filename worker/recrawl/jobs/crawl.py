@@ -45,6 +45,7 @@ class Crawl:
 
     hosts: NDArray[np.int64]
     closed_hosts: NDArray[np.int64]  # blocked for so long that their pages take no part
+    blocked_for: Floats  # days from now; less than none = it is not
     page_id: NDArray[np.int64]
     value: NDArray[np.float32]
     rate: NDArray[np.float32]
@@ -53,6 +54,7 @@ class Crawl:
     pinned: NDArray[np.float32]  # fetches per day; NaN = its price decides
     first: NDArray[np.int64]  # page of each host
     budget: float  # fetches per day, those of new pages included; infinite = they are not paced
+    retries: float  # fetches per day of late, of pages whose fetch before had failed
     frequency_without_budget: float  # of pages that are not pinned, on average; infinite if there is a budget
     policy: str
     policy_days: float  # since it came into force
@@ -83,7 +85,10 @@ class Crawl:
         return Web(self.value, self.rate, self.first, cap)
 
     def divided(self, budget: float, price: float | None = None) -> Divided:
-        """Between new pages and revisits, and these between pages. A price of a similar budget saves some time."""
+        """What failing pages leave of it, between new pages and revisits, and these between pages.
+
+        A price of a similar budget saves some time.
+        """
 
         def revisits(cap: Floats, fetches: float, price: float | None) -> tuple[Allocation, Floats]:
             def by_policy(web: Web, left: float) -> Allocation:
@@ -93,7 +98,8 @@ class Crawl:
             found = allocate_beside(self.pins, self.web(cap), fetches, self.objective, self.limits, by_policy)
             return found, self._on_hosts(found)
 
-        return divided(self.slots, budget, revisits, price, self._unpaced_revisits)
+        retries = self.retries if self.has_budget else 0.0
+        return divided(self.slots, budget, retries, revisits, price, self._unpaced_revisits)
 
     @cached_property
     def pins(self) -> Pins:
@@ -146,6 +152,7 @@ def read(url: str, connection: store.Connection, tell: Tell = nobody, as_of: dat
     return Crawl(
         hosts=hosts,
         closed_hosts=np.intersect1d(pages.host_id[~is_open], all_hosts.host_id),
+        blocked_for=(all_hosts.blocked_until - today)[np.searchsorted(all_hosts.host_id, hosts)],
         page_id=pages.page_id[order],
         value=pages.value[order],
         rate=pages.rate[order],
@@ -154,6 +161,7 @@ def read(url: str, connection: store.Connection, tell: Tell = nobody, as_of: dat
         pinned=pages.pinned[order],
         first=first,
         budget=math.inf if wanted.budget is None else wanted.budget,
+        retries=store.retries_of_late(connection, t),
         frequency_without_budget=wanted.frequency if wanted.budget is None else math.inf,
         policy=wanted.policy,
         policy_days=store.policy_days(connection, t),

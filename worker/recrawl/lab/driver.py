@@ -65,6 +65,7 @@ class Driver:
             if len(pages) < MOST:
                 break
         store.tick_at(self.connection, self.now)
+        store.fold_vitals_at(self.connection, self.now)
 
     def work(self, *jobs: str) -> None:
         for name in jobs:

@@ -61,7 +61,7 @@ def outcome(
 
 
 class Fetches(NamedTuple):
-    """Of pages that lived, in any order."""
+    """In any order; those that found a page gone are after its death."""
 
     page: NDArray[np.int64]
     day: Days
@@ -72,7 +72,8 @@ class Fetches(NamedTuple):
 
 def judged(world: World, policy: str, budget: float, begin: float, end: float, fetches: Fetches) -> Outcome:
     """Of a world between those days. A page that was not fetched yet is not fresh."""
-    order = np.lexsort((fetches.day, fetches.page))
+    lived_on = np.flatnonzero(fetches.day < world.died[fetches.page])
+    order = lived_on[np.lexsort((fetches.day[lived_on], fetches.page[lived_on]))]
     page, day = fetches.page[order], fetches.day[order]
     ends = np.minimum(world.died, end)
     lived = ends - np.maximum(world.born, begin)
@@ -97,7 +98,7 @@ def judged(world: World, policy: str, budget: float, begin: float, end: float, f
     fetched = np.searchsorted(page, np.arange(world.pages))
     first = np.where(_is_of(page, fetched, np.arange(world.pages)), day[np.minimum(fetched, len(day) - 1)], ends)
     stale += np.maximum(0.0, np.minimum(first, ends) - np.maximum(world.born, begin))
-    return outcome(world, policy, budget, lived, stale, len(day), int(is_seen.sum()), float(delay.sum()))
+    return outcome(world, policy, budget, lived, stale, len(fetches.day), int(is_seen.sum()), float(delay.sum()))
 
 
 def _is_of(page: NDArray[np.int64], at: NDArray[np.intp], wanted: NDArray[np.int64]) -> NDArray[np.bool_]:

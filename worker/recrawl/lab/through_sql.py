@@ -75,7 +75,7 @@ class _Web:
         self.names = [_as_in_a_url(host, number) for number, host in enumerate(world.hosts)]
         self.seen = world.first_change[:-1].copy()  # the first change that no fetch came after
         self.is_fetched, self.is_gone = (np.zeros(world.pages, bool) for _ in range(2))
-        self.page, self.day = list[int](), list[float]()  # fetches of pages that lived
+        self.page, self.day = list[int](), list[float]()  # of all fetches that were answered
 
     def known(self, day: float) -> int:
         """How many pages there are to be fetched, as far as anybody knows."""
@@ -94,11 +94,11 @@ class _Web:
         today = self.begin + day
         if world.down.over(int(world.host_of_page[page]), today) > today:
             return Answer(DOWN)
+        self.page.append(page)
+        self.day.append(day)
         if today >= world.died[page]:
             self.is_gone[page] = True
             return Answer(GONE)
-        self.page.append(page)
-        self.day.append(day)
         first, last = self.seen[page], world.first_change[page + 1]
         self.seen[page] = first + np.searchsorted(world.changed_at[first:last], today, "right")
         sketch = None if world.sketches is None else world.sketches[page + self.seen[page]].tolist()

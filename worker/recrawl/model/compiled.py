@@ -54,9 +54,12 @@ def kept_table(name: str, compute: Callable[[], NDArray[np.float64]]) -> NDArray
         return table
     table = compute()
     with suppress(OSError), tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
-        np.save(file, table)
-        file.close()
-        Path(file.name).replace(path)
+        try:
+            np.save(file, table)
+            file.close()
+            Path(file.name).replace(path)
+        finally:
+            Path(file.name).unlink(missing_ok=True)  # at a full disk
     return table
 
 

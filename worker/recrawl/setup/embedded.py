@@ -81,6 +81,11 @@ def default_data_dir() -> Path:
     return (ROOT_HOME if _is_root() else platformdirs.user_data_path("recrawl")) / "postgres"
 
 
+def exists() -> bool:
+    """Whether the current user has an embedded database, running or not."""
+    return (default_data_dir().expanduser() / CLUSTER).exists()
+
+
 def serves(url: str) -> bool:
     """Whether that is the current user's embedded database, while it runs."""
     _, sockets = _postmaster(default_data_dir().expanduser().resolve())

@@ -41,6 +41,7 @@ from recrawl.store.reads import (
     pages_to_allocate,
     policy_days,
     read_graph,
+    retries_of_late,
     settings,
     spent_of_late,
 )
@@ -67,6 +68,7 @@ from recrawl.store.verbs import (
 from recrawl.store.virtual import (
     add_pages_at,
     claim,
+    fold_vitals_at,
     has_pages,
     next_pages_at,
     report_at,
@@ -109,6 +111,7 @@ __all__ = [
     "events",
     "evidence",
     "explain_page",
+    "fold_vitals_at",
     "follow_boosts",
     "forget_history",
     "has_pages",
@@ -141,6 +144,7 @@ __all__ = [
     "read_graph",
     "release",
     "report_at",
+    "retries_of_late",
     "run",
     "schedules",
     "scrape",

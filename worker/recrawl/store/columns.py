@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import psycopg
 
+from recrawl.store.connection import patient
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -43,7 +45,7 @@ class Columns:
         self._batches = {adbc_driver_postgresql.StatementOptions.BATCH_SIZE_HINT_BYTES.value: str(BATCH_BYTES)}
         self._error = adbc.Error
         try:
-            self._connection = adbc.connect(url)
+            self._connection = adbc.connect(patient(url))
         except adbc.Error as error:
             raise psycopg.OperationalError(str(error).rpartition("Failed to connect: ")[2].strip()) from None
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 from psycopg import sql
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.errors import InsufficientPrivilege, UndefinedObject
 
 from recrawl.client.database import ENCODING, PATIENCE, styles_to_set
@@ -16,14 +16,14 @@ Connection = psycopg.Connection[Any]
 READER = "recrawl_reader"
 
 
-def connect(url: str, name: str = "recrawl", **options: Any) -> Connection:
-    """A connection in autocommit: every verb is a transaction of its own. The options are libpq's.
+def patient(url: str) -> str:
+    """Where nobody answers any more a connection ends after about half a minute, unless the URL says otherwise."""
+    return make_conninfo(url, **PATIENCE | conninfo_to_dict(url) | ENCODING)
 
-    One that nobody answers on any more ends after about half a minute, unless the URL says otherwise.
-    """
-    said = conninfo_to_dict(url)
-    patience = {option: value for option, value in PATIENCE.items() if option not in said}
-    connection = psycopg.connect(url, autocommit=True, application_name=name, **patience | ENCODING | options)
+
+def connect(url: str, name: str = "recrawl", **options: Any) -> Connection:
+    """A connection in autocommit: every verb is a transaction of its own. The options are libpq's."""
+    connection = psycopg.connect(patient(url), autocommit=True, application_name=name, **options)
     # On the path of this login others may have put operators that fit better than PostgreSQL's own. Not an empty one: a
     # pooler may give the session to somebody who says next_pages.
     try:

@@ -110,6 +110,12 @@ def spent_of_late(connection: Connection, t: datetime) -> SpentOfLate:
     return SpentOfLate(*row)
 
 
+def retries_of_late(connection: Connection, t: datetime) -> float:
+    """Fetches per day, in the last 24 hours, of pages whose fetch before had failed."""
+    ((a_day,),) = connection.execute("select recrawl_internal.retries_of_late(%s)", [t]).fetchall()
+    return float(a_day or 0.0)
+
+
 def policy_days(connection: Connection, t: datetime) -> float:
     """For how long allocations have followed the policy that is set now."""
     ((days,),) = connection.execute("select recrawl_internal.policy_days(%s)", [t]).fetchall()

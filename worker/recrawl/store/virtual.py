@@ -76,6 +76,14 @@ def tick_at(connection: Connection, t: datetime) -> None:
     connection.execute("select recrawl_internal.tick_at(%b, 200, 20000)", [t])
 
 
+def fold_vitals_at(connection: Connection, t: datetime) -> None:
+    """Adds up what was reported in a minute. How things stand is left out, which takes as long as a step."""
+    connection.execute(
+        "select recrawl_internal.fold_pulses(%b, %b), recrawl_internal.fold_minutes(%b)",
+        [t, t + timedelta(minutes=1), t],
+    )
+
+
 def set_gap_at(connection: Connection, t: datetime, host: str, gap: timedelta) -> None:
     connection.execute("select recrawl_internal.set_host_at(%b, %b, %b, null, null, '{}')", [t, host, gap])
 

@@ -7,6 +7,7 @@ from recrawl import store
 from recrawl.setup import project
 
 ALWAYS = ["upkeep", "vitals", "retention"]  # jobs that run all the time: of them only failures are kept
+SHARES = {"freshness", "poisson_freshness"}  # objectives that are a share of the time
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
 
@@ -227,8 +228,8 @@ class Figures:
         return None if self.reported_at is None else self.now.as_of - self.reported_at
 
     @property
-    def allocates_freshness(self) -> bool:
-        return self.allocation is not None and self.allocation.objective == "freshness"
+    def allocates_share(self) -> bool:
+        return self.allocation is not None and self.allocation.objective in SHARES
 
 
 def compared(version: str | None, known: list[str]) -> str:

@@ -11,6 +11,7 @@ from recrawl.view.parts.hosts import interval
 from recrawl.view.parts.html import Html, el
 from recrawl.view.words.amounts import clock, moment, thousands
 from recrawl.view.words.numbers import lasting, literal
+from recrawl.view.words.zone import HERE
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,6 @@ class Found:
     explanation: Sequence[Mapping[str, Any]] = ()  # rows of explain_page
     host: Mapping[str, Any] | None = None
     name: str = ""  # by which the host was found
-    status: Mapping[str, Any] | None = None  # the page's row of page_status
 
     @property
     def ok(self) -> bool:
@@ -28,7 +28,7 @@ class Found:
 
 
 def find(connection: store.Connection, asked: str) -> Found:
-    now = datetime.now().astimezone()
+    now = datetime.now(HERE)
     if not asked or "\0" in asked:
         return Found("", now)
     if asked.isdecimal() or "://" in asked:

@@ -1,7 +1,5 @@
 """The report of a crawl: reads all of it, and puts its parts together."""
 
-from datetime import datetime
-
 from recrawl import store
 from recrawl.view import figures as present
 from recrawl.view import history
@@ -13,14 +11,14 @@ from recrawl.view.parts.pictures import freshness_and_budget, lateness
 from recrawl.view.parts.tiles import tiles
 from recrawl.view.verdict import verdict
 from recrawl.view.words.amounts import moment, number
+from recrawl.view.words.zone import HERE
 
 
 def read(connection: store.Connection, *, live: bool = False) -> Look:
     """With times in the zone of this machine."""
     figures = present.read(connection)
     past = history.read(connection) if figures.database == "same" else history.History()
-    now: datetime = figures.now.as_of.astimezone()
-    return Look(figures, verdict(figures), past, now, live)
+    return Look(figures, verdict(figures), past, figures.now.as_of.astimezone(HERE), live)
 
 
 def html(look: Look, live_seconds: float | None = None) -> str:

@@ -57,8 +57,8 @@ def _figures(figures: Figures) -> Iterator[str]:
         ]
         yield _row("fresh", share(minute.fresh, 1), ", ".join(known) or "of the pages' value, by estimate")
     if day.revisits:
-        lost = f"; {count(day.lost)} visits lost in {_lasting_day(lasts)}" if day.lost >= 1 else ""
-        yield _row("in time", share(day.in_time, 1), f"began within 10 min{lost}")
+        lost = f"; {count(day.lost)} lost in {_lasting_day(lasts)}" if day.lost >= 1 else ""
+        yield _row("in time", share(day.in_time, 1), f"of visits made, within 10 min{lost}")
     about = "about " if now.is_estimate else ""
     parts = [
         f"{word} {count(pages)}"

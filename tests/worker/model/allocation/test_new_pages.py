@@ -44,12 +44,17 @@ class Counted:
 
 
 def divide(
-    wanted: list[float], new: NewPages, budget: float, discovery: float, unpaced_revisits: float = math.inf
+    wanted: list[float],
+    new: NewPages,
+    budget: float,
+    discovery: float,
+    unpaced_revisits: float = math.inf,
+    retries: float = 0,
 ) -> Divided:
     """Hosts of 100 slots each; those whose revisits want nothing have none."""
     planned = np.array(wanted) > 0
     slots = Slots(np.full(len(wanted), EACH), planned, new, discovery)
-    return divided(slots, budget, Counted([w for w in wanted if w]), None, unpaced_revisits)
+    return divided(slots, budget, retries, Counted([w for w in wanted if w]), None, unpaced_revisits)
 
 
 def test_the_best_class_goes_first_and_in_it_the_hosts_take_turns() -> None:
@@ -71,14 +76,14 @@ def test_what_waits_is_gone_before_the_day_is(waiting: float, comes: float, expe
     """Of 100 fetches a day 30 are sure for new pages, in the hour to come as in any other."""
     new = NewPages(np.array([0]), np.array([0]), np.array([waiting + comes]), np.array([float(waiting)]))
     slots = Slots(np.array([EACH]), np.array([True]), new, 0.3)
-    found = divided(slots, 100.0, Counted([500]), None, math.inf)
+    found = divided(slots, 100.0, 0.0, Counted([500]), None, math.inf)
     assert new_pages_within(1 / 24, slots, found, np.array([70.0])) == pytest.approx(expected)
 
 
 def test_without_new_pages_revisits_have_everything_at_the_first_try() -> None:
     revisits = Counted([500, 500])
     slots = Slots(np.full(2, EACH), np.array([True, True]), new_pages([0, 0]), 0.5)
-    found = divided(slots, 150.0, revisits, None, math.inf)
+    found = divided(slots, 150.0, 0.0, revisits, None, math.inf)
     assert (found.for_revisits, found.new_pages, revisits.times) == (150, 0, 1)
     assert found.cap.tolist() == [EACH, EACH]
 
@@ -93,6 +98,26 @@ def test_many_have_their_share_of_a_hosts_slots_and_all_where_nothing_is_revisit
     found = divide([500, 500, 0], new_pages([1e6, 20, 1e6]), 1e6, 0.3)
     assert found.cap.tolist() == [70, 80]
     assert found.new_on_host.tolist() == pytest.approx([30, 20, 100])
+
+
+def test_what_is_fetched_retries_comes_off_what_revisits_have_and_leaves_them_half_of_it() -> None:
+    few, many = new_pages([10, 0]), new_pages([1e6, 1e6])
+    found = divide([500, 500], few, 100.0, 0.5, retries=30)
+    assert (found.new_pages, found.retries, found.for_revisits, found.allocation.spent) == (10, 30, 60, 60)
+    assert found.budget == 100
+    found = divide([500, 500], many, 100.0, 0.5, retries=80)
+    assert (found.new_pages, found.retries, found.for_revisits) == (50, 25, 25)
+    found = divide([20, 0], many, 100.0, 0.5, retries=10)
+    assert found.new_pages == pytest.approx(70), "they have what neither wants"
+    found = divide(
+        [30],
+        many_wait := NewPages(np.array([0]), np.array([0]), np.array([1e6]), np.array([1e6])),
+        90.0,
+        0.1,
+        retries=10,
+    )
+    slots = Slots(np.array([EACH]), np.array([True]), many_wait, 0.1)
+    assert new_pages_within(1 / 24, slots, found, np.array([30.0])) == pytest.approx(50)
 
 
 def test_they_have_the_slots_that_revisits_do_not_want() -> None:
@@ -154,7 +179,7 @@ def test_either_has_what_the_other_leaves(seed: int, part: float) -> None:
         found = allocate(Web(web.value, web.rate, web.first, cap), fetches, last_price=price)
         return found, np.bincount(host_of_page, found.frequency, minlength=len(cap)).astype(np.float64)
 
-    found = divided(slots, budget, revisits, None, math.inf)
+    found = divided(slots, budget, 0.0, revisits, None, math.inf)
     spent, new = found.allocation.spent, found.new_pages
     taken = np.zeros(len(slots.per_day))
     taken[slots.is_planned] = np.bincount(host_of_page, found.allocation.frequency, minlength=len(web.cap))

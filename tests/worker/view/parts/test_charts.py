@@ -1,7 +1,8 @@
 """Charts say no more than their figures: what is missing is a gap, one point a point, and nothing leaves the plot."""
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -110,3 +111,18 @@ def test_a_bar_stays_within_its_track() -> None:
     assert 'width="100.0%"' in bar([(1.7, "changed")])
     assert "rect" not in bar([(0.0, "changed")])
     assert "mark" not in bar([(0.5, "changed")], [(1.2, "first")])
+
+
+def test_a_day_of_25_hours_has_25_and_is_told_as_clocks_showed_it() -> None:
+    berlin, end = ZoneInfo("Europe/Berlin"), datetime(2026, 10, 25, 23, tzinfo=UTC)
+    plot = Plot([end - ago * HOUR for ago in range(25, 0, -1)], HOUR, end, 25 * HOUR, berlin)
+    table = numbers(plot, [("a", [1.0] * 25)], lambda value: f"{value}")
+    told = re.findall(r'<th scope="row">Sun 25 Oct (\d\d:\d\d)</th>', table)
+    assert told[::-1] == ["00:00", "01:00", "02:00", *(f"{hour:02}:00" for hour in range(2, 24))]
+    places = [float(x) for x in re.findall(r'data-x="([\d.]+)"', table)]
+    assert {round(right - left) for left, right in zip(places[1:], places, strict=False)} == {40}
+    labels = re.findall(
+        r'<text class="x[^"]*" x="([\d.]+)%"[^>]*>([^<]+)</text>',
+        stacks(plot, [Series("a", "changed", [1.0] * 25)], None, show),
+    )
+    assert ("52.0", "12:00") in labels

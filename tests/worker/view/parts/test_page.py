@@ -10,8 +10,9 @@ from itertools import combinations
 
 import pytest
 
+from recrawl.model.allocation.objectives import OBJECTIVES
 from recrawl.view import find, report
-from recrawl.view.figures import HOUR, Figures, LastRun
+from recrawl.view.figures import HOUR, SHARES, Figures, LastRun
 from recrawl.view.history import Event, History
 from recrawl.view.parts import page
 from recrawl.view.parts.html import Html, el, said
@@ -143,6 +144,19 @@ def test_times_are_in_the_zone_of_the_page() -> None:
     assert "21 Nov 2026, 16:04:10 UTC+01:00" in html
     assert "22 Nov" not in html and ">16:04<" not in html
     assert (NOW + HOUR).astimezone(UTC).hour == 16
+
+
+def test_the_view_knows_which_objectives_are_shares() -> None:
+    assert {name for name, objective in OBJECTIVES.items() if objective.is_share} == SHARES
+
+
+@pytest.mark.parametrize(("objective", "promised"), [("poisson_freshness", "74.0 %"), ("delay", "0.74")])
+def test_what_was_promised_is_told_as_a_share_where_it_is_one(objective: str, promised: str) -> None:
+    assert FIGURES.allocation
+    allocation = replace(FIGURES.allocation, objective=objective, utility=0.74)
+    html = report.html(replace(look(), figures=replace(FIGURES, allocation=allocation)))
+    (told,) = re.findall(r"<dt>promised</dt><dd>([^<]*)</dd>", html)
+    assert told.replace("\N{NO-BREAK SPACE}", " ") == promised
 
 
 # -- colours --

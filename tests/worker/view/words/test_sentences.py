@@ -1,14 +1,17 @@
 """What is said of a picture is true: also of none, of one point, of gaps, and of what is not known."""
 
+import time
+from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from recrawl.view.figures import DAY, HOUR, HeldBack, LateHost, Total
 from recrawl.view.history import BlockedHost, Span
 from recrawl.view.words import sentences
-from recrawl.view.words.amounts import clock, number, percent, points, short, thousands
+from recrawl.view.words.amounts import clock, moment, number, percent, points, short, thousands
+from recrawl.view.words.zone import HERE
 from worker.view.looks import DAY_TOTAL, HISTORY, LAST_MINUTE, MINUTE, NOW
 
 
@@ -56,6 +59,29 @@ def test_a_time_is_as_exact_as_it_is_near() -> None:
     assert clock(NOW - 9 * DAY, NOW) == "12 Nov 15:04"
     assert clock(NOW - 400 * DAY, NOW) == "17 Oct 2025"
     assert clock(NOW.replace(year=9999), NOW) == "for good"
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("berlin")
+def test_a_time_before_the_clocks_were_changed_is_told_as_clocks_showed_it() -> None:
+    """On 25 October 2026 at 01:00 UTC they go from 03:00 back to 02:00."""
+    change = datetime(2026, 10, 25, 1, tzinfo=UTC)
+    now = (change + 12 * HOUR).astimezone(HERE)
+    assert moment(now) == "25 Oct 2026, 14:00:00 CET"
+    ago = {13: "02:00", 12.5: "02:30", 12: "02:00", 11.5: "02:30", 11: "03:00", 24: "yesterday 15:00"}
+    assert {hours: clock(change + timedelta(hours=12 - hours), now) for hours in ago} == ago
+    assert clock(datetime(2026, 7, 1, 10, tzinfo=UTC), now) == "1 Jul 12:00"
+    for minutes in range(-180, 180, 10):
+        at = change + timedelta(minutes=minutes)
+        assert at.astimezone(HERE).astimezone(UTC) == at
 
 
 # -- freshness --
@@ -121,6 +147,12 @@ def test_many_failures_are_told_and_few_are_not() -> None:
     assert "failed" not in sentences.fetches(HISTORY.hours, DAY_TOTAL, None, NOW)
 
 
+def test_a_chart_without_the_hour_that_runs_says_so() -> None:
+    told = "The chart ends with the last whole hour."
+    assert told in sentences.fetches(sentences.whole(HISTORY.hours, NOW, DAY), DAY_TOTAL, None, NOW)
+    assert told not in sentences.fetches(HISTORY.hours, DAY_TOTAL, None, NOW)
+
+
 def test_hours_without_fetches_are_told_apart_from_hours_that_are_missing() -> None:
     hours = list(HISTORY.hours)
     hours[-10] = replace(hours[-10], fetches=0)
@@ -157,13 +189,21 @@ def test_nothing_late_now_still_tells_the_worst_of_the_day() -> None:
 
 
 def test_lateness() -> None:
-    said = plain(sentences.lateness(DAY_TOTAL, NOW))
+    said = plain(sentences.lateness(DAY_TOTAL, None, NOW))
     assert said.startswith("Of 414,801 revisits in 24 hours 97.7 % began within 10 minutes of their time. 1,204 more")
-    assert sentences.lateness(Total(), NOW).startswith("No page was visited again")
-    assert plain(sentences.lateness(Total(since=NOW - DAY, late_1m=1), NOW)) == (
+    assert sentences.lateness(Total(), LAST_MINUTE, NOW).startswith("No page was visited again")
+    assert plain(sentences.lateness(Total(since=NOW - DAY, late_1m=1), None, NOW)) == (
         "Of 1 revisit in 24 hours 100 % began within 10 minutes of its time. None was lost."
     )
-    assert "1 more visit was lost" in sentences.lateness(replace(DAY_TOTAL, lost=1), NOW)
+    assert "1 more visit was lost" in sentences.lateness(replace(DAY_TOTAL, lost=1), None, NOW)
+
+
+def test_pages_that_nobody_visits_are_not_in_time_either() -> None:
+    blocked = replace(LAST_MINUTE, due=3, due_blocked=3, due_gap=0, due_crawler=0)
+    said = plain(sentences.lateness(Total(since=NOW - DAY, late_1m=7), blocked, NOW))
+    assert "100 % began" in said
+    assert said.endswith("3 pages that are past their time and still wait will count when visited.")
+    assert "1 page that is past its time and still waits" in sentences.lateness(DAY_TOTAL, replace(blocked, due=1), NOW)
 
 
 # -- hosts --

@@ -77,6 +77,7 @@ class Divided:
     budget: float
     new_on_host: Floats  # of all hosts
     for_revisits: float
+    retries: float  # of pages that failed
     cap: Floats  # of the hosts that are planned: what revisits may have
     allocation: Allocation
 
@@ -92,7 +93,7 @@ def new_pages_within(days: float, slots: Slots, now: Divided, revisits: Floats) 
     """
     taken = np.zeros(len(slots.per_day))
     taken[slots.is_planned] = revisits
-    allowed = max(slots.discovery * now.budget, now.budget - now.allocation.spent)
+    allowed = max(slots.discovery * now.budget, now.budget - now.allocation.spent - now.retries)
     return float(slots.new_pages.within(days).shared_out(slots.for_new_pages(taken), allowed).sum())
 
 
@@ -100,9 +101,12 @@ def new_pages_within(days: float, slots: Slots, now: Divided, revisits: Floats) 
 Allocate = Callable[[Floats, float, float | None], tuple[Allocation, Floats]]
 
 
-def divided(slots: Slots, budget: float, allocate: Allocate, price: float | None, revisits: float) -> Divided:
+def divided(
+    slots: Slots, budget: float, retries: float, allocate: Allocate, price: float | None, revisits: float
+) -> Divided:
     """Of the budget, `revisits` at most are sure to be left to them: finite where no budget paces new pages.
 
+    Retries come off their part, half of it at most: the rest is for what can be had.
     With an infinite budget new pages have all slots that revisits leave, and the budget is what both take.
     """
     sure = min((1 - slots.discovery) * budget, revisits)
@@ -115,13 +119,15 @@ def divided(slots: Slots, budget: float, allocate: Allocate, price: float | None
             new = before
             break
         cap = slots.for_revisits(new)
-        for_revisits = sure if budget == math.inf else budget - min(float(new.sum()), budget - sure)
-        allocation, taken[slots.is_planned] = allocate(cap, for_revisits, price)
+        for_known = sure if budget == math.inf else budget - min(float(new.sum()), budget - sure)
+        for_failing = min(retries, for_known / 2)
+        allocation, taken[slots.is_planned] = allocate(cap, for_known - for_failing, price)
         price = allocation.price_to_try
-        tried.append((allowed, max(budget - sure, budget - allocation.spent)))
+        tried.append((allowed, max(budget - sure, budget - allocation.spent - for_failing)))
         allowed = min(budget, max(budget - sure, _where_it_is_left(tried)))
     both = allocation.spent + float(new.sum())
-    return Divided(budget if budget < math.inf else both, new, for_revisits, cap, allocation)
+    whole = budget if budget < math.inf else both
+    return Divided(whole, new, for_known - for_failing, for_failing, cap, allocation)
 
 
 def _where_it_is_left(tried: list[tuple[float, float]]) -> float:

@@ -6,7 +6,7 @@ Places are attributes and colours are classes: a content security policy lets no
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from math import ceil, floor, log10
 from operator import itemgetter
 
@@ -29,12 +29,16 @@ class Series:
 
 @dataclass(frozen=True)
 class Plot:
-    """Series over the same times, each value for the `step` from its time on. Times may be missing: that is a gap."""
+    """Series over the same times, each value for the `step` from its time on. Times may be missing: that is a gap.
+
+    Times are UTC's; they are told in the zone.
+    """
 
     at: Sequence[datetime]
     step: timedelta
     until: datetime
     longest: timedelta
+    zone: tzinfo | None = UTC
 
     @property
     def start(self) -> datetime:
@@ -185,7 +189,7 @@ def numbers(plot: Plot, columns: Sequence[tuple[str, Sequence[Value]]], show: Ca
                 (
                     el(
                         "tr",
-                        el("th", f"{plot.at[i]:%a %d %b %H:%M}", scope="row"),
+                        el("th", f"{plot.at[i].astimezone(plot.zone):%a %d %b %H:%M}", scope="row"),
                         (el("td", show(values[i]), class_="right") for _, values in columns),
                         data_x=plot.x(plot.at[i] + plot.step / 2),
                     )
@@ -228,7 +232,7 @@ def _times(plot: Plot) -> Iterator[tuple[float, str]]:
     span = plot.until - plot.start
     spacing = next((s for s in SPACINGS if span / s <= MOST_TICKS), SPACINGS[-1])
     days = max(spacing.days, 1)
-    at = plot.until.replace(hour=0, minute=0, second=0, microsecond=0)
+    at = plot.until.astimezone(plot.zone).replace(hour=0, minute=0, second=0, microsecond=0)
     while at > plot.start:  # back to a midnight from which ticks go forth
         at -= timedelta(days=days)
     while at <= plot.until:

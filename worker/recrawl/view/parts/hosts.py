@@ -47,7 +47,7 @@ def host_link(look: Look, host: str) -> object:
 def held_back(look: Look) -> Html:
     hosts, minute = look.figures.held_back[:10], look.figures.minute
     sentence = sentences.holding_back(hosts, minute.hosts_capped if minute else None, minute.hosts if minute else None)
-    of_freshness = look.figures.allocates_freshness
+    of_time = look.figures.allocates_share
     rows = [
         (
             host.host,
@@ -56,7 +56,7 @@ def held_back(look: Look) -> Html:
                 lasting(host.gap),
                 thousands(host.wanted),
                 thousands(host.frequency),
-                "–" if host.gain is None else percent(host.gain, 2) if of_freshness else f"{host.gain:.2g}",
+                "–" if host.gain is None else percent(host.gain, 2) if of_time else f"{host.gain:.2g}",
                 mend(f"SELECT recrawl.set_host({literal(host.host)}, gap => {literal(interval(host.gap / 2))});"),
             ],
         )

@@ -92,7 +92,7 @@ def allocation(look: Look) -> Html | None:
     if last is None:
         return None
     per_value: Callable[[float | None], str] = (
-        percent if last.objective == "freshness" else lambda v: "–" if v is None else f"{v:,.4g}"
+        percent if look.figures.allocates_share else lambda v: "–" if v is None else f"{v:,.4g}"
     )
     rows = [
         ("came into force", f"{clock(last.started_at, look.now)}, {lasting(look.now - last.started_at)} ago"),

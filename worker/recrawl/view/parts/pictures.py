@@ -1,7 +1,7 @@
 """The charts: which figures each is drawn from."""
 
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from recrawl.view.figures import DAY, HOUR
 from recrawl.view.history import TEN_MINUTES, Span
@@ -14,11 +14,11 @@ from recrawl.view.words.amounts import percent, short, thousands
 
 
 def over(look: Look, spans: Sequence[Span], step: timedelta, longest: timedelta) -> Plot:
-    """Times in the zone of the page, up to now or to the end of the last step, if that goes on."""
-    at = [span.at.astimezone(look.now.tzinfo) for span in spans]
-    since_midnight = look.now - look.now.replace(hour=0, minute=0, second=0, microsecond=0)
-    step_now = look.now - since_midnight % step
-    return Plot(at, step, until=max(step_now, at[-1] + step) if at else step_now, longest=longest)
+    """Up to now or to the end of the last step, if that goes on. In UTC, where every day has as many hours."""
+    at = [span.at.astimezone(UTC) for span in spans]
+    now = look.now.astimezone(UTC)
+    step_now = now - (now - datetime.min.replace(tzinfo=UTC)) % step
+    return Plot(at, step, max(step_now, at[-1] + step) if at else step_now, longest, look.now.tzinfo)
 
 
 def column(spans: Iterable[Span], *names: str) -> list[float | None]:
@@ -121,5 +121,5 @@ def visits(look: Look) -> Html:
     for (name, words), colour in zip(sentences.BINS, looks, strict=True):
         visits = getattr(day, name)
         rows.append((words, visits, colour, f"{thousands(visits)} · {percent(visits / (day.revisits or 1))}"))
-    sentence = sentences.lateness(day, look.now)
+    sentence = sentences.lateness(day, look.figures.minute, look.now)
     return figure("visits", "How late are visits?", sentence, bars(rows) if day.revisits else None)

@@ -68,7 +68,7 @@ def in_time_tile(look: Look) -> Html:
     if not day.revisits:
         return tile(name, "–", "", None, "no page was visited again in the last 24 hours")
     lost = f"{number('visit', day.lost)} lost" if round(day.lost) else "none lost"
-    note = f"began within 10 min of their time; {lost}"
+    note = f"of those made, within 10 min of their time; {lost}"
     return tile(name, percent(day.in_time), "", bar([(day.in_time, "changed")]), note)
 
 

@@ -5,7 +5,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from recrawl.view.figures import DAY, HOUR, HeldBack, LateHost, Minute, Total
 from recrawl.view.history import BlockedHost, Span
@@ -87,6 +87,7 @@ def fetches(hours: Sequence[Span], day: Total, budget: float | None, now: dateti
         if failing > FAILING * day.fetches
         else None,
         _idle(hours, now),
+        "The chart ends with the last whole hour." if hours and hours[-1].at + HOUR <= now else None,
     )
 
 
@@ -98,7 +99,7 @@ def elapsed(day: Total, now: datetime) -> str:
 
 def whole(hours: Sequence[Span], now: datetime, last: timedelta) -> list[Span]:
     """Of the hours that are over those of the last days."""
-    end = now.replace(minute=0, second=0, microsecond=0)
+    end = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     return [hour for hour in hours if end - last <= hour.at < end]
 
 
@@ -169,16 +170,20 @@ BINS = (
 )
 
 
-def lateness(day: Total, now: datetime) -> str:
+def lateness(day: Total, minute: Minute | None, now: datetime) -> str:
     if not day.revisits:
         return "No page was visited again in the last 24 hours, so nothing could be late."
-    lost = number("more visit", day.lost)
+    lost, due = number("more visit", day.lost), minute.due or 0.0 if minute else 0.0
     return join(
         f"Of {number('revisit', day.revisits)} in {elapsed(day, now)} **{percent(day.in_time)}** began",
         f"within 10 minutes of {either(day.revisits, 'its', 'their')} time.",
         f"{lost} {either(day.lost, 'was', 'were')} lost: the next was due before."
         if round(day.lost)
         else "None was lost.",
+        f"{number('page', due)} that {either(due, 'is', 'are')} past {either(due, 'its', 'their')} time and still "
+        f"{either(due, 'waits', 'wait')} will count when visited."
+        if round(due)
+        else None,
     )
 
 
