@@ -331,7 +331,7 @@ def test_no_view_about_the_crawl_or_a_host_reads_all_of_many_hosts(loaded: Loade
 
 
 def test_what_is_known_of_many_hosts_is_what_a_worker_saw_and_a_sample(loaded: Loaded) -> None:
-    connection = loaded(pages=70_000, hosts=70_000)
+    connection = loaded(pages=70_000, hosts=70_000, due=LATER)
     connection.execute("update page set host_id = 3 where page_id % 5 < 3")
     connection.execute("update host set pages = 42000 where host_id = 3")
     connection.execute("update host set blocked_until = 'infinity', pages = host_id where host_id between 10 and 19")
