@@ -24,7 +24,7 @@ RANKS: dict[str, LiteralString | None] = {
 
 
 def make_new(backend: Backend, rank: LiteralString, every: int) -> None:
-    """Turns every so many pages into new ones."""
+    """Turns every so many pages into new ones, also in tables of before hosts stood in two lines."""
     backend.connection.execute("set search_path = recrawl_internal, pg_temp")
     for statement in (
         "insert into new_page (host_id, page_id, rank) "
@@ -34,17 +34,22 @@ def make_new(backend: Backend, rank: LiteralString, every: int) -> None:
         "from new_page n where n.page_id = p.page_id and p.page_id %% %s = 0",
     ):
         backend.connection.execute(statement, [every])
+    has_lines = backend.rows(
+        "select from information_schema.columns "
+        "where table_schema = 'recrawl_internal' and table_name = 'host' and column_name = 'new_class'"
+    )
+    heads: LiteralString = "head_new_rank = n.rank, head_new_id = n.id"
+    lines: LiteralString = ", new_class = value_class(n.rank), new_ready_at = h.ready_at" if has_lines else ""
     backend.connection.execute(
-        """
-        update host h set
-            head_new_rank = n.rank, head_new_id = n.id, new_class = value_class(n.rank), new_ready_at = h.ready_at
-        from (select host_id, min(rank) as rank, min(page_id) as id from new_page group by host_id) n
-        where n.host_id = h.host_id
-        """
+        f"update host h set {heads}{lines} "
+        "from (select host_id, min(rank) as rank, min(page_id) as id from new_page group by host_id) n "
+        "where n.host_id = h.host_id"
     )
     if every == 1:
-        backend.connection.execute("update host set ready_at = 'infinity', head_due = 'infinity'")
-    backend.connection.execute("select setval('new_classes', (select bit_or(1::bigint << new_class) from host))")
+        ready: LiteralString = "ready_at = 'infinity', " if has_lines else ""
+        backend.connection.execute(f"update host set {ready}head_due = 'infinity'")
+    if has_lines:
+        backend.connection.execute("select setval('new_classes', (select bit_or(1::bigint << new_class) from host))")
     for table in ("page", "queue", "new_page", "host"):
         backend.connection.execute(f"vacuum (analyze) {table}")
     backend.connection.execute("select count(*) from new_page")

@@ -6,7 +6,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -30,7 +30,9 @@ def server() -> Iterator[str]:
 
 
 @contextmanager
-def database(server_url: str, template: str | None = None) -> Iterator[str]:
+def database(
+    server_url: str, template: str | None = None, upgrade: Callable[[str], None] = migrate.upgrade
+) -> Iterator[str]:
     """The URL of a migrated database: a new one, or a copy of the one whose URL is given."""
     name = f"recrawl_bench_{uuid.uuid4().hex[:12]}"
     source = make_url(template).database if template else "template0"
@@ -43,7 +45,7 @@ def database(server_url: str, template: str | None = None) -> Iterator[str]:
     try:
         url = make_url(server_url).set(database=name).render_as_string(hide_password=False)
         if not template:
-            migrate.upgrade(url)
+            upgrade(url)
         yield url
     finally:
         with psycopg.connect(server_url, autocommit=True) as connection:
