@@ -330,8 +330,51 @@ $$;
 comment on function recrawl_internal.put_dues(bigint, interval, bigint[], real[], float8[]) is
     'put_dues_at for a run that still holds its job.';
 
+-- A page that was fetched since it was read stays. One that is out follows what its report says.
+create or replace function recrawl_internal.overtake_at(t timestamptz, page_ids bigint[], due_on float8[])
+returns int
+language sql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes page, inbox; locks page by id
+    with
+    -- Where each stands now.
+    wanted as materialized (
+        select p.page_id, p.host_id, p.due_at,
+               least(timestamptz 'epoch' + n.due_on * interval '24 hours', t) as new_due
+        from (select * from unnest(page_ids, due_on) as u (page_id, due_on) offset 0) n
+        join page p on p.page_id = n.page_id
+        where is_promised(p) and p.due_at <= t
+        order by p.page_id
+        for update of p
+    ),
+    -- Their rows say where they stand from now on.
+    written as (
+        update page p set due_at = w.new_due from wanted w where p.page_id = w.page_id returning p.page_id
+    ),
+    -- The queue follows.
+    told as (
+        insert into inbox (host_id, page_id, old_due, new_due) select host_id, page_id, due_at, new_due from wanted
+    )
+    select count(*)::int from written
+$$;
+comment on function recrawl_internal.overtake_at(timestamptz, bigint[], float8[]) is
+    'Gives pages that are overdue another place among those of their hosts: when each is due, in days since 1970.';
+
+create or replace function recrawl_internal.overtake(
+    token bigint, alive_for interval, page_ids bigint[], due_on float8[]
+) returns int
+language sql volatile security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+    select overtake_at(keep_job(token, alive_for), page_ids, due_on)
+$$;
+comment on function recrawl_internal.overtake(bigint, interval, bigint[], float8[]) is
+    'overtake_at for a run that still holds its job.';
+
 grant execute on function
     recrawl_internal.put_prices, recrawl_internal.bring_forward, recrawl_internal.put_dues,
+    recrawl_internal.overtake,
     recrawl_internal.spent_of_late, recrawl_internal.retries_of_late, recrawl_internal.policy_days,
     recrawl_internal.new_pages_to_allocate
 to recrawl_worker;

@@ -11,11 +11,13 @@ from recrawl.jobs.crawl import NOBODY_TAKES_PART, Crawl, finite, not_kept, read
 from recrawl.jobs.job import Job, Tell, nobody
 from recrawl.model.allocation import coming, what_if
 from recrawl.model.allocation.new_pages import Divided
+from recrawl.model.allocation.objectives import objective_named
+from recrawl.model.allocation.overtaking import overtaking
 from recrawl.model.allocation.solve import Allocation
 from recrawl.model.allocation.terms import host_terms
 from recrawl.model.limits import LEAST_FREQUENCY, MOST_FREQUENCY
 
-# Days ahead that due times are fitted to the budget: as long as since the last run, within these.
+# Days until the next run: as long as since the last, within these.
 LEAST_AHEAD, MOST_AHEAD = 10 / 1440, 1.0
 MADE_GOOD = 0.25  # days, in which what was fetched too much or too little in the last 24 hours is made good
 AT_ONCE = 0.5  # of it, at most: of all of it, day by day, the next day would be off by as much the other way
@@ -50,6 +52,10 @@ class Allocate(Job):
             if crawl.has_budget:
                 tell("fitting due times to the budget")
                 _fit(run, crawl, divided, late)
+            moved = 0
+            if crawl.is_priced_by_the_objective(result):
+                tell("choosing among late pages")
+                moved = _overtake(run, crawl, divided, late)
             run.message = (
                 f"{crawl.policy}: {crawl.objective} {_told(proof.utility)} (at most {_told(proof.polite_bound)}) with "
                 f"{_fetches(result.spent)} of {_fetches(proof.budget)} fetches a day, "
@@ -57,6 +63,8 @@ class Allocate(Job):
                 f"{proof.capped_hosts:,} of {proof.hosts:,} hosts at the cap; "
                 f"{len(late_pages):,} of {crawl.pages:,} pages came forward"
             )
+            if moved:
+                run.message += f"; {moved:,} late pages changed places"
             if proof.pinned < proof.pinned_wanted * (1 - 1e-3):
                 run.message += (
                     f"; pinned intervals ask for {_fetches(proof.pinned_wanted)} fetches a day and get "
@@ -73,7 +81,7 @@ def _fetches(a_day: float) -> str:
 
 def _fit(run: store.Run, crawl: Crawl, divided: Divided, late: store.SpentOfLate) -> None:
     """Moves due times that were promised at other prices, so that the time until the next run keeps to the budget."""
-    ahead = min(max(late.since_last, LEAST_AHEAD), MOST_AHEAD)
+    ahead = _ahead(late)
     owed = (late.budgeted - late.handed_out) * min(AT_ONCE, ahead / min(max(late.days, ahead), MADE_GOOD))
     most = ahead * divided.budget / 2
     result = divided.allocation
@@ -88,6 +96,26 @@ def _fit(run: store.Run, crawl: Crawl, divided: Divided, late: store.SpentOfLate
         (revisits + divided.retries) * ahead + min(max(owed, -most), most),
     )
     run.put_in_chunks("put_dues", *_by_id(crawl, result, pages), np.full(len(pages), ahead))
+
+
+def _overtake(run: store.Run, crawl: Crawl, divided: Divided, late: store.SpentOfLate) -> int:
+    """Of hosts that are behind, what is worth most goes first until the next run. How many pages changed places."""
+    slots = divided.cap * _ahead(late)
+    host = np.repeat(np.arange(len(crawl.hosts)), np.diff(crawl.first))
+    may = (crawl.due_in < 0) & ~np.isnan(crawl.promised) & np.isnan(crawl.pinned)
+    pages = np.flatnonzero(may & (np.bincount(host, may, len(slots)) > slots)[host])
+    overdue = -crawl.due_in[pages].astype(np.float64)
+    age = np.maximum(crawl.promised[pages] + overdue, 1 / MOST_FREQUENCY)
+    worth = objective_named(crawl.objective).marginal(1 / age, crawl.value[pages], crawl.rate[pages])
+    which, overdue = overtaking(host[pages], overdue, worth, slots)
+    page_id = crawl.page_id[pages[which]]
+    in_order = np.argsort(page_id)
+    run.put_in_chunks("overtake", page_id[in_order], crawl.today - overdue[in_order])
+    return len(page_id)
+
+
+def _ahead(late: store.SpentOfLate) -> float:
+    return min(max(late.since_last, LEAST_AHEAD), MOST_AHEAD)
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ class Wanted:
 class Crawl:
     """Host by host."""
 
+    today: float  # days since 1970, when it was read
     hosts: NDArray[np.int64]
     closed_hosts: NDArray[np.int64]  # blocked for so long that their pages take no part
     blocked_for: Floats  # days from now; less than none = it is not
@@ -150,6 +151,7 @@ def read(url: str, connection: store.Connection, tell: Tell = nobody, as_of: dat
     order = np.flatnonzero(is_open)[order]
     is_read = np.isin(new.host_id, all_hosts.host_id)  # hosts may have come in between
     return Crawl(
+        today=today,
         hosts=hosts,
         closed_hosts=np.intersect1d(pages.host_id[~is_open], all_hosts.host_id),
         blocked_for=(all_hosts.blocked_until - today)[np.searchsorted(all_hosts.host_id, hosts)],

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from recrawl.lab.experiments.findings import Findings, Panel, Row, Series, Table
 from recrawl.model.allocation.objectives import Floats
+from recrawl.model.allocation.overtaking import overtaking
 from recrawl.model.allocation.solve import unconstrained
 from recrawl.model.reference import delayed
 
@@ -21,6 +22,7 @@ LOAD = 0.9  # of its slots, that a host's revisits take
 PAGES = (1_000, 3_000, 10_000)
 DRAWS, FEW_DRAWS = 5, 1
 OUTAGE, AFTERWARDS = 0.5, 0.25  # days: how long, and how long one looks from its end on
+RUN = 1 / 24  # days between two allocations
 START = 6.0  # days
 LOOKS = 60
 
@@ -41,11 +43,13 @@ def worth_most(due: Floats, age: Floats, rate: Floats) -> Floats:
     return worth
 
 
-EVERY_VISIT, FIRST_DUE, WORTH_MOST = "first due, every missed visit made", "first due, as recrawl", "worth most first"
-AFTER: dict[str, tuple[Choice, bool]] = {  # whether visits that were missed are left out
-    EVERY_VISIT: (first_due, False),
-    FIRST_DUE: (first_due, True),
-    WORTH_MOST: (worth_most, True),
+EVERY_VISIT, FIRST_DUE, WORTH_MOST = "first due, every missed visit made", "first due", "worth most first"
+AS_RECRAWL = "as recrawl"
+AFTER: dict[str, tuple[Choice, bool, bool]] = {  # whether missed visits are left out, and pages overtake others
+    EVERY_VISIT: (first_due, False, False),
+    FIRST_DUE: (first_due, True, False),
+    AS_RECRAWL: (first_due, True, True),
+    WORTH_MOST: (worth_most, True, False),
 }
 NO_PASS, AS_THEY_CAME = "no first pass", "first pass as pages came, as recrawl"
 STEADIEST = "first pass, the steadiest first"
@@ -56,7 +60,7 @@ def run(seed: int, quick: bool) -> Findings:
     sizes = PAGES[:1] if quick else PAGES
     after = {pages: _means(_after_an_outage(pages, draw) for draw in draws) for pages in sizes}
     start = {pages: _means(_at_the_start(pages, draw) for draw in draws) for pages in sizes}
-    chosen = _gain(after, WORTH_MOST, FIRST_DUE)
+    chosen, known_at_once = _gain(after, AS_RECRAWL, FIRST_DUE), _gain(after, WORTH_MOST, FIRST_DUE)
     passed, known = _gain(start, AS_THEY_CAME, NO_PASS), _gain(start, STEADIEST, AS_THEY_CAME)
     return Findings(
         tables=[
@@ -70,8 +74,9 @@ def run(seed: int, quick: bool) -> Findings:
                 [_panel(f"{pages:,} pages, from the start", START, "days", start[pages]) for pages in sizes]],
         says=(
             f"At the start a first pass in every second slot, as recrawl makes it, gains {passed} points for {START:g} "
-            f"days; the steadiest pages first, if one knew them, {known} more. After an outage what is worth most "
-            f"first gains {chosen} points for {24 * AFTERWARDS:g} hours over what was due first, as recrawl has it."
+            f"days; the steadiest pages first, if one knew them, {known} more. After an outage recrawl, which lets "
+            f"what is worth most overtake the others once an hour, gains {chosen} points for {24 * AFTERWARDS:g} hours over "
+            f"what was due first; who chose anew for every slot would gain {known_at_once}."
         ),
     )  # fmt: skip
 
@@ -89,9 +94,9 @@ def _after_an_outage(pages: int, seed: int) -> dict[str, Floats]:
     visited = np.flatnonzero(frequency > 0)
     last = -rng.random(visited.size) / frequency[visited]  # when the outage began, all were on their grids
     found = {}
-    for name, (choice, skips) in AFTER.items():
+    for name, (choice, skips, overtakes) in AFTER.items():
         made = requests(rate[visited], frequency[visited], last + 1 / frequency[visited], last,
-                        OUTAGE, OUTAGE + AFTERWARDS, choice, skips)  # fmt: skip
+                        OUTAGE, OUTAGE + AFTERWARDS, choice, skips, overtakes)  # fmt: skip
         start, page = np.append(last, made[0]), np.append(np.arange(visited.size), made[1])
         found[name] = _fresh(rate, start, visited[page], OUTAGE, OUTAGE + AFTERWARDS)
     return found
@@ -106,22 +111,28 @@ def _at_the_start(pages: int, seed: int) -> dict[str, Floats]:
     for name, first_pass in passes.items():
         with np.errstate(divide="ignore"):
             due = np.where(frequency > 0, phase / frequency, np.inf)
-        start, page = requests(rate, frequency, due, np.full(pages, -np.inf), 0, START, first_due, True, first_pass)
+        start, page = requests(
+            rate, frequency, due, np.full(pages, -np.inf), 0, START, first_due, True, first_pass=first_pass
+        )
         found[name] = _fresh(rate, start, page, 0, START)
     return found
 
 
 def requests(
     rate: Floats, frequency: Floats, due: Floats, last: Floats, begin: float, end: float,
-    choice: Choice, skips: bool, first_pass: NDArray[np.int64] = NOBODY,
+    choice: Choice, skips: bool, overtakes: bool = False, first_pass: NDArray[np.int64] = NOBODY,
 ) -> Requests:  # fmt: skip
     """When a host is asked for which page, slot by slot: of what is due, what the choice puts first; every second slot
-    goes to pages of the first pass that were not asked for yet, as long as there are any."""
+    goes to pages of the first pass that were not asked for yet, as long as there are any. Before that, with every
+    allocation, pages may overtake others."""
     due, last = due.copy(), last.copy()
     starts, pages = [], []
     unseen = iter(first_pass)
-    now, nth = begin, 0
+    now, nth, next_run = begin, 0, begin if overtakes else np.inf
     while now < end:
+        if now >= next_run:
+            next_run = now + RUN
+            _overtake(rate, due, last, now)
         nth += 1
         page = next((int(p) for p in unseen if np.isinf(last[p])), None) if nth % 2 else None
         if page is None:
@@ -139,6 +150,13 @@ def requests(
             due[page] += max(missed, 1.0) / frequency[page]
         now += GAP
     return np.array(starts), np.array(pages, np.int64)
+
+
+def _overtake(rate: Floats, due: Floats, last: Floats, now: float) -> None:
+    late = np.flatnonzero(due <= now)
+    worth = -worth_most(due[late], now - last[late], rate[late])
+    which, overdue = overtaking(np.zeros(late.size, np.intp), now - due[late], worth, np.array([RUN / GAP]))
+    due[late[which]] = now - overdue
 
 
 def _fresh(rate: Floats, start: Floats, page: NDArray[np.int64], begin: float, end: float) -> Floats:
