@@ -12,14 +12,14 @@ def upgrade() -> None:
         drop function if exists recrawl_internal.judged_results, recrawl_internal.letter_of;
         comment on column recrawl_internal.pulse.letters is
             'A letter a result: changed, unchanged, nothing told, first, missing, error, throttled, denied, each of '
-            'them a capital where the fetch before had failed; stale, repeated, x = refused.';
+            'them a capital where the attempt before had brought nothing; stale, repeated, x = refused.';
         alter table recrawl_internal.vital add retries bigint not null default 0;
         alter table recrawl_internal.vital_hour add retries bigint not null default 0;
         alter table recrawl_internal.allocation add retries float8;
         comment on column recrawl_internal.vital.retries is
-            'Of all fetches, those of pages whose fetch before had failed, whatever came of them.';
+            'Of all fetches, those of pages whose attempt before had brought nothing, whatever came of them.';
         comment on column recrawl_internal.vital_hour.retries is
-            'Of all fetches, those of pages whose fetch before had failed, whatever came of them.';
+            'Of all fetches, those of pages whose attempt before had brought nothing, whatever came of them.';
         comment on column recrawl_internal.allocation.retries is
             'Fetches per day that are left to pages that failed, as many as they took in the 24 hours before.';
     """)

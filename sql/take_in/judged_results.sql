@@ -24,9 +24,10 @@ comment on function recrawl_internal.letter_of(text, text, boolean, boolean, boo
     'What a result is counted as, see pulse.letters.';
 
 -- A glitch is over in a minute. What goes on failing is tried again after a quarter of the time that the page is
--- otherwise left alone for, then twice as long each time: some three visits more than it had been planned (after a
--- sixteenth first, five), and after an outage it waits about as long again as it has failed. Throttled pages too:
--- whoever always answers one page with 503 would otherwise be asked for that page alone, at the end of each hold.
+-- otherwise left alone for, then twice as long each time: of a page that is visited every four days some three visits
+-- more than planned (after a sixteenth first, five), and after an outage it waits about as long again as it has
+-- failed. Throttled pages too: whoever always answers one page with 503 would otherwise be asked for that page alone,
+-- at the end of each hold.
 create or replace function recrawl_internal.wait_after(
     outcome text, attempts smallint, was_missing boolean, retry_after interval, per_day real
 ) returns interval

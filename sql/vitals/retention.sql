@@ -1,4 +1,5 @@
 -- What is too old goes. Of every job the last runs stay, the last one that was in force too: they say what holds now.
+-- And the first, which says for how long there has been a crawl.
 
 create or replace function recrawl_internal.forget_history_at(t timestamptz) returns int
 language plpgsql volatile
@@ -25,11 +26,12 @@ begin
     events as (
         delete from event e using too_old o where e.at < o.history returning 1
     ),
-    -- Runs of jobs: of each the last one stays, well or not.
+    -- Runs of jobs: of each the first one stays, and the last, well or not.
     runs as (
         delete from job j using too_old o
         where j.ended_at < o.history
-          and j.token not in (select max(token) from job group by job, ok)
+          and j.token not in (
+              select max(token) from job group by job, ok union all select min(token) from job group by job)
         returning 1
     ),
     -- Allocations, but for the one in force.

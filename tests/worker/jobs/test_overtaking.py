@@ -61,6 +61,10 @@ def test_what_is_asked_for_next_is_worth_most_but_for_one_in_eight(crawl: Crawl,
     dues = "select array_agg(due_at order by due_at) from page"
     due_at, quick = crawl.value(dues), due(crawl, "quick.test")
     assert len(was) == 300
+    senior = crawl.value(
+        "select page_id from page_status where host = 'slow.test' "
+        "order by fetched_at + interval '24 hours' / frequency limit 1"
+    )
     run_job("allocate", url)
     assert misplaced(crawl) == []
     off = np.subtract(crawl.value(dues), due_at) / timedelta(seconds=1)
@@ -76,8 +80,8 @@ def test_what_is_asked_for_next_is_worth_most_but_for_one_in_eight(crawl: Crawl,
     worth = dict(was)
     best = sorted(worth.values(), reverse=True)
     assert len(asked) == SLOTS
-    assert sum(worth[page] >= best[SLOTS] * (1 - 1e-3) for page in asked) >= SLOTS * 7 // 8
-    assert was[0][0] in asked, "whoever is due for longest"
+    assert sum(worth[page] >= best[SLOTS] * (1 - 1e-3) for page in asked) >= SLOTS * 7 // 8 - 1
+    assert senior in asked, "whatever a visit of it is worth"
     assert sum(worth[page] for page in asked) / SLOTS > 1.2 * sum(worth.values()) / len(worth)
 
 

@@ -17,7 +17,7 @@ from recrawl.model.allocation.solve import Allocation
 from recrawl.model.allocation.terms import host_terms
 from recrawl.model.limits import LEAST_FREQUENCY, MOST_FREQUENCY
 
-# Days until the next run: as long as since the last, within these.
+# Days ahead that due times are fitted to the budget: as long as since the last run, within these.
 LEAST_AHEAD, MOST_AHEAD = 10 / 1440, 1.0
 MADE_GOOD = 0.25  # days, in which what was fetched too much or too little in the last 24 hours is made good
 AT_ONCE = 0.5  # of it, at most: of all of it, day by day, the next day would be off by as much the other way
@@ -99,15 +99,16 @@ def _fit(run: store.Run, crawl: Crawl, divided: Divided, late: store.SpentOfLate
 
 
 def _overtake(run: store.Run, crawl: Crawl, divided: Divided, late: store.SpentOfLate) -> int:
-    """Of hosts that are behind, what is worth most goes first until the next run. How many pages changed places."""
-    slots = divided.cap * _ahead(late)
+    """Of hosts that are behind, what is worth most goes first until the next run. How many pages change places."""
+    slots = divided.cap * (crawl.allocate_every or _ahead(late))
     host = np.repeat(np.arange(len(crawl.hosts)), np.diff(crawl.first))
     may = (crawl.due_in < 0) & ~np.isnan(crawl.promised) & np.isnan(crawl.pinned)
     pages = np.flatnonzero(may & (np.bincount(host, may, len(slots)) > slots)[host])
     overdue = -crawl.due_in[pages].astype(np.float64)
     age = np.maximum(crawl.promised[pages] + overdue, 1 / MOST_FREQUENCY)
+    by_itself = age - 1 / np.maximum(divided.allocation.frequency[pages], LEAST_FREQUENCY)
     worth = objective_named(crawl.objective).marginal(1 / age, crawl.value[pages], crawl.rate[pages])
-    which, overdue = overtaking(host[pages], overdue, worth, slots)
+    which, overdue = overtaking(host[pages], overdue, by_itself, worth, slots)
     page_id = crawl.page_id[pages[which]]
     in_order = np.argsort(page_id)
     run.put_in_chunks("overtake", page_id[in_order], crawl.today - overdue[in_order])

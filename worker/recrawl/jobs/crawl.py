@@ -37,6 +37,7 @@ class Wanted:
     longest_interval: float | None
     shortest_interval: float | None
     discovery: float
+    allocate_every: float | None
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Crawl:
     pinned: NDArray[np.float32]  # fetches per day; NaN = its price decides
     first: NDArray[np.int64]  # page of each host
     budget: float  # fetches per day, those of new pages included; infinite = they are not paced
-    retries: float  # fetches per day of late, of pages whose fetch before had failed
+    retries: float  # fetches per day of late, of pages whose attempt before had brought nothing
     frequency_without_budget: float  # of pages that are not pinned, on average; infinite if there is a budget
     policy: str
     policy_days: float  # since it came into force
@@ -64,6 +65,7 @@ class Crawl:
     slots: Slots  # of all hosts, those without pages that take part included
     slots_with_half_the_gap: Floats
     newest_page: int
+    allocate_every: float | None  # days between two runs; None = when somebody says so
 
     def is_priced_by_the_objective(self, found: Allocation) -> bool:
         """Else its prices say nothing of what more fetches would bring."""
@@ -186,6 +188,7 @@ def read(url: str, connection: store.Connection, tell: Tell = nobody, as_of: dat
         ),
         slots_with_half_the_gap=np.where(is_closed, 0.0, all_hosts.cap_with_half_the_gap),
         newest_page=newest_page,
+        allocate_every=wanted.allocate_every,
     )
 
 

@@ -111,7 +111,7 @@ def spent_of_late(connection: Connection, t: datetime) -> SpentOfLate:
 
 
 def retries_of_late(connection: Connection, t: datetime) -> float:
-    """Fetches per day, in the last 24 hours, of pages whose fetch before had failed."""
+    """Fetches per day, in the last 24 hours, of pages whose attempt before had brought nothing."""
     ((a_day,),) = connection.execute("select recrawl_internal.retries_of_late(%s)", [t]).fetchall()
     return float(a_day or 0.0)
 

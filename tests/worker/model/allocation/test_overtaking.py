@@ -1,26 +1,26 @@
 """Which pages of a host that is behind change places."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.model.allocation.overtaking import STAYS, overtaking
+from recrawl.model.allocation.overtaking import SENIORS, overtaking
 
 
 def places(overdue: list[float], worth: list[float], slots: float) -> list[int]:
     """Of one host, in the order in which they would be asked for."""
     late = np.array(overdue)
-    pages, now = overtaking(np.zeros(len(late), np.intp), late, np.array(worth), np.array([slots]))
+    pages, now = overtaking(np.zeros(len(late), np.intp), late, late, np.array(worth), np.array([slots]))
     late[pages] = now
     return [int(page) for page in np.argsort(-late, kind="stable")]
 
 
 def test_what_is_worth_most_goes_first_but_for_one_place_in_eight() -> None:
     overdue = [float(20 - i) for i in range(20)]
-    worth = [float(i) for i in range(20)]
+    worth = [2.0**i for i in range(20)]
     assert places(overdue, worth, 4) == [0, 17, 18, 19, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 1, 2, 3]
-    assert places(overdue, worth, 10)[:10:STAYS] == [0, 8]
-    assert set(places(overdue, worth, 10)[:10]) == {0, 8, *range(12, 20)}
+    assert set(places(overdue, worth, 10)[:10]) == {0, 1, *range(12, 20)}
 
 
 def test_a_host_with_a_slot_for_each_keeps_its_order() -> None:
@@ -29,42 +29,55 @@ def test_a_host_with_a_slot_for_each_keeps_its_order() -> None:
 
 
 pages_of_hosts = st.lists(
-    st.tuples(st.integers(0, 3), st.floats(1e-3, 100), st.sampled_from([0.0, 1e-12, 0.5, 0.5, 1.0, 1e12])), max_size=80
-)
+    st.tuples(
+        st.integers(0, 3), st.floats(1e-3, 100), st.floats(-100, 100),
+        st.sampled_from([0.0, 1e-12, 0.5, 0.5, 1.0, 1e12]),
+    ),
+    max_size=80,
+)  # fmt: skip
 
 
 @given(pages_of_hosts, st.lists(st.floats(0, 30), min_size=4, max_size=4))
-def test_places_are_exchanged_within_hosts(pages: list[tuple[int, float, float]], slots: list[float]) -> None:
+def test_places_are_exchanged_within_hosts(pages: list[tuple[int, float, float, float]], slots: list[float]) -> None:
     host = np.array([page[0] for page in pages], np.intp)
-    overdue, worth = (np.array([page[i] for page in pages], np.float64) for i in (1, 2))
-    moved, now = overtaking(host, overdue, worth, np.array(slots))
+    overdue, by_itself, worth = (np.array([page[i] for page in pages], np.float64) for i in (1, 2, 3))
+    moved, now = overtaking(host, overdue, by_itself, worth, np.array(slots))
     assert len(set(moved.tolist())) == len(moved)
     later = overdue.copy()
     later[moved] = now
     for number in range(4):
-        here = host == number
+        here = np.flatnonzero(host == number)
         assert sorted(later[here]) == sorted(overdue[here]), "no host looks more or less late"
-        asked = min(int(np.ceil(slots[number])), here.sum())
-        before, after = (
-            np.sort(worth[here][np.argsort(-due[here], kind="stable")[:asked]]) for due in (overdue, later)
-        )
-        if len(set(overdue[here])) == here.sum():
-            assert (after >= before).all(), "what is asked for next is worth as much"
-    again, _ = overtaking(host, later, worth, np.array(slots))
-    if len(set(overdue.tolist())) == len(overdue) and len(set(worth.tolist())) == len(worth):
-        assert not len(again), "once is enough"
+        if len(set(overdue[here])) < here.size:
+            continue
+        asked = min(int(np.ceil(slots[number])), here.size)
+        go = here[np.argsort(-later[here])[:asked]]
+        stay = np.setdiff1d(here, go)
+        seniors = here[np.argsort(-by_itself[here], kind="stable")[: -(-asked // SENIORS)]]
+        if len(set(by_itself[here])) == here.size:
+            assert np.isin(seniors, go).all()
+        others = np.setdiff1d(go, seniors)
+        if stay.size and others.size:
+            assert worth[stay].max() <= worth[others].min()
+    again, _ = overtaking(host, later, by_itself, worth, np.array(slots))
+    if len(set(overdue.tolist())) == len(overdue) and len(set(by_itself.tolist())) == len(by_itself):
+        assert len(again) == 0 or len(set(worth.tolist())) < len(worth), "once is enough"
 
 
-def test_whoever_is_worth_least_has_its_turn_however_long_the_host_is_behind() -> None:
-    """A hundred pages that are always worth more come with every run; ten slots until the next."""
+@pytest.mark.parametrize("served", [1, 60, 239, 240, None])
+def test_whoever_is_worth_least_has_its_turn_however_long_the_host_is_behind(served: int | None) -> None:
+    """As many pages that are always worth more come with every run as are served, of 240 slots until the next."""
     rng = np.random.default_rng(1)
-    overdue, worth = rng.uniform(100, 200, 50), np.zeros(50)
-    for _ in range(2000):
-        overdue, worth = np.append(overdue, rng.random(10)), np.append(worth, np.ones(10))
-        pages, now = overtaking(np.zeros(len(worth), np.intp), overdue, worth, np.array([10.0]))
+    overdue, worth = rng.uniform(100, 200, 1200), np.zeros(1200)
+    by_itself = overdue.copy()
+    for _ in range(1200 * SENIORS * 2 if served == 1 else 800):
+        fetches = int(rng.integers(1, 240)) if served is None else served
+        overdue, worth = np.append(overdue, rng.random(fetches)), np.append(worth, np.ones(fetches))
+        by_itself = np.append(by_itself, overdue[-fetches:])
+        pages, now = overtaking(np.zeros(len(worth), np.intp), overdue, by_itself, worth, np.array([240.0]))
         overdue[pages] = now
-        left = np.argsort(-overdue)[10:]
-        overdue, worth = overdue[left] + 1, worth[left]
+        left = np.argsort(-overdue)[fetches:]
+        overdue, by_itself, worth = overdue[left] + 1, by_itself[left] + 1, worth[left]
         if worth.all():
             return
     raise AssertionError(f"{int((worth == 0).sum())} were never asked for")

@@ -75,8 +75,9 @@ def run(seed: int, quick: bool) -> Findings:
         says=(
             f"At the start a first pass in every second slot, as recrawl makes it, gains {passed} points for {START:g} "
             f"days; the steadiest pages first, if one knew them, {known} more. After an outage recrawl, which lets "
-            f"what is worth most overtake the others once an hour, gains {chosen} points for {24 * AFTERWARDS:g} hours over "
-            f"what was due first; who chose anew for every slot would gain {known_at_once}."
+            f"what is worth most overtake the others once an hour, gains {chosen} points for "
+            f"{24 * AFTERWARDS:g} hours over what was due first; who chose anew for every slot would gain "
+            f"{known_at_once}."
         ),
     )  # fmt: skip
 
@@ -132,7 +133,7 @@ def requests(
     while now < end:
         if now >= next_run:
             next_run = now + RUN
-            _overtake(rate, due, last, now)
+            _overtake(rate, frequency, due, last, now)
         nth += 1
         page = next((int(p) for p in unseen if np.isinf(last[p])), None) if nth % 2 else None
         if page is None:
@@ -152,10 +153,13 @@ def requests(
     return np.array(starts), np.array(pages, np.int64)
 
 
-def _overtake(rate: Floats, due: Floats, last: Floats, now: float) -> None:
+def _overtake(rate: Floats, frequency: Floats, due: Floats, last: Floats, now: float) -> None:
     late = np.flatnonzero(due <= now)
-    worth = -worth_most(due[late], now - last[late], rate[late])
-    which, overdue = overtaking(np.zeros(late.size, np.intp), now - due[late], worth, np.array([RUN / GAP]))
+    age = now - last[late]
+    worth = -worth_most(due[late], age, rate[late])
+    which, overdue = overtaking(
+        np.zeros(late.size, np.intp), now - due[late], age - 1 / frequency[late], worth, np.array([RUN / GAP])
+    )
     due[late[which]] = now - overdue
 
 

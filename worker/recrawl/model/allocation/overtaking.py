@@ -4,8 +4,10 @@ After an outage a host has more due than slots, for hours or days, and first due
 longest. A visit is worth what the objective says of the next one, if visits came as far apart as the copy is old: for
 freshness value/rate · (1 − (1 + rate·age)·e^(−rate·age)) (Souza, 2010, DELAYED, whose queue is first due first). So of
 what the host can be asked for until the next run, the pages that are worth most change places with those that stood
-there. One place in eight stays first due, first served: a page that is worth little is asked for in its turn all the
-same, be the host behind for ever.
+there.
+
+One place in eight is for whoever is overdue for longest by the pages' own intervals, whatever it is worth and wherever
+it was put before: so each page has its turn, be the host behind for ever and its crawlers slow.
 """
 
 import numpy as np
@@ -13,31 +15,31 @@ from numpy.typing import NDArray
 
 from recrawl.model.allocation.objectives import Floats
 
-STAYS = 8  # one place in so many
+SENIORS = 8  # one place in so many is for them
 
 
 def overtaking(
-    host: NDArray[np.intp], overdue: Floats, worth: Floats, slots: Floats
+    host: NDArray[np.intp], overdue: Floats, overdue_by_itself: Floats, worth: Floats, slots: Floats
 ) -> tuple[NDArray[np.intp], Floats]:
-    """The pages that change places, and for how long each is overdue then.
+    """The pages that change places, and for how long each is overdue then. Times in days.
 
-    `host`, `overdue` (days) and `worth` of the pages that are due and may move, `slots` of every host until the next
-    run. A host that has fewer pages due than slots asks for them all, in whatever order.
+    Of the pages that are due and may move: `host`, `overdue` as the queue has it and `overdue_by_itself`, by when each
+    was fetched and how often it is to be; `worth` of a visit now; `slots` of every host until the next run. A host that
+    has fewer pages due than slots asks for them all, in whatever order.
     """
-    place = _place(host, -overdue)
-    goes_soon = place < slots[host]
-    stays = goes_soon & (place % STAYS == 0)
-    places = np.bincount(host[goes_soon & ~stays], minlength=len(slots))
-    may_go = np.flatnonzero(~stays)
-    goes_best = np.zeros(len(host), bool)
-    goes_best[may_go] = _place(host[may_go], -worth[may_go]) < places[host[may_go]]
+    goes_soon = _place(host, -overdue) < slots[host]
+    places = np.bincount(host[goes_soon], minlength=len(slots))
+    for_seniors = -(-places // SENIORS)
+    goes = _place(host, -overdue_by_itself) < for_seniors[host]
+    others = np.flatnonzero(~goes)
+    goes[others] = _place(host[others], -worth[others]) < (places - for_seniors)[host[others]]
 
     # As many of each host; both in order of hosts, those that are overdue for longest first.
     up, down = (
         which[np.lexsort((-overdue[which], host[which]))]
-        for which in (np.flatnonzero(goes_best & ~goes_soon), np.flatnonzero(goes_soon & ~stays & ~goes_best))
+        for which in (np.flatnonzero(goes & ~goes_soon), np.flatnonzero(goes_soon & ~goes))
     )
-    return np.concatenate([up, down]), overdue[np.concatenate([down, up])]
+    return np.concatenate([up, down]), np.concatenate([overdue[down], overdue[up]])
 
 
 def _place(host: NDArray[np.intp], key: Floats) -> NDArray[np.intp]:
