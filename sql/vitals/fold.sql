@@ -33,7 +33,7 @@ begin
            sum(times('c', k.letters)), sum(times('u', k.letters) + times('n', k.letters)),
            sum(times('f', k.letters)), sum(times('m', k.letters)), sum(times('e', k.letters)),
            sum(times('t', k.letters)), sum(times('d', k.letters)),
-           sum(length(translate(p.letters, k.letters, ''))), sum(times('n', k.letters)),
+           sum(length(translate(p.letters, 'cdefmnrstux', ''))), sum(times('n', k.letters)),
            sum(times('s', k.letters)), sum(times('r', k.letters)), sum(times('x', k.letters)),
            sum(l.within_1m), sum(l.within_10m), sum(l.within_1h), sum(l.within_6h), sum(l.within_1d), sum(l.more),
            sum(l.seconds), coalesce(sum(p.lost), 0)

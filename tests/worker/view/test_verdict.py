@@ -277,7 +277,7 @@ HEALTHY = Facts(
     asked_at=NOON,
     checkup=Checkup(1210571, 1210000, 1210571, 48210, "news.harbour-post.example", 203, ["a.test", "b.test"]),
     slots=(Slot("replica", True, 1e6, 10),),
-    tables=(Table("host", 20412, 9000, NOON),),
+    tables=(Table("host", 20412, 9000),),
     every={"allocate": HOUR, "opic": 6 * HOUR, "rates": 6 * HOUR},
 )
 HELD = Transaction(4711, "anna", "psql", "idle in transaction", 12 * MINUTE, None, holds_hosts=True)
@@ -295,10 +295,10 @@ PLANTED = {
     "server_version": replace(HEALTHY, server=replace(HEALTHY.server, version=14)),
     "database": state("database_old"),
     "clocks": replace(HEALTHY, asked_at=NOON - 40 * SECOND),
-    "vacuum": replace(HEALTHY, tables=(Table("queue", 1000, 900000, None),)),
+    "vacuum": replace(HEALTHY, tables=(Table("queue", 1000, 900000),)),
     "replicas": replace(HEALTHY, slots=(Slot("gone", False, 9e9, None),)),
     "transactions": replace(HEALTHY, transactions=(HELD,)),
-    "logins": replace(HEALTHY, superusers=(Superuser("postgres", 3),)),
+    "logins": replace(HEALTHY, superusers=(Superuser("postgres"),)),
     "paused": state("paused"),
     "worker": state("no_worker"),
     "inbox": state("inbox_stuck"),

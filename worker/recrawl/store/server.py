@@ -64,11 +64,11 @@ def superusers(connection: Connection, shape: type[Shape]) -> list[Shape]:
         connection,
         shape,
         """
-        select a.usename::text as login, count(*)::int as sessions
+        select distinct a.usename::text as login
         from pg_stat_activity a join pg_roles r on r.oid = a.usesysid
         where a.datname = current_database() and a.pid <> pg_backend_pid() and r.rolsuper
           and a.query ~ '\\m(next_pages|report|report_pages)\\s*[(]'
-        group by a.usename order by a.usename
+        order by login
         """,
     )
 
@@ -94,7 +94,7 @@ def dead_rows(connection: Connection, shape: type[Shape]) -> list[Shape]:
         connection,
         shape,
         """
-        select relname::text as table, n_live_tup as live, n_dead_tup as dead, last_autovacuum as vacuumed_at
+        select relname::text as table, n_live_tup as live, n_dead_tup as dead
         from pg_stat_user_tables where schemaname = 'recrawl_internal' order by n_dead_tup desc
         """,
     )

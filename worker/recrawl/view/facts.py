@@ -43,7 +43,6 @@ class Transaction:
 @dataclass(frozen=True)
 class Superuser:
     login: str
-    sessions: int
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,6 @@ class Table:
     table: str
     live: int
     dead: int
-    vacuumed_at: datetime | None
 
 
 @dataclass(frozen=True)
