@@ -14,8 +14,8 @@
 --     also     the other reasons why it is not handed out now, with the same codes
 --     last     never_reported, last_fetched, last_missing, last_failed, last_throttled, last_denied, last_gone,
 --              last_moved
---     often    price, capped, floor, longest_interval, policy, shortest_interval, never, pinned, pinned_less,
---              as_it_changes, unallocated, first_fetch, resting
+--     often    price, capped, floor, longest_interval, policy, all_to_new, closed, shortest_interval, never, pinned,
+--              pinned_less, as_it_changes, unallocated, first_fetch, resting
 --     changes  rate_pinned, rate_learnt, rate_guessed
 --     value    value_pinned, value_scored, value_guessed
 
@@ -90,7 +90,7 @@ begin
     if p.state = 'live' then
         return query select * from explain_now(t, p, h, s);
         return query select * from explain_last(t, p);
-        return query select * from explain_worth(p, h, s);
+        return query select * from explain_worth(t, p, h, s);
     else
         return query select * from explain_dead(t, p);
         return query select * from explain_last(t, p);

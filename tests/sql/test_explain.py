@@ -1,6 +1,5 @@
 """explain_page says why a page is not handed out now: an example of every code, and what it says to do does it."""
 
-import math
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -369,7 +368,28 @@ def never(crawl: Crawl) -> str:
 
 
 def policy(crawl: Crawl) -> str:
-    return allocated(crawl, price=math.inf, floor=0.5)
+    return divided(crawl, policy="uniform")
+
+
+def divided(crawl: Crawl, *blocked: str, **settings: object) -> str:
+    """As a real allocation leaves prices, while hosts are blocked for good."""
+    fetched(crawl, A, B)
+    crawl.add(*(f"http://new.test/{number}" for number in range(50)))
+    crawl.tick()
+    for host in blocked:
+        crawl.value("select recrawl.block_host(%s)", host)
+    for name, value in settings.items():
+        crawl.value("select recrawl.set_setting(%s, %s)", name, str(value))
+    run_job("allocate", crawl.connection.info.dsn)
+    return A
+
+
+def closed(crawl: Crawl) -> str:
+    return divided(crawl, "a.test")
+
+
+def all_to_new(crawl: Crawl) -> str:
+    return divided(crawl, objective="age", budget=5, discovery=1)
 
 
 def shortest_interval(crawl: Crawl) -> str:
@@ -432,7 +452,8 @@ EXAMPLES: dict[tuple[str, str], Situation] = {
 } | {
     ("often", situation.__name__): situation
     for situation in (
-        price, capped, floor, longest_interval, never, policy, shortest_interval, pinned, pinned_less, unallocated,
+        price, capped, floor, longest_interval, never, policy, all_to_new, closed, shortest_interval, pinned,
+        pinned_less, unallocated,
     )
 } | {
     ("page", "known"): crawlers,
@@ -481,8 +502,23 @@ def test_the_name_of_a_host_tells_as_which_it_is_asked_and_what_holds_that(here:
 
 
 def test_a_page_that_no_policy_visits_again_is_told_so(here: Crawl) -> None:
-    row = find(ask(here, allocated(here, price=math.inf, floor=0)), "often", "policy")
+    row = find(ask(here, divided(here, policy="best_first")), "often", "policy")
     assert row["says"].startswith("Never again, whatever it is worth: the policy in force")
+
+
+def test_a_page_that_a_policy_visits_as_often_as_it_changes_is_told_so(here: Crawl) -> None:
+    row = find(ask(here, divided(here, policy="proportional")), "often", "policy")
+    assert row["says"].endswith("(the setting policy) visits pages in proportion to how often they change.")
+
+
+def test_a_pinned_page_of_a_host_that_was_blocked_is_told_of_the_block(here: Crawl, url: str) -> None:
+    fetched(here, A, B)
+    here.value("select count(*) from page p, recrawl.set_interval(array[p.page_id], '1 day')")
+    here.value("select recrawl.block_host('a.test')")
+    run_job("allocate", url)
+    assert find(ask(here, A), "often", "closed")["mend"] == "SELECT recrawl.unblock_host('a.test');"
+    here.value("select recrawl.unblock_host('a.test')")
+    assert find(ask(here, A), "often", "closed")["mend"] == "recrawl run allocate"
 
 
 @examples
@@ -505,7 +541,7 @@ def test_the_codes_are_those_that_the_source_and_the_document_list() -> None:
 
 
 NOTHING_TO_DO = {
-    "known", "invalid", "no_page", "forgotten", "gone", "leased", "crawlers", "rate_learnt", "rate_guessed",
+    "known", "invalid", "no_page", "leased", "crawlers", "rate_learnt", "rate_guessed",
     "value_scored", "first_fetch",
 }  # fmt: skip
 
@@ -529,7 +565,7 @@ def test_what_it_says_to_do_has_its_effect(here: Crawl, url: str, topic: str, co
         assert after["due_at"] and after["due_at"] <= wall()
     elif "gap =>" in row["mend"]:
         assert after["gap"] == before["gap"] / 2
-    elif "'policy'" in row["mend"]:
+    elif code in ("policy", "all_to_new", "closed"):
         run_job("allocate", url)
         assert (topic, code) not in codes_of(ask(here, what))
     elif topic == "often" and "run" not in row["mend"]:

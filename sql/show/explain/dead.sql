@@ -37,12 +37,13 @@ begin
         select 'now', 'gone',
                format('Gone for good: the server answered 410, %s ago. It is never asked for again.',
                       in_words(t - p.reported_at)),
-               null, jsonb_build_object('reported_at', p.reported_at);
+               format('SELECT recrawl.delete_pages(''{%s}'');', p.page_id),
+               jsonb_build_object('reported_at', p.reported_at);
     else
         return query
         select 'now', 'forgotten',
-               'Forgotten: somebody took it out and keeps it out. Nothing brings it back.',
-               null, null::jsonb;
+               'Forgotten: somebody took it out and keeps it out.',
+               format('SELECT recrawl.delete_pages(''{%s}'');', p.page_id), null::jsonb;
     end if;
     return query
     select 'also', 'leased', w.says, null, w.detail

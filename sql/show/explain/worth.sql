@@ -60,27 +60,32 @@ create or replace function recrawl_internal.why_so_often(
 language sql stable
 set search_path = recrawl_internal, pg_temp
 as $$
+-- plans: lookups
     select case
         when p.due_is in ('done', 'declined') then 'resting'
-        when not takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate, p.due_is)
-             and p.attempts >= s.max_attempts then 'resting'
+        when not takes_part and p.attempts >= s.max_attempts then 'resting'
+        when takes_part and own.price = 'Infinity' and own.is_capped then 'closed'
         when p.pinned_interval < s.shortest_interval then 'shortest_interval'
         when p.pinned_interval is not null and frequency < times_per_day(p.pinned_interval) * (1 - 1e-6)
             then 'pinned_less'
         when p.pinned_interval is not null then 'pinned'
-        when not takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate, p.due_is)
-             then 'first_fetch'
+        when not takes_part then 'first_fetch'
         when price is null and p.frequency is null and p.pinned_rate is not null then 'as_it_changes'
         when price is null then 'unallocated'
         when frequency >= highest_frequency(s) * (1 - 1e-9) then 'shortest_interval'
-        when price = 'Infinity' then 'policy'
+        when common.objective = 'proportional' or common.price = 'Infinity' and not is_priced then 'policy'
+        when common.price = 'Infinity' then 'all_to_new'
         when frequency <= 0 then 'never'
         when frequency <= floor * (1 + 1e-9)
              and floor <= 86400 / date_part('epoch', s.longest_interval) * (1 + 1e-6) then 'longest_interval'
         when frequency <= floor * (1 + 1e-9) then 'floor'
         when own.is_capped then 'capped'
         else 'price' end
-    from (select coalesce(own.price, common.price) as price, coalesce(own.floor, common.floor, 0) as floor) f
+    from (select coalesce(own.price, common.price) as price,
+                 coalesce(own.floor, common.floor, 0) as floor,
+                 takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate, p.due_is) as takes_part,
+                 (select a.policy from allocation a order by a.started_at desc limit 1) in ('opt_polite', 'optimal')
+                     as is_priced) f
 $$;
 comment on function recrawl_internal.why_so_often(
     recrawl_internal.page, recrawl_internal.setting, recrawl_internal.host_terms, recrawl_internal.host_terms, float8
@@ -88,7 +93,8 @@ comment on function recrawl_internal.why_so_often(
     'What decides how often a page is visited, in a code.';
 
 create or replace function recrawl_internal.explain_often(
-    p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting, rate float8, frequency float8
+    t timestamptz, p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting,
+    rate float8, frequency float8
 ) returns setof recrawl.explanation
 language plpgsql stable
 set search_path = recrawl_internal, pg_temp
@@ -147,9 +153,18 @@ begin
         ('policy',
          format('%s, whatever it is worth: the policy in force (the setting policy) %s.',
                 case when frequency > 0 then visited else 'Never again' end,
-                case when frequency > 0 then 'visits all pages equally often, as far as gaps allow'
+                case when common.objective = 'proportional' then 'visits pages in proportion to how often they change'
+                     when frequency > 0 then 'visits all pages equally often, as far as gaps allow'
                      else 'visits each page once' end),
          'SELECT recrawl.set_setting(''policy'', ''opt_polite'');'),
+        ('closed',
+         'Not at all: when the budget was divided last, its host was blocked for longer than a day, and others got its '
+         'share.',
+         case when h.blocked_until > t then format('SELECT recrawl.unblock_host(%L);', h.name)
+              else 'recrawl run allocate' end),
+        ('all_to_new',
+         format('Not at all: new pages take the whole budget of %s fetches a day.', amount(s.budget)),
+         format('SELECT recrawl.set_setting(''discovery'', ''%s'');', short_number(least(0.5, s.discovery / 2)))),
         ('never',
          format('Never, or nearly. %s: no visit would earn its price of %s, and the settings exploration and '
                 'longest_interval give none.', worth, amount(coalesce(own.price, common.price))),
@@ -186,7 +201,7 @@ begin
     where c.for_code = code;
 end $$;
 comment on function recrawl_internal.explain_often(
-    recrawl_internal.page, recrawl_internal.host, recrawl_internal.setting, float8, float8
+    timestamptz, recrawl_internal.page, recrawl_internal.host, recrawl_internal.setting, float8, float8
 ) is
     'How often a page is visited, and what decides it.';
 
@@ -259,7 +274,7 @@ comment on function recrawl_internal.explain_value(recrawl_internal.page, real, 
     'What a page is worth, and how that is known.';
 
 create or replace function recrawl_internal.explain_worth(
-    p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting
+    t timestamptz, p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting
 ) returns setof recrawl.explanation
 language plpgsql stable
 set search_path = recrawl_internal, pg_temp
@@ -269,11 +284,11 @@ declare
     known record;
 begin
     select * into known from recrawl.page_status v where v.page_id = p.page_id;
-    return query select * from explain_often(p, h, s, known.rate, known.frequency);
+    return query select * from explain_often(t, p, h, s, known.rate, known.frequency);
     return query select * from explain_rate(p, known.rate, known.rate_low, known.rate_high);
     return query select * from explain_value(p, known.hub, known.authority, known.importance);
 end $$;
 comment on function recrawl_internal.explain_worth(
-    recrawl_internal.page, recrawl_internal.host, recrawl_internal.setting
+    timestamptz, recrawl_internal.page, recrawl_internal.host, recrawl_internal.setting
 ) is
     'How often a live page is visited, how often it changes and what it is worth, and how that is known.';
