@@ -286,6 +286,9 @@ def test_it_serves_metrics_and_nothing_else(url: str) -> None:
     stop = metrics.serve(url, LOOPBACK, port)
     with pytest.raises(urllib.error.HTTPError, match="404"):
         text(port, "/etc/passwd")
+    by_another_name = urllib.request.Request(f"http://{LOOPBACK}:{port}/metrics", headers={"Host": f"evil.test:{port}"})
+    with pytest.raises(urllib.error.HTTPError, match="421"):
+        urllib.request.urlopen(by_another_name, timeout=20)
     stop()
     with pytest.raises(OSError, match=r"refused|reset"):  # somebody else may have the port by now
         text(port)

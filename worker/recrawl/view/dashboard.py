@@ -21,7 +21,7 @@ from recrawl import store
 from recrawl.view import find, report
 from recrawl.view.parts import page
 from recrawl.view.parts.page import Look
-from recrawl.view.serving import Server
+from recrawl.view.serving import LOOPBACK, Server
 from recrawl.view.words.numbers import lasting
 
 REFRESH_SECONDS = 5
@@ -31,8 +31,6 @@ LONGEST_CONNECT = 5  # seconds
 MOST_CONNECTIONS = 32
 LONGEST_TARGET = 8192  # bytes; what may be searched for has 2048 characters, each up to 12 bytes when quoted
 SLOWEST_REQUEST = 10.0  # seconds
-
-LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
 class Dashboard(Server):

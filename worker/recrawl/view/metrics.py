@@ -15,8 +15,10 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from importlib.metadata import version
+from ipaddress import ip_address
 from itertools import accumulate
 from typing import Any
 
@@ -26,7 +28,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import choose_encoder
 
 from recrawl import store
-from recrawl.view.serving import Server
+from recrawl.view.serving import LOOPBACK, Server
 
 log = logging.getLogger(__name__)
 
@@ -326,6 +328,7 @@ class Metrics(Server):
         self.registry = registry
         ((self.address_family, *_), *_) = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         super().__init__((host, port), Handler, CLIENTS)
+        self.is_local = ip_address(str(self.server_address[0])).is_loopback
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -333,6 +336,9 @@ class Handler(BaseHTTPRequestHandler):
     timeout = CLIENT_PATIENCE
 
     def do_GET(self) -> None:
+        if self.server.is_local and self.headers.get("Host", "").rpartition(":")[0].lower() not in LOOPBACK:
+            self.send_error(HTTPStatus.MISDIRECTED_REQUEST, "Ask for them at 127.0.0.1 or localhost")
+            return
         if self.path.partition("?")[0] != "/metrics":
             self.send_error(404, "There is only /metrics")
             return

@@ -4,6 +4,9 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+# A page from elsewhere whose name leads here (DNS rebinding) has another name than these.
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+
 
 class Server(ThreadingHTTPServer):
     daemon_threads = True
