@@ -51,7 +51,8 @@ def up(metrics: Address | None) -> None:
             click.echo(f"The database is at {without_password(url)}")
         else:
             click.echo(f"Crawlers find the database so:\nexport DATABASE_URL='{url}'")
-        click.echo("Next, in another terminal: recrawl add https://example.com/, then recrawl status")
+        click.echo("Next, in another terminal: recrawl add https://example.com/, then")
+        click.echo('recrawl psql -c "SELECT * FROM look_ahead(5)"')
         work(url, restart, metrics, live.line(url))
 
 
