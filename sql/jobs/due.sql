@@ -248,12 +248,12 @@ as $$
 #variable_conflict use_column
 begin
     return query
-        select s.job, 'due', n.last_value
+        select s.job, 'due', n.last_value - (not n.is_called)::int
         from recrawl.job_schedule s cross join job_token n
         where s.due_at <= clock_timestamp();
     if or_early then
         return query
-            select e.job, e.why, n.last_value
+            select e.job, e.why, n.last_value - (not n.is_called)::int
             from early_jobs(clock_timestamp()) e cross join job_token n
             where e.why is not null;
     end if;
@@ -261,22 +261,35 @@ end $$;
 comment on function recrawl_internal.due_jobs(boolean) is
     'Jobs that are due, or also those that are worth running early; why; and the newest run of any.';
 
-create or replace function recrawl_internal.note_failure(job text, newest bigint, message text) returns void
+-- By a worker whose child died: it knows how. While the child's session comes to its end, its run is as good as alive.
+create or replace function recrawl_internal.note_failure(job text, newest bigint, message text) returns boolean
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes job
+-- plans: lookups; writes job; locks job
 declare
-    t constant timestamptz := clock_timestamp();
+    t   constant timestamptz := clock_timestamp();
+    run job;
 begin
-    if not exists (select from job j where j.job = note_failure.job and j.token > newest) then
+    select j.* into run from job j
+    where j.job between note_failure.job and note_failure.job and j.token > newest
+    order by j.job desc, j.token desc
+    limit 1;
+    if run.token is null then
         insert into job (token, job, started_at, alive_until, ended_at, ok, message)
         values (nextval('job_token'), note_failure.job, t, t, t, false, note_failure.message);
-        perform note_now('job', note_failure.job, 'failed: ' || message);
+    elsif run.ended_at is null and run_is_dead(run) or run.message = died() then
+        update job j set ended_at = coalesce(run.ended_at, t), ok = false, message = note_failure.message
+        where j.token = run.token;
+    else
+        return run.ended_at is not null;
     end if;
+    perform note_now('job', note_failure.job, 'failed: ' || message);
+    return true;
 end $$;
 comment on function recrawl_internal.note_failure(text, bigint, text) is
-    'A run that failed before it could begin; nothing if one began since another.';
+    'A run that failed before it could begin, or died: any since another. Whether that stands in job; not while a run '
+    'lives.';
 
 -- Upkeep, vitals and retention run all the time: only what differs from before is a row. They wait for nobody's lock.
 create or replace function recrawl_internal.note_health(job text, error text) returns void
@@ -303,11 +316,14 @@ comment on function recrawl_internal.note_health(text, text) is
     'Of a job that runs all the time: the error with which it fails, or null; written down where that is news.';
 
 -- Whose session asked first and lives does the batch jobs; the others stand by. Two keys: what an application uses for
--- itself is mostly one.
+-- itself is mostly one. A machine that vanishes closes nothing: the server asks whether it is there, else for two hours
+-- nobody would do them.
 create or replace function recrawl_internal.leads() returns boolean
 language sql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
+    select set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false),
+           set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '30s', false);
     select pg_try_advisory_lock('recrawl_internal'::regnamespace::oid::int, 0)
 $$;
 comment on function recrawl_internal.leads() is 'Whether this session is the worker that does the batch jobs.';

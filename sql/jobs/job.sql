@@ -12,6 +12,12 @@ comment on function recrawl_internal.run_is_dead(recrawl_internal.job) is
     'Whether the worker has gone that began a run, or lost the connection that it writes by.';
 grant execute on function recrawl_internal.run_is_dead to recrawl_reader;
 
+create or replace function recrawl_internal.died() returns text
+language sql immutable
+begin atomic select 'its process died, or lost its connection'::text; end;
+comment on function recrawl_internal.died() is 'What is said of a run that nobody ended.';
+grant execute on function recrawl_internal.died to recrawl_reader;
+
 -- A worker that ran a job and died left its run behind; so did one whose connection broke, which can write no more.
 create or replace function recrawl_internal.end_dead_runs() returns void
 language plpgsql volatile security definer
@@ -22,11 +28,11 @@ declare
     dead text;
 begin
     for dead in
-        update job j set ended_at = clock_timestamp(), ok = false, message = 'its worker died'
+        update job j set ended_at = clock_timestamp(), ok = false, message = died()
         where j.ended_at is null and run_is_dead(j)
         returning j.job
     loop
-        perform note_now('job', dead, 'failed: its worker died');
+        perform note_now('job', dead, 'failed: ' || died());
     end loop;
 end $$;
 comment on function recrawl_internal.end_dead_runs() is 'Ends the runs whose workers died.';
@@ -97,7 +103,8 @@ begin
     returning j.* into ended;
     if found then
         perform note_event(ended.ended_at, 'job', ended.job,
-                           case when is_ok then '' else 'failed: ' end || coalesce(end_job.message, ''), session_user);
+                           case when is_ok or end_job.message = 'stopped' then '' else 'failed: ' end
+                           || coalesce(end_job.message, ''), session_user);
     end if;
 end $$;
 comment on function recrawl_internal.end_job(bigint, boolean, text) is 'The end of a run.';

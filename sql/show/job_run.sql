@@ -4,7 +4,7 @@ select job,
        date_part('epoch', coalesce(ended_at, least(clock_timestamp(), alive_until)) - started_at) as seconds,
        case when ended_at is null and recrawl_internal.run_is_dead(j) then false else ok end as ok,
        case when ended_at is not null then message
-            when recrawl_internal.run_is_dead(j) then 'its worker died'
+            when recrawl_internal.run_is_dead(j) then recrawl_internal.died()
             else 'is running' end as message
 from recrawl_internal.job j
 order by started_at;

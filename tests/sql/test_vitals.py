@@ -553,7 +553,7 @@ def test_runs_of_jobs_are_written_down(crawl: Crawl) -> None:
     assert [(job, says) for job, says, _ in events(crawl, "job")] == [
         ("rates", "all went well"),
         ("rates", "failed: it broke"),
-        ("opic", "failed: its worker died"),
+        ("opic", "failed: its process died, or lost its connection"),
     ]
 
 

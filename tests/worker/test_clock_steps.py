@@ -56,7 +56,7 @@ def fill(crawl: Crawl) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seconds", [3600, -3600], ids=["forward", "back"])
+@pytest.mark.parametrize("seconds", [3600, -3600, 10 * 365 * 86400], ids=["forward", "back", "ten years forward"])
 def test_when_the_workers_clock_steps_all_goes_on(crawl: Crawl, url: str, clock: Clock, seconds: int) -> None:
     fill(crawl)
     with worker(url, **clock.environment) as process:

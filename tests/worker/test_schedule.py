@@ -156,6 +156,21 @@ def test_a_job_that_is_killed_is_one_failed_run_and_the_others_go_on(fetched: Cr
         holder.rollback()
         eventually(lambda: ("allocate", True) in runs(fetched))
         assert process.poll() is None
+    said = fetched.row("select ok, message from job_run where job = 'rates' order by started_at limit 1")
+    assert said == {"ok": False, "message": "its process died (SIGKILL; out of memory?)"}
+
+
+def test_a_job_that_is_stopped_with_its_worker_has_not_failed(fetched: Crawl, url: str) -> None:
+    with psycopg.connect(url) as holder, worker(url) as process:
+        holder.execute("lock table recrawl_internal.host_terms in share mode")
+        eventually(lambda: runs(fetched))
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+        holder.rollback()
+    assert fetched.row("select ok, message from job_run") == {"ok": False, "message": "stopped"}
+    assert fetched.value("select says from events where kind = 'job' and subject = 'rates'") == "stopped"
+    (check,) = [check for check in checks.checks(facts.read(fetched.connection, False)) if check.code == "jobs"]
+    assert check.level == "ok"
 
 
 def test_a_job_that_never_ends_is_killed_and_the_others_get_their_turn(crawl: Crawl, url: str) -> None:
@@ -290,7 +305,7 @@ def test_one_worker_does_the_jobs_and_the_next_one_takes_over_from_a_killed_one(
         assert first_run == ("rates", False) and all(ok for _, ok in later)
         assert fetched.value("select message from job_run order by started_at limit 1") in (
             "stopped",
-            "its worker died",
+            "its process died, or lost its connection",
         )
 
 

@@ -77,33 +77,28 @@ class Look:
 
 
 class Clockwork(BlockingScheduler):
-    """APScheduler goes by dates: when the machine's clock steps back an hour, nothing would run for an hour."""
+    """APScheduler goes by dates: when the machine's clock steps back an hour, nothing would run for an hour. When it
+    steps ten years ahead, each run that there would have been is listed before the next.
+    """
 
     ahead: float | None = None  # of the clock that only runs forward, in seconds
-    is_told_to_stop = is_submitting = False
-
-    def told_to_stop(self) -> None:
-        """By a signal. Raised, not shut down from here: it may come before the scheduler runs, or while it holds its
-        locks. While it submits jobs it takes any exception for a job's, so that it has to wait. Once: a second one
-        would come while the first unwinds.
-        """
-        is_first, self.is_told_to_stop = not self.is_told_to_stop, True
-        if is_first and not self.is_submitting:
-            raise KeyboardInterrupt
+    # Set by a signal, whose handler does no more: an exception out of it may leave a lock taken for ever.
+    is_told_to_stop = False
 
     def _process_jobs(self) -> Any:
+        """Comes at least once a second, and as a rule as often as upkeep does."""
+        if self.is_told_to_stop:
+            self.shutdown(wait=False)  # it would wait with a lock in hand that a look may want
+            return None
         before, self.ahead = self.ahead, time.time() - time.monotonic()
         if before is not None and abs(self.ahead - before) > STEP.total_seconds():
             log.warning("this machine's clock stepped by %+.0f s: the jobs follow", self.ahead - before)
+        now = datetime.now(UTC)
         for job in self.get_jobs():  # also of a step that was taken back before anybody saw it
             every = getattr(job.trigger, "interval", timedelta(0))
-            if job.next_run_time > datetime.now(UTC) + every + STEP:
-                job.modify(next_run_time=datetime.now(UTC))
-        self.is_submitting = True
+            if not now - STEP <= job.next_run_time <= now + every + STEP:
+                job.modify(next_run_time=now)
         seconds = super()._process_jobs()
-        self.is_submitting = False
-        if self.is_told_to_stop:
-            raise KeyboardInterrupt
         # By dates as well: of a clock that stepped back just now it would be an hour.
         return LOOK.total_seconds() if seconds is None else min(seconds, LOOK.total_seconds())
 
@@ -132,39 +127,40 @@ def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[]
 
     batches = [Batch(entry, url) for entry in JOBS.values() if entry.is_batch]
     ticking, look = Ticking(upkeep, restart), Look(url, batches, start)
-    scheduler.add_job(look, "interval", seconds=LOOK.total_seconds(), id="look", executor="look")
     small = [Small(entry, url) for entry in JOBS.values() if entry.every and entry.name != "upkeep"]
-    for entry, work, executor in [
-        (JOBS["upkeep"], ticking, "default"),
-        *((job.entry, job, "small") for job in small),
-    ]:
-        seconds = (entry.every or LOOK).total_seconds()
-        scheduler.add_job(work, "interval", seconds=seconds, id=entry.name, executor=executor)
+
+    def again_and_again(work: Callable[[], None], name: str, every: timedelta, executor: str) -> None:
+        first = datetime.now(UTC) + min(every, SETTLED)
+        scheduler.add_job(
+            work, "interval", seconds=every.total_seconds(), id=name, executor=executor, next_run_time=first
+        )
+
+    again_and_again(look, "look", LOOK, "look")
+    again_and_again(ticking, "upkeep", JOBS["upkeep"].every or LOOK, "default")
+    for job in small:
+        again_and_again(job, job.entry.name, job.entry.every or LOOK, "small")
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
-        scheduler.told_to_stop()
+        scheduler.is_told_to_stop = True
 
     def kill(_signal: int, _frame: FrameType | None) -> None:
         for batch in batches:
             batch.kill()
 
-    try:
-        _on_signals(stop)
-        ready()
-        scheduler.start()
-    except KeyboardInterrupt:
-        _on_signals(kill)
-        parts: list[Upkeep | Look | Small] = [upkeep, look, *small]
-        for part in parts:
-            part.stop()
-        for batch in batches:
-            if batch.is_running:
-                log.info("waiting for %s to stop; once more kills it", batch.entry.name)
-            batch.stop()
-        if scheduler.running:
-            scheduler.shutdown(wait=False)  # it would wait with a lock in hand that a look may want
-            for executor in executors.values():
-                executor.shutdown(wait=True)
+    _on_signals(stop)
+    ready()
+    scheduler.start()  # until it is told to stop
+
+    _on_signals(kill)
+    parts: list[Upkeep | Look | Small] = [upkeep, look, *small]
+    for part in parts:
+        part.stop()
+    for batch in batches:
+        if batch.is_running:
+            log.info("waiting for %s to stop; once more kills it", batch.entry.name)
+        batch.stop()
+    for executor in executors.values():
+        executor.shutdown(wait=True)
     upkeep.close()
     look.close()
     if ticking.failure:

@@ -105,7 +105,7 @@ def test_the_last_runs_are_found_among_thousands(crawl: Crawl) -> None:
     assert {job: (run.ok, run.failures, run.message) for job, run in runs.items()} == {
         "rates": (None, 2, "is running"),
         "opic": (True, 0, None),
-        "allocate": (False, 3, "its worker died"),
+        "allocate": (False, 3, "its process died, or lost its connection"),
     }
     assert runs["allocate"].seconds == pytest.approx(60)
     assert (runs["rates"].succeeded_at or crawl.now) < runs["rates"].started_at

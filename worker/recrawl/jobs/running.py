@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 MOST_PATIENT = 5.0  # seconds, between two tries to reach a database that does not answer
 LONGEST = timedelta(hours=6)  # a run of a batch job
+SESSION_ENDS = 5.0  # seconds, after its process died; later its run is ended as any that nobody ended
 
 
 class Health:
@@ -93,7 +94,7 @@ class Ticking:
 
 
 class Small:
-    """A job of a moment, in this process: when it fails, its next turn comes soon."""
+    """A job of a moment, in this process: when it fails, its next turn is the next try."""
 
     def __init__(self, entry: Entry, url: str) -> None:
         self.entry = entry
@@ -192,8 +193,13 @@ class Batch:
         level = logging.INFO if outcome["ok"] or self.is_stopped else logging.WARNING
         log.log(level, _line({"job": self.entry.name, "why": why} | outcome))
         if not outcome["ok"] and not self.is_stopped:
-            with suppress(psycopg.Error), store.connect(self.url, "recrawl schedule") as connection:
-                store.note_failure(connection, self.entry.name, newest, outcome["said"])
+            self._note_failure(newest, outcome["said"])
+
+    def _note_failure(self, newest: int, said: str) -> None:
+        with suppress(psycopg.Error), store.connect(self.url, "recrawl schedule") as connection:
+            until = time.monotonic() + SESSION_ENDS
+            while not store.note_failure(connection, self.entry.name, newest, said) and time.monotonic() < until:
+                time.sleep(0.1)
 
     def stop(self) -> None:
         """It is given up: what it wrote so far is complete in itself, and its next run goes on from there."""

@@ -68,7 +68,7 @@ def last_runs(connection: Connection, shape: type[Shape], always: list[str]) -> 
             select job, ran_at as started_at, seconds, ok,
                    case when running_since is null then message
                         when ok is null then 'is running'
-                        else 'its worker died' end as message,
+                        else 'its process died, or lost its connection' end as message,
                    succeeded_at, failures + (running_since is not null and ok is false)::int as failures
             from recrawl.job_schedule
             where ran_at is not null

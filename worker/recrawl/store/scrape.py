@@ -51,7 +51,8 @@ def scrape(connection: Connection, minutes_since: datetime | None, runs_since: d
         runs = cursor.execute(
             """
             select job, started_at, seconds, ok from recrawl.job_run
-            where job = any (%s) and started_at >= least(%s, %s, now()) - interval '1 hour'
+            where job = any (%s) and message is distinct from 'stopped'
+                  and started_at >= least(%s, %s, now()) - interval '1 hour'
             """,
             [[row["job"] for row in schedule], runs_since, min(running, default=None)],
         ).fetchall()

@@ -156,6 +156,17 @@ class LastRun:
     succeeded_at: datetime | None
     failures: int  # since it last succeeded
 
+    @property
+    def fared(self) -> str:
+        return fared(self.ok, self.message)
+
+
+def fared(ok: bool | None, message: str | None) -> str:
+    """How a run did. One that was told to stop has not failed."""
+    if ok is None:
+        return "running"
+    return "ran" if ok else "stopped" if message == "stopped" else "failed"
+
 
 @dataclass(frozen=True)
 class LateHost:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from recrawl.view.figures import Figures, LastRun, Now
+from recrawl.view.figures import Figures, LastRun, Now, fared
 from recrawl.view.verdict import ALONE, Mend, Verdict
 from recrawl.view.words.numbers import bar, count, lasting, share, sparkline, when
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 MARKS = {"ok": "✓", "warn": "▲", "trouble": "✕", "unseen": "?"}
+OF_RUNS = {"ran": MARKS["ok"], "failed": MARKS["trouble"], "stopped": "·", "running": "▶"}
 QUIETLY = {"gaps_set_pace", "budget_sets_pace", "budget_unspent", "nothing_due"}  # whose detail the figures tell too
 
 
@@ -129,7 +130,7 @@ def jobs(scheduled: Iterable[Scheduled], runs: Sequence[LastRun], as_of: datetim
     for job in scheduled:
         run = last.get(job.name)
         every = f"every {lasting(job.every)}" if job.every else "when told"
-        mark = "·" if run is None else {True: MARKS["ok"], False: MARKS["trouble"], None: "▶"}[run.ok]
+        mark = OF_RUNS[run.fared] if run else "·"
         comes = _next(job, as_of, worker_runs)
         lines.append(f"{mark} {job.name:<10} {_ran(job, run, as_of):<38} {every:<12} {comes}".rstrip())
         if run and run.message and run.ok is not None:
@@ -145,7 +146,7 @@ def runs(name: str, past: Sequence[dict[str, Any]], is_kept: bool) -> list[str]:
         return [f"{name} never ran: recrawl run {name}" if is_kept else f"{name} never failed"]
     lines = []
     for run in past:
-        mark = {True: MARKS["ok"], False: MARKS["trouble"], None: "▶"}[run["ok"]]
+        mark = OF_RUNS[fared(run["ok"], run["message"])]
         at = run["started_at"].astimezone()
         lines.append(f"{mark} {at:%Y-%m-%d %H:%M:%S}  took {lasting(timedelta(seconds=run['seconds']))}")
         lines += [f"    {line}" for line in wrap(run["message"] or "", WIDTH - 4)]
@@ -163,7 +164,7 @@ def _ran(job: Scheduled, run: LastRun | None, as_of: datetime) -> str:
         return f"has run for {lasting(as_of - run.started_at)}"
     took = lasting(timedelta(seconds=run.seconds))
     often = f" ({run.failures} in a row)" if run.failures > 1 else ""
-    return f"{'ran' if run.ok else 'failed'} {lasting(as_of - run.started_at)} ago{often}, took {took}"
+    return f"{run.fared} {lasting(as_of - run.started_at)} ago{often}, took {took}"
 
 
 def _next(job: Scheduled, as_of: datetime, worker_runs: bool) -> str:
@@ -177,8 +178,8 @@ def line(now: Now, runs: Sequence[LastRun], due: Mapping[str, datetime]) -> str:
     parts.append(f"{about}{now.due:,} due, {now.new_waiting:,} new, {now.leased:,} out")
     if runs:
         last = max(runs, key=lambda run: run.started_at)
-        fared = {True: "ran", False: "failed", None: "began"}[last.ok]
-        parts.append(f"{last.job} {fared} {lasting(now.as_of - last.started_at)} ago")
+        did = "began" if last.ok is None else last.fared
+        parts.append(f"{last.job} {did} {lasting(now.as_of - last.started_at)} ago")
     if due:
         job, at = min(due.items(), key=lambda each: each[1])
         parts.append(f"{job} next {when(at, now.as_of)}")

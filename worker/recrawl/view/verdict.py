@@ -251,7 +251,7 @@ def transaction_held(figures: Figures) -> Verdict | None:
 
 
 def job_failing(figures: Figures) -> Verdict | None:
-    failed = [run for run in figures.runs if run.ok is False]
+    failed = [run for run in figures.runs if run.fared == "failed"]
     if not failed:
         return None
     run = max(failed, key=lambda run: run.failures)

@@ -70,8 +70,8 @@ def jobs(look: Look) -> Html:
             el("td", clock(run.started_at, look.now), class_="when"),
             el(
                 "td",
-                "is running" if run.ok is None else "well" if run.ok else "failed",
-                class_=None if run.ok in (True, None) else "worse",
+                {"running": "is running", "ran": "well"}.get(run.fared, run.fared),
+                class_="worse" if run.fared == "failed" else None,
             ),
             el("td", f"{run.seconds:,.1f} s", class_="right"),
             el("td", run.message or "", class_="wide"),
