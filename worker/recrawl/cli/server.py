@@ -16,6 +16,11 @@ from recrawl.cli.database import database, given_url, lasting_database, without_
 
 Address = tuple[str, int]
 
+NEXT = """Next, in another terminal:
+  recrawl add https://example.com/
+  recrawl psql -c 'SELECT * FROM next_pages(5)'
+  recrawl status"""
+
 
 def address(_context: click.Context, _option: click.Parameter, value: str | None) -> Address | None:
     """HOST:PORT, or a port of this machine alone."""
@@ -51,8 +56,7 @@ def up(metrics: Address | None) -> None:
             click.echo(f"The database is at {without_password(url)}")
         else:
             click.echo(f"Crawlers find the database so:\nexport DATABASE_URL='{url}'")
-        click.echo("Next, in another terminal: recrawl add https://example.com/, then")
-        click.echo('recrawl psql -c "SELECT * FROM look_ahead(5)"')
+        click.echo(NEXT)
         work(url, restart, metrics, live.line(url))
 
 
