@@ -35,6 +35,11 @@ begin
         return query
         select w.* from lease_of(p) l
         cross join lateral explain_lease(t, l.lease_id, l.popped_at, l.lease_until, l.slot, l.start_by) w;
+        -- What held_pages tells whoever has it.
+        return query
+        select 'also', e.code, e.says, e.mend, e.detail
+        from explain_holds(t, h, s) e
+        where e.code in ('paused', 'host_blocked');
         return;
     end if;
     reasons := array(select e from explain_holds(t, h, s) e);

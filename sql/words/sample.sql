@@ -15,8 +15,8 @@ end;
 comment on function recrawl_internal.sample_percent(regclass, int) is
     'Of a table, the percentage that as many blocks are; for TABLESAMPLE SYSTEM.';
 
--- Evenly spaced from a place of chance: as many each time, so that what is counted in them differs less from look to
--- look than what TABLESAMPLE SYSTEM finds, which is at one time 34 of 40 blocks and at another 46.
+-- Evenly spaced, and the same ones as long as the table has its size: what is counted in them differs little from look
+-- to look, and they stay in memory. TABLESAMPLE SYSTEM finds at one time 34 of 40 blocks and at another 46.
 create or replace function recrawl_internal.sampled_blocks(
     t regclass, blocks int, out first tid, out past tid, out times float8
 )
@@ -25,17 +25,16 @@ language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
 declare
-    total  constant bigint := blocks_of(t);
-    step   constant float8 := total / blocks::float8;
-    chance constant float8 := random() * step;
-    block  bigint;
+    total constant bigint := blocks_of(t);
+    step  constant float8 := total / blocks::float8;
+    block bigint;
 begin
     if total <= blocks then
         return query select tid '(0,0)', tid '(4294967295,0)', 1::float8;
         return;
     end if;
     for n in 0 .. blocks - 1 loop
-        block := floor(chance + n * step);
+        block := floor((n + 0.5) * step);
         return query select format('(%s,0)', block)::tid, format('(%s,0)', block + 1)::tid, step;
     end loop;
 end $$;

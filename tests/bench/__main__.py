@@ -63,6 +63,7 @@ LARGE_ROWS: dict[str, tuple[Callable[[Large], Iterator[Line]], str]] = {
     "minute": (worker_rows.minute, "what the worker's small jobs cost the server"),
     "worker": (worker_rows.worker, "a worker at rest"),
     "start": (worker_rows.start, "recrawl up"),
+    "takeover": (worker_rows.takeover, "the death of a worker"),
 }
 # Rows about the numerics, which need no database.
 MODEL_ROWS: dict[str, tuple[Callable[[], Iterator[Line]], str]] = {

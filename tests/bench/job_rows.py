@@ -32,9 +32,9 @@ NEVER_ALLOCATED: tuple[LiteralString, ...] = (
 LEARNT_NOTHING: LiteralString = """
     create or replace function recrawl_internal.learnt(
         had_changes float8, had_days float8, prior_changes float8, prior_days float8,
-        days float8, counted int, is_changed boolean, age_days float8
-    ) returns table (seen_changes float8, seen_days float8)
-    language sql immutable parallel safe rows 1 as 'select had_changes, had_days where days > 0 offset 0'
+        days float8, planned_days float8, counted int, is_changed boolean, age_days float8
+    ) returns table (seen_changes float8, seen_days float8, worth float8)
+    language sql immutable parallel safe rows 1 as 'select had_changes, had_days, days where days > 0 offset 0'
 """
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import LiteralString
 
+from bench.job_rows import Run
 from bench.large import Large
 from bench.measure import Backend, Samples
 from bench.table import Line, at_most
@@ -39,6 +40,9 @@ def looks(large: Large) -> Iterator[Line]:
     """All rows of each view, as recrawl_reader."""
     with large.server() as url, Backend(url) as backend:
         backend.connection.execute("set search_path = recrawl_internal, pg_temp")
+        if not backend.rows("select from recrawl.held_back limit 1"):
+            Run(large, "allocate")
+        backend.run("select take_vitals_at(now()), look_at_hosts(now())")
         backend.run("select recrawl.block_host(name) from host where host_id = 102")
         backend.run(
             "select recrawl.forget(array(select page_id from page where host_id = 103 order by page_id limit 1))"
@@ -51,6 +55,8 @@ def looks(large: Large) -> Iterator[Line]:
         backend.run("set role recrawl_reader")
         for view in VIEWS:
             yield _look(backend, view, 50, f"select * from recrawl.{view}")
+            if not backend.rows(f"select from recrawl.{view} limit 1"):
+                raise RuntimeError(f"{view} has no rows here: how long that takes says nothing")
         yield _look(backend, "host_status of a host", 50, "select * from recrawl.host_status where host = %s", host)
         yield _look(
             backend, "page_status of a page", 50, "select * from recrawl.page_status where page_id = %s", pages["due"]

@@ -19,6 +19,11 @@ from bench.table import Line, at_most, note
 TICKS = os.sysconf("SC_CLK_TCK")
 SETTLES = 90.0  # seconds: it looks for batch jobs after a minute
 AT_REST = 390.0  # seconds: more than from one look at all hosts to the next
+LEADER: LiteralString = """
+    select pid from pg_locks
+    where locktype = 'advisory' and classid = 'recrawl_internal'::regnamespace and objsubid = 2 and granted
+          and database = (select oid from pg_database where datname = current_database())
+"""
 # Of the minutes that vitals are taken of none was before.
 SMALL_JOBS: dict[str, LiteralString] = {
     "vitals, once a minute": "select recrawl_internal.take_vitals_at(now() + %s * interval '1 minute')",
@@ -77,6 +82,30 @@ def start(large: Large) -> Iterator[Line]:
             seconds.append(time.monotonic() - began)
     detail = f" ({min(seconds):.3g} … {max(seconds):.3g})"
     yield at_most("start of recrawl up until the worker works", statistics.median(seconds), 3, "s", detail)
+
+
+def takeover(large: Large) -> Iterator[Line]:
+    """Of two workers the one that does the batch jobs is killed, until the other does them."""
+    seconds = []
+    with large.server() as url, Backend(url) as backend:
+        for _ in range(5):
+            with _started(large, "worker") as first:
+                led = _next_leader(backend)
+                with _started(large, "worker"):
+                    first.kill()
+                    began = time.monotonic()
+                    _next_leader(backend, led)
+                    seconds.append(time.monotonic() - began)
+    detail = f" ({min(seconds):.3g} … {max(seconds):.3g})"
+    yield at_most("from kill -9 of a worker until another does its jobs, at most", max(seconds), 5, "s", detail)
+
+
+def _next_leader(backend: Backend, former: int | None = None) -> int:
+    while True:
+        for (pid,) in backend.rows(LEADER):
+            if pid != former:
+                return int(pid)
+        time.sleep(0.01)
 
 
 @contextmanager

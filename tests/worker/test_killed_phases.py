@@ -50,6 +50,7 @@ PHASES = [
     Phase("allocate", "compute", "new_page"),
     Phase("allocate", "write", "allocation"),
     Phase("allocate", "write", "held_back"),  # prices are in force, no page came forward
+    Phase("allocate", "write", "inbox"),  # a page's due time moves
 ]
 
 

@@ -1,7 +1,9 @@
 """The worker's clockwork: the registry of jobs, put on a clock. APScheduler wiring and nothing else."""
 
 import logging
+import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -22,6 +24,7 @@ log = logging.getLogger(__name__)
 SETTLED = timedelta(minutes=1)  # after the start, before the first batch job
 LOOK = timedelta(seconds=1)  # between two looks at which jobs are due
 LOOK_CLOSER = timedelta(minutes=1)  # at which are worth running early
+PATIENT = 2.0  # seconds, until it says what it waits for before it ends
 STEP = timedelta(seconds=1)  # of the machine's clock, from which on its dates are put anew
 
 
@@ -144,6 +147,8 @@ def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[]
         scheduler.is_told_to_stop = True
 
     def kill(_signal: int, _frame: FrameType | None) -> None:
+        if not any(batch.is_running for batch in batches):
+            os._exit(130)  # as the shell calls what Ctrl-C ended: the database may never answer
         for batch in batches:
             batch.kill()
 
@@ -159,8 +164,11 @@ def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[]
         if batch.is_running:
             log.info("waiting for %s to stop; once more kills it", batch.entry.name)
         batch.stop()
+    waits = threading.Timer(PATIENT, log.info, ["waiting for the database; once more gives it up"])
+    waits.start()
     for executor in executors.values():
         executor.shutdown(wait=True)
+    waits.cancel()
     upkeep.close()
     look.close()
     if ticking.failure:

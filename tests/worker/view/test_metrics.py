@@ -101,6 +101,9 @@ def test_jobs_tell_how_they_do(crawl: Crawl, url: str) -> None:
             assert found["recrawl_job_runs_total{rates}{failed}"] == 1
             assert found["recrawl_job_failures_since_success{allocate}"] == 0
         assert not any("own" in name for name in found), "no label that anybody can make up"
+        for error, failures in ((None, 0), ("disk full", 1), (None, 0)):
+            crawl.value("select note_health('upkeep', %s)", error)
+            assert scraped()["recrawl_job_failures_since_success{upkeep}"] == failures
 
 
 def test_a_run_that_ends_after_many_scrapes_is_counted_once(crawl: Crawl, url: str) -> None:

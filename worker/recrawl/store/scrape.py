@@ -15,11 +15,14 @@ Row = dict[str, Any]
 class Scrape:
     status: Row  # the row of crawl_status
     schedule: list[Row]  # of job_schedule
+    always: list[Row]  # of jobs that run all the time: 1 failure while they fail, else 0
     minutes: list[Row]  # of vitals, in order
     runs: list[Row]  # of job_run
 
 
-def scrape(connection: Connection, minutes_since: datetime | None, runs_since: datetime | None) -> Scrape:
+def scrape(
+    connection: Connection, always: list[str], minutes_since: datetime | None, runs_since: datetime | None
+) -> Scrape:
     """In a short transaction that writes nothing, with a reader's rights where this login may take them.
 
     The minutes and runs of the hour before the times given, or of the last hour there is; and what is running. Minutes
@@ -39,6 +42,16 @@ def scrape(connection: Connection, minutes_since: datetime | None, runs_since: d
         schedule = cursor.execute(
             "select job, every, running_since, succeeded_at, failures from recrawl.job_schedule"
         ).fetchall()
+        running_always = cursor.execute(
+            """
+            select a.job, (l.ok is false)::int as failures
+            from unnest(%s::text[]) as a (job)
+            left join lateral (
+                select r.ok from recrawl.job_run r where r.job = a.job order by r.started_at desc limit 1
+            ) l on true
+            """,
+            [always],
+        ).fetchall()
         running = [row["running_since"] for row in schedule if row["running_since"]]
         minutes = cursor.execute(
             """
@@ -56,4 +69,4 @@ def scrape(connection: Connection, minutes_since: datetime | None, runs_since: d
             """,
             [[row["job"] for row in schedule], runs_since, min(running, default=None)],
         ).fetchall()
-    return Scrape(status, schedule, minutes, runs)
+    return Scrape(status, schedule, running_always, minutes, runs)

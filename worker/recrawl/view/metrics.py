@@ -28,6 +28,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import choose_encoder
 
 from recrawl import store
+from recrawl.view.figures import ALWAYS
 from recrawl.view.serving import LOOPBACK, Server
 
 log = logging.getLogger(__name__)
@@ -184,6 +185,7 @@ class Found:
     counts: Mapping[str, float]
     gauges: Figures
     jobs: Mapping[str, Figures]
+    always: Mapping[str, Figures]  # of jobs that run all the time
 
 
 class Looks:
@@ -238,13 +240,13 @@ class Looks:
     def seen(self) -> store.Scrape:
         if self.connection:
             try:
-                return store.scrape(self.connection, self.minutes_since, self.runs_since)
+                return store.scrape(self.connection, ALWAYS, self.minutes_since, self.runs_since)
             except psycopg.OperationalError:
                 if not self.connection.closed:
                     raise
         # The first, or the server was started again meanwhile.
         self.connection = store.connect(self.url, "recrawl metrics", connect_timeout=2, tcp_user_timeout=2000)
-        return store.scrape(self.connection, self.minutes_since, self.runs_since)
+        return store.scrape(self.connection, ALWAYS, self.minutes_since, self.runs_since)
 
     def took_in(self, seen: store.Scrape) -> Found:
         minutes = {row["at"]: counts_of_minute(row) for row in seen.minutes}
@@ -261,7 +263,8 @@ class Looks:
         jobs = {
             row["job"]: {name: seconds(value) for name, value in row.items() if name != "job"} for row in seen.schedule
         }
-        return Found(dict(self.counts.totals), gauges, jobs)
+        always = {row["job"]: {"failures": float(row["failures"])} for row in seen.always}
+        return Found(dict(self.counts.totals), gauges, jobs, always)
 
 
 def counts_of_minute(row: store.Row) -> dict[str, float]:
@@ -306,7 +309,7 @@ def metrics(found: Found) -> Iterator[Metric]:
         CounterMetricFamily, "recrawl_job_run_seconds{job_name}", "How long these runs took, in seconds.", took
     )
     for name, (says, of) in JOB_GAUGES.items():
-        known = {job: figures[of] for job, figures in found.jobs.items()}
+        known = {job: figures[of] for job, figures in {**found.jobs, **found.always}.items() if of in figures}
         yield family(GaugeMetricFamily, f"{name}{{job_name}}", says, known)
 
 

@@ -14,6 +14,7 @@ from recrawl.view.words.numbers import count, lasting, literal, share, when
 Level = Literal["ok", "warn", "trouble"]
 
 STANDSTILL = timedelta(minutes=5)  # no report, while hosts were free for all that time
+UNWATCHED = timedelta(days=1)  # without a worker, after which reports are not remembered
 SLOW = timedelta(minutes=1)  # a free host with work waits as long for a crawler
 SILENT = timedelta(minutes=1)  # nobody looks after the inbox
 HELD = timedelta(minutes=15)  # a transaction is open
@@ -147,6 +148,9 @@ def standing_still(figures: Figures) -> Verdict | None:
     now = figures.now
     began = figures.ever.has_handed_out or figures.reported_at is not None
     if _crawls(figures) or not began or not _longer(now.ready_wait, STANDSTILL):
+        return None
+    is_watched = now.worker_runs or figures.workers or (figures.quiet is not None and figures.quiet < UNWATCHED)
+    if not is_watched:  # nothing is remembered of what is reported
         return None
     quiet = "many hours" if figures.quiet is None else lasting(figures.quiet)
     many = "More than " if now.hosts_ready >= 1000 else ""
