@@ -118,7 +118,8 @@ comment on view recrawl.queue_status is
 comment on column recrawl.queue_status.due is 'Pages that are due, new ones included: revisits_due and new together.';
 comment on column recrawl.queue_status.leased is 'Pages that are out.';
 comment on column recrawl.queue_status.oldest_due is
-    'The oldest due time of a revisit, of blocked hosts too; null = none is due.';
+    'The oldest due time of a revisit, of blocked hosts too; null = none is due, or, unless '
+    'oldest_is_exact, none was found.';
 comment on column recrawl.queue_status.next_ready_at is 'When a host is ready next; null = nothing waits.';
 comment on column recrawl.queue_status.new is 'Pages that were never handed out.';
 comment on column recrawl.queue_status.paused is 'Whether the crawl is paused.';

@@ -215,6 +215,10 @@ def test_psql_finds_the_functions_as_the_readme_writes_them(url: str) -> None:
     assert recrawl(url, "psql", "-Xc", "select nowhere").returncode == 1
 
 
+def test_psql_puts_no_password_on_its_command_line(url: str) -> None:
+    assert "sslpassword" in error(f"{url}&sslpassword=secret" if "?" in url else f"{url}?sslpassword=secret", "psql")
+
+
 def test_ctrl_c_in_psql_cancels_the_query_and_not_psql(url: str) -> None:
     with subprocess.Popen(
         [*COMMAND, "psql", "-Xc", "select pg_sleep(60)"],

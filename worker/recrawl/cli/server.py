@@ -105,6 +105,11 @@ def psql(arguments: tuple[str, ...]) -> None:
     with database(makes=True) as url:
         program = shutil.which("psql") or str(embedded.program("psql"))
         target = conninfo_to_dict(url)
+        if "sslpassword" in target:
+            raise click.ClickException(
+                "psql would show the sslpassword of DATABASE_URL to everybody on this machine: "
+                "put the connection into ~/.pg_service.conf, and say psql 'service=…'"
+            )
         secret = {"PGPASSWORD": str(target.pop("password"))} if "password" in target else {}
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is psql's: it cancels a query
         given = target.pop("options", os.environ.get("PGOPTIONS", ""))
