@@ -161,7 +161,8 @@ def standing_still(figures: Figures) -> Verdict | None:
         if asks or now.leased
         else "The database answers, and no crawler asks: start them, or read their logs."
     )
-    out = f" {count(now.leased)} pages are out; they come back when their leases run out." if now.leased else ""
+    pages = f"{count(now.leased)} pages are" if now.leased != 1 else "One page is"
+    out = f" {pages} out, and will be back when the lease has ended." if now.leased else ""
     return Verdict(
         "standing_still",
         "trouble",
