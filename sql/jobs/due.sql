@@ -261,8 +261,10 @@ end $$;
 comment on function recrawl_internal.due_jobs(boolean) is
     'Jobs that are due, or also those that are worth running early; why; and the newest run of any.';
 
--- By a worker whose child died: it knows how. While the child's session comes to its end, its run is as good as alive.
-create or replace function recrawl_internal.note_failure(job text, newest bigint, message text) returns boolean
+-- A worker knows how its child died. While the child's session comes to its end, its run is as good as alive; others
+-- may have begun one by then, by hand.
+create or replace function recrawl_internal.note_failure(job text, newest bigint, message text, has_died boolean)
+returns boolean
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
@@ -271,25 +273,26 @@ declare
     t   constant timestamptz := clock_timestamp();
     run job;
 begin
-    select j.* into run from job j
-    where j.job between note_failure.job and note_failure.job and j.token > newest
-    order by j.job desc, j.token desc
-    limit 1;
-    if run.token is null then
+    if not exists (select from job j where j.job = note_failure.job and j.token > newest) then
         insert into job (token, job, started_at, alive_until, ended_at, ok, message)
         values (nextval('job_token'), note_failure.job, t, t, t, false, note_failure.message);
-    elsif run.ended_at is null and run_is_dead(run) or run.message = died() then
-        update job j set ended_at = coalesce(run.ended_at, t), ok = false, message = note_failure.message
-        where j.token = run.token;
-    else
-        return run.ended_at is not null;
+        perform note_now('job', note_failure.job, 'failed: ' || message);
+        return true;
     end if;
-    perform note_now('job', note_failure.job, 'failed: ' || message);
+    if has_died then
+        perform end_dead_runs();
+        select j.* into run from job j
+        where j.job = note_failure.job and j.token > newest and (j.ended_at is null or j.message = died())
+        order by j.token
+        limit 1;
+        update job j set message = note_failure.message where j.token = run.token and j.message = died();
+        return run.token is null or found;
+    end if;
     return true;
 end $$;
-comment on function recrawl_internal.note_failure(text, bigint, text) is
-    'A run that failed before it could begin, or died: any since another. Whether that stands in job; not while a run '
-    'lives.';
+comment on function recrawl_internal.note_failure(text, bigint, text, boolean) is
+    'A run that failed before it could begin, or how one ended that died, of those since another. Whether job says so: '
+    'not while its session lives.';
 
 -- Upkeep, vitals and retention run all the time: only what differs from before is a row. They wait for nobody's lock.
 create or replace function recrawl_internal.note_health(job text, error text) returns void

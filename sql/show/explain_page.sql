@@ -14,7 +14,7 @@
 --     also     the other reasons why it is not handed out now, with the same codes
 --     last     never_reported, last_fetched, last_missing, last_failed, last_throttled, last_denied, last_gone,
 --              last_moved
---     often    price, capped, floor, longest_interval, policy, all_to_new, closed, shortest_interval, never, pinned,
+--     often    price, capped, floor, longest_interval, policy, nothing_left, closed, shortest_interval, never, pinned,
 --              pinned_less, as_it_changes, unallocated, first_fetch, resting
 --     changes  rate_pinned, rate_learnt, rate_guessed
 --     value    value_pinned, value_scored, value_guessed

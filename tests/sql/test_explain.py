@@ -388,8 +388,8 @@ def closed(crawl: Crawl) -> str:
     return divided(crawl, "a.test")
 
 
-def all_to_new(crawl: Crawl) -> str:
-    return divided(crawl, objective="age", budget=5, discovery=1)
+def nothing_left(crawl: Crawl) -> str:
+    return divided(crawl, budget=5, discovery=1)
 
 
 def shortest_interval(crawl: Crawl) -> str:
@@ -452,7 +452,7 @@ EXAMPLES: dict[tuple[str, str], Situation] = {
 } | {
     ("often", situation.__name__): situation
     for situation in (
-        price, capped, floor, longest_interval, never, policy, all_to_new, closed, shortest_interval, pinned,
+        price, capped, floor, longest_interval, never, policy, nothing_left, closed, shortest_interval, pinned,
         pinned_less, unallocated,
     )
 } | {
@@ -511,6 +511,30 @@ def test_a_page_that_a_policy_visits_as_often_as_it_changes_is_told_so(here: Cra
     assert row["says"].endswith("(the setting policy) visits pages in proportion to how often they change.")
 
 
+@pytest.mark.parametrize("objective", ["freshness", "age"])
+def test_where_pins_take_the_budget_the_others_are_told_so(here: Crawl, url: str, objective: str) -> None:
+    fetched(here, A, B)
+    here.value("select count(*) from page p, recrawl.set_interval(array[p.page_id], '10 minutes') where p.url = %s", A)
+    for name, value in {"objective": objective, "exploration": "0", "longest_interval": "none", "budget": "5"}.items():
+        here.value("select recrawl.set_setting(%s, %s)", name, value)
+    run_job("allocate", url)
+    row = find(ask(here, B), "often", "nothing_left")
+    assert "0 went to new pages, 5 to pinned ones" in row["says"]
+    assert row["mend"] == "SELECT recrawl.set_setting('budget', '10');"
+    assert ("often", "pinned_less") in codes_of(ask(here, A))
+
+
+def test_where_pins_ask_for_more_than_the_slots_nobody_is_told_of_a_block(here: Crawl, url: str) -> None:
+    fetched(here, A, A2)
+    here.value("select count(*) from page p, recrawl.set_interval(array[p.page_id], '2 hours') where p.url = %s", A)
+    here.value("select recrawl.set_host('a.test', gap => '5 hours')")
+    for name, value in {"objective": "age", "exploration": "0", "budget": "100"}.items():
+        here.value("select recrawl.set_setting(%s, %s)", name, value)
+    run_job("allocate", url)
+    assert ("often", "pinned_less") in codes_of(ask(here, A))
+    assert ("often", "closed") not in codes_of(ask(here, A2))
+
+
 def test_a_pinned_page_of_a_host_that_was_blocked_is_told_of_the_block(here: Crawl, url: str) -> None:
     fetched(here, A, B)
     here.value("select count(*) from page p, recrawl.set_interval(array[p.page_id], '1 day')")
@@ -565,7 +589,7 @@ def test_what_it_says_to_do_has_its_effect(here: Crawl, url: str, topic: str, co
         assert after["due_at"] and after["due_at"] <= wall()
     elif "gap =>" in row["mend"]:
         assert after["gap"] == before["gap"] / 2
-    elif code in ("policy", "all_to_new", "closed"):
+    elif code in ("policy", "nothing_left", "closed"):
         run_job("allocate", url)
         assert (topic, code) not in codes_of(ask(here, what))
     elif topic == "often" and "run" not in row["mend"]:

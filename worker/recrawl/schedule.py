@@ -1,7 +1,6 @@
 """The worker's clockwork: the registry of jobs, put on a clock. APScheduler wiring and nothing else."""
 
 import logging
-import os
 import signal
 import threading
 import time
@@ -147,10 +146,12 @@ def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[]
         scheduler.is_told_to_stop = True
 
     def kill(_signal: int, _frame: FrameType | None) -> None:
-        if not any(batch.is_running for batch in batches):
-            os._exit(130)  # as the shell calls what Ctrl-C ended: the database may never answer
         for batch in batches:
             batch.kill()
+
+    def tell_what_it_waits_for() -> None:
+        if not any(batch.is_running for batch in batches):
+            log.info("waiting for the database, which does not answer")
 
     _on_signals(stop)
     ready()
@@ -164,7 +165,7 @@ def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[]
         if batch.is_running:
             log.info("waiting for %s to stop; once more kills it", batch.entry.name)
         batch.stop()
-    waits = threading.Timer(PATIENT, log.info, ["waiting for the database; once more gives it up"])
+    waits = threading.Timer(PATIENT, tell_what_it_waits_for)
     waits.start()
     for executor in executors.values():
         executor.shutdown(wait=True)

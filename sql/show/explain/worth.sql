@@ -64,7 +64,7 @@ as $$
     select case
         when p.due_is in ('done', 'declined') then 'resting'
         when not takes_part and p.attempts >= s.max_attempts then 'resting'
-        when takes_part and own.price = 'Infinity' and own.is_capped then 'closed'
+        when takes_part and own.price = 'Infinity' and own.is_capped and own.pins_kept = 0 then 'closed'
         when p.pinned_interval < s.shortest_interval then 'shortest_interval'
         when p.pinned_interval is not null and frequency < times_per_day(p.pinned_interval) * (1 - 1e-6)
             then 'pinned_less'
@@ -73,8 +73,9 @@ as $$
         when price is null and p.frequency is null and p.pinned_rate is not null then 'as_it_changes'
         when price is null then 'unallocated'
         when frequency >= highest_frequency(s) * (1 - 1e-9) then 'shortest_interval'
-        when common.objective = 'proportional' or common.price = 'Infinity' and not is_priced then 'policy'
-        when common.price = 'Infinity' then 'all_to_new'
+        when frequency < 1e-9 and a.policy <> 'best_first' and a.spent - a.pinned <= 1e-9 * a.budget then 'nothing_left'
+        when common.objective = 'proportional' or common.price = 'Infinity' and a.policy in ('uniform', 'best_first')
+            then 'policy'
         when frequency <= 0 then 'never'
         when frequency <= floor * (1 + 1e-9)
              and floor <= 86400 / date_part('epoch', s.longest_interval) * (1 + 1e-6) then 'longest_interval'
@@ -83,9 +84,10 @@ as $$
         else 'price' end
     from (select coalesce(own.price, common.price) as price,
                  coalesce(own.floor, common.floor, 0) as floor,
-                 takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate, p.due_is) as takes_part,
-                 (select a.policy from allocation a order by a.started_at desc limit 1) in ('opt_polite', 'optimal')
-                     as is_priced) f
+                 takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate, p.due_is) as takes_part) f
+    left join (
+        select policy, budget, spent, coalesce(pinned, 0) as pinned from allocation order by token desc limit 1
+    ) a on true
 $$;
 comment on function recrawl_internal.why_so_often(
     recrawl_internal.page, recrawl_internal.setting, recrawl_internal.host_terms, recrawl_internal.host_terms, float8
@@ -103,6 +105,7 @@ as $$
 declare
     own     host_terms;
     common  host_terms;
+    a       allocation;                -- that is in force
     code    text;
     more    float8;                    -- the value that would bring more visits
     raise_value text;                  -- how to give it
@@ -112,6 +115,7 @@ declare
 begin
     select * into common from host_terms t where t.host_id = 0;
     select * into own from host_terms t where t.host_id = p.host_id;
+    select * into a from allocation r order by r.token desc limit 1;
     code := why_so_often(p, s, own, common, frequency);
     if code in ('price', 'capped', 'floor', 'longest_interval', 'never') then
         more := value_for_more(p, s, own, common, rate, frequency);
@@ -152,9 +156,9 @@ begin
          raise_value),
         ('policy',
          format('%s, whatever it is worth: the policy in force (the setting policy) %s.',
-                case when frequency > 0 then visited else 'Never again' end,
+                case when frequency > 1e-9 then visited else 'Never again' end,
                 case when common.objective = 'proportional' then 'visits pages in proportion to how often they change'
-                     when frequency > 0 then 'visits all pages equally often, as far as gaps allow'
+                     when frequency > 1e-9 then 'visits all pages equally often, as far as gaps allow'
                      else 'visits each page once' end),
          'SELECT recrawl.set_setting(''policy'', ''opt_polite'');'),
         ('closed',
@@ -162,9 +166,13 @@ begin
          'share.',
          case when h.blocked_until > t then format('SELECT recrawl.unblock_host(%L);', h.name)
               else 'recrawl run allocate' end),
-        ('all_to_new',
-         format('Not at all: new pages take the whole budget of %s fetches a day.', amount(s.budget)),
-         format('SELECT recrawl.set_setting(''discovery'', ''%s'');', short_number(least(0.5, s.discovery / 2)))),
+        ('nothing_left',
+         format('Not at all: nothing was left of the budget of %s fetches a day, of which %s went to new pages, %s to '
+                'pinned ones and %s to retries.',
+                amount(a.budget), amount(a.new_pages), amount(coalesce(a.pinned, 0)), amount(coalesce(a.retries, 0))),
+         case when a.new_pages > coalesce(a.pinned, 0) + coalesce(a.retries, 0)
+              then format('SELECT recrawl.set_setting(''discovery'', ''%s'');', short_number(s.discovery / 2))
+              else format('SELECT recrawl.set_setting(''budget'', ''%s'');', short_number(2 * a.budget)) end),
         ('never',
          format('Never, or nearly. %s: no visit would earn its price of %s, and the settings exploration and '
                 'longest_interval give none.', worth, amount(coalesce(own.price, common.price))),

@@ -433,7 +433,7 @@ def test_off_a_terminal_a_run_says_a_line_a_step(url: str, now: Crawl) -> None:
 
 def test_what_others_wrote_does_not_steer_the_terminal(url: str, now: Crawl) -> None:
     token = now.value("select coalesce(max(token), 0) from job")
-    now.connection.execute("select note_failure('rates', %s, %s)", [token, "\x1b]0;pwned\x07 \u202egnorw"])
+    now.connection.execute("select note_failure('rates', %s, %s, false)", [token, "\x1b]0;pwned\x07 \u202egnorw"])
     for command in ("jobs", "doctor"):
         said = recrawl(url, command).stdout
         assert "pwned" in said and not {"\x1b", "\x07", "\u202e"} & set(said)

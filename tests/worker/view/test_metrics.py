@@ -292,6 +292,9 @@ def test_it_serves_metrics_and_nothing_else(url: str) -> None:
     by_another_name = urllib.request.Request(f"http://{LOOPBACK}:{port}/metrics", headers={"Host": f"evil.test:{port}"})
     with pytest.raises(urllib.error.HTTPError, match="421"):
         urllib.request.urlopen(by_another_name, timeout=20)
+    for name in (f"localhost:{port}", "127.0.0.1"):
+        asked = urllib.request.Request(f"http://{LOOPBACK}:{port}/metrics", headers={"Host": name})
+        assert urllib.request.urlopen(asked, timeout=20).status == 200
     stop()
     with pytest.raises(OSError, match=r"refused|reset"):  # somebody else may have the port by now
         text(port)

@@ -170,7 +170,7 @@ class Batch:
             code = process.wait()
         self.process = None
         how = f"was killed after {LONGEST}" if self.is_given_up else f"died ({_ending(code)})"
-        return outcome or {"ok": False, "said": f"its process {how}"}
+        return outcome or {"ok": False, "said": f"its process {how}", "has_died": True}
 
     @contextmanager
     def _limited(self) -> Iterator[None]:
@@ -193,12 +193,14 @@ class Batch:
         level = logging.INFO if outcome["ok"] or self.is_stopped else logging.WARNING
         log.log(level, _line({"job": self.entry.name, "why": why} | outcome))
         if not outcome["ok"] and not self.is_stopped:
-            self._note_failure(newest, outcome["said"])
+            self._note_failure(newest, outcome["said"], outcome.get("has_died", False))
 
-    def _note_failure(self, newest: int, said: str) -> None:
+    def _note_failure(self, newest: int, said: str, has_died: bool) -> None:
+        until = time.monotonic() + SESSION_ENDS
         with suppress(psycopg.Error), store.connect(self.url, "recrawl schedule") as connection:
-            until = time.monotonic() + SESSION_ENDS
-            while not store.note_failure(connection, self.entry.name, newest, said) and time.monotonic() < until:
+            while not store.note_failure(connection, self.entry.name, newest, said, has_died):
+                if self.is_stopped or time.monotonic() > until:
+                    break
                 time.sleep(0.1)
 
     def stop(self) -> None:

@@ -21,10 +21,10 @@ def end_dead_runs(connection: Connection) -> None:
     connection.execute("select recrawl_internal.end_dead_runs()")
 
 
-def note_failure(connection: Connection, job: str, newest: int, message: str) -> bool:
+def note_failure(connection: Connection, job: str, newest: int, message: str, has_died: bool) -> bool:
     """A run that failed before it could begin, or died. Whether it is written down: not while its session lives on."""
-    query = "select recrawl_internal.note_failure(%s, %s, %s)"
-    return bool(connection.execute(query, [job, newest, message]).fetchone() == (True,))
+    query = "select recrawl_internal.note_failure(%s, %s, %s, %s)"
+    return connection.execute(query, [job, newest, message, has_died]).fetchone() == (True,)
 
 
 def note_health(connection: Connection, job: str, error: str | None) -> None:

@@ -9,6 +9,7 @@ they were seen last. What was there at the first look is not counted.
 """
 
 import logging
+import re
 import socket
 import threading
 from collections import defaultdict
@@ -49,7 +50,7 @@ COUNTERS: dict[str, tuple[str, dict[str, str]]] = {
         {outcome: outcome for outcome in OUTCOMES},
     ),
     "recrawl_fetches_untold": (
-        "Fetches counted as unchanged of which the report did not say whether the page changed.",
+        "Fetches of which the report did not say whether the page changed: nothing is learnt from them.",
         {"": "untold"},
     ),
     "recrawl_reports_not_ok{code}": (
@@ -130,7 +131,7 @@ JOB_GAUGES = {
         "succeeded_at",
     ),
     "recrawl_job_failures_since_success": (
-        "Runs of the job that failed since it last ended well, up to 20.",
+        "Runs of the job that failed since it last ended well, up to 20; of one that always runs, 1 while it fails.",
         "failures",
     ),
     "recrawl_job_interval_seconds": ("How often the job is meant to run, in seconds.", "every"),
@@ -331,7 +332,9 @@ class Metrics(Server):
         self.registry = registry
         ((self.address_family, *_), *_) = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         super().__init__((host, port), Handler, CLIENTS)
-        self.is_local = ip_address(str(self.server_address[0])).is_loopback
+        address = str(self.server_address[0])
+        names = {name.lower() for name in (*LOOPBACK, host, f"[{host}]", address)}
+        self.names = names if ip_address(address).is_loopback else None  # None = all
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -339,8 +342,9 @@ class Handler(BaseHTTPRequestHandler):
     timeout = CLIENT_PATIENCE
 
     def do_GET(self) -> None:
-        if self.server.is_local and self.headers.get("Host", "").rpartition(":")[0].lower() not in LOOPBACK:
-            self.send_error(HTTPStatus.MISDIRECTED_REQUEST, "Ask for them at 127.0.0.1 or localhost")
+        name = re.sub(r":\d*$", "", self.headers.get("Host", LOOPBACK[0])).lower()
+        if self.server.names and name not in self.server.names:
+            self.send_error(HTTPStatus.MISDIRECTED_REQUEST, "Ask for them at the address that --metrics has")
             return
         if self.path.partition("?")[0] != "/metrics":
             self.send_error(404, "There is only /metrics")

@@ -163,7 +163,7 @@ def _ran(job: Scheduled, run: LastRun | None, as_of: datetime) -> str:
     if run.ok is None:
         return f"has run for {lasting(as_of - run.started_at)}"
     took = lasting(timedelta(seconds=run.seconds))
-    often = f" ({run.failures} in a row)" if run.failures > 1 else ""
+    often = f" ({run.failures} in a row)" if run.failures > 1 and run.fared == "failed" else ""
     return f"{run.fared} {lasting(as_of - run.started_at)} ago{often}, took {took}"
 
 

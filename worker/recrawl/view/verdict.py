@@ -256,7 +256,7 @@ def transaction_held(figures: Figures) -> Verdict | None:
 
 
 def job_failing(figures: Figures) -> Verdict | None:
-    failed = [run for run in figures.runs if run.fared == "failed"]
+    failed = [run for run in figures.runs if run.fared == "failed" or (run.ok is False and run.failures)]
     if not failed:
         return None
     run = max(failed, key=lambda run: run.failures)

@@ -78,7 +78,8 @@ def gain_of_wider_caps(
     one where they are a small part of all.
     """
     before, now = (at_price(replace(web, cap=cap), allocation, objective, limits) for cap in (web.cap, wider))
-    gain = (now.utility - before.utility) - allocation.price * (now.spent - before.spent)
+    with np.errstate(invalid="ignore"):  # ∞ − ∞, where an objective has nothing left to spend: no number
+        gain = (now.utility - before.utility) - allocation.price * (now.spent - before.spent)
     return np.where(allocation.capped, gain, 0.0)
 
 
