@@ -51,7 +51,7 @@ ALLOWED = {
     "view.words": "view",  # of the figures' shapes alone
     "view.parts": "view view.words",
     "view.serving": "",
-    "view.metrics": "view.serving store prometheus_client psycopg",
+    "view.metrics": "view view.serving store prometheus_client psycopg",
     "setup.project": "",
     "setup": "setup.project alembic platformdirs psycopg sqlalchemy",
     "cli": "client frontier intake jobs jobs.audit jobs.compare jobs.crawl jobs.job jobs.plan lab lab.crawl"

@@ -4,11 +4,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from recrawl import store
-from recrawl.jobs.registry import JOBS
 from recrawl.setup import project
 
-# Jobs that run all the time: of them only failures are kept.
-ALWAYS = [name for name, entry in JOBS.items() if not entry.is_batch]
+ALWAYS = ["upkeep", "vitals", "retention"]  # jobs that run all the time: of them only failures are kept
 SHARES = {"freshness", "poisson_freshness"}  # objectives that are a share of the time
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
