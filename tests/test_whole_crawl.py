@@ -244,10 +244,15 @@ def visits_by_period(web: Web, shop: Shop, since: float) -> dict[float, float]:
 
 
 def wait_for_visits(web: Web, shop: Shop, since: float, visits: float) -> None:
-    """So many of the pages that are visited most. Not asked all the time: the web is in this process."""
+    """So many of the pages that are visited most, and what changes often more often: a few visits say little, where
+    this machine is busy. Not asked all the time: the web is in this process.
+    """
     end = time.monotonic() + 180
-    while max(visits_by_period(web, shop, since).values()) < visits:
-        assert time.monotonic() < end, visits_by_period(web, shop, since)
+    while True:
+        seen = visits_by_period(web, shop, since)
+        if max(seen.values()) >= visits and seen[shop.fastest] > 1.2 * seen[shop.slowest]:
+            return
+        assert time.monotonic() < end, seen
         time.sleep(1)
 
 
@@ -331,8 +336,6 @@ def test_a_whole_crawl(
     judge_paths(web, names)
     judge_holds(web, shop.throttled, names[-1], held_at)
     judge_changes(shop, known, web.port)
-    seen = visits_by_period(web, shop, learnt)
-    assert seen[shop.fastest] > 1.2 * seen[shop.slowest], seen
 
 
 def judge_gaps(web: Web) -> None:
