@@ -60,6 +60,7 @@ LARGE_ROWS: dict[str, tuple[Callable[[Large], Iterator[Line]], str]] = {
     "commands": (look_rows.commands, "recrawl status, top, explain, doctor, jobs, --help"),
     "allocate": (job_rows.allocate, "an allocation from end to end"),
     "beside": (job_rows.beside, "pops and upkeep while allocate and opic run"),
+    "checkpoint": (lasting_rows.checkpoint, "pops after a checkpoint"),
     "minute": (worker_rows.minute, "what the worker's small jobs cost the server"),
     "worker": (worker_rows.worker, "a worker at rest"),
     "start": (worker_rows.start, "recrawl up"),

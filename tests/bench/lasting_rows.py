@@ -1,15 +1,19 @@
-"""The rows about what happens in the long run: snapshot, bloat."""
+"""The rows about what happens in the long run: snapshot, checkpoint, bloat."""
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import pairwise
+from statistics import median
 
 import psycopg
 
 from bench import calls, data, server
 from bench.crew import Crew
+from bench.job_rows import crawling
+from bench.large import Large
 from bench.measure import Backend, Samples, progress
 from bench.stage import Stage
 from bench.table import Line, at_most
@@ -65,6 +69,30 @@ def snapshot(stage: Stage) -> Iterator[Line]:
                     f"{verb} CPU after ÷ before {pops * calls.BATCH:,} pages under a held snapshot, {how}",
                     end / speed / start, bound, "×", detail,
                 )  # fmt: skip
+
+
+# --------------------------------------------------------------------------------------------------------- checkpoint
+
+AFTER = 10.0  # seconds: what is first changed after a checkpoint goes to the WAL as a whole block
+CHECKPOINTS = 3
+
+
+def checkpoint(large: Large) -> Iterator[Line]:
+    """Pops before and after each, of pages all over a large table."""
+    with large.server() as url, crawling(url) as crawler, Backend(url) as backend:
+        progress("pops until nothing is cold")
+        time.sleep(6 * AFTER)
+        before, after = [], []
+        for _ in range(CHECKPOINTS):
+            before += crawler.pops_while(lambda: time.sleep(AFTER))
+            backend.run("checkpoint")
+            after += crawler.pops_while(lambda: time.sleep(AFTER))
+            time.sleep(2 * AFTER)
+    for what, unit in (("cpu", "CPU"), ("seconds", "time")):
+        usual, now = (median(getattr(pop, what) for pop in pops) for pops in (before, after))
+        detail = f" ({now * 1e3:.3g} and {usual * 1e3:.3g} ms)"
+        name = f"median {unit} of a pop in the {AFTER:g} s after a checkpoint ÷ before"
+        yield at_most(name, now / usual, 1.5, "×", detail)
 
 
 # -------------------------------------------------------------------------------------------------------------- bloat
