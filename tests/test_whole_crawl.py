@@ -244,13 +244,13 @@ def visits_by_period(web: Web, shop: Shop, since: float) -> dict[float, float]:
 
 
 def wait_for_visits(web: Web, shop: Shop, since: float, visits: float) -> None:
-    """So many of the pages that are visited most, and what changes often more often: a few visits say little, where
-    this machine is busy. Not asked all the time: the web is in this process.
+    """So many of the pages that are visited most, and what changes often so much more often that it is no chance. Where
+    the machine is busy all pages are late at first, and go alike. Not asked all the time: the web is in this process.
     """
-    end = time.monotonic() + 180
+    end = time.monotonic() + 300
     while True:
         seen = visits_by_period(web, shop, since)
-        if max(seen.values()) >= visits and seen[shop.fastest] > 1.2 * seen[shop.slowest]:
+        if max(seen.values()) >= visits and seen[shop.fastest] > 1.4 * seen[shop.slowest]:
             return
         assert time.monotonic() < end, seen
         time.sleep(1)
@@ -273,7 +273,7 @@ def is_learnt(db: psycopg.Connection[Any], shop: Shop) -> bool:
 @pytest.mark.parametrize(
     ("kind", "hosts", "pages", "frequency", "visits"),
     [
-        pytest.param("client", 4, 12, 10_000, 3, id="client"),
+        pytest.param("client", 4, 12, 10_000, 6, id="client"),
         # Less than Scrapy can do: of pages that are all late the first due comes first, however often it is wanted.
         pytest.param("scrapy", 10, 30, 4000, 4, id="scrapy", marks=pytest.mark.soak),
         pytest.param("client", 40, 60, 10_000, 8, id="client-thousands", marks=pytest.mark.soak),
