@@ -8,11 +8,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from statistics import median, quantiles
 from typing import LiteralString, Self
 
 from bench import calls, data, server
+from bench.crawler import Crawler, Pop, compared, crawling
 from bench.large import Large
 from bench.measure import Backend, Samples, progress
 from bench.stage import Stage
@@ -118,7 +118,7 @@ def beside(large: Large) -> Iterator[Line]:
             yield from _beside(url, crawler, _Ticks(url), job)
 
 
-def _beside(url: str, crawler: "Crawler", ticks: "_Ticks", job: str) -> Iterator[Line]:
+def _beside(url: str, crawler: Crawler, ticks: "_Ticks", job: str) -> Iterator[Line]:
     during: list[Pop] = []
     between: list[Pop] = []
     with ticks:
@@ -130,11 +130,7 @@ def _beside(url: str, crawler: "Crawler", ticks: "_Ticks", job: str) -> Iterator
     longest, usual = max(ticks.gaps), quantiles(ticks.gaps, n=100)[98]
     detail = f" (99 % of {len(ticks.gaps):,} within {usual:.3g})"
     yield at_most(f"from one tick of upkeep to the next while {job} runs, at most", longest, 0.5, "s", detail)
-    for what in ("seconds", "cpu"):
-        busy, quiet = (median(getattr(pop, what) for pop in pops) for pops in (during, between))
-        detail = f" ({busy * 1e3:.3g} and {quiet * 1e3:.3g} ms)"
-        name = {"seconds": "time", "cpu": "CPU"}[what]
-        yield at_most(f"median {name} of a pop while {job} runs ÷ between", busy / quiet, 1.2, "×", detail)
+    yield from compared(f"while {job} runs ÷ between", during, between, 1.2)
 
 
 def _as_a_worker(url: str, job: str) -> None:
@@ -233,56 +229,6 @@ def _nothing_scheduled(url: str) -> Iterator[None]:
         finally:
             for name, value in before:
                 backend.run("select recrawl.set_setting(%s, %s)", [name, value or "none"])
-
-
-@dataclass(frozen=True)
-class Pop:
-    seconds: float
-    cpu: float
-
-
-class Crawler(threading.Thread):
-    """Pops and reports, ten times a second."""
-
-    def __init__(self, url: str) -> None:
-        super().__init__(daemon=True)
-        self.url = url
-        self.pops: list[Pop] = []
-        self.done, self.goes_on = threading.Event(), threading.Event()
-        self.goes_on.set()
-
-    def run(self) -> None:
-        with Backend(self.url) as backend:
-            while not self.done.wait(0.05):
-                self.goes_on.wait()
-                before, started = backend.cpu(), time.monotonic()
-                pages = calls.pop(backend, calls.ONE_A_HOST)
-                seconds = time.monotonic() - started
-                self.pops.append(Pop(seconds, (backend.cpu() - before) / 1e3))
-                calls.report_arrays(backend, calls.fetched(pages))
-
-    def pops_while(self, call: Callable[[], object]) -> list[Pop]:
-        first = len(self.pops)
-        call()
-        return self.pops[first:]
-
-    def pause(self) -> None:
-        self.goes_on.clear()
-
-    def resume(self) -> None:
-        self.goes_on.set()
-
-
-@contextmanager
-def crawling(url: str) -> Iterator[Crawler]:
-    crawler = Crawler(url)
-    crawler.start()
-    try:
-        yield crawler
-    finally:
-        crawler.resume()
-        crawler.done.set()
-        crawler.join()
 
 
 def _python(code: str) -> None:

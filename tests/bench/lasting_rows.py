@@ -6,13 +6,12 @@ from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import pairwise
-from statistics import median
 
 import psycopg
 
 from bench import calls, data, server
+from bench.crawler import compared, crawling
 from bench.crew import Crew
-from bench.job_rows import crawling
 from bench.large import Large
 from bench.measure import Backend, Samples, progress
 from bench.stage import Stage
@@ -88,11 +87,7 @@ def checkpoint(large: Large) -> Iterator[Line]:
             backend.run("checkpoint")
             after += crawler.pops_while(lambda: time.sleep(AFTER))
             time.sleep(2 * AFTER)
-    for what, unit in (("cpu", "CPU"), ("seconds", "time")):
-        usual, now = (median(getattr(pop, what) for pop in pops) for pops in (before, after))
-        detail = f" ({now * 1e3:.3g} and {usual * 1e3:.3g} ms)"
-        name = f"median {unit} of a pop in the {AFTER:g} s after a checkpoint ÷ before"
-        yield at_most(name, now / usual, 1.5, "×", detail)
+    yield from compared(f"in the {AFTER:g} s after a checkpoint ÷ before", after, before, 1.5)
 
 
 # -------------------------------------------------------------------------------------------------------------- bloat

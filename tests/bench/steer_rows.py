@@ -10,11 +10,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from statistics import median
 from typing import LiteralString
 
 from bench import data
-from bench.job_rows import Crawler, crawling
+from bench.crawler import Crawler, compared, crawling
 from bench.measure import Backend, progress
 from bench.stage import Stage
 from bench.table import Line, at_most, note
@@ -75,11 +74,7 @@ def _beside(
     said = time.monotonic() - began
     during = crawler.pops_while(in_force)
     seconds = time.monotonic() - began
-    lines = []
-    for what, name in (("seconds", "time"), ("cpu", "CPU")):
-        busy, quiet = (median(getattr(pop, what) for pop in pops) for pops in (during, between))
-        detail = f" ({busy * 1e3:.3g} and {quiet * 1e3:.3g} ms)"
-        lines.append(at_most(f"median {name} of a pop {when} ÷ before", busy / quiet, 1.2, "×", detail))
+    lines = [*compared(f"{when} ÷ before", during, between, 1.2)]
     longest, of_before = (1e3 * max(pop.seconds for pop in pops) for pops in (during, between))
     lines.append(note(f"the longest pop {when}", f"{longest:.3g} ms ({of_before:.3g} before)"))
     return said, seconds, lines
