@@ -50,8 +50,6 @@ declare
     first_class int;                   -- of new pages, that is asked first
     per_visit   numeric;               -- pages that a host is expected to give
     split       numeric;               -- the draw, in the first round
-    visited     bigint[] := '{}';      -- hosts
-    again       bigint[];              -- the last rounds are among these
     visit       visits;
     visits      int;
     wanted      int := n;
@@ -105,33 +103,23 @@ begin
     for nth in 1 .. 100 loop
         visit := hosts_to_visit(
             t, wanted, wanted_new, most_new, new_first, first_class, per_visit, t + ahead, per_host, host_from, stuck,
-            again, alone, s);
+            alone, s);
         visits := cardinality(visit.due_hosts) + cardinality(visit.new_hosts);
         if visits = 0 then
-            exit when again is not null;
-            if not idle and exists (select from lease where lease_until between lease_from and t
-                                    union all
-                                    select from inbox where at >= inbox_from) then
-                perform reap_at(t, 100) where holds_none and this_lease is null;
-                select d in (0, to_drain), to_drain - d into idle, to_drain
-                from drain_at(t, least(to_drain, 10 * least(n, 1000) + 200)) d;
-            else
-                -- No more hosts: those of this call may give more.
-                exit when ahead = interval '0' or this_lease is null;
-                again := visited;
-                per_visit := wanted;
-            end if;
+            exit when idle or not exists (select from lease where lease_until between lease_from and t
+                                          union all
+                                          select from inbox where at >= inbox_from);
+            perform reap_at(t, 100) where holds_none and this_lease is null;
+            select d in (0, to_drain), to_drain - d into idle, to_drain
+            from drain_at(t, least(to_drain, 10 * least(n, 1000) + 200)) d;
             continue;
-        end if;
-        if ahead > interval '0' then
-            visited := visited || array(
-                select h.host_id from host h where h.ctid = any (visit.due_hosts || visit.new_hosts));
         end if;
         this_lease := coalesce(this_lease, nextval('lease_id'));
         return query
         select * from hand_out(
             t, visit, split, t + ahead, per_host, t + ahead + lease, this_lease, nth, notice, s);
         split := null;
+        new_first := not new_first;    -- a host that has both kinds gives its other kind next
         get diagnostics got = row_count;
         wanted := wanted - got;
         perform nextval('handed_out_count') from generate_series(1, got);

@@ -83,9 +83,11 @@ create or replace function recrawl_internal.has_slot(
 language sql stable parallel safe
 begin atomic
     select recrawl_internal.next_slot(h, s)
-           <= recrawl_internal.slots_end(t, slots_until, per_host, recrawl_internal.slot_every(h, s));
+           <= recrawl_internal.slots_end(t, slots_until, per_host, recrawl_internal.slot_every(h, s))
+       and greatest(h.blocked_until, h.busy_until) > t is not true;
 end;
 comment on function recrawl_internal.has_slot(
     recrawl_internal.host, recrawl_internal.setting, timestamptz, timestamptz, int
 ) is
-    'Whether a host can be asked within a caller''s look-ahead.';
+    'Whether a host can give a page within the look-ahead: its next slot begins in time, the host is not blocked now, '
+    'and it does not wait for a page that is leased.';

@@ -59,7 +59,8 @@ def test_gaps_are_no_reason_to_raise_it(crawl: Crawl) -> None:
     crawl.tick()
     crawl.value("select set_setting('budget', '10000')")
     measure(crawl)
-    assert work(crawl, 4, 50) == pytest.approx(20 * 720, rel=0.1)
+    most = 20 * 720  # fetches a day that the gaps allow
+    assert most <= work(crawl, 4, 50) <= most / 0.9, "no budget is lowered of which 90 % is spent"
 
 
 def test_a_pause_between_steps_is_no_burst(crawl: Crawl) -> None:
