@@ -48,7 +48,7 @@ class Crawl:
         self.outcomes: list[tuple[str, str, str | None]] = []
 
     def note(self, page: Page, outcome: str, detail: str | None) -> None:
-        if outcome != "late":  # a loaded machine
+        if outcome not in ("missed", "unready"):  # a loaded machine
             self.outcomes.append((page.url, outcome, detail))
 
     def of(self, url: str) -> list[str]:

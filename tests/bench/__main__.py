@@ -22,6 +22,7 @@ from bench import (
     replay_rows,
     scrapy_rows,
     server,
+    slow_rows,
     steer_rows,
     worker_rows,
 )
@@ -43,6 +44,7 @@ ROWS: dict[str, tuple[Callable[[Stage], Iterator[Line]], str]] = {
     "links": (rate_rows.links, "reports that bring links"),
     "clients": (rate_rows.clients, "several crawlers at once"),
     "client": (client_rows.client, "the client for asyncio: its cost, what it reaches, how prompt it is"),
+    "slow": (slow_rows.slow, "visits that need a while before their request, as with a browser"),
     "scrapy": (scrapy_rows.scrapy, "Scrapy: what it reaches of what gaps allow, and how fast it gets"),
     "frontier": (frontier_rows.frontier, "URLFrontier's gRPC: puts per second, GetURLs beside the pop"),
     "snapshot": (lasting_rows.snapshot, "a snapshot held elsewhere meanwhile"),

@@ -34,7 +34,7 @@ def test_pages_are_found_reported_and_a_gap_apart(url: str, db: psycopg.Connecti
     assert state(db, f"http://127.0.0.2:{web.port}/4").fetches == 1
     assert state(db, f"http://127.0.0.2:{web.port}/5").last_status == 404
     assert leases(db) == []
-    in_hand = crawl.client.counts["handed out"] - crawl.client.counts["late"]
+    in_hand = crawl.client.counts["handed out"] - crawl.client.counts["missed"]
     assert in_hand == len(crawl.outcomes), "each page in hand has one outcome"
 
 
@@ -151,7 +151,7 @@ def test_a_hook_that_raises_stops_nothing(url: str, db: psycopg.Connection[Any])
 
     crawl.run(30, visit, until=lambda: crawl.client.counts["ok"] == 2)
     counts = crawl.client.counts
-    assert counts["ok"] == 2 == counts["hook raised"] - counts["late"]
+    assert counts["ok"] == 2 == counts["hook raised"] - counts["missed"]
 
 
 def test_a_body_that_cannot_be_read_and_an_answer_that_never_comes_are_no_answer(

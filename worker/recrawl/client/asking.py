@@ -115,7 +115,7 @@ class Asking:
             return None
         await self._take_in(rows)
         taken = 1.2 * (time.monotonic() - sent) + 0.002
-        self._waiting.notice = max(taken, 0.9 * self._waiting.notice)
+        self._waiting.answer_time = max(taken, 0.9 * self._waiting.answer_time)
         return len(rows)
 
     async def _sleep(self, seconds: float, unless: asyncio.Event) -> None:

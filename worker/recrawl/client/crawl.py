@@ -23,8 +23,10 @@ from recrawl.client.database import Away, Database, Error
 from recrawl.client.errands import Errands
 from recrawl.client.gate import Gate, Passage
 from recrawl.client.leases import Hook, Lease, Leases
+from recrawl.client.misses import Misses
 from recrawl.client.outbox import Outbox
 from recrawl.client.page import Kind, Page
+from recrawl.client.preparation import Preparation
 from recrawl.client.visits import Visit, Visits
 from recrawl.client.waiting import Waiting
 
@@ -36,11 +38,18 @@ WATCH_EVERY = 0.25  # seconds; a held host is left alone within twice that
 class Client:
     """Pages to visit, each yielded when it may be requested.
 
-    concurrency: visits at once · user_agent: how robots.txt and the servers know this crawler · robots: whether to obey
-    robots.txt · sitemaps: whether to take in those that robots.txt lists · ahead: how many seconds before its time a
-    page is asked for · lease: seconds after which pages of a crawler that died come back · on_outcome: called once for
-    each page that was in hand, with what became of it · stop_on_signals: SIGTERM and SIGINT end the iteration, a second
-    one also the visits · grace: seconds that visits, and a database that is away, get at the end.
+    user_agent       how robots.txt and the servers know this crawler
+    concurrency      the most visits at the same time
+    robots           whether to obey robots.txt
+    sitemaps         whether to add the pages of the sitemaps that robots.txt lists
+    ahead            how many seconds before its slot a page is leased
+    preparation      how many seconds a visit needs before its request. This value is for the first visits; later the
+                     client knows it from the calls of begins()
+    lease            seconds after which the pages of a crawler that died come back
+    per_host         the most pages of a host in one answer of the database
+    on_outcome       called once for each leased page, with what became of it
+    stop_on_signals  SIGTERM and SIGINT end the iteration, a second signal also ends the visits
+    grace            how many seconds visits, and a database that is away, get at the end
     """
 
     def __init__(
@@ -52,6 +61,7 @@ class Client:
         robots: bool = True,
         sitemaps: bool = False,
         ahead: float = 2,
+        preparation: float = 0,
         lease: float = 600,
         per_host: int | None = None,
         on_outcome: Hook | None = None,
@@ -60,6 +70,8 @@ class Client:
     ) -> None:
         if concurrency < 1:
             raise ValueError(f"concurrency must be positive, got {concurrency}")
+        if not 0 <= preparation <= 2 * ahead:
+            raise ValueError(f"preparation must lie between 0 and twice ahead ({2 * ahead:g} s), got {preparation}")
         self.concurrency = concurrency
         self.user_agent = user_agent
         self._lease = lease
@@ -72,8 +84,10 @@ class Client:
         self._database = Database(dsn, self._clock)
         self._leases = Leases(on_outcome)
         self.counts = self._leases.counts  # what became of pages, and what the client did
+        readiness = Preparation(preparation, longest=2 * ahead)
+        self._misses = Misses(self.counts, readiness, concurrency)
         self._outbox = Outbox(self._database, self._clock, self._leases, self._hosts_are_held)
-        self._waiting = Waiting(self._clock, self._outbox, self._wake)
+        self._waiting = Waiting(self._clock, self._outbox, readiness, self._wake)
         self._visits = Visits(self._clock, self._waiting, self.counts, self._one_has_ended)
         self.lag = self._visits.lag  # seconds from fetch_at to the start, of the last thousand requests
         self._gate = Gate(self._asking, user_agent) if robots else None
@@ -107,7 +121,7 @@ class Client:
         except BaseException:
             await self._close()
             raise
-        self._waiting.notice += 2 * self._clock.doubt(time.monotonic())
+        self._waiting.answer_time += 2 * self._clock.doubt(time.monotonic())
         self._asks = self._background(self._asker.ask_until_stopped())
         self._background(self._outbox.send_for_ever())
         self._background(self._watch())
@@ -144,6 +158,7 @@ class Client:
                 for number in (signal.SIGTERM, signal.SIGINT):
                     self._loop.remove_signal_handler(number)
             await self._close()
+            self._misses.tell()
             if left := len(self._outbox):
                 log.warning("the database did not take all in: %s pages come back when their leases end", left)
         if self._failure and kind is None:
@@ -225,10 +240,12 @@ class Client:
         while len(self._visits) < self.concurrency and (page := self._waiting.first()):
             now = time.monotonic()
             first, last = self._clock.window(page.fetch_at, page.start_by, now)
-            if now < first - self._waiting.early:  # the clock knows better by now
+            if now < first - self._waiting.preparation.lead:  # the clock knows better by now
                 self._waiting.add(page)
             elif now > last:
-                self._waiting.drop([page], "late")
+                self._waiting.drop([page], "missed")
+            elif now > last - self._waiting.preparation.least:
+                self._waiting.drop([page], "unready")
             elif passed := self._errands.passes(page):
                 return self._visits.begin(passed, now)
         return None
@@ -242,8 +259,10 @@ class Client:
         return self._visits.spawn(visit, page)
 
     async def begins(self, page: Page) -> bool:
-        """For those who need a while from each page to its request: waits for the slot. False: that has passed, and the
-        page was given back. Pages are yielded earlier from then on, by about that while.
+        """Waits for the slot of a page. False: the slot has passed, the page was given back, and must not be requested.
+
+        A visit that needs time before its request, such as one that opens a browser tab, calls this right before the
+        request, and does so for every page. The client yields later pages earlier, by the time that visits need.
         """
         return await self._visits.begins(page)
 
@@ -317,6 +336,7 @@ class Client:
         while True:
             await asyncio.sleep(WATCH_EVERY)
             self._waiting.drop_late()
+            self._misses.tell_sometimes()
             if waiting := {page.lease_id for page in self._waiting}:
                 held = await self._asking.held_pages(list(waiting))
                 self._waiting.drop([page for page in self._waiting if (page.lease_id, page.page_id) in held], "held")

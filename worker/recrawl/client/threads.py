@@ -93,6 +93,10 @@ class ThreadedClient:
 
         self._loop.call_soon_threadsafe(self.client.spawn, in_thread, page)
 
+    def begins(self, page: Page) -> bool:
+        """Waits for the slot of a page, as Client.begins does. A visit calls it right before its request."""
+        return self._await(self.client.begins(page))
+
     def add(self, url: str, meta: object = None) -> None:
         """Takes a URL in, to be handed out with that meta: soon, and before any report made from now on."""
         self._loop.call_soon_threadsafe(self.client.add, url, meta)

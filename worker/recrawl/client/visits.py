@@ -32,7 +32,7 @@ class Visits:
         self._waiting.leave(page)
         self._running.add(page)
         page.began = now
-        if not self._waiting.early:
+        if not self._waiting.preparation.lead:
             self.lag.append(now - self._clock.moment(page.fetch_at))
         self._counts["requests"] += 1
         return page
@@ -44,7 +44,7 @@ class Visits:
         return task
 
     async def _visit(self, visit: Visit, page: Page) -> None:
-        if self._is_given_back(page, time.monotonic()):  # a busy loop begins tasks when it gets to them
+        if self._is_given_back(page, time.monotonic(), "missed"):  # a busy loop begins tasks when it gets to them
             return
         try:
             await visit(page)
@@ -55,25 +55,25 @@ class Visits:
                 page.report(0)
 
     async def begins(self, page: Page) -> bool:
-        self._waiting.takes(time.monotonic() - page.began)
+        self._waiting.visit_was_ready_after(time.monotonic() - page.began)
         while not page.is_settled:
             now = time.monotonic()
             first, _ = self._clock.window(page.fetch_at, page.start_by, now)
             if now < first:
                 await asyncio.sleep(first - now)
-            elif not self._is_given_back(page, now):
+            elif not self._is_given_back(page, now, "unready"):
                 page.began = now
                 self.lag.append(now - self._clock.moment(page.fetch_at))
                 return True
         return False
 
-    def _is_given_back(self, page: Page, now: float) -> bool:
+    def _is_given_back(self, page: Page, now: float, outcome: str) -> bool:
         """A page that was yielded in its slot, if that has passed until its request would begin."""
         _, last = self._clock.window(page.fetch_at, page.start_by, now)
         if now > last:
             self._counts["requests"] -= 1
             self._has_ended(page)
-            self._waiting.drop([page], "late")
+            self._waiting.drop([page], outcome)
         return now > last
 
     # --------------------------------------------------------------------------------------------------- their end

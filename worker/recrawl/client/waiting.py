@@ -8,14 +8,15 @@ from collections.abc import Callable, Iterable, Iterator
 from recrawl.client.clock import Clock
 from recrawl.client.outbox import Outbox
 from recrawl.client.page import Page
-
-MOST_EARLY = 0.15  # seconds
+from recrawl.client.preparation import Preparation
 
 
 class Waiting:
-    def __init__(self, clock: Clock, outbox: Outbox, one_is_ready: Callable[[], None]) -> None:
-        self.notice = 0.3  # seconds from asking for pages to their standing here, as of late; a first call takes longer
-        self.early = 0.0  # seconds before its slot at which a page is ready: what its visit needs until the request
+    def __init__(
+        self, clock: Clock, outbox: Outbox, preparation: Preparation, one_is_ready: Callable[[], None]
+    ) -> None:
+        self.answer_time = 0.3  # seconds from calling next_pages to having its pages; the first call takes longer
+        self.preparation = preparation
         self.is_closed = False  # whoever comes now is given back
         self._clock = clock
         self._outbox = outbox
@@ -32,17 +33,27 @@ class Waiting:
     def __contains__(self, page: Page) -> bool:
         return page in self._timers
 
+    @property
+    def notice(self) -> float:
+        """How many seconds from now a slot must begin, so that a visit can be ready for it."""
+        return self.answer_time + self.preparation.lead
+
     def add(self, page: Page) -> None:
-        """It is ready when its slot comes."""
+        """The page is ready when its slot begins, less the time that its visit needs before the request."""
         if self.is_closed:
             self.drop([page], "released")
         else:
             first, _ = self._clock.window(page.fetch_at, page.start_by, time.monotonic())
-            self._timers[page] = asyncio.get_running_loop().call_at(first - self.early, self.is_ready, page)
+            self._timers[page] = asyncio.get_running_loop().call_at(first - self.preparation.lead, self.is_ready, page)
 
-    def takes(self, seconds: float) -> None:
-        """How long one was on its way to its request: up at once, down slowly."""
-        self.early = min(MOST_EARLY, max(1.5 * seconds, 0.99 * self.early))
+    def visit_was_ready_after(self, seconds: float) -> None:
+        before = self.preparation.lead
+        self.preparation.took(seconds)
+        if self.preparation.lead > before:
+            for page, timer in list(self._timers.items()):
+                if timer:
+                    timer.cancel()
+                    self.add(page)
 
     def is_ready(self, page: Page) -> None:
         """Now, if it was not dropped."""
@@ -52,7 +63,7 @@ class Waiting:
             self._one_is_ready()
 
     def first(self) -> Page | None:
-        """The one that has been ready for longest. It stays in line; who calls again gets the next."""
+        """The page that has been ready for longest. It is returned once, and counts as waiting until it leaves."""
         while self._ready:
             page = self._ready.popleft()
             if page in self._timers:
@@ -81,4 +92,4 @@ class Waiting:
             for page, timer in self._timers.items()
             if timer is None and now > self._clock.window(page.fetch_at, page.start_by, now)[1]
         ]
-        self.drop(late, "late")
+        self.drop(late, "missed")

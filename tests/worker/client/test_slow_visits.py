@@ -1,0 +1,127 @@
+"""Visits that need a while between their page and its request, as with a browser that opens a tab."""
+
+import asyncio
+import logging
+import time
+from typing import Any
+
+import psycopg
+import pytest
+
+from crawler import GAP, LATE, Crawl, Site, add
+from recrawl.client import Page, ThreadedClient
+from recrawl.client.preparation import Preparation
+from web import Answer, Web
+
+
+@pytest.mark.parametrize("seconds", [0.3, 0.9])
+def test_slow_visits_make_their_requests_in_their_slots(
+    url: str, db: psycopg.Connection[Any], web: Web, site: Site, seconds: float
+) -> None:
+    site.answers["*"] = Answer()
+    hosts = [f"127.0.0.{n}" for n in range(2, 6)]
+    add(db, *(f"http://{host}:{web.port}/{n}" for host in hosts for n in range(100)))
+    crawl = Crawl(url, ahead=1)
+
+    async def visit(page: Page) -> None:
+        await asyncio.sleep(seconds)
+        if await crawl.client.begins(page):
+            await crawl.visit(page)
+
+    crawl.run(60, visit, until=lambda: len(web.log) >= 40)
+    assert len(web.log) >= 40
+    assert crawl.client.counts["unready"] <= 40, "most visits are in time once the client knows what they need"
+    for host in hosts:
+        assert web.apart(host)[0] > GAP - LATE
+
+
+@pytest.mark.parametrize("preparation", [0.0, 1.5])
+def test_the_first_page_comes_as_early_as_the_caller_says(
+    url: str, db: psycopg.Connection[Any], preparation: float
+) -> None:
+    add(db, "http://a.example/")
+    crawl = Crawl(url, robots=False, ahead=1, preparation=preparation)
+    early: list[float] = []  # seconds before its slot at which a page came
+
+    async def visit(page: Page) -> None:
+        early.append(page.fetch_at.timestamp() - time.time())
+        await crawl.client.begins(page)
+        page.report(200)
+
+    crawl.run(30, visit, until=lambda: early)
+    if preparation:
+        assert preparation / 2 < early[0] < preparation + 0.1
+    else:
+        assert early[0] < 0.1
+
+
+def test_visits_in_threads_may_need_a_while_too(url: str, db: psycopg.Connection[Any], web: Web, site: Site) -> None:
+    site.answers["*"] = Answer()
+    add(db, *(f"http://127.0.0.2:{web.port}/{n}" for n in range(30)))
+    began: list[bool] = []
+
+    def visit(page: Page) -> None:
+        time.sleep(0.4)
+        began.append(crawl.begins(page))
+        if began[-1]:
+            page.report(200)
+        if began.count(True) >= 3:
+            crawl.stop()
+
+    with ThreadedClient(url, user_agent="shop-bot", robots=False, ahead=1) as crawl:
+        for page in crawl:
+            crawl.spawn(visit, page)
+    assert crawl.counts["ok"] >= 3
+
+
+def test_the_log_says_that_visits_are_not_ready_and_what_to_do(
+    url: str, db: psycopg.Connection[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    add(db, *(f"http://h{host}.example/{n}" for host in range(4) for n in range(20)))
+    crawl = Crawl(url, robots=False, ahead=0.2)
+
+    async def visit(page: Page) -> None:
+        await asyncio.sleep(1)
+        await crawl.client.begins(page)
+
+    with caplog.at_level(logging.WARNING, "recrawl.client"):
+        crawl.run(30, visit, until=lambda: crawl.client.counts["unready"] >= 10)
+    (line,) = [message for message in caplog.messages if "not ready" in message]
+    assert "visits were not ready in their slots. They need 1.0 s before the request" in line
+    assert "at most 0.4 s before their slots: set ahead to 1.0" in line
+
+
+def test_the_log_says_that_no_visit_was_free(
+    url: str, db: psycopg.Connection[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    add(db, *(f"http://h{host}.example/{n}" for host in range(20) for n in range(5)))
+    crawl = Crawl(url, robots=False, concurrency=1, ahead=10)
+
+    async def visit(page: Page) -> None:
+        page.report(200)
+        await asyncio.sleep(0.5 if crawl.client.counts["requests"] > 15 else 0)
+
+    with caplog.at_level(logging.WARNING, "recrawl.client"):
+        crawl.run(30, visit, until=lambda: crawl.client.counts["missed"] >= 5)
+    (line,) = [message for message in caplog.messages if "no free visit" in message]
+    assert line.endswith("Raise concurrency, which is 1, or run the crawler on a faster machine")
+
+
+def test_a_preparation_that_makes_no_sense_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match=r"preparation must lie between 0 and twice ahead \(4 s\), got 5"):
+        Crawl(url, preparation=5)
+
+
+def test_what_most_visits_need_counts_and_not_the_mean() -> None:
+    preparation = Preparation(0, longest=3)
+    for seconds in [0.1] * 90 + [2.0] * 10:
+        preparation.took(seconds)
+    assert preparation.lead == 2.0
+    for _ in range(100):
+        preparation.took(0.1)
+    assert preparation.lead == 0.1, "old visits are forgotten"
+    preparation.took(60)
+    assert preparation.lead == 0.1, "one slow visit changes nothing"
+    for _ in range(20):
+        preparation.took(60)
+    assert preparation.lead == 3, "no page is yielded earlier than that"

@@ -1,0 +1,54 @@
+"""Says in the log that slots passed without a request, why, and what to do about it.
+
+A page whose slot has passed goes back to the database. Nothing is lost, but the host could have been asked.
+"""
+
+import logging
+import time
+from collections import Counter
+
+from recrawl.client.preparation import Preparation
+
+log = logging.getLogger("recrawl.client")
+
+EVERY = 60.0  # seconds
+FEWEST, SHARE = 5, 0.05  # pages, and share of all pages, from which a line is written
+
+
+class Misses:
+    def __init__(self, counts: Counter[str], preparation: Preparation, concurrency: int) -> None:
+        self._counts = counts
+        self._preparation = preparation
+        self._concurrency = concurrency
+        self._before: Counter[str] = Counter()
+        self._next_at = time.monotonic() + EVERY
+
+    def tell_sometimes(self) -> None:
+        if time.monotonic() >= self._next_at:
+            self.tell()
+
+    def tell(self) -> None:
+        """What happened since the last time."""
+        since = self._counts - self._before
+        self._before, self._next_at = self._counts.copy(), time.monotonic() + EVERY
+        pages = since["requests"] + since["missed"] + since["unready"]
+        if since["unready"] >= max(FEWEST, SHARE * pages):
+            log.warning("%s of %s visits were not ready in their slots. %s", since["unready"], pages, self._advice())
+        if since["missed"] >= max(FEWEST, SHARE * pages):
+            log.warning(
+                "%s of %s pages found no free visit in their slots. Raise concurrency, which is %s, or run the crawler"
+                " on a faster machine",
+                since["missed"], pages, self._concurrency,
+            )  # fmt: skip
+
+    def _advice(self) -> str:
+        needed, longest = self._preparation.seconds, self._preparation.longest
+        if needed > longest:
+            return (
+                f"They need {needed:.1f} s before the request, and pages come at most {longest:.1f} s before their"
+                f" slots: set ahead to {needed:.1f}"
+            )
+        return (
+            f"They need {needed:.2g} s before the request: pass preparation={needed:.2g} to the client, so that the"
+            f" first ones are in time too. If this goes on, raise concurrency, which is {self._concurrency}"
+        )
