@@ -1,0 +1,43 @@
+"""Patterns that would make every found URL expensive are refused before they are in force."""
+
+import psycopg
+import pytest
+
+from helpers import Crawl
+
+SLOW = "|".join(f"([a-z]{{1,9}}{n}/.*){{1,4}}{n}" for n in range(300))
+
+
+@pytest.fixture
+def pages(crawl: Crawl) -> Crawl:
+    crawl.add(*(f"http://a.test/{'x/' * 100}{n}" for n in range(30)))
+    return crawl
+
+
+@pytest.mark.parametrize("verb", ["exclude", "boost"])
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("(x{1,200}){1,200}", "pattern is too large for PostgreSQL: '(x{1,200}){1,200}'"),
+        (SLOW, "pattern is too slow, it takes"),
+    ],
+    ids=["large", "slow"],
+)
+def test_a_pattern_that_cannot_be_used_is_refused(pages: Crawl, verb: str, pattern: str, message: str) -> None:
+    with pytest.raises(psycopg.errors.InvalidParameterValue) as error:
+        pages.value(f"select {verb}({'%s, 2' if verb == 'boost' else '%s'})", pattern)
+    assert (error.value.diag.message_primary or "").startswith(f"{verb}: {message}")
+    assert pages.value("select count(*) from exclusion") == pages.value("select count(*) from boost") == 0
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"\.(jpg|jpeg|png|gif|css|js|pdf|zip)(\?|$)",
+        r"^(?!https?://(www\.)?example\.(com|org)/)",
+        r"[?&](sid|sessionid|utm_[a-z]+)=",
+        "|".join(f"site{n}\\.example/" for n in range(100)),
+    ],
+)
+def test_a_pattern_that_people_use_is_taken(pages: Crawl, pattern: str) -> None:
+    assert pages.value("select exclude(%s)", pattern) is not None
