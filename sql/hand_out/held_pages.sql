@@ -32,6 +32,5 @@ as $$
 $$;
 comment on function recrawl.held_pages(bigint[]) is
     'Which pages of these leases, not reported yet, must not be requested now because their hosts are held (429, 503, '
-    'block_host, failures), and until when: release them. Ask once a second, or LISTEN recrawl_held, which says '
-    '{"host": …, "until": …} of every host that is held.';
+    'block_host, failures), and until when: release them. Ask once a second.';
 grant execute on function recrawl.held_pages to recrawl_crawler;

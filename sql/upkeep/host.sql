@@ -1,17 +1,15 @@
 -- What happens to a host as a whole: it is blocked and forgiven, its next slot moves, its one page comes back.
 -- Everything here locks the host rows it changes, several in order of id.
 
--- Whoever has pages of the host ahead of them can listen.
+-- Crawlers that have pages of the host in hand see the block in the answer of report() and by held_pages(). There is no
+-- NOTIFY: its queue belongs to the whole server, any login can fill it, and then every NOTIFY raises.
 create or replace function recrawl_internal.block_until(
     host_id bigint, until timestamptz, reason text, strikes smallint, t timestamptz
 ) returns void
-language plpgsql volatile
+language sql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; writes host; locks host
-declare
-    host text;
-begin
     update host h set
         blocked_until = until,
         blocked_reason = reason,
@@ -20,13 +18,9 @@ begin
         new_ready_at = when_ready(null, next_slot(h, s), until, h.busy_until, t)
     from setting s
     where h.host_id = block_until.host_id
-    returning h.name into host;
-    if until > t then
-        perform pg_notify('recrawl_held', jsonb_build_object('host', host, 'until', readable(until))::text);
-    end if;
-end $$;
+$$;
 comment on function recrawl_internal.block_until(bigint, timestamptz, text, smallint, timestamptz) is
-    'Hands out nothing of a host before a time, and tells who listens to recrawl_held; null lifts the block.';
+    'Hands out nothing of a host before a time; null ends the block.';
 
 create or replace function recrawl_internal.wake_host(host_id bigint, t timestamptz) returns void
 language sql volatile

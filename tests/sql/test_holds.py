@@ -1,8 +1,5 @@
 """Hosts that are held: whoever has pages of one ahead learns of it, and gives them back."""
 
-import json
-import threading
-import time
 from collections.abc import Callable
 
 import psycopg
@@ -80,29 +77,6 @@ def test_ended_leases_and_reported_pages_are_not_told_of(crawl: Crawl) -> None:
     assert "http://a.test/1" not in held(crawl, 1)
     crawl.wait(HOUR)
     assert held(crawl, 1) == []
-
-
-def test_whoever_listens_hears_of_a_hold_at_once(crawl: Crawl, url: str) -> None:
-    heard: list[tuple[float, str]] = []
-    ready = threading.Event()
-
-    def listen() -> None:
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute("listen recrawl_held")
-            ready.set()
-            heard.extend((time.monotonic(), note.payload) for note in connection.notifies(timeout=60, stop_after=1))
-
-    listener = threading.Thread(target=listen)
-    listener.start()
-    assert ready.wait(60)
-    looking_ahead(crawl)
-    HOLDS["429"](crawl)
-    crawl.connection.commit()
-    said = time.monotonic()
-    listener.join()
-    ((when, payload),) = heard
-    assert when < said + 5, "at once, but this machine may be busy"
-    assert json.loads(payload)["host"] == "a.test"
 
 
 def test_a_further_429_of_a_held_host_moves_nothing_unless_it_asks_for_longer(crawl: Crawl) -> None:

@@ -121,6 +121,11 @@ def test_every_function_that_writes_says_what(functions: list[Row], tables: set[
             assert written <= {"setting"}, function["name"]
 
 
+def test_no_function_notifies(functions: list[Row]) -> None:
+    """Any login of the server can fill the queue of NOTIFY, and then every transaction that notifies fails."""
+    assert [function["name"] for function in functions if re.search(r"\bnotify\b|pg_notify", code(function))] == []
+
+
 @pytest.fixture(scope="module")
 def in_order() -> list[str]:
     """What is locked, in the one order of CONTRIBUTING.md."""
