@@ -87,7 +87,7 @@ def browser() -> Iterator[Browser]:
         yield browser
 
 
-@pytest.mark.skipif(program() is None, reason="needs a Chromium and its driver")
+@pytest.mark.skipif(program() is None, reason="apt install chromium chromium-driver")
 def test_every_page_fits_and_asks_nobody_else(browser: Browser, built: Path, address: str) -> None:
     for page in sorted(built.rglob("*.html")):
         browser.show(f"{address}{page.relative_to(built)}")

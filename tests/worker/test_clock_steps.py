@@ -14,7 +14,7 @@ from recrawl.setup import embedded, migrate
 from worker.clock import LIBRARY, Clock
 from worker.test_schedule import BATCH, runs, worker
 
-pytestmark = pytest.mark.skipif(LIBRARY is None, reason="libfaketime is not installed")
+pytestmark = pytest.mark.skipif(LIBRARY is None, reason="apt install faketime")
 
 STANDSTILL = 60  # seconds, at most
 EVERY = 10  # seconds, of each batch job: more often is no schedule

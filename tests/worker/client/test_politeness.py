@@ -253,7 +253,7 @@ def test_a_slow_link_brings_no_two_requests_closer_and_stops_nothing(
         assert web.apart(host)[0] > GAP - 2 * LATE
 
 
-@pytest.mark.skipif(not FAKETIME, reason="libfaketime is not installed")
+@pytest.mark.skipif(not FAKETIME, reason="apt install faketime")
 @pytest.mark.parametrize("wrong_by", ["-7m", "+7m"])
 def test_a_wall_clock_that_is_minutes_wrong_changes_nothing(
     url: str, db: psycopg.Connection[Any], web: Web, site: Site, wrong_by: str, tmp_path: Path

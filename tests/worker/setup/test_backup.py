@@ -159,7 +159,7 @@ def test_an_older_servers_dump_is_whole_on_this_one(
 ) -> None:
     with psycopg.connect(server) as connection:
         if major(OLDER) >= connection.info.server_version // 10000:
-            pytest.skip("no older PostgreSQL under /usr/lib/postgresql")
+            pytest.skip("no older PostgreSQL: apt install postgresql")
     assert OLDER
     done = subprocess.run(
         [".ci/with-postgres", OLDER, sys.executable, "-c", DUMPED, tmp_path / "dump"],
