@@ -87,7 +87,7 @@ def worker(crawl: Crawl, url: str, worker_port: int) -> Iterator["subprocess.Pop
         eventually(lambda: b"recrawl_up 1" in scraped(worker_port) or started.poll())
         yield started
         started.terminate()
-        assert started.wait(30) == 0
+        assert started.wait(60) == 0
 
 
 def scraped(port: int) -> bytes:
