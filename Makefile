@@ -11,7 +11,7 @@ LONG   := -n auto --maxprocesses 4 $(STEAL)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test soak fast golden docs picture figures experiments lint types wheel bench psql clean
+.PHONY: help install demo test soak mutants fast golden docs picture figures experiments lint types wheel bench psql clean
 
 help:  ## Explain the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ test: install  ## Run the tests, on an embedded Postgres or on DATABASE_URL's se
 
 soak: install  ## Run what is long by nature: crashes, random crawls, closed loops, large webs
 	RECRAWL_EXAMPLES=300 $(BIN)/pytest $(LONG) -m "soak or properties" $(ARGS)
+
+mutants: install  ## Change sql/ and worker/ in small ways, at random, and see whether the tests fail: hours
+	$(BIN)/python tests/mutants.py $(ARGS)
 
 fast: install  ## Run, within a minute, what tells most after an edit
 	$(BIN)/pytest $(LONG) -q -m "not bench and not soak" $(addprefix tests/sql/test_,house.py catalogue.py reference.py \

@@ -22,6 +22,8 @@ from sqlalchemy.engine import make_url
 from helpers import Crawl
 from recrawl.setup import embedded, migrate
 
+pytest_plugins = ["summary"]
+
 # An example may be the one that compiles, on a machine that has other things to do.
 hypothesis.settings.register_profile("unhurried", deadline=None)
 hypothesis.settings.load_profile("unhurried")

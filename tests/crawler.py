@@ -14,7 +14,7 @@ from recrawl.client import Client, Page
 from web import Answer, Request
 
 GAP = 0.3  # seconds
-LATE = 0.03  # seconds that a loaded machine may keep a request on its way
+LATE = 0.1  # seconds that a busy machine may hold a process between its look at the clock and its request
 Visit = Callable[[Page], Awaitable[None]]
 
 
@@ -54,8 +54,12 @@ class Crawl:
     def of(self, url: str) -> list[str]:
         return [outcome for at, outcome, _ in self.outcomes if at == url]
 
-    def run(self, seconds: float, visit: Visit | None = None, until: Callable[[], object] = lambda: False) -> None:
-        asyncio.run(asyncio.wait_for(self._run(seconds, visit, until), seconds + 30))
+    def run(self, seconds: float, visit: Visit | None = None, until: Callable[[], object] | None = None) -> None:
+        """Crawls for some seconds. With `until`, it crawls until that is true, for two minutes at most: this machine
+        may be busy with other work."""
+        if until:
+            seconds = max(seconds, 120)
+        asyncio.run(asyncio.wait_for(self._run(seconds, visit, until or (lambda: False)), seconds + 60))
 
     async def _run(self, seconds: float, visit: Visit | None, until: Callable[[], object]) -> None:
         async with httpx.AsyncClient(timeout=3, trust_env=False) as self.web:

@@ -23,8 +23,8 @@ HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 
 
-def eventually(happens: Callable[[], Found], seconds: float = 60, what: str = "it never happened") -> Found:
-    """What it returns once that is true. It takes a moment, but this machine may be busy."""
+def eventually(happens: Callable[[], Found], seconds: float = 120, what: str = "it never happened") -> Found:
+    """Calls it until its result is true, and returns that. The limit is for a machine that is busy with other work."""
     end = time.monotonic() + seconds
     while not (found := happens()):
         assert time.monotonic() < end, what

@@ -84,8 +84,8 @@ def test_the_readmes_crawler_keeps_what_the_readme_promises(
         )
         try:
             found = [f"/{page}" for page in range(1, PAGES)]
-            eventually(lambda: {entry.path for entry in web.of(HOSTS[1])} >= set(found), 90, "all found")
-            eventually(lambda: pages.throttled, 90, "429")
+            eventually(lambda: {entry.path for entry in web.of(HOSTS[1])} >= set(found), what="all found")
+            eventually(lambda: pages.throttled, what="429")
         except BaseException:
             crawler.kill()
             raise
@@ -94,11 +94,10 @@ def test_the_readmes_crawler_keeps_what_the_readme_promises(
         assert again == url
         try:
             back = time.monotonic()
-            eventually(lambda: sum(entry.at > back for entry in web.log) > 60, 90, "goes on after a restart")
+            eventually(lambda: sum(entry.at > back for entry in web.log) > 60, what="goes on after a restart")
             eventually(
                 lambda: all([entry.status for entry in web.of(host, "/2")].count(304) > 2 for host in HOSTS),
-                90,
-                "304 for what stays",
+                what="304 for what stays",
             )
         finally:
             crawler.send_signal(signal.SIGTERM)

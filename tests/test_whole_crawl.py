@@ -308,7 +308,7 @@ def test_a_whole_crawl(
             stack.enter_context(worker(url))
             for _ in range(3):
                 crawlers.start()
-            eventually(lambda: len(shop.throttled) == 2, 60, "it begins")
+            eventually(lambda: len(shop.throttled) == 2, what="it begins")
             time.sleep(1)
             crawlers.members[0].kill()
             crawlers.start()
@@ -317,9 +317,9 @@ def test_a_whole_crawl(
         with embedded.server(folder) as again:
             assert again == url
             back = time.monotonic()
-            eventually(lambda: sum(entry.at > back for entry in web.log) > 20, 60, "goes on after a restart")
+            eventually(lambda: sum(entry.at > back for entry in web.log) > 20, what="goes on after a restart")
             with psycopg.connect(url, autocommit=True) as db:
-                eventually(lambda: is_learnt(db, shop), 120, "what changes often is learnt, and put in force")
+                eventually(lambda: is_learnt(db, shop), what="what changes often is learnt, and put in force")
                 learnt = time.monotonic()
                 wait_for_visits(web, shop, learnt, visits)
                 held_at = time.monotonic()

@@ -97,7 +97,7 @@ def test_a_crawl_comes_along_from_fronteras_database(
     assert due_times(connection) == {PAGES[0]: DUE, PAGES[1]: None, PAGES[2]: None}
 
 
-@pytest.mark.skipif(shutil.which("sqlite3") is None, reason="needs sqlite3")
+@pytest.mark.skipif(shutil.which("sqlite3") is None, reason="apt install sqlite3")
 def test_a_crawl_comes_along_from_fronteras_opic_backend(
     say: Callable[..., str], connection: psycopg.Connection, tmp_path: Path
 ) -> None:

@@ -87,13 +87,13 @@ def browser() -> Iterator[Browser]:
         yield browser
 
 
-@pytest.mark.skipif(program() is None, reason="needs a Chromium and its driver")
+@pytest.mark.skipif(program() is None, reason="apt install chromium chromium-driver")
 def test_every_page_fits_and_asks_nobody_else(browser: Browser, built: Path, address: str) -> None:
     for page in sorted(built.rglob("*.html")):
         browser.show(f"{address}{page.relative_to(built)}")
         for width, dark in product((DESK, PHONE), (False, True)):
             browser.look(width, dark=dark)
-            eventually(partial(is_lit, browser, dark), 10, f"{page} in the other light")
+            eventually(partial(is_lit, browser, dark), what=f"{page} in the other light")
             overflow = browser.run("const e = document.documentElement; return e.scrollWidth - e.clientWidth")
             assert overflow <= 0, page
         asked = browser.run("return performance.getEntriesByType('resource').map(entry => entry.name)")

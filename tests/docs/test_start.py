@@ -57,7 +57,7 @@ def crawls_by_sql(reader: Reader, text: str) -> None:
     steps = blocks(after)
     assert [language for language, _ in steps] == ["sql", "text"] * 5, "five statements, each with its answer"
     for (_, statement), (_, answer) in zip(steps[::2], steps[1::2], strict=True):
-        given = eventually(partial(rows_of, reader, statement), 10, "an answer")
+        given = eventually(partial(rows_of, reader, statement), what="an answer")
         assert given == without_times(answer)
 
 
@@ -78,10 +78,10 @@ def crawls_a_site(reader: Reader, text: str, web: Web) -> None:
     (program,) = [said for language, said in blocks((ROOT / "README.md").read_text()) if language == "py"]
     (reader.folder / "crawler.py").write_text(program)
     with reader.leaves_running(crawler) as said:
-        eventually(lambda: {entry.path for entry in web.log} >= {"/robots.txt", *PATHS}, 60, "all is found")
+        eventually(lambda: {entry.path for entry in web.log} >= {"/robots.txt", *PATHS}, what="all is found")
         with psycopg.connect(reader.environment["DATABASE_URL"]) as connection:
             reported = "select count(*) = 3 from recrawl.page_status where host = %s and fetches = 1"
-            eventually(lambda: connection.execute(reported, [HOST]).fetchone() == (True,), 30, "all is reported")
+            eventually(lambda: connection.execute(reported, [HOST]).fetchone() == (True,), what="all is reported")
         assert looks.splitlines()[0].startswith("recrawl status") and "Working" in reader.says(looks)
     assert said.read_text() == "", "the crawler prints nothing"
     assert (reader.folder / "recrawl.html").exists()

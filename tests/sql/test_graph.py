@@ -299,7 +299,7 @@ def test_a_value_found_while_somebody_pins_another_gives_way(crawl: Crawl, url: 
         while not pinning.execute("select from pg_locks where not granted").fetchall():
             time.sleep(0.01)
         pinning.commit()
-        assert found.result(10) == 0
+        assert found.result(60) == 0
     assert crawl.page("http://a.test/")["value"] == 7
 
 

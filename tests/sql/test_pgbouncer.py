@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 NOBODY = 65534
 
-pytestmark = pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not installed")
+pytestmark = pytest.mark.skipif(PGBOUNCER is None, reason="apt install pgbouncer")
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from recrawl.setup import embedded, migrate
 from worker.clock import LIBRARY, Clock
 from worker.test_schedule import BATCH, runs, worker
 
-pytestmark = pytest.mark.skipif(LIBRARY is None, reason="libfaketime is not installed")
+pytestmark = pytest.mark.skipif(LIBRARY is None, reason="apt install faketime")
 
 STANDSTILL = 60  # seconds, at most
 EVERY = 10  # seconds, of each batch job: more often is no schedule
@@ -62,7 +62,7 @@ def test_when_the_workers_clock_steps_all_goes_on(crawl: Crawl, url: str, clock:
     with worker(url, **clock.environment) as process:
         look_after_a_step(crawl, lambda: clock.step(seconds))
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=60)
     # More than once at times: for a moment libfaketime shows a thread the true time, while it reads the file anew.
     assert f"clock stepped by {seconds:+d} s" in said
     last: datetime = crawl.value("select max(started_at) from allocation_run")

@@ -116,18 +116,18 @@ def test_what_was_in_force_stays_and_the_next_run_completes(
             holder.rollback()
             eventually(lambda: sessions(moving, job) == f"recrawl {job}:Client")
         os.kill(child if victim == "child" else first.pid, signal.SIGKILL)
-        eventually(lambda: not is_alive(child), 20)
+        eventually(lambda: not is_alive(child))
         holder.rollback()
-        eventually(lambda: not sessions(moving, job).replace(f"recrawl {job}:Client", ""), 20)
+        eventually(lambda: not sessions(moving, job).replace(f"recrawl {job}:Client", ""))
         found = in_force(moving, job)
         if held.phase != "write" and victim == "child":
             assert found == before
         if victim == "child":
-            eventually(lambda: runs(moving)[-1] == (job, True), 120)
+            eventually(lambda: runs(moving)[-1] == (job, True))
             assert first.poll() is None
     if victim == "worker":
         with worker(url):
-            eventually(lambda: runs(moving)[-1] == (job, True), 120)
+            eventually(lambda: runs(moving)[-1] == (job, True))
     assert [ok for _, ok in runs(moving)] == [False, True]
     after = in_force(moving, job)
     assert not is_same(before, after), "there was something to write"

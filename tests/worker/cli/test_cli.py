@@ -151,7 +151,7 @@ def test_a_report_goes_where_a_link_or_a_pipe_leads(url: str, tmp_path: Path) ->
     os.mkfifo(tmp_path / "pipe")
     with subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE, text=True) as reader:
         output(url, "report", str(tmp_path / "pipe"))
-        assert "</html>" in reader.communicate(timeout=30)[0]
+        assert "</html>" in reader.communicate(timeout=60)[0]
 
 
 def test_a_look_leases_nothing_and_what_is_leased_can_be_given_back(url: str, connection: psycopg.Connection) -> None:
@@ -231,7 +231,7 @@ def test_ctrl_c_in_psql_cancels_the_query_and_not_psql(url: str) -> None:
         with psycopg.connect(url, autocommit=True) as connection:
             assert eventually(lambda: connection.execute(asleep).fetchone() == (1,))
         os.killpg(process.pid, signal.SIGINT)
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=60)
     assert "canceling statement due to user request" in said
     assert process.returncode == 1
 
@@ -492,7 +492,7 @@ def test_no_output_shows_the_password(url: str, arguments: Sequence[str], where:
         if arguments == ["up"]:
             running.until("at work")
             running.process.send_signal(signal.SIGTERM)
-        said, errors = running.process.communicate(timeout=30)
+        said, errors = running.process.communicate(timeout=60)
     assert running.process.returncode == 0, errors
     assert "database" in running.said + said or "newest version" in said
     assert SECRET not in running.said + said + errors
@@ -556,7 +556,7 @@ class Running:
     def stop(self, number: signal.Signals) -> str:
         """What it wrote to standard error. It stops in a moment, but this machine may be busy."""
         self.process.send_signal(number)
-        _, errors = self.process.communicate(timeout=30)
+        _, errors = self.process.communicate(timeout=60)
         return errors
 
 

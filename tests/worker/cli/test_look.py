@@ -487,7 +487,7 @@ def test_top_shows_the_crawl_until_q(url: str, now: Crawl) -> None:
         terminal.until("q quits")
         assert first
         terminal.type("q")
-        assert terminal.process.wait(30) == 0
+        assert terminal.process.wait(60) == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -496,7 +496,7 @@ def test_top_leaves_the_terminal_as_it_was(url: str, number: int) -> None:
         terminal.until("q quits")
         before = termios.tcgetattr(terminal.master)[3]
         terminal.process.send_signal(number)
-        assert terminal.process.wait(30) in (0, 130)
+        assert terminal.process.wait(60) in (0, 130)
         assert termios.tcgetattr(terminal.master)[3] & termios.ECHO and not before & termios.ECHO
 
 
@@ -507,7 +507,7 @@ def test_an_arrow_does_not_end_top(url: str) -> None:
         with pytest.raises(subprocess.TimeoutExpired):
             terminal.process.wait(2)
         os.write(terminal.master, b"\x1b")
-        assert terminal.process.wait(30) == 0
+        assert terminal.process.wait(60) == 0
 
 
 def test_up_ends_although_its_status_line_waits_for_a_lock(url: str) -> None:
@@ -516,7 +516,7 @@ def test_up_ends_although_its_status_line_waits_for_a_lock(url: str) -> None:
         holder.execute("lock table recrawl_internal.job in access exclusive mode")
         time.sleep(4)
         terminal.process.send_signal(signal.SIGINT)
-        assert terminal.process.wait(30) == 0
+        assert terminal.process.wait(60) == 0
 
 
 def test_top_off_a_terminal_says_what_to_say_instead(url: str) -> None:
@@ -527,7 +527,7 @@ def test_on_a_terminal_a_run_shows_bars(url: str, now: Crawl) -> None:
     fetch(now)
     with Terminal(url, "run", "allocate") as terminal:
         terminal.until("came forward")
-        assert terminal.process.wait(30) == 0
+        assert terminal.process.wait(60) == 0
         assert "100 %" in terminal.said and "━" in terminal.said
 
 

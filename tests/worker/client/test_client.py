@@ -192,7 +192,7 @@ def test_a_visit_whose_lease_was_taken_away_is_cancelled(url: str, db: psycopg.C
         db.execute("select recrawl.release(%s)", [page.lease_id])
         db.execute("select recrawl.block_host('a.example', reason => 'test')")
         try:
-            await asyncio.sleep(20)
+            await asyncio.sleep(120)
         except asyncio.CancelledError:
             cancelled.append(page)
             raise
@@ -282,10 +282,8 @@ def test_at_the_end_nothing_stays_leased(url: str, db: psycopg.Connection[Any], 
         asyncio.run(run())
         assert finished and len(finished) == len(started), "visits under way end"
     else:
-        began = time.monotonic()
-        with pytest.raises(KeyError, match="of the loop"):
-            asyncio.run(run())
-        assert time.monotonic() - began < 15, "also of a visit that was cancelled before it began"
+        with pytest.raises(KeyError, match="of the loop"):  # also after a visit that was cancelled before it began
+            asyncio.run(asyncio.wait_for(run(), 120))
     assert leases(db) == []
 
 
@@ -321,7 +319,7 @@ def test_a_database_that_does_not_answer_keeps_no_crawler_from_ending(url: str, 
                 page.report(200)
                 break
 
-    asyncio.run(asyncio.wait_for(run(), 20))
+    asyncio.run(asyncio.wait_for(run(), 120))
     db.execute("rollback")
 
 
@@ -331,9 +329,9 @@ def test_whoever_waits_for_a_page_hears_of_the_end(url: str, db: psycopg.Connect
             waiting = [asyncio.ensure_future(anext(crawl, None)) for _ in range(3)]
             await asyncio.sleep(0.5)
             crawl.stop()
-            assert await asyncio.wait_for(asyncio.gather(*waiting), 5) == [None] * 3
+            assert await asyncio.wait_for(asyncio.gather(*waiting), 60) == [None] * 3
 
-    asyncio.run(asyncio.wait_for(run(), 20))
+    asyncio.run(asyncio.wait_for(run(), 120))
 
 
 def problem(dsn: str) -> str:
@@ -427,7 +425,7 @@ def test_threads_take_urls_in_and_ask_for_slots_beside_their_pages(
                 seen.append((page.kind, page.url, page.meta))
             if len(seen) == 3:
                 for aside in asides.values():
-                    aside.result(20)
+                    aside.result(60)
                 crawl.stop()
 
         for page in crawl:

@@ -88,7 +88,7 @@ def test_a_request_beside_the_pages_waits_for_no_report(
         else:
             await crawl.visit(page)
 
-    reports_take(db, 10)
+    reports_take(db, 300)
     crawl.run(8, visit, until=lambda: web.log)
     assert [entry.path for entry in web.log] == ["/aside"]
 
@@ -115,7 +115,7 @@ def test_what_can_never_be_said_in_the_time_of_a_login_is_an_error(url: str, db:
                 crawl.spawn(report, page)
 
     with pytest.raises(Error, match="longer than this login is given: cancel"):
-        asyncio.run(asyncio.wait_for(crawl(), 30))
+        asyncio.run(asyncio.wait_for(crawl(), 120))
 
 
 def test_of_two_that_wait_for_each_other_the_client_says_it_again(
@@ -135,7 +135,7 @@ def test_of_two_that_wait_for_each_other_the_client_says_it_again(
         with psycopg.connect(url) as other:
             other.execute("set deadlock_timeout = '1min'")
             other.execute(lock, [last])
-            eventually(lambda: db.execute(waits).fetchall(), 20)
+            eventually(lambda: db.execute(waits).fetchall())
             other.execute(lock, [first])
 
     both: list[Page] = []

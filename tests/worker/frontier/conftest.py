@@ -42,7 +42,7 @@ class Command:
         """Ctrl-C ends it, and nothing went wrong that nobody thought of."""
         self.client.close()
         self.process.send_signal(signal.SIGINT)
-        assert self.process.wait(30) == 0
+        assert self.process.wait(60) == 0
         assert "Traceback" not in self.log.read_text()
 
 
@@ -55,7 +55,7 @@ class Served:
         self._runs = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
         self._thread.start()
-        assert self._runs.wait(30)
+        assert self._runs.wait(60)
         self.client = Frontier(self.port)
 
     async def _run(self) -> None:

@@ -49,7 +49,7 @@ def a_topology_crawls(frontier: Frontier) -> None:
     ask = pb.GetParams(max_queues=10, max_urls_per_queue=10, delay_requestable=LEASE)
     seen: list[str] = []
     while len(seen) < 3:
-        for page in eventually(lambda: list(frontier.call("GetURLs", ask)), 10):
+        for page in eventually(lambda: list(frontier.call("GetURLs", ask))):
             seen.append(page.url)
             link = pb.URLItem(discovered=pb.DiscoveredURLItem(info=info(f"http://a.example/{len(seen)}")))
             fetched = known(page.url, int(time.time()) + DAY)

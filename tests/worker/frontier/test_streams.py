@@ -29,7 +29,7 @@ def test_who_does_not_read_acknowledgements_is_not_read(frontier: Frontier, monk
     monkeypatch.setattr(stream, "MOST_IN_FLIGHT", 100)
     acks = frontier.calls["PutURLs"](items(), timeout=60)
     before = -1
-    while before < sent:
+    while before < sent or not sent:
         before = sent
         time.sleep(1)
     assert 0 < sent < MANY
@@ -48,7 +48,7 @@ def test_a_batch_counts_as_what_it_holds(frontier: Frontier, monkeypatch: pytest
     monkeypatch.setattr(stream, "MOST_IN_FLIGHT", MANY)
     acks = frontier.calls["PutDiscovered"](batches(), timeout=60)
     before = -1
-    while before < sent:
+    while before < sent or not sent:
         before = sent
         time.sleep(1)
     assert 0 < sent < MANY
@@ -67,7 +67,7 @@ def test_what_is_large_counts_as_more(frontier: Frontier, monkeypatch: pytest.Mo
     monkeypatch.setattr(stream, "MOST_IN_FLIGHT", 10_000)
     acks = frontier.calls["PutURLs"](items(), timeout=60)
     before = -1
-    while before < sent:
+    while before < sent or not sent:
         before = sent
         time.sleep(1)
     assert 0 < sent < 100
@@ -116,14 +116,14 @@ def test_a_connection_that_was_lost_fails_nothing_while_the_database_is_there(
 def test_what_the_database_does_not_answer_is_to_be_sent_again_and_so_is_what_waits_behind_it(
     frontier: Frontier, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(puts, "PATIENCE", 1.0)
+    monkeypatch.setattr(puts, "PATIENCE", 3.0)
     monkeypatch.setattr(puts, "MOST_AT_ONCE", 1)
     items = [discovered(f"{A}{n}") for n in range(10)]
     with psycopg.connect(url) as holder:
         holder.execute("lock table recrawl_internal.page in access exclusive mode")
         began = time.monotonic()
         assert frontier.put(*items) == [(f"{A}{n}", FAIL) for n in range(10)]
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 20, "one is waited for, and not ten"
     assert frontier.put(*items) == [(f"{A}{n}", OK) for n in range(10)]
 
 

@@ -26,7 +26,7 @@ from recrawl.jobs.vitals import Vitals
 from recrawl.setup import embedded, migrate
 from worker.clock import LIBRARY, Clock
 
-pytestmark = [pytest.mark.soak, pytest.mark.skipif(LIBRARY is None, reason="libfaketime is not installed")]
+pytestmark = [pytest.mark.soak, pytest.mark.skipif(LIBRARY is None, reason="apt install faketime")]
 
 DAYS, WARM_UP, GROWS = 30, 4, 10
 FETCHING, RESTING = 10, 14  # minutes: a step

@@ -393,8 +393,8 @@ def test_scores_are_written_beside_what_changes_pages_without_a_deadlock(crawl: 
         while not waiting(crawl, other.info.backend_pid) and not changed.done():
             time.sleep(0.01)
         holder.rollback()
-        written.result(10)
-        changed.result(10)
+        written.result(60)
+        changed.result(60)
 
 
 def test_a_second_run_is_refused_even_while_the_first_writes(
@@ -409,7 +409,7 @@ def test_a_second_run_is_refused_even_while_the_first_writes(
         with pytest.raises(psycopg.errors.ObjectInUse):
             run_job("opic", url)
         held_page.rollback()
-        first.result(20)
+        first.result(60)
 
 
 def test_a_worker_killed_between_two_chunks_loses_nothing(

@@ -13,7 +13,7 @@ from spiders import Project
 @pytest.fixture
 def crawl_settings() -> dict[str, str]:
     """Windows as long as the gap: on a loaded machine short ones are often missed."""
-    return {"default_gap": "0.1 s", "start_within": "1"}
+    return {"default_gap": "0.2 s", "start_within": "1"}
 
 
 @pytest.fixture

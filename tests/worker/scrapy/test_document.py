@@ -37,7 +37,7 @@ def test_the_document_start_to_end(
     settings = file("quotes/settings.py") + 'FEEDS = {"items.json": {"format": "json"}}\n'
     quotes = project(settings, quotes=spider)
     crawler = quotes.start("quotes")
-    eventually(lambda: len(web.log) == 4, 30, "all is found")
+    eventually(lambda: len(web.log) == 4, what="all is found")
     crawler.interrupt()
     crawler.ends()
     assert crawler.errors == []

@@ -9,14 +9,13 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from crawler import Site, add, leases, state
+from crawler import LATE, Site, add, leases, state
 from helpers import eventually
 from spiders import Project
 from web import Answer, Request, Web, links
 
 Make = Callable[..., Project]
-GAP = 0.1  # seconds
-LATE = 0.005  # the process itself says when a request began
+GAP = 0.2  # seconds
 
 TREE = """
 class Tree(scrapy.Spider):
@@ -114,7 +113,7 @@ def test_a_project_runs_as_it_is(project: Make, db: psycopg.Connection[Any], web
     crawler = shop.start("shop")
     wanted = ["/now", "/ever", "/fails", "/raises", "/leaves", "/said", "/media", "/missing"]
     wanted += ["/", "/added", "/target", "/moved", "/object", "/login", "/home", "/found", "/a-link", "/picture"]
-    eventually(lambda: {*wanted, "/other"} <= {entry.path for entry in web.log}, 60, "all is found")
+    eventually(lambda: {*wanted, "/other"} <= {entry.path for entry in web.log}, what="all is found")
     crawler.interrupt()
     crawler.ends()
 
@@ -159,8 +158,8 @@ def test_a_revisit_has_its_callback_and_its_validators(
     for name, value in {"shortest_interval": "1 s", "frequency": "86400"}.items():
         db.execute("select recrawl.set_setting(%s, %s)", [name, value])
     crawler = project(tree=TREE).start("tree", HOSTS=f"127.0.0.2:{web.port}")
-    eventually(lambda: [entry.status for entry in web.of("127.0.0.2", "/1")].count(304) > 1, 30, "304 for what stays")
-    eventually(lambda: len(web.of("127.0.0.2", "/2")) > 1, 30, "what changes is fetched again")
+    eventually(lambda: [entry.status for entry in web.of("127.0.0.2", "/1")].count(304) > 1, what="304 for what stays")
+    eventually(lambda: len(web.of("127.0.0.2", "/2")) > 1, what="what changes is fetched again")
     crawler.interrupt()
     crawler.ends()
     assert leases(db) == [] and all_apart(web)
@@ -236,9 +235,9 @@ def test_two_processes_share_a_crawl_and_one_is_killed(
     options: dict[str, object] = {"RECRAWL_LEASE": 4, "RECRAWL_IDLE": 30}
     options["HOSTS"] = ",".join(f"{host}:{web.port}" for host in hosts)
     first, second = both.start("tree", **options), both.start("tree", **options)
-    eventually(lambda: len(web.log) > 12, 30, "it begins")
+    eventually(lambda: len(web.log) > 12, what="it begins")
     first.process.kill()
-    eventually(lambda: len({(entry.host, entry.path) for entry in web.log}) == 3 * (pages + 1), 60, "all is found")
+    eventually(lambda: len({(entry.host, entry.path) for entry in web.log}) == 3 * (pages + 1), what="all is found")
     second.interrupt()
     second.ends()
     assert all_apart(web)
@@ -255,7 +254,7 @@ def test_a_second_interrupt_ends_it_at_once_and_its_pages_come_back(
     both = project(tree=TREE)
     options: dict[str, object] = {"HOSTS": f"127.0.0.2:{web.port}", "RECRAWL_LEASE": 8, "DOWNLOAD_TIMEOUT": 60}
     crawler = both.start("tree", **options)
-    eventually(lambda: web.of("127.0.0.2", "/0"), 30, "it begins")
+    eventually(lambda: web.of("127.0.0.2", "/0"), what="it begins")
     crawler.interrupt()
     time.sleep(1)
     assert crawler.process.poll() is None, "a request is under way"
@@ -264,7 +263,7 @@ def test_a_second_interrupt_ends_it_at_once_and_its_pages_come_back(
     assert len(leases(db)) == 1
     site.answers["/0"] = Answer()
     again = both.start("tree", RECRAWL_IDLE=30)
-    eventually(lambda: len(web.of("127.0.0.2", "/0")) == 2, 30, "it comes back")
+    eventually(lambda: len(web.of("127.0.0.2", "/0")) == 2, what="it comes back")
     again.interrupt()
     again.ends()
     assert leases(db) == []
@@ -274,7 +273,7 @@ def test_a_second_interrupt_ends_it_at_once_and_its_pages_come_back(
 def test_the_database_may_go_away(project: Make, db: psycopg.Connection[Any], web: Web, site: Site) -> None:
     site.answers |= tree(15)
     crawler = project(tree=TREE).start("tree", HOSTS=f"127.0.0.2:{web.port}")
-    eventually(lambda: len(web.log) > 5, 30, "it begins")
+    eventually(lambda: len(web.log) > 5, what="it begins")
     name = db.info.dbname
     with psycopg.connect(db.info.dsn, dbname="postgres", autocommit=True) as other:
         other.execute(f'alter database "{name}" allow_connections false')
@@ -282,10 +281,10 @@ def test_the_database_may_go_away(project: Make, db: psycopg.Connection[Any], we
             "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s and application_name = %s",
             [name, "recrawl client"],
         )
-        eventually(lambda: "the database is away" in crawler.log, 10)
+        eventually(lambda: "the database is away" in crawler.log)
         time.sleep(60)
         other.execute(f'alter database "{name}" allow_connections true')
-    eventually(lambda: len({entry.path for entry in web.log}) == 16, 60, "it goes on")
+    eventually(lambda: len({entry.path for entry in web.log}) == 16, what="it goes on")
     crawler.interrupt()
     crawler.ends()
     assert leases(db) == [] and all_apart(web) and crawler.errors == []

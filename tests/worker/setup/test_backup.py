@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from helpers import Crawl, Row, misplaced, run_program
+from helpers import Crawl, eventually, misplaced, result_of, run_program
 from recrawl.setup import migrate, project
 from sql.model import BROKEN
 
@@ -48,9 +49,10 @@ def crawlers(url: str) -> Iterator[None]:
     stop = threading.Event()
 
     def crawl(seed: int) -> None:
+        chance = random.Random(seed)
         with connect(url) as connection:
             while not stop.is_set():
-                fetch(connection, random.Random(f"{seed} {time.monotonic()}"))
+                fetch(connection, chance)
 
     threads = [threading.Thread(target=crawl, args=[seed]) for seed in range(3)]
     for thread in threads:
@@ -75,17 +77,24 @@ def test_a_crawl_dumped_while_it_runs_is_whole_where_it_is_restored_and_goes_on(
     url: str, new_database: Callable[..., str], tmp_path: Path
 ) -> None:
     begin(url)
-    with crawlers(url):
-        time.sleep(2)
-        with psycopg.connect(url) as holder:  # a dump that takes long, cut short
-            holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-            (snapshot,) = holder.execute("select pg_export_snapshot()").fetchall()[0]
-            time.sleep(SECONDS_UNSEEN)
-            arguments = ["--format=custom", f"--snapshot={snapshot}", f"--file={tmp_path / 'dump'}"]
-            run_program("pg_dump", *arguments, "--schema=recrawl", "--schema=recrawl_internal", url)
+    with crawlers(url), psycopg.connect(url) as holder:  # a dump that takes long, cut short
+        holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        snapshot = eventually(partial(snapshot_with_leases, holder))
+        time.sleep(SECONDS_UNSEEN)
+        arguments = ["--format=custom", f"--snapshot={snapshot}", f"--file={tmp_path / 'dump'}"]
+        run_program("pg_dump", *arguments, "--schema=recrawl", "--schema=recrawl_internal", url)
     elsewhere = new_database()
     restore(elsewhere, tmp_path / "dump")
     assert_whole_and_alive(elsewhere)
+
+
+def snapshot_with_leases(holder: psycopg.Connection[Any]) -> str | None:
+    """Names a snapshot in which many pages have been fetched and some are leased."""
+    holder.rollback()
+    fetched = "select count(*) > 200 from recrawl_internal.page where fetches > 0"
+    leased = "select from recrawl_internal.lease"
+    row = holder.execute(f"select pg_export_snapshot(), ({fetched}) and exists ({leased})".encode()).fetchone()
+    return row[0] if row and row[1] else None
 
 
 def restore(url: str, dump: Path) -> None:
@@ -113,24 +122,30 @@ def assert_whole_and_alive(url: str) -> None:
         assert connection.execute(BROKEN, {"t": crawl.now}).fetchall() == []
 
         connection.execute("select set_setting('frequency', '1')")
-        time.sleep(2)  # the leases in the dump end
-        crawl.tick()
+        eventually(lambda: leases_have_ended(crawl))
         crawl.value("select fetch_now(%s)", [*live])  # even those whose next attempt is days away
-        out: list[Row] = []
-        deadline = time.monotonic() + 30
-        while not live <= {row["page_id"] for row in out} and time.monotonic() < deadline:
+        out: set[int] = set()
+
+        def all_are_out() -> bool:
             pages = crawl.rows("select * from next_pages(lease => '1 hour')")
             assert not leased & {row["lease_id"] for row in pages}
-            crawl.rows("select * from report(%s)", Jsonb([
-                {"page_id": row["page_id"], "lease_id": row["lease_id"], "status": 200} for row in pages
-            ]))  # fmt: skip
-            out += pages
-        assert live - {row["page_id"] for row in out} == set()
+            crawl.rows("select * from report(%s)", Jsonb([result_of(page) for page in pages]))
+            out.update(page["page_id"] for page in pages)
+            return live <= out
+
+        eventually(all_are_out)
         (added,) = crawl.rows("select * from add_pages('{http://new.test/}')")
         assert added["code"] == "new" and added["page_id"] > max(known)
         crawl.now = datetime.now(UTC) + timedelta(seconds=1)
         assert misplaced(crawl) == []
         assert connection.execute(BROKEN, {"t": crawl.now}).fetchall() == []
+
+
+def leases_have_ended(crawl: Crawl) -> bool:
+    """Runs upkeep until no lease is left: fetch_now() does not move the next attempt of a page that is still leased."""
+    crawl.now = datetime.now(UTC)
+    crawl.tick()
+    return crawl.rows("select from lease") == []
 
 
 OLDER = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"))), None)
@@ -159,7 +174,7 @@ def test_an_older_servers_dump_is_whole_on_this_one(
 ) -> None:
     with psycopg.connect(server) as connection:
         if major(OLDER) >= connection.info.server_version // 10000:
-            pytest.skip("no older PostgreSQL under /usr/lib/postgresql")
+            pytest.skip("no older PostgreSQL: apt install postgresql")
     assert OLDER
     done = subprocess.run(
         [".ci/with-postgres", OLDER, sys.executable, "-c", DUMPED, tmp_path / "dump"],

@@ -305,7 +305,7 @@ def test_threads_share_a_server(home: Path) -> None:
     def use() -> None:
         with server(home) as url:
             seen.append(ask(url, "SELECT pg_postmaster_start_time()"))
-            together.wait(30)
+            together.wait(60)
 
     threads = [threading.Thread(target=use) for _ in range(5)]
     for thread in threads:

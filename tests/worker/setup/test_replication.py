@@ -1,6 +1,5 @@
 """A crawl whose tables are all published: it goes on, and a subscriber gets what it finds out."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from helpers import DAY, Crawl, misplaced, run_job, run_program
+from helpers import DAY, Crawl, eventually, misplaced, run_job, run_program
 from recrawl.setup import embedded, migrate
 
 HERE = "-c search_path=recrawl,recrawl_internal"
@@ -79,10 +78,7 @@ def test_a_published_crawl_goes_on_and_a_subscriber_receives_pages_and_scores(pu
         assert misplaced(crawl) == []
         run_job("opic", publisher)
         assert crawl.value("select count(*) from page_score") > 5
-    deadline = time.monotonic() + 30
-    while content(subscriber) != content(publisher) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert content(subscriber) == content(publisher)
+    eventually(lambda: content(subscriber) == content(publisher))
     with psycopg.connect(subscriber, autocommit=True) as connection:
         scored = connection.execute("select count(*) from recrawl.page_status where authority > 0").fetchone()
         assert scored and scored[0] > 0

@@ -24,7 +24,7 @@ from worker.view.browser import DESK, PHONE, Browser, open_browser, program, unt
 from worker.view.looks import EMPTY, FIGURES, HISTORY, NOW, look
 from worker.view.test_dashboard import serving
 
-pytestmark = pytest.mark.skipif(program() is None, reason="needs a Chromium and its driver")
+pytestmark = pytest.mark.skipif(program() is None, reason="apt install chromium chromium-driver")
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from recrawl.view.verdict import verdict
 from worker.clock import LIBRARY, Clock
 from worker.test_schedule import worker
 
-pytestmark = pytest.mark.skipif(LIBRARY is None, reason="libfaketime is not installed")
+pytestmark = pytest.mark.skipif(LIBRARY is None, reason="apt install faketime")
 
 
 class Watched(Crawl):
