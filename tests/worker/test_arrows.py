@@ -45,8 +45,8 @@ ALLOWED = {
     "jobs.plan": "jobs.crawl store model numpy",  # what-if answers: of the jobs, nothing that writes
     "jobs.audit": "store model numpy",
     "jobs.compare": "jobs.crawl store model",
-    "schedule": "jobs store apscheduler psycopg",
-    "frontier": "client client.clock intake google grpc psycopg sqlalchemy",
+    "jobs.clock": "jobs store apscheduler psycopg",
+    "urlfrontier": "client client.clock intake google grpc psycopg sqlalchemy",
     "view": "view.words view.parts view.serving store setup.project psycopg",
     "view.words": "view",  # of the figures' shapes alone
     "view.parts": "view view.words",
@@ -54,8 +54,8 @@ ALLOWED = {
     "view.metrics": "view view.serving store prometheus_client psycopg",
     "setup.project": "",
     "setup": "setup.project alembic platformdirs psycopg sqlalchemy",
-    "cli": "client frontier intake jobs jobs.audit jobs.compare jobs.crawl jobs.job jobs.plan lab lab.crawl"
-    " lab.experiments lab.through_sql model schedule setup setup.project store view view.metrics view.words"
+    "cli": "client urlfrontier intake jobs jobs.audit jobs.clock jobs.compare jobs.crawl jobs.job jobs.plan lab"
+    " lab.crawl lab.experiments lab.through_sql model setup setup.project store view view.metrics view.words"
     " click matplotlib psycopg rich sqlalchemy",
 }
 
@@ -135,8 +135,8 @@ def test_sql_is_spoken_where_the_contributors_are_told_and_nowhere_else() -> Non
     }
     assert {name for name in spoken if not name.startswith(("store.", "setup."))} == {
         "client.database",
-        "frontier.crawl",
-        "frontier.crawls",
+        "urlfrontier.crawl",
+        "urlfrontier.crawls",
     }
 
 

@@ -11,11 +11,11 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy.engine import make_url
 
-from recrawl.frontier import urlfrontier_pb2 as pb
-from recrawl.frontier.crawls import Crawls, UnknownCrawl
 from recrawl.setup import migrate
-from worker.frontier.conftest import Served
-from worker.frontier.frontier import FAIL, OK, SKIPPED, Frontier, discovered, known
+from recrawl.urlfrontier import urlfrontier_pb2 as pb
+from recrawl.urlfrontier.crawls import Crawls, UnknownCrawl
+from worker.urlfrontier.client import FAIL, OK, SKIPPED, Frontier, discovered, known
+from worker.urlfrontier.conftest import Served
 
 A, B = "http://a.example/", "http://b.example/"
 

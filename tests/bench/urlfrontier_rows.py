@@ -16,16 +16,16 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from bench import calls
-from bench.bare_frontier import METADATA
+from bench.bare_urlfrontier import METADATA
 from bench.measure import Backend, cpu_of, progress
 from bench.stage import Stage
 from bench.table import Line, at_least, at_most, note
-from recrawl.frontier import urlfrontier_pb2 as pb
-from worker.frontier.frontier import OK, Frontier, discovered, info
+from recrawl.urlfrontier import urlfrontier_pb2 as pb
+from worker.urlfrontier.client import OK, Frontier, discovered, info
 
 HOSTS = 2000
 BATCH = 100
-OURS, ALONE = ["-m", "recrawl", "frontier", "--listen", "127.0.0.1:0"], ["-m", "bench.bare_frontier"]
+OURS, ALONE = ["-m", "recrawl", "urlfrontier", "--listen", "127.0.0.1:0"], ["-m", "bench.bare_urlfrontier"]
 
 
 class Served(NamedTuple):
@@ -55,7 +55,7 @@ def served(command: Sequence[str], url: str = "") -> Iterator[Served]:
         process.wait(60)
 
 
-def frontier(stage: Stage) -> Iterator[Line]:
+def urlfrontier(stage: Stage) -> Iterator[Line]:
     yield from puts(stage)
     yield from gets(stage)
 

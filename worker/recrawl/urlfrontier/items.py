@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from recrawl.frontier.urlfrontier_pb2 import KnownURLItem, StringList, URLInfo, URLItem
 from recrawl.intake.urls import clean
+from recrawl.urlfrontier.urlfrontier_pb2 import KnownURLItem, StringList, URLInfo, URLItem
 
 LONGEST_KEY = 255
 NUMBER = r"(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"

@@ -12,7 +12,7 @@ from psycopg.conninfo import make_conninfo
 
 from recrawl.client.clock import Clock
 from recrawl.client.database import Database
-from recrawl.frontier.items import Put
+from recrawl.urlfrontier.items import Put
 
 AT_ONCE = 5000  # pages that are read, or deleted, by a call: there may be millions
 SHORTEST_DELAY = 0.001  # seconds
@@ -32,7 +32,7 @@ class Crawl:
         self.name = name
         clock = Clock()
         self._puts, self._pops, self._looks = (
-            Database(make_conninfo(dsn, application_name="recrawl frontier"), clock) for _ in range(3)
+            Database(make_conninfo(dsn, application_name="recrawl urlfrontier"), clock) for _ in range(3)
         )
 
     async def open(self) -> None:

@@ -8,9 +8,9 @@ import grpc
 import psycopg
 import pytest
 
-from recrawl.frontier import puts, stream
-from recrawl.frontier import urlfrontier_pb2 as pb
-from worker.frontier.frontier import FAIL, OK, SKIPPED, Frontier, discovered, info, known
+from recrawl.urlfrontier import puts, stream
+from recrawl.urlfrontier import urlfrontier_pb2 as pb
+from worker.urlfrontier.client import FAIL, OK, SKIPPED, Frontier, discovered, info, known
 
 A = "http://a.example/"
 LONG = "x" * 10_000  # as an ID: what is on its way is little, counted in messages

@@ -30,17 +30,17 @@ WORKER = """
 import logging, sys
 from dataclasses import replace
 from datetime import timedelta
-from recrawl import schedule
-schedule.JOBS["vitals"] = replace(schedule.JOBS["vitals"], every=timedelta(seconds=1))
+from recrawl.jobs import clock
+clock.JOBS["vitals"] = replace(clock.JOBS["vitals"], every=timedelta(seconds=1))
 logging.basicConfig(format="%(message)s", level=logging.INFO)
-schedule.SETTLED = timedelta(0)
-schedule.LOOK_CLOSER = timedelta(seconds=1)
-schedule.run(sys.argv[1], ready=lambda: print("ready", flush=True))
+clock.SETTLED = timedelta(0)
+clock.LOOK_CLOSER = timedelta(seconds=1)
+clock.run(sys.argv[1], ready=lambda: print("ready", flush=True))
 """
 
 
 # Takes the place of numpy, which every batch job needs.
-BROKEN, BUSY = (str(Path(__file__).parent / name) for name in ("broken", "busy"))
+BROKEN, BUSY = (str(Path(__file__).parents[1] / name) for name in ("broken", "busy"))
 
 # A worker that does not wait for hours until it gives a job up.
 IMPATIENT = """

@@ -1,4 +1,4 @@
-"""docs/frontier.md, from its start: the service, the worker and a dump as it says, and a client like StormCrawler."""
+"""docs/urlfrontier.md from its start: service, worker, a dump from URLFrontier, and a client like StormCrawler."""
 
 import gzip
 import time
@@ -8,10 +8,10 @@ from google.protobuf import json_format
 
 from docs.reader import Reader, blocks
 from helpers import eventually, free_port
-from recrawl.frontier import urlfrontier_pb2 as pb
-from worker.frontier.frontier import OK, Frontier, discovered, info, known
+from recrawl.urlfrontier import urlfrontier_pb2 as pb
+from worker.urlfrontier.client import OK, Frontier, discovered, info, known
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "frontier.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "urlfrontier.md"
 LEASE = 300  # seconds, as StormCrawler's topologies ask for
 DAY = 86400
 

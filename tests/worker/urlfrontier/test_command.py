@@ -1,4 +1,4 @@
-"""`recrawl frontier`: what it says when it cannot serve."""
+"""`recrawl urlfrontier`: what it says when it cannot serve."""
 
 import os
 import subprocess
@@ -7,21 +7,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 import command
-from worker.frontier.conftest import Command
+from worker.urlfrontier.conftest import Command
 
 
 def refusal(url: str, *arguments: str) -> str:
-    done = command.run("recrawl", "frontier", *arguments, environment=os.environ | {"DATABASE_URL": url})
+    done = command.run("recrawl", "urlfrontier", *arguments, environment=os.environ | {"DATABASE_URL": url})
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done.stderr
     return done.stderr.strip()
 
 
 def test_without_its_extra_it_says_what_to_type() -> None:
-    without = "import sys; sys.modules['grpc'] = None; sys.argv = ['recrawl', 'frontier']"
+    without = "import sys; sys.modules['grpc'] = None; sys.argv = ['recrawl', 'urlfrontier']"
     run = f"{without}; from recrawl.__main__ import main; main()"
     done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
-    assert done.stderr == "recrawl: this needs grpc, which comes with: pip install 'recrawl[frontier]'\n"
+    assert done.stderr == "recrawl: this needs grpc, which comes with: pip install 'recrawl[urlfrontier]'\n"
 
 
 def test_it_says_where_it_is_and_no_more(url: str, tmp_path: Path) -> None:

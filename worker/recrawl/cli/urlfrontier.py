@@ -28,18 +28,18 @@ GRACE = 5.0  # seconds, for calls that are being answered
     show_default=True,
     help="Who says when a page is fetched again.",
 )
-def frontier(listen: Address, schedule: str) -> None:
+def urlfrontier(listen: Address, schedule: str) -> None:
     """Serve URLFrontier's gRPC, as for StormCrawler, until Ctrl-C.
 
     With --schedule recrawl the dates that clients send are left alone, and a page that they fetched is an observation.
     Beside it a worker should run: recrawl worker.
     """
     try:
-        from recrawl.frontier import service  # noqa: F401
+        from recrawl.urlfrontier import service  # noqa: F401
     except ModuleNotFoundError as error:
         if error.name not in ("grpc", "google", "google.protobuf"):
             raise
-        needed = f"this needs {error.name.partition('.')[0]}, which comes with: pip install 'recrawl[frontier]'"
+        needed = f"this needs {error.name.partition('.')[0]}, which comes with: pip install 'recrawl[urlfrontier]'"
         raise click.ClickException(needed) from None
     with lasting_database(makes=True) as (url, _):
         asyncio.run(run(url, listen, schedule == "client"))
@@ -47,9 +47,9 @@ def frontier(listen: Address, schedule: str) -> None:
 
 async def run(url: str, listen: Address, obeys: bool) -> None:
     from recrawl.client import Error
-    from recrawl.frontier.crawls import Crawls
-    from recrawl.frontier.service import serve
     from recrawl.setup import migrate
+    from recrawl.urlfrontier.crawls import Crawls
+    from recrawl.urlfrontier.service import serve
 
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)  # not before: Alembic tells of itself
     crawls = Crawls(url, migrate.upgrade)

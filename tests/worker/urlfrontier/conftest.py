@@ -12,20 +12,20 @@ from pathlib import Path
 
 import pytest
 
-from recrawl.frontier.crawls import Crawls
-from recrawl.frontier.service import serve
 from recrawl.setup import migrate
-from worker.frontier.frontier import Frontier
+from recrawl.urlfrontier.crawls import Crawls
+from recrawl.urlfrontier.service import serve
+from worker.urlfrontier.client import Frontier
 
 
 class Command:
-    """`recrawl frontier` on a database, at a port that was free."""
+    """`recrawl urlfrontier` on a database, at a port that was free."""
 
     def __init__(self, url: str, log: Path, *arguments: str) -> None:
         self.log = log
         with log.open("w") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "recrawl", "frontier", "--listen", "127.0.0.1:0", *arguments],
+                [sys.executable, "-m", "recrawl", "urlfrontier", "--listen", "127.0.0.1:0", *arguments],
                 env=os.environ | {"DATABASE_URL": url},
                 stdout=subprocess.PIPE,
                 stderr=output,

@@ -12,10 +12,10 @@ from sqlalchemy.engine import make_url
 
 from recrawl.client import Error
 from recrawl.client.database import line
-from recrawl.frontier.crawl import Crawl
-from recrawl.frontier.puts import Puts
+from recrawl.urlfrontier.crawl import Crawl
+from recrawl.urlfrontier.puts import Puts
 
-log = logging.getLogger("recrawl.frontier")
+log = logging.getLogger("recrawl.urlfrontier")
 
 DEFAULT = "DEFAULT"
 AGAIN = 1.0  # seconds until it is tried again to make a crawl that could not be made

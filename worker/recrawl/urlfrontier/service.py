@@ -1,4 +1,4 @@
-"""Every call of URLFrontier, over the crawls of a service. docs/frontier.md says where it cannot be the same."""
+"""Every call of URLFrontier, over the crawls of a service. docs/urlfrontier.md says where it cannot be the same."""
 
 import logging
 from collections import deque
@@ -14,13 +14,13 @@ from grpc import aio
 
 from recrawl.client import Error
 from recrawl.client.database import Away, line
-from recrawl.frontier import urlfrontier_pb2 as pb
-from recrawl.frontier.crawl import Crawl
-from recrawl.frontier.crawls import Crawls, UnknownCrawl
-from recrawl.frontier.items import as_taken_in, info_of, item_of
-from recrawl.frontier.stream import PutStreams, Unreadable, readable
+from recrawl.urlfrontier import urlfrontier_pb2 as pb
+from recrawl.urlfrontier.crawl import Crawl
+from recrawl.urlfrontier.crawls import Crawls, UnknownCrawl
+from recrawl.urlfrontier.items import as_taken_in, info_of, item_of
+from recrawl.urlfrontier.stream import PutStreams, Unreadable, readable
 
-log = logging.getLogger("recrawl.frontier")
+log = logging.getLogger("recrawl.urlfrontier")
 
 LEASE = 30.0  # seconds, where the client says none
 LONGEST_LEASE = 7 * 86400.0

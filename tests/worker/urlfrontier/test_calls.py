@@ -11,10 +11,10 @@ import pytest
 
 from helpers import eventually
 from recrawl.client.database import Database
-from recrawl.frontier import crawl
-from recrawl.frontier import urlfrontier_pb2 as pb
-from worker.frontier.conftest import Command, Served
-from worker.frontier.frontier import OK, SKIPPED, Frontier, discovered, info, known
+from recrawl.urlfrontier import crawl
+from recrawl.urlfrontier import urlfrontier_pb2 as pb
+from worker.urlfrontier.client import OK, SKIPPED, Frontier, discovered, info, known
+from worker.urlfrontier.conftest import Command, Served
 
 A, A2, B = "http://a.example/", "http://a.example/2", "http://b.example/"
 DAY = timedelta(days=1)

@@ -6,7 +6,7 @@ from typing import Any
 
 import grpc
 
-from recrawl.frontier import urlfrontier_pb2 as pb
+from recrawl.urlfrontier import urlfrontier_pb2 as pb
 
 OK, SKIPPED, FAIL = pb.AckMessage.OK, pb.AckMessage.SKIPPED, pb.AckMessage.FAIL
 

@@ -13,10 +13,10 @@ import psycopg
 import pytest
 
 from helpers import eventually
-from recrawl.frontier import urlfrontier_pb2 as pb
 from recrawl.setup import embedded
-from worker.frontier.conftest import Command
-from worker.frontier.frontier import FAIL, OK, SKIPPED, Frontier, discovered, known
+from recrawl.urlfrontier import urlfrontier_pb2 as pb
+from worker.urlfrontier.client import FAIL, OK, SKIPPED, Frontier, discovered, known
+from worker.urlfrontier.conftest import Command
 
 HOSTS = 50
 

@@ -11,12 +11,12 @@ from grpc import aio
 
 from recrawl.client import Error
 from recrawl.client.database import Away
-from recrawl.frontier.crawls import Crawls, UnknownCrawl
-from recrawl.frontier.items import Put, discovered, put_of
-from recrawl.frontier.puts import FAIL, SKIPPED, Ack
-from recrawl.frontier.urlfrontier_pb2 import AckMessage, BatchAck, DiscoveredBatch, URLInfo, URLItem
+from recrawl.urlfrontier.crawls import Crawls, UnknownCrawl
+from recrawl.urlfrontier.items import Put, discovered, put_of
+from recrawl.urlfrontier.puts import FAIL, SKIPPED, Ack
+from recrawl.urlfrontier.urlfrontier_pb2 import AckMessage, BatchAck, DiscoveredBatch, URLInfo, URLItem
 
-log = logging.getLogger("recrawl.frontier")
+log = logging.getLogger("recrawl.urlfrontier")
 
 # Puts of a stream, or kilobytes where they are larger; more is read when its client has read some acknowledgements.
 MOST_IN_FLIGHT = 200_000

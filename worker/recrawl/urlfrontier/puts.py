@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 import psycopg
 
 from recrawl.client.database import Away, TooLong, line
-from recrawl.frontier.crawl import Crawl
-from recrawl.frontier.items import Put
-from recrawl.frontier.urlfrontier_pb2 import AckMessage
+from recrawl.urlfrontier.crawl import Crawl
+from recrawl.urlfrontier.items import Put
+from recrawl.urlfrontier.urlfrontier_pb2 import AckMessage
 
-log = logging.getLogger("recrawl.frontier")
+log = logging.getLogger("recrawl.urlfrontier")
 
 WAIT = 0.01  # seconds, for others to come along
 MOST_AT_ONCE = 1000

@@ -10,8 +10,8 @@ from typing import Any
 import grpc
 from grpc import aio
 
-from recrawl.frontier import urlfrontier_pb2 as pb
-from worker.frontier.frontier import OK, info
+from recrawl.urlfrontier import urlfrontier_pb2 as pb
+from worker.urlfrontier.client import OK, info
 
 METADATA: dict[str, Iterable[str]] = {"url.path": ["http://h1.example/"], "depth": ["3"]}
 HUNDRED = [info(f"http://h{n}.example/{n}", key=f"h{n}.example", metadata=METADATA) for n in range(100)]
