@@ -33,12 +33,14 @@ ALLOWED = {
     "intake": "store ada_url psycopg",
     "model": "model.compiled numba numpy scipy",
     "model.compiled": "numba numpy platformdirs",  # the one place of the model that writes: the user's cache
-    "model.reference": "model numpy scipy",
-    "lab": "model model.reference numpy",
+    "lab": "lab.methods lab.visits model numpy",
+    "lab.methods": "model numpy scipy",
+    "lab.policies": "model numpy scipy",
+    "lab.visits": "model model.compiled numpy",
     "lab.driver": "jobs store",  # the only one that needs a database, with those that it drives for
     "lab.crawl": "lab lab.driver store model numpy",
     "lab.through_sql": "lab lab.driver store numpy",
-    "lab.experiments": "lab model model.reference numpy",
+    "lab.experiments": "lab lab.methods lab.policies model numpy",
     "jobs": "jobs.crawl jobs.job store model numpy psycopg",
     "jobs.job": "store",
     "jobs.crawl": "jobs.job store model numpy",
@@ -55,8 +57,8 @@ ALLOWED = {
     "setup.project": "",
     "setup": "setup.project alembic platformdirs psycopg sqlalchemy",
     "cli": "client urlfrontier intake jobs jobs.audit jobs.clock jobs.compare jobs.crawl jobs.job jobs.plan lab"
-    " lab.crawl lab.experiments lab.through_sql model setup setup.project store view view.metrics view.words"
-    " click matplotlib psycopg rich sqlalchemy",
+    " lab.crawl lab.experiments lab.policies lab.through_sql model setup setup.project store view view.metrics"
+    " view.words click matplotlib psycopg rich sqlalchemy",
 }
 
 STANDARD = sys.stdlib_module_names | {"_typeshed"}  # known to type checkers alone
@@ -117,6 +119,13 @@ def test_what_the_table_allows_is_imported_somewhere(line: str) -> None:
 
 def test_nothing_is_imported_in_a_circle() -> None:
     TopologicalSorter(ARROWS).prepare()
+
+
+def test_only_the_command_line_imports_the_laboratory() -> None:
+    """Production runs without it."""
+    importers = {name for name, modules in ARROWS.items() if any(f"{m}.".startswith("recrawl.lab.") for m in modules)}
+    outside = {name for name in importers if not f"{name}.".startswith("recrawl.lab.")}
+    assert outside and all(name.startswith("recrawl.cli.") for name in outside)
 
 
 def test_only_the_registry_imports_by_a_name_it_puts_together() -> None:

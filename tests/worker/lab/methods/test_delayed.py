@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from recrawl.lab.experiments import figure_4_5
-from recrawl.model.reference import delayed, thesis
-from recrawl.model.reference.page import changes_found
+from recrawl.lab.methods import delayed, thesis
+from recrawl.lab.methods.page import changes_found
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]

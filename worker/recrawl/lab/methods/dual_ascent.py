@@ -13,7 +13,7 @@ is spent has all digits and needs a quarter of the passes.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from recrawl.model.reference.page import Array, changes_found, checked, visits_per_change
+from recrawl.lab.methods.page import Array, changes_found, checked, visits_per_change
 
 GOLDEN = (5**0.5 - 1) / 2
 

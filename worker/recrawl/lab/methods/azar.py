@@ -11,7 +11,7 @@ digits are left.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from recrawl.model.reference.page import Array, checked
+from recrawl.lab.methods.page import Array, checked
 
 
 def solve(value: ArrayLike, rate: ArrayLike, budget: float) -> Array:

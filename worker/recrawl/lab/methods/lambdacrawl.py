@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
-from recrawl.model.reference.page import Array, checked
+from recrawl.lab.methods.page import Array, checked
 
 
 def solve(value: ArrayLike, rate: ArrayLike, budget: float, announced: NDArray[np.bool]) -> Array:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from recrawl.model.reference import azar, dual_ascent, lambdacrawl, newton, thesis, wcluster
-from recrawl.model.reference.page import changes_found, gain, visits_per_change
+from recrawl.lab.methods import azar, dual_ascent, lambdacrawl, newton, thesis, wcluster
+from recrawl.lab.methods.page import changes_found, gain, visits_per_change
 
 Array = NDArray[np.float64]
 Method = Callable[[Array, Array, float], Array]

@@ -11,7 +11,7 @@ by the first visit would otherwise keep its interval for ever.
 from collections import deque
 from dataclasses import dataclass, field
 
-from recrawl.model.policies.longevity import DivergedSince, Profile, Terms
+from recrawl.lab.policies.longevity import DivergedSince, Profile, Terms
 
 PROFILES = 10  # that what a visit is worth is averaged over: 5 and fewer did worse than uniform visits
 MOST = 12  # visits that an interval is looked at for

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from recrawl.model.reference.signals import age_of_a_signal, days_worth, probability_fresh, unannounced_rate
+from recrawl.lab.methods.signals import age_of_a_signal, days_worth, probability_fresh, unannounced_rate
 
 
 def test_a_page_is_as_fresh_as_the_pages_that_looked_like_it() -> None:

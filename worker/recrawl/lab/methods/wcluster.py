@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from recrawl.model.reference import dual_ascent
-from recrawl.model.reference.page import Array, checked
+from recrawl.lab.methods import dual_ascent
+from recrawl.lab.methods.page import Array, checked
 
 
 class Clusters(NamedTuple):

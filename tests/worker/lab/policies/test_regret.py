@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recrawl.lab.methods import azar
+from recrawl.lab.policies.regret import Exploration, loss
 from recrawl.model.allocation.objectives import OBJECTIVES, Floats
-from recrawl.model.policies.regret import Exploration, loss, until_steady
-from recrawl.model.reference import azar
+from recrawl.model.policies.epsilon_greedy import until_steady
 
 LEAST, MOST = 0.2, 1.0
 

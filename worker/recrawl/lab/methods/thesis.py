@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
-from recrawl.model.reference.page import Array, checked, grouped, not_negative, visits_per_change
+from recrawl.lab.methods.page import Array, checked, grouped, not_negative, visits_per_change
 
 
 def cho(value: ArrayLike, rate: ArrayLike, budget: float) -> Array:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from recrawl.lab.methods import azar, lambdacrawl, thesis
+from recrawl.lab.methods.page import changes_found
 from recrawl.model.allocation.solve import Web, allocate
-from recrawl.model.reference import azar, lambdacrawl, thesis
-from recrawl.model.reference.page import changes_found
 
 Array = NDArray[np.float64]
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from recrawl.model.reference.page import Array, changes_found, checked, gain
+from recrawl.lab.methods.page import Array, changes_found, checked, gain
 
 STEPS = 200
 TOLERANCE = 1e-10

@@ -9,11 +9,11 @@ import math
 
 import numpy as np
 
+from recrawl.lab.policies.regret import Exploration
 from recrawl.model.allocation.floors import NO_LIMITS
 from recrawl.model.allocation.solve import allocate
 from recrawl.model.policies import uniform
 from recrawl.model.policies.policy import Answer, Question
-from recrawl.model.policies.regret import Exploration
 
 MOST = 0.1  # of the horizon, spent on exploring
 

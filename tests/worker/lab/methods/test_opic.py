@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from recrawl.lab.methods import hits, opic_plain, power
+from recrawl.lab.methods.opic_classic import Books, Order, highest_cash, in_turn, marked_first, step
 from recrawl.model.graph import graph, opic
 from recrawl.model.graph.graph import Graph
-from recrawl.model.reference import hits, opic_plain, power
-from recrawl.model.reference.opic_classic import Books, Order, highest_cash, in_turn, marked_first, step
 
 TOY = graph.compile([1, 2, 3, 4], [1, 2, 3], [0, 1, 2, 5], [2, 4, 1, 2, 4])
 RELEVANCE = np.array([1, 0.8, np.nan, 0.25], np.float32)

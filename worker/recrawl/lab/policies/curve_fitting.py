@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainc
 
-from recrawl.model.policies.longevity import DivergedSince, Profile, Terms
+from recrawl.lab.policies.longevity import DivergedSince, Profile, Terms
 
 Array = NDArray[np.float64]
 

@@ -20,7 +20,7 @@ would stop them all.
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from recrawl.model.reference.page import Array, grouped, not_negative
+from recrawl.lab.methods.page import Array, grouped, not_negative
 
 
 def starts(due: Array, gap: float) -> Array:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from recrawl.lab.policies import bound_based
+from recrawl.lab.policies.bound_based import BoundBased
+from recrawl.lab.policies.curve_fitting import RATES, STEP, Curve, CurveFitting, fit
+from recrawl.lab.policies.longevity import Profile, Terms, Visitor
 from recrawl.model.allocation.objectives import OBJECTIVES
-from recrawl.model.policies import bound_based
-from recrawl.model.policies.bound_based import BoundBased
-from recrawl.model.policies.curve_fitting import RATES, STEP, Curve, CurveFitting, fit
-from recrawl.model.policies.longevity import Profile, Terms, Visitor
 
 POLICIES = [BoundBased, CurveFitting]
 

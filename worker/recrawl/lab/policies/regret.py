@@ -5,7 +5,7 @@ rates are estimated from that by moment matching; from there to the horizon visi
 would be best if the estimates were true (committing). The regret is how much less value · days are fresh than if the
 rates had been known from the first day on. All of this is for the objective poisson_freshness.
 
-How far single estimates may be off (Lemmas 3 and 8) stands with the estimators, in reference/estimators.py.
+How far single estimates may be off (Lemmas 3 and 8) stands with the estimators, in lab/methods/estimators.py.
 """
 
 import math
@@ -51,12 +51,6 @@ class Exploration:
         useless where intervals are long: 10⁸ days for a week and two changes a day."""
         in_doubt = math.log(2 * self.pages / self.unsure)
         return 2 * self.most_rate * self.interval + math.log(in_doubt / (2 * self.interval * self.least_rate**2))
-
-
-def until_steady(values: float, error: float, least_rate: float) -> float:
-    """τ0: days after which a policy's utility is within an error of what it is in the long run, whatever was before
-    (Lemma 1)."""
-    return math.log(max(values / error, 1.0)) / least_rate
 
 
 def loss(value: ArrayLike, rate: ArrayLike, estimate: ArrayLike) -> float:
