@@ -20,7 +20,7 @@ $(BIN)/recrawl: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "recrawl needs Python 3.11 or newer; say: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[server,frontier]' --group dev
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[server,urlfrontier]' --group dev
 	@touch $@
 
 install: $(BIN)/recrawl  ## Make .venv with recrawl and what its development needs

@@ -75,9 +75,9 @@ class Shop(scrapy.Spider):
 WORKER = """
 import sys
 from datetime import timedelta
-from recrawl import schedule
-schedule.SETTLED = timedelta(0)
-schedule.run(sys.argv[1])
+from recrawl.jobs import clock
+clock.SETTLED = timedelta(0)
+clock.run(sys.argv[1])
 """
 GAP = 0.2  # seconds
 LATE = 0.05  # that a loaded machine may keep a request on its way

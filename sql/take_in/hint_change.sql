@@ -1,5 +1,5 @@
 -- Hints from outside that pages changed: a sitemap's lastmod, a ping. Each ages its page and so brings it forward; none
--- makes it later. recrawl.model.reference.signals is the same in Python.
+-- makes it later. recrawl.lab.methods.signals is the same in Python.
 
 create or replace function recrawl_internal.hint_change_at(
     t timestamptz, page_ids bigint[], recall float8, false_rate float8, changed_at timestamptz[] default null

@@ -1,7 +1,7 @@
 -- How often a page changes, learnt from what its fetches saw. The belief is a Gamma distribution of the rate, as if so
 -- many changes had been seen in so many days: what the host's prior says, and on top of it the page's own evidence,
 -- which alone is stored. So a new prior moves all pages of a host without touching them.
--- recrawl.model.reference.beliefs is the same in Python; recrawl.model.change.gamma_filter says why.
+-- recrawl.lab.methods.beliefs is the same in Python; recrawl.model.change.gamma_filter says why.
 --
 -- Functions that return a table of one row, so that the planner can inline them; «offset 0» keeps it from working out
 -- an expression once for every place that uses it.
@@ -42,7 +42,7 @@ grant execute on function recrawl_internal.belief to recrawl_reader;
 -- then, it would make every such page look fast. So it says what the fetch as planned would have said. Once changed,
 -- that would have seen a change; still unchanged, it might have seen one yet, which takes from what the days without
 -- one are worth. Then a page is thought to change as often as it does, whichever share of its changes hints tell of,
--- however late, and however many are false. recrawl.model.reference.signals is the same in Python, and proves it. Never
+-- however late, and however many are false. recrawl.lab.methods.signals is the same in Python, and proves it. Never
 -- 0, nor so near that its square would be: learnt() divides by it.
 create or replace function recrawl_internal.days_worth(days float8, planned_days float8, rate float8) returns float8
 language sql immutable parallel safe

@@ -11,7 +11,6 @@ from bench import (
     before_rows,
     client_rows,
     cpu_rows,
-    frontier_rows,
     graph_rows,
     job_rows,
     lasting_rows,
@@ -24,6 +23,7 @@ from bench import (
     server,
     slow_rows,
     steer_rows,
+    urlfrontier_rows,
     worker_rows,
 )
 from bench.large import TIMES, Large, large
@@ -46,7 +46,7 @@ ROWS: dict[str, tuple[Callable[[Stage], Iterator[Line]], str]] = {
     "client": (client_rows.client, "the client for asyncio: its cost, what it reaches, how prompt it is"),
     "slow": (slow_rows.slow, "visits that need a while before their request, as with a browser"),
     "scrapy": (scrapy_rows.scrapy, "Scrapy: what it reaches of what gaps allow, and how fast it gets"),
-    "frontier": (frontier_rows.frontier, "URLFrontier's gRPC: puts per second, GetURLs beside the pop"),
+    "urlfrontier": (urlfrontier_rows.urlfrontier, "URLFrontier's gRPC: puts per second, GetURLs beside the pop"),
     "snapshot": (lasting_rows.snapshot, "a snapshot held elsewhere meanwhile"),
     "onehost": (cpu_rows.onehost, "one host with all pages"),
     "growth": (cpu_rows.growth, "ten times the pages"),

@@ -16,7 +16,7 @@ from recrawl.model.allocation.floors import NO_LIMITS
 from recrawl.model.allocation.objectives import OBJECTIVES
 from recrawl.model.allocation.solve import Web
 from recrawl.model.policies.policy import Question
-from recrawl.model.policies.registry import policy_named
+from recrawl.model.policies.registry import POLICIES
 
 Floats = NDArray[np.float64]
 
@@ -56,7 +56,7 @@ def freshness(fetches_for_each_change: float) -> dict[str, float]:
     value, rate = made_up_web()
     one_host = Web(value, rate, np.array([0, len(value)]), np.array([np.inf]))
     asked = Question(one_host, fetches_for_each_change * float(rate.sum()), "freshness", NO_LIMITS)
-    answers = {how: policy_named(name).answer(asked) for name, how in DIVIDED.items()}
+    answers = {how: POLICIES[name].answer(asked) for name, how in DIVIDED.items()}
     return {how: answer.allocation.utility / float(value.sum()) for how, answer in answers.items()}
 
 

@@ -121,7 +121,7 @@ def test_a_crawl_comes_along_from_urlfrontier(
     ]
     with gzip.open(tmp_path / "urls.json.gz", "wt") as file:
         file.writelines(json.dumps(item, separators=(",", ":")) + "\n" for item in items)
-    *_, line = lines("frontier.md")
+    *_, line = lines("urlfrontier.md")
     say(line)
     done = connection.execute("select url from page_status where state = 'done'").fetchall()
     assert done == [(PAGES[2],)]

@@ -11,14 +11,14 @@ import pytest
 
 from helpers import Row
 from recrawl.client import fingerprint
-from recrawl.frontier import items, service
 from recrawl.lab import replay
+from recrawl.lab.methods import beliefs
 from recrawl.model import limits
 from recrawl.model.allocation.floors import Limits
 from recrawl.model.allocation.objectives import OBJECTIVES
 from recrawl.model.change import gamma_filter
-from recrawl.model.reference import beliefs
 from recrawl.setup import project
+from recrawl.urlfrontier import items, service
 
 WIDEST = 120  # columns, as in Python
 LONGEST = 110  # lines: what can be read in one sitting

@@ -34,20 +34,22 @@ ALLOWED = {
     "intake": "store ada_url psycopg",
     "model": "model.compiled numba numpy scipy",
     "model.compiled": "numba numpy platformdirs",  # the one place of the model that writes: the user's cache
-    "model.reference": "model numpy scipy",
-    "lab": "model model.reference numpy",
+    "lab": "lab.methods lab.visits model numpy",
+    "lab.methods": "model numpy scipy",
+    "lab.policies": "model numpy scipy",
+    "lab.visits": "model model.compiled numpy",
     "lab.driver": "jobs store",  # the only one that needs a database, with those that it drives for
     "lab.crawl": "lab lab.driver store model numpy",
     "lab.through_sql": "lab lab.driver store numpy",
-    "lab.experiments": "lab model model.reference numpy",
+    "lab.experiments": "lab lab.methods lab.policies model numpy",
     "jobs": "jobs.crawl jobs.job store model numpy psycopg",
     "jobs.job": "store",
     "jobs.crawl": "jobs.job store model numpy",
     "jobs.plan": "jobs.crawl store model numpy",  # what-if answers: of the jobs, nothing that writes
     "jobs.audit": "store model numpy",
     "jobs.compare": "jobs.crawl store model",
-    "schedule": "jobs store apscheduler psycopg",
-    "frontier": "client client.clock intake google grpc psycopg sqlalchemy",
+    "jobs.clock": "jobs store apscheduler psycopg",
+    "urlfrontier": "client client.clock intake google grpc psycopg sqlalchemy",
     "view": "view.words view.parts view.serving store setup.project psycopg",
     "view.words": "view",  # of the figures' shapes alone
     "view.parts": "view view.words",
@@ -55,9 +57,9 @@ ALLOWED = {
     "view.metrics": "view view.serving store prometheus_client psycopg",
     "setup.project": "",
     "setup": "setup.project alembic platformdirs psycopg sqlalchemy",
-    "cli": "client frontier intake jobs jobs.audit jobs.compare jobs.crawl jobs.job jobs.plan lab lab.crawl"
-    " lab.experiments lab.through_sql model schedule setup setup.project store view view.metrics view.words"
-    " click matplotlib psycopg rich sqlalchemy",
+    "cli": "client urlfrontier intake jobs jobs.audit jobs.clock jobs.compare jobs.crawl jobs.job jobs.plan lab"
+    " lab.crawl lab.experiments lab.policies lab.through_sql model setup setup.project store view view.metrics"
+    " view.words click matplotlib psycopg rich sqlalchemy",
 }
 
 STANDARD = sys.stdlib_module_names | {"_typeshed"}  # known to type checkers alone
@@ -123,6 +125,13 @@ def test_nothing_is_imported_in_a_circle() -> None:
     TopologicalSorter(arrows()).prepare()
 
 
+def test_only_the_command_line_imports_the_laboratory() -> None:
+    """Production runs without it."""
+    importers = {name for name, modules in ARROWS.items() if any(f"{m}.".startswith("recrawl.lab.") for m in modules)}
+    outside = {name for name in importers if not f"{name}.".startswith("recrawl.lab.")}
+    assert outside and all(name.startswith("recrawl.cli.") for name in outside)
+
+
 def test_only_the_registry_imports_by_a_name_it_puts_together() -> None:
     """This file could not see it."""
     dynamic = {name for name, path in MODULES.items() if re.search(r"import_module|__import__", path.read_text())}
@@ -139,8 +148,8 @@ def test_sql_is_spoken_where_the_contributors_are_told_and_nowhere_else() -> Non
     }
     assert {name for name in spoken if not name.startswith(("store.", "setup."))} == {
         "client.database",
-        "frontier.crawl",
-        "frontier.crawls",
+        "urlfrontier.crawl",
+        "urlfrontier.crawls",
     }
 
 

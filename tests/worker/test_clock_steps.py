@@ -12,7 +12,7 @@ import pytest
 from helpers import Crawl, eventually, misplaced
 from recrawl.setup import embedded, migrate
 from worker.clock import LIBRARY, Clock
-from worker.test_schedule import BATCH, runs, worker
+from worker.jobs.test_clock import BATCH, runs, worker
 
 pytestmark = pytest.mark.skipif(LIBRARY is None, reason="apt install faketime")
 

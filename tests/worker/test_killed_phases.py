@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from helpers import MINUTE, Crawl, eventually, misplaced, result_of, run_job
-from worker.test_schedule import BATCH, child_of, runs, worker
+from worker.jobs.test_clock import BATCH, child_of, runs, worker
 
 pytestmark = pytest.mark.soak
 

@@ -37,7 +37,10 @@ def test_what_is_wrong_is_said_in_a_line(tmp_path: Path) -> None:
         f"recrawl: {bad}: line 2, column 22: Expecting value"
     )
     assert "nowhere" in error(None, "simulate", "--recorded", "nowhere", "--budget", "1")
-    assert "policy must be one of" in error(None, *SHORT, "--policy", "best")
+    assert re.search(
+        "policy must be one of opt_polite, optimal, .*, explore_then_commit, oracle, foresight, got 'best'",
+        error(None, *SHORT, "--policy", "best"),
+    )
     assert "budget must be a positive number" in error(None, *SHORT[:-1], "-1")
     assert "the end must come after the beginning" in error(None, *SHORT, "--to", "4000")
 
@@ -73,7 +76,7 @@ def test_a_drawn_web_through_sql_and_without(url: str) -> None:
     assert "has pages already" in error(None, *drawn, "--database", url)
     assert "one policy" in error(None, *drawn, "--database", url, "--policy", "uniform", "--policy", "optimal")
     for name in ("explore_then_commit", "oracle"):
-        assert "laboratory alone" in error(None, *drawn, "--sql", "--policy", name)
+        assert "works in the laboratory alone" in error(None, *drawn, "--sql", "--policy", name)
 
 
 def test_nothing_is_done_to_a_database_of_a_crawl(url: str) -> None:

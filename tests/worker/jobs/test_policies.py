@@ -10,13 +10,12 @@ import pytest
 from helpers import Crawl, misplaced, run_job
 from recrawl.jobs.compare import compare, read_crawl
 from recrawl.jobs.plan import Plan
-from recrawl.model.policies.registry import IN_THE_LABORATORY_ALONE, POLICIES
+from recrawl.lab.policies.registry import SIMULATED
+from recrawl.model.policies.registry import POLICIES
 from worker.cli.test_cli import output
 from worker.jobs.test_jobs import crawl, fill, frequencies, last_run
 
 __all__ = ["crawl"]
-
-LIVE = [name for name in POLICIES if name not in IN_THE_LABORATORY_ALONE]
 
 
 @pytest.fixture
@@ -45,14 +44,14 @@ def of_hosts(crawl: Crawl) -> dict[str, np.ndarray]:
 
 def test_the_setting_knows_the_policies_that_can_be_followed(connection: psycopg.Connection) -> None:
     row = connection.execute("select recrawl_internal.names_allowed('policy must be one of')").fetchone()
-    assert row and row[0].split(", ") == LIVE
+    assert row and row[0].split(", ") == list(POLICIES)
     with pytest.raises(psycopg.Error, match=r"set_setting: policy must be one of opt_polite, .*, got best"):
         connection.execute("select recrawl.set_setting('policy', 'best')")
 
 
 def test_each_policy_is_told_where_it_is_explained() -> None:
     """The command's help and the setting's comment name them; the files say what they assume."""
-    for policy in POLICIES.values():
+    for policy in SIMULATED.values():
         assert policy.answer.__module__.endswith(policy.name)
         said = __import__(policy.answer.__module__, fromlist=["_"]).__doc__
         assert said and re.search(r"[Ii]t assumes", said), policy.name
@@ -91,7 +90,7 @@ def test_best_first_visits_no_page_again(filled: Crawl, url: str) -> None:
     assert run["spent"] == 0
 
 
-@pytest.mark.parametrize("policy", LIVE)
+@pytest.mark.parametrize("policy", POLICIES)
 def test_policies_follow_each_other_within_the_budget(filled: Crawl, url: str, policy: str) -> None:
     """And each page keeps its one place, whatever was before."""
     filled.report_ok(filled.next())
@@ -114,7 +113,7 @@ def test_a_greedy_policy_knows_since_when_it_is_in_force(filled: Crawl, url: str
 
 def test_policies_are_compared_on_the_crawl_as_it_is(filled: Crawl, url: str) -> None:
     of = {one.policy: one for one in compare(read_crawl(url))}
-    assert list(of) == LIVE
+    assert list(of) == list(POLICIES)
     fresh = {name: one.outlook.fresh for name, one in of.items()}
     assert fresh["opt_polite"] > max(fresh["uniform"], fresh["proportional"], fresh["optimal"]) > fresh["best_first"]
     follow(filled, url, "opt_polite")
@@ -126,4 +125,5 @@ def test_policies_are_compared_on_the_crawl_as_it_is(filled: Crawl, url: str) ->
     said = output(url, "compare", columns=140)
     assert "opt_polite is in force" in said and "never seen" in said
     found = [json.loads(line) for line in output(url, "compare", "--json").splitlines()]
-    assert [one["policy"] for one in found] == LIVE and found[LIVE.index("best_first")]["delay_days"] is None
+    assert [one["policy"] for one in found] == list(POLICIES)
+    assert [one["policy"] for one in found if one["delay_days"] is None] == ["best_first"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from recrawl.lab.content import CHURN, MIX, Page, Region, draw, of_sets, page
-from recrawl.model.policies.curve_fitting import Curve
+from recrawl.lab.policies.curve_fitting import Curve
 
 REGIONS = {
     "churn": [Region(0.3, 1, 0.5)],

@@ -8,8 +8,8 @@ import pytest
 from recrawl.lab.experiments import behind, figure_4_5, opic, two_pages
 from recrawl.lab.experiments.findings import Findings, Panel, Row
 from recrawl.lab.experiments.registry import EXPERIMENTS, experiment_named
+from recrawl.lab.methods import delayed
 from recrawl.model.allocation.objectives import OBJECTIVES
-from recrawl.model.reference import delayed
 
 
 @cache

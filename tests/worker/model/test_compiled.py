@@ -69,6 +69,32 @@ table = kept_table("doubles", lambda: np.array([doubled(x) for x in (1.0, 2.0)])
 """,
     },
 )
+OUTSIDE = replace(  # of the model: a function in a file of its own
+    SMALL,
+    script="""
+from recrawl.lab import outside
+for name in sys.argv[1:]:
+    print(name, getattr(outside, name)(1.5).hex())
+""",
+    file="../lab/outside.py",
+    change=("- x", "+ x"),
+    least=1,
+    files=SMALL.files
+    | {
+        "../lab/outside.py": """
+from recrawl.model.compiled import compiled
+from recrawl.model.inner import doubled
+
+@compiled()
+def square(x):
+    return doubled(x) * x - x
+
+@compiled()
+def cube(x):
+    return doubled(x) * x * x - x
+"""
+    },
+)
 WHOLE = Kernels(
     script="""
 import numpy as np
@@ -126,7 +152,12 @@ class Installed:
 
 
 @pytest.mark.parametrize(
-    "kernels", [pytest.param(SMALL, id="small"), pytest.param(WHOLE, id="whole", marks=pytest.mark.soak)]
+    "kernels",
+    [
+        pytest.param(SMALL, id="small"),
+        pytest.param(OUTSIDE, id="outside"),
+        pytest.param(WHOLE, id="whole", marks=pytest.mark.soak),
+    ],
 )
 def test_a_second_process_compiles_nothing_and_computes_the_same(tmp_path: Path, kernels: Kernels) -> None:
     installed = Installed(tmp_path, kernels)

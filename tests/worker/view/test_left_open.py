@@ -13,7 +13,7 @@ from recrawl.view import facts, figures
 from recrawl.view.checks import checks
 from recrawl.view.verdict import verdict
 from worker.clock import LIBRARY, Clock
-from worker.test_schedule import worker
+from worker.jobs.test_clock import worker
 
 pytestmark = pytest.mark.skipif(LIBRARY is None, reason="apt install faketime")
 

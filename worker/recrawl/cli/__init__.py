@@ -9,7 +9,7 @@ import click
 from recrawl.cli import crawl, demo, experiment, jobs, laboratory, look, server, view
 from recrawl.cli.database import EPILOG
 from recrawl.cli.explain import explain
-from recrawl.cli.frontier import frontier
+from recrawl.cli.urlfrontier import urlfrontier
 
 MISTYPED = 64  # the exit code, as sysexits.h has it; click's 2 is what status and doctor say of trouble
 
@@ -19,7 +19,7 @@ SECTIONS: dict[str, list[click.Command]] = {
     "What crawlers get": [crawl.look, crawl.next_command, crawl.release],
     "How often pages are fetched": [jobs.run_command, jobs.plan, jobs.audit_command],
     "What policies are worth": [laboratory.compare, laboratory.simulate, experiment.experiment],
-    "Doors for other crawlers": [frontier],
+    "Doors for other crawlers": [urlfrontier],
     "The database and its worker": [server.migrate_command, server.worker, server.psql],
 }
 

@@ -112,7 +112,7 @@ def _simulated(
     from recrawl.lab import through_sql as sql
     from recrawl.lab.oracle import ORACLES, oracle
     from recrawl.lab.outcome import judged
-    from recrawl.model.policies.registry import IN_THE_LABORATORY_ALONE, POLICIES
+    from recrawl.lab.policies.registry import ONLY_SIMULATED, SIMULATED
     from recrawl.setup import migrate
 
     with mistyped():
@@ -120,9 +120,9 @@ def _simulated(
     if not (through_sql or url):
         if name in ORACLES:
             return oracle(world, name, budget, begin, end, seed, watch)
-        return replay.replay(world, POLICIES[name], budget, begin, end, seed, watch)
-    if name in {*IN_THE_LABORATORY_ALONE, *ORACLES}:
-        raise click.UsageError(f"{name} is for the laboratory alone: leave --sql and --database away")
+        return replay.replay(world, SIMULATED[name], budget, begin, end, seed, watch)
+    if name in {*ONLY_SIMULATED, *ORACLES}:
+        raise click.UsageError(f"{name} works in the laboratory alone: leave out --sql and --database")
     world = world.between(begin, end)
     with nullcontext(url) if url else throwaway_database() as used:
         sql.refuse_pages(used)
@@ -134,9 +134,11 @@ def _simulated(
 
 def _checked(name: str) -> str:
     from recrawl.lab.oracle import ORACLES
-    from recrawl.model.policies.registry import policy_named
+    from recrawl.lab.policies.registry import SIMULATED
 
-    return name if name in ORACLES else policy_named(name).name
+    if name not in {*SIMULATED, *ORACLES}:
+        raise ValueError(f"policy must be one of {', '.join([*SIMULATED, *ORACLES])}, got {name!r}")
+    return name
 
 
 def _show(outcomes: "list[Outcome]") -> None:

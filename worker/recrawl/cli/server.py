@@ -123,7 +123,8 @@ def psql(arguments: tuple[str, ...]) -> None:
 
 
 def work(url: str, restart: Callable[[], None], metrics: Address | None, shown: AbstractContextManager[None]) -> None:
-    from recrawl import schedule, store
+    from recrawl import store
+    from recrawl.jobs import clock
 
     with store.connect(url) as connection:
         if others := store.workers(connection):
@@ -131,7 +132,7 @@ def work(url: str, restart: Callable[[], None], metrics: Address | None, shown: 
             click.echo(f"{others} other {run} on it already; this one helps with upkeep.")
     with shown, served(url, metrics):
         logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
-        schedule.run(url, ready=lambda: click.echo("The worker is at work; Ctrl-C stops it."), restart=restart)
+        clock.run(url, ready=lambda: click.echo("The worker is at work; Ctrl-C stops it."), restart=restart)
     click.echo("The worker stopped." if given_url() else "The worker stopped; PostgreSQL stops, unless others use it.")
 
 

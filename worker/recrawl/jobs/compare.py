@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from recrawl import store
 from recrawl.jobs.crawl import Crawl, read
 from recrawl.model.policies.outlook import Outlook, as_hosts_can, outlook
-from recrawl.model.policies.registry import IN_THE_LABORATORY_ALONE, POLICIES
+from recrawl.model.policies.registry import POLICIES
 
 ROUNDING = 1e-9  # of the budget: what sums leave over
 
@@ -29,8 +29,6 @@ def compare(crawl: Crawl) -> list[Compared]:
     """At the present budget, as if each had been in force for long."""
     found = []
     for name in POLICIES:
-        if name in IN_THE_LABORATORY_ALONE:
-            continue
         now = replace(crawl, policy=name, policy_days=float("inf")).divided(crawl.budget)
         frequency = as_hosts_can(crawl.web(now.cap), now.allocation.frequency)
         visits = outlook(crawl.value, crawl.rate, frequency)

@@ -16,7 +16,7 @@ from recrawl.model.allocation.objectives import Floats
 from recrawl.model.allocation.pins import Kept, Pins, allocate_beside, pins_of
 from recrawl.model.allocation.solve import Allocation, Web
 from recrawl.model.policies.policy import Question
-from recrawl.model.policies.registry import policy_named
+from recrawl.model.policies.registry import POLICIES
 
 CLOSED_BEYOND = 1.0  # days: a host that is blocked for longer takes no part of the budget
 NOBODY_TAKES_PART = (
@@ -96,7 +96,7 @@ class Crawl:
         def revisits(cap: Floats, fetches: float, price: float | None) -> tuple[Allocation, Floats]:
             def by_policy(web: Web, left: float) -> Allocation:
                 asked = Question(web, left, self.objective, self.limits, price, self.policy_days)
-                return policy_named(self.policy).answer(asked).allocation
+                return POLICIES[self.policy].answer(asked).allocation
 
             found = allocate_beside(self.pins, self.web(cap), fetches, self.objective, self.limits, by_policy)
             return found, self._on_hosts(found)

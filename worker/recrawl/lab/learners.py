@@ -12,12 +12,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from recrawl.lab.methods import azar
+from recrawl.lab.methods.estimators import moment_matching
 from recrawl.model.allocation.floors import Limits
 from recrawl.model.allocation.objectives import OBJECTIVES, Floats
 from recrawl.model.allocation.solve import Web, allocate
 from recrawl.model.change.estimators import Visits
-from recrawl.model.reference import azar
-from recrawl.model.reference.estimators import moment_matching
 
 
 @dataclass(frozen=True, eq=False)

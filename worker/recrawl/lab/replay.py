@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.lab.outcome import Outcome, outcome
+from recrawl.lab.visits import Events, Pages, Terms, visit
 from recrawl.lab.world import World
 from recrawl.model import limits
 from recrawl.model.allocation import coming
@@ -24,7 +25,6 @@ from recrawl.model.allocation.objectives import Floats, objective_named
 from recrawl.model.allocation.solve import Web
 from recrawl.model.change import prior
 from recrawl.model.policies.policy import Answer, Policy, Question
-from recrawl.model.replay import Events, Pages, Terms, visit
 
 ALLOCATES_EVERY = 1.0  # days
 LEARNS_EVERY = 7.0  # days between two fits of the hosts' priors

@@ -1,9 +1,13 @@
 """numba's functions and computed tables, kept in the user's cache: to compile what an objective needs takes 5 to 9 s.
 
-They are kept by a digest of the whole model, as a function contains those that it takes from other files. numba's own
-cache=True forgets only when the file itself changes, never finds a function that was made inside another one, fails
-at the import where nothing can be written, at a full disk and at a damaged file, and where two processes compile for
-different types at once may keep the code of one as the other's, for good.
+They are kept under a digest of the whole model, because compiled code contains the functions that it calls from other
+files. The name of what is kept also has a digest of the function's own file, which may be outside the model
+(lab/visits.py). numba's own cache=True has these faults:
+
+* It notices only changes of the file itself.
+* It never finds a function that was made inside another function.
+* It fails at import if nothing can be written, at a full disk and at a damaged file.
+* If two processes compile for different types at once, it may keep the code of one as the other's, permanently.
 """
 
 import os
@@ -92,13 +96,14 @@ def _forget_former(folders: Path) -> None:
 
 
 class _Place(caching._CacheLocator):
-    def __init__(self, folder: Path, line: int) -> None:
-        self._folder, self._line = folder, line
+    def __init__(self, folder: Path, file: Path, line: int) -> None:
+        self._folder = folder
+        self._in_the_name = f"{line}-{sha256(file.read_bytes()).hexdigest()[:16]}"
 
     @classmethod
-    def from_function(cls, function: Any, _file: str) -> "_Place | None":
+    def from_function(cls, function: Any, file: str) -> "_Place | None":
         folder = kept_in()
-        return None if folder is None else cls(folder, function.__code__.co_firstlineno)
+        return None if folder is None else cls(folder, Path(file), function.__code__.co_firstlineno)
 
     def get_cache_path(self) -> str:
         return str(self._folder)
@@ -107,7 +112,7 @@ class _Place(caching._CacheLocator):
         return self._folder.name
 
     def get_disambiguator(self) -> str:
-        return str(self._line)
+        return self._in_the_name
 
 
 class _Results(caching.CompileResultCacheImpl):

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from recrawl.lab.methods.beliefs import changed
 from recrawl.model.change.audit import Agreement, agreement
 from recrawl.model.change.estimators import Visits
 from recrawl.model.change.gamma_filter import Array
-from recrawl.model.reference.beliefs import changed
 
 PRIOR = (0.7, 3.5)
 

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
+from recrawl.lab.methods import beliefs
+from recrawl.lab.methods import estimators as reference
 from recrawl.model.change import estimators
 from recrawl.model.change.estimators import Visits
 from recrawl.model.change.gamma_filter import Array
-from recrawl.model.reference import beliefs
-from recrawl.model.reference import estimators as reference
 
 PRIOR = (0.7, 3.5)
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import gammaincinv
 
+from recrawl.lab.methods.beliefs import changed, counted, modified, remembered, unchanged
+from recrawl.lab.methods.plain_interval import plain_interval
 from recrawl.model.change.gamma_filter import Array, credible_interval
-from recrawl.model.reference.beliefs import changed, counted, modified, remembered, unchanged
-from recrawl.model.reference.plain_interval import plain_interval
 
 PRIOR = (0.7, 3.5)
 SHAPES = st.floats(-12, 12).map(lambda exponent: 10.0**exponent)

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln, polygamma
 
+from recrawl.lab.methods import beliefs
 from recrawl.model.change import prior
 from recrawl.model.change.gamma_filter import Array
 from recrawl.model.limits import FIRST_CHANGES, FIRST_DAYS
-from recrawl.model.reference import beliefs
 
 Evidence = tuple[Array, Array]
 

@@ -7,9 +7,9 @@ import pytest
 
 from recrawl.model.allocation.floors import Limits
 from recrawl.model.allocation.solve import Web, allocate
-from recrawl.model.policies import epsilon_greedy, explore_then_commit
+from recrawl.model.policies import epsilon_greedy
 from recrawl.model.policies.policy import Answer, Question
-from recrawl.model.policies.registry import POLICIES, policy_named
+from recrawl.model.policies.registry import POLICIES
 
 LIMITS = Limits(exploration=0.05, longest_interval=60, shortest_interval=0.01)
 
@@ -109,19 +109,6 @@ def test_nothing_is_worth_more_than_the_best(seed: int) -> None:
 # ------------------------------------------------------------------------------------------------------ learning
 
 
-def test_who_commits_explores_first_and_learns_nothing_then() -> None:
-    web = some_web(3)
-    policy = POLICIES["explore_then_commit"]
-    interval = len(web.rate) / 40
-    explores = explore_then_commit.explores_for(asked(web, horizon=1000.0))
-    assert explores / interval == pytest.approx(round(explores / interval)) and interval <= explores <= 100 + interval
-    before = policy.answer(asked(web, days=explores * 0.99, horizon=1000.0))
-    after = policy.answer(asked(web, days=explores, horizon=1000.0))
-    assert (before.learns, after.learns) == (True, False)
-    assert before.allocation.price == math.inf > after.allocation.price
-    assert after.allocation.utility == pytest.approx(allocate(web, 40).utility)
-
-
 def test_who_is_greedy_visits_all_equally_often_in_the_first_phase_alone() -> None:
     web = some_web(4)
     phase = epsilon_greedy.phase(asked(web))
@@ -129,8 +116,3 @@ def test_who_is_greedy_visits_all_equally_often_in_the_first_phase_alone() -> No
     policy = POLICIES["epsilon_greedy"]
     assert policy.answer(asked(web, days=phase * 0.99)).allocation.price == math.inf
     assert policy.answer(asked(web, days=phase)).allocation.utility == allocate(web, 40, limits=LIMITS).utility
-
-
-def test_an_unknown_policy_is_named_with_those_that_there_are() -> None:
-    with pytest.raises(ValueError, match=r"policy must be one of opt_polite, optimal, uniform, .*, got 'best'"):
-        policy_named("best")

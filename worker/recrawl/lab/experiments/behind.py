@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.lab.experiments.findings import Findings, Panel, Row, Series, Table
+from recrawl.lab.methods import delayed
 from recrawl.model.allocation.objectives import Floats
 from recrawl.model.allocation.overtaking import overtaking
 from recrawl.model.allocation.solve import unconstrained
-from recrawl.model.reference import delayed
 
 GAP = 15 / 86400  # days
 LOAD = 0.9  # of its slots, that a host's revisits take

@@ -8,10 +8,10 @@ import numpy as np
 
 from recrawl.lab.content import Page, draw
 from recrawl.lab.experiments.findings import Findings, Panel, Row, Series, Table
+from recrawl.lab.policies.longevity import Terms, Visitor
+from recrawl.lab.policies.registry import BY_DIVERGENCE
 from recrawl.model.allocation.objectives import Floats
 from recrawl.model.allocation.solve import unconstrained
-from recrawl.model.policies.longevity import Terms, Visitor
-from recrawl.model.policies.registry import BY_DIVERGENCE
 
 THRESHOLDS = (0.1, 0.3, 1.0)  # what a visit must be worth, in divergence · days
 UNIFORM, BY_CHANGES, ORACLE = "uniform", "Cho & Garcia-Molina", "oracle"

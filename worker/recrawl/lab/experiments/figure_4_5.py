@@ -11,11 +11,11 @@ from itertools import pairwise
 import numpy as np
 
 from recrawl.lab.experiments.findings import Findings, Panel, Row, Series, Table
+from recrawl.lab.methods import delayed
 from recrawl.lab.replay import PRODUCTION
 from recrawl.model.allocation.objectives import Floats
 from recrawl.model.allocation.solve import Web, allocate, unconstrained
 from recrawl.model.policies.outlook import as_hosts_can
-from recrawl.model.reference import delayed
 
 GAP = 15 / 86400  # days
 DAYS = {0.01: 1500.0, 0.1: 250.0, 0.9: 60.0}  # of a run, by the budget's share of what all hosts can take

@@ -11,13 +11,14 @@ import numpy as np
 
 from recrawl.lab.experiments.findings import Findings, Panel, Row, Series, Table
 from recrawl.lab.learners import Explored, Pages, explore, greedy
+from recrawl.lab.methods import estimators
+from recrawl.lab.policies import explore_then_commit
+from recrawl.lab.policies.regret import Exploration
 from recrawl.model.allocation.floors import Limits
 from recrawl.model.allocation.objectives import Floats
 from recrawl.model.change.estimators import Visits, full_mle
-from recrawl.model.policies import explore_then_commit
+from recrawl.model.policies.epsilon_greedy import until_steady
 from recrawl.model.policies.policy import Question
-from recrawl.model.policies.regret import Exploration, until_steady
-from recrawl.model.reference import estimators
 
 LEAST, MOST, SPREAD = 0.05, 5.0, 1.5  # changes per day; deviation of the logarithm of values
 INTERVALS = (0.5, 1.0, 2.0)  # days between two visits of a page while all are visited equally often

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.lab.experiments.findings import Findings, Panel, Row, Series, Table
+from recrawl.lab.methods import opic_plain, power
+from recrawl.lab.methods.opic_classic import Books, Order, highest_cash, in_turn, step
 from recrawl.model.allocation.objectives import Floats
 from recrawl.model.graph import graph, opic
 from recrawl.model.graph.graph import Graph
 from recrawl.model.graph.opic import Cash
-from recrawl.model.reference import opic_plain, power
-from recrawl.model.reference.opic_classic import Books, Order, highest_cash, in_turn, step
 
 TOY = graph.compile([1, 2, 3, 4], [1, 2, 3], [0, 1, 2, 5], [2, 4, 1, 2, 4])  # crawlfrontier's
 PAGES, FEW_PAGES, LINKS = 1000, 150, 8  # links of a page, on average

@@ -3,9 +3,9 @@
 import numpy as np
 
 from recrawl.lab.experiments.findings import Findings, Panel, Row, Series, Table
+from recrawl.lab.methods import dual_ascent
 from recrawl.model.allocation.objectives import OBJECTIVES, Floats
 from recrawl.model.allocation.solve import unconstrained
-from recrawl.model.reference import dual_ascent
 
 # The source's: the first changes often and is worth little, the second the other way round.
 VALUE, RATE = np.array([1.0, 5.0]), np.array([5.0, 1.0])  # rates in changes per day

@@ -2,7 +2,7 @@
 
 A page is taken to change at random moments, λ times a day (a Poisson process); a visit tells whether it changed
 since the one before. The scheduler itself lives on two numbers a page (gamma_filter) and is held against this (audit);
-what the papers propose is in reference/estimators.py.
+what the papers propose is in lab/methods/estimators.py.
 """
 
 from collections.abc import Callable

@@ -11,7 +11,7 @@ intervals from 1e-9 to 1e9 days. No observation ever lowers a or b: a page that 
 has a >= a0 and b >= b0 for good. So a page may store its evidence (a − a0, b − b0) alone, and a new prior for a host
 then moves all its pages without touching them.
 
-Intervals and ages are in days. model/reference/beliefs.py does all of it over arrays.
+Intervals and ages are in days. lab/methods/beliefs.py does all of it over arrays.
 """
 
 import math
@@ -24,7 +24,7 @@ from recrawl.model.compiled import scalar
 
 Array = NDArray[np.float64]
 
-# The past counts for as many visits or as many days, whichever is longer: see reference.beliefs.remembered.
+# The past counts for as many visits or as many days, whichever is longer: see lab.methods.beliefs.remembered.
 MEMORY_VISITS = 50.0
 MEMORY_DAYS = 100.0
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from recrawl.model.policies import opt_polite, uniform
 from recrawl.model.policies.policy import Answer, Question
-from recrawl.model.policies.regret import until_steady
 
 
 def answer(asked: Question) -> Answer:
@@ -26,3 +25,9 @@ def phase(asked: Question) -> float:
     if not rate.size or not asked.limits.exploration:
         return interval
     return min(interval, until_steady(float(asked.web.value.sum()), asked.limits.exploration, float(rate.min())))
+
+
+def until_steady(values: float, error: float, least_rate: float) -> float:
+    """τ0: the days until a policy's utility is within `error` of its utility in the long run, whatever policy was in
+    force before (Lemma 1). lab/policies/regret.py has the other bounds of that paper."""
+    return math.log(max(values / error, 1.0)) / least_rate

@@ -1,0 +1,565 @@
+"""A worker does the registry's jobs by itself, beside its upkeep."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from helpers import DAY, MINUTE, SECOND, Crawl, ended_run, eventually, misplaced, run_job
+from recrawl import store
+from recrawl.jobs.registry import JOBS
+from recrawl.setup import embedded
+from recrawl.view import checks, facts
+
+BATCH = [name for name, entry in JOBS.items() if entry.is_batch]
+# The worker, but for the minutes that it gives a start to settle, things to move, and vitals to gather.
+WORKER = """
+import logging, sys
+from dataclasses import replace
+from datetime import timedelta
+from recrawl.jobs import clock
+clock.JOBS["vitals"] = replace(clock.JOBS["vitals"], every=timedelta(seconds=1))
+logging.basicConfig(format="%(message)s", level=logging.INFO)
+clock.SETTLED = timedelta(0)
+clock.LOOK_CLOSER = timedelta(seconds=1)
+clock.run(sys.argv[1], ready=lambda: print("ready", flush=True))
+"""
+
+
+# Takes the place of numpy, which every batch job needs.
+BROKEN, BUSY = (str(Path(__file__).parents[1] / name) for name in ("broken", "busy"))
+
+# A worker that does not wait for hours until it gives a job up.
+IMPATIENT = """
+from datetime import timedelta
+from recrawl.jobs import running
+running.LONGEST = timedelta(seconds=2)
+"""
+
+# Told to stop at the very moment that APScheduler hands a job to its thread.
+STOPPED_WHILE_SUBMITTING = """
+import signal
+from apscheduler.executors.pool import ThreadPoolExecutor
+submit = ThreadPoolExecutor._do_submit_job
+
+def interrupted(self, job, run_times):
+    if job.id == "vitals":
+        signal.raise_signal(signal.SIGTERM)
+    submit(self, job, run_times)
+
+ThreadPoolExecutor._do_submit_job = interrupted
+"""
+
+
+@contextmanager
+def worker(url: str, before: str = "", **environment: str) -> Iterator["subprocess.Popen[str]"]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", before + WORKER, url],
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout and process.stdout.readline() == "ready\n"
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def children(process: "subprocess.Popen[str]") -> list[int]:
+    return [child.pid for child in psutil.Process(process.pid).children()]
+
+
+def child_of(process: "subprocess.Popen[str]") -> int:
+    (child,) = children(process)
+    return child
+
+
+def runs(crawl: Crawl) -> list[tuple[str, bool | None]]:
+    return [(row["job"], row["ok"]) for row in crawl.rows("select job, ok from job_run order by started_at")]
+
+
+@pytest.fixture
+def fetched(crawl: Crawl) -> Crawl:
+    """A crawl in which every job has something to write."""
+    crawl.connection.execute("select recrawl.add_pages('{http://a.test/}', rate => '{1}')")
+    crawl.connection.execute("update page set seen_changes = 1, seen_days = 2, fetches = 3, fetched_at = now()")
+    return crawl
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_every_job_of_the_registry_can_be_loaded_and_says_what_it_does(name: str) -> None:
+    assert JOBS[name].load().__name__.lower() == name
+    assert JOBS[name].does
+
+
+def test_what_is_overdue_runs_in_the_order_of_the_registry_while_upkeep_goes_on(crawl: Crawl, url: str) -> None:
+    crawl.connection.execute("select recrawl.add_pages('{http://a.test/}', rate => '{1}')")
+    with worker(url) as process:
+        eventually(lambda: len(runs(crawl)) == len(BATCH) and all(ok for _, ok in runs(crawl)))
+        crawl.connection.execute("select recrawl.add_pages('{http://b.test/}')")
+        eventually(lambda: crawl.value("select count(*) from inbox") == 0)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+        _, said = process.communicate()
+    assert [job for job, _ in runs(crawl)] == BATCH
+    lines = [line for line in said.splitlines() if not line.startswith("waiting for")]  # the last to exit
+    assert [line.split()[0] for line in lines] == [f"job={name}" for name in BATCH], "a line for each"
+
+
+def test_what_ran_lately_is_not_run_again(crawl: Crawl, url: str) -> None:
+    crawl.connection.execute(
+        "insert into job (token, job, started_at, alive_until, ended_at, ok)"
+        " select nextval('job_token'), j, now(), now(), now(), true from unnest(%s::text[]) j",
+        [BATCH],
+    )
+    with worker(url):
+        time.sleep(2)
+        assert len(runs(crawl)) == len(BATCH)
+
+
+def test_a_stop_does_not_wait_for_a_job_and_the_job_says_so(fetched: Crawl, url: str) -> None:
+    with psycopg.connect(url) as holder, worker(url) as process:
+        # Somebody who keeps `rates` from writing.
+        holder.execute("lock table recrawl_internal.host_terms in share mode")
+        waits = (
+            "select count(*) from pg_stat_activity where datname = current_database()"
+            " and application_name = 'recrawl rates' and wait_event_type = 'Lock'"
+        )
+        eventually(lambda: fetched.value(waits))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+        holder.rollback()
+        eventually(lambda: runs(fetched)[-1] == ("rates", False))
+
+
+def test_a_job_that_is_killed_is_one_failed_run_and_the_others_go_on(fetched: Crawl, url: str) -> None:
+    with psycopg.connect(url) as holder, worker(url) as process:
+        holder.execute("lock table recrawl_internal.host_terms in share mode")
+        eventually(lambda: runs(fetched))
+        os.kill(child_of(process), signal.SIGKILL)
+        holder.rollback()
+        eventually(lambda: ("allocate", True) in runs(fetched))
+        assert process.poll() is None
+    said = fetched.row("select ok, message from job_run where job = 'rates' order by started_at limit 1")
+    assert said == {"ok": False, "message": "its process died (SIGKILL; out of memory?)"}
+
+
+def test_a_job_that_is_stopped_with_its_worker_has_not_failed(fetched: Crawl, url: str) -> None:
+    with psycopg.connect(url) as holder, worker(url) as process:
+        holder.execute("lock table recrawl_internal.host_terms in share mode")
+        eventually(lambda: runs(fetched))
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+        holder.rollback()
+    assert fetched.row("select ok, message from job_run") == {"ok": False, "message": "stopped"}
+    assert fetched.value("select says from events where kind = 'job' and subject = 'rates'") == "stopped"
+    (check,) = [check for check in checks.checks(facts.read(fetched.connection, False)) if check.code == "jobs"]
+    assert check.level == "ok"
+
+
+def test_a_job_that_never_ends_is_killed_and_the_others_get_their_turn(crawl: Crawl, url: str) -> None:
+    with worker(url, IMPATIENT, PYTHONPATH=BUSY) as process:
+        eventually(lambda: {job for job, _ in runs(crawl)} == set(BATCH))
+        assert process.poll() is None
+    said = {(row["ok"], row["message"]) for row in crawl.rows("select ok, message from job_run")}
+    assert said == {(False, "its process was killed after 0:00:02")}
+
+
+def test_upkeep_ticks_on_while_a_job_computes(crawl: Crawl, url: str) -> None:
+    with worker(url, PYTHONPATH=BUSY) as process:
+        eventually(lambda: children(process))
+        ticks = set()
+
+        def has_ticked_often() -> bool:
+            ticks.add(crawl.value("select last_value from worker_ticked"))
+            return len(ticks) > 20
+
+        eventually(has_ticked_often)
+        assert runs(crawl) == [] and children(process), "it still computes"
+
+
+def test_a_stop_says_which_job_it_waits_for_and_the_next_one_kills_it(fetched: Crawl, url: str) -> None:
+    with psycopg.connect(url) as holder, worker(url) as process:
+        holder.execute("lock table recrawl_internal.host_terms in share mode")
+        eventually(lambda: runs(fetched))
+        os.kill(child_of(process), signal.SIGSTOP)  # as deaf as one that computes
+        process.send_signal(signal.SIGINT)
+        assert process.stderr and "waiting for rates to stop; once more kills it" in process.stderr.readline()
+        time.sleep(0.5)
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+
+
+def test_a_stop_is_not_taken_for_the_failure_of_a_job(crawl: Crawl, url: str) -> None:
+    with worker(url, STOPPED_WHILE_SUBMITTING) as process:
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 0 and "Error" not in said
+
+
+def test_two_signals_at_once_stop_it_once(crawl: Crawl, url: str) -> None:
+    with worker(url) as process:
+        for number in (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT):
+            process.send_signal(number)
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 0 and "Traceback" not in said, said
+
+
+@pytest.mark.parametrize("held_for", [0.2, 1, 30])
+def test_a_stop_waits_for_nobodys_lock(fetched: Crawl, url: str, held_for: float) -> None:
+    with psycopg.connect(url) as holder, worker(url) as process:
+        holder.execute("lock table recrawl_internal.job in access exclusive mode")
+        time.sleep(3)
+        process.send_signal(signal.SIGTERM)
+        if held_for < 10:
+            time.sleep(held_for)
+            holder.rollback()  # what it waited for comes just as it stops
+        assert process.wait(60) == 0
+
+
+@pytest.mark.parametrize(("job", "function"), [("upkeep", "tick"), ("vitals", "take_vitals")])
+def test_what_goes_wrong_again_and_again_is_said_and_written_down_once(
+    fetched: Crawl, url: str, job: str, function: str
+) -> None:
+    for batch in BATCH:
+        fetched.value("select set_setting(%s, 'none')", f"{batch}_every")
+    name = f"worker_{uuid.uuid4().hex[:8]}"
+    fetched.connection.execute(f"create role {name} login in role recrawl_worker".encode())
+    try:
+        login = make_conninfo(url, user=name)
+        with worker(login) as process:
+            fetched.connection.execute(f"revoke execute on function recrawl_internal.{function} from recrawl_worker")
+            eventually(lambda: runs(fetched) == [(job, False)])
+            time.sleep(4)
+            (check,) = [check for check in checks.checks(facts.read(fetched.connection, False)) if check.code == "jobs"]
+            assert f"The job {job} failed. Permission denied for function {function}." in check.says
+            assert check.do == f"recrawl run {job}"
+            fetched.connection.execute(f"grant execute on function recrawl_internal.{function} to recrawl_worker")
+            eventually(lambda: runs(fetched) == [(job, False), (job, True)])
+            time.sleep(4)
+            process.send_signal(signal.SIGTERM)
+            _, said = process.communicate(timeout=60)
+        lines = [line for line in said.splitlines() if job in line]
+        assert [line.split(":")[0] for line in lines] == [f"{job} fails, trying again", f"{job} goes on again"], said
+        assert runs(fetched) == [(job, False), (job, True)]
+        events = [row["says"] for row in fetched.rows("select says from events where subject = %s order by at", job)]
+        assert events == [f"failed: permission denied for function {function}", "works again"]
+    finally:
+        fetched.connection.execute(f"drop role {name}".encode())
+
+
+def test_what_an_earlier_worker_saw_fail_is_told_by_the_next_one_to_work(fetched: Crawl, url: str) -> None:
+    fetched.value("select note_health('vitals', 'No space left on device')")
+    fetched.value("select note_health('vitals', 'No space left on device')")
+    with worker(url):
+        eventually(
+            lambda: [run for run in runs(fetched) if run[0] == "vitals"] == [("vitals", False), ("vitals", True)]
+        )
+
+
+# ------------------------------------------------------------------------------------------------------ several workers
+
+
+LEADER = """
+    select pid from pg_locks
+    where locktype = 'advisory' and classid = 'recrawl_internal'::regnamespace and objsubid = 2 and granted
+          and database = (select oid from pg_database where datname = current_database())
+"""
+
+
+def test_one_worker_does_the_jobs_and_the_next_one_takes_over_from_a_killed_one(fetched: Crawl, url: str) -> None:
+    with psycopg.connect(url) as holder, worker(url) as first:
+        holder.execute("lock table recrawl_internal.host_terms in share mode")
+        eventually(lambda: runs(fetched))
+        of_the_first = children(first)
+        with worker(url) as second:
+            time.sleep(3)
+            assert len(runs(fetched)) == 1 and not children(second), "it stands by"
+            led = fetched.value(LEADER)
+            first.kill()
+            died = time.monotonic()
+            eventually(lambda: fetched.value(LEADER) not in (led, None))
+            eventually(lambda: len(runs(fetched)) > 1)
+            assert time.monotonic() - died < 50, "not only when a minute went by without a sign of life"
+            eventually(lambda: not any(Path(f"/proc/{child}").exists() for child in of_the_first))
+            holder.rollback()
+            eventually(lambda: len(runs(fetched)) == 1 + len(BATCH) and runs(fetched)[-1][1])
+        first_run, *later = runs(fetched)
+        assert first_run == ("rates", False) and all(ok for _, ok in later)
+        assert fetched.value("select message from job_run order by started_at limit 1") in (
+            "stopped",
+            "its process died, or lost its connection",
+        )
+
+
+def everything_runs_again(crawl: Crawl) -> None:
+    newest = crawl.value("select last_value from job_token")
+    again = "select count(distinct job) from job where token > %s and ok"
+    eventually(lambda: crawl.value(again, newest) == len(BATCH))
+
+
+@pytest.mark.soak
+def test_of_five_workers_that_die_and_come_late_one_does_the_jobs(fetched: Crawl, url: str) -> None:
+    for job in BATCH:
+        fetched.value("select set_setting(%s, '10 s')", f"{job}_every")
+    with ExitStack() as started:
+        crew = [started.enter_context(worker(url)) for _ in range(5)]
+        for death in range(4):
+            eventually(lambda: [process for process in crew if children(process)])
+            (leader,) = [process for process in crew if children(process)]
+            leader.kill()
+            crew.remove(leader)
+            if death < 2:
+                crew.append(started.enter_context(worker(url)))
+            everything_runs_again(fetched)
+        assert len(crew) == 3
+    failed = [job for job, ok in runs(fetched) if ok is False]
+    assert len(failed) <= 4, "one for each death at most"
+    assert fetched.value("select count(*) from job a join job b using (job) where a.token < b.token"
+                         " and b.started_at < a.ended_at") == 0, "one at a time"  # fmt: skip
+    assert misplaced(fetched) == []
+
+
+# ----------------------------------------------------------------------------------------------------- what is due when
+
+
+def test_a_schedule_is_a_setting_that_counts_without_a_restart(fetched: Crawl, url: str) -> None:
+    for job in BATCH:
+        fetched.value("select set_setting(%s, 'none')", f"{job}_every")
+    with worker(url):
+        time.sleep(3)
+        assert runs(fetched) == []
+        fetched.value("select set_setting('rates_every', '10 s')")
+        eventually(lambda: ("rates", True) in runs(fetched))
+
+
+def allocated(crawl: Crawl, url: str) -> Crawl:
+    """A crawl with every job behind it, of which nothing is due."""
+    crawl.add(*(f"http://{host}.test/{page}" for host in "abc" for page in range(100)), rate=[1])
+    for job in BATCH:
+        run_job(job, url)
+    crawl.connection.execute(
+        "update job set started_at = started_at - '5 min'::interval, ended_at = started_at - '5 min'::interval"
+    )
+    crawl.connection.execute("update allocation set started_at = started_at - '5 min'::interval")
+    crawl.connection.execute("select setval('steered', 1)")  # the test's own settings
+    return crawl
+
+
+def early(crawl: Crawl) -> dict[str, str]:
+    rows = crawl.rows("select job, why from early_jobs(clock_timestamp() + '10 s'::interval) where why is not null")
+    return {row["job"]: row["why"] for row in rows}
+
+
+def test_nothing_is_worth_an_early_run_where_nothing_moved(crawl: Crawl, url: str) -> None:
+    assert early(allocated(crawl, url)) == {}
+    assert [row["due_at"] > crawl.value("select now()") for row in crawl.rows("select * from job_schedule")] == [
+        True
+    ] * 3
+
+
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("select set_setting('exploration', '0.1')", "settings or hosts were changed"),
+        ("select set_host('a.test', gap => '1 hour')", "settings or hosts were changed"),
+        ("select block_host('a.test')", "settings or hosts were changed"),
+        ("update page set value = 2 where page_id % 10 = 0", "values, frequencies moved"),
+        ("update page set state = 'gone' where page_id % 10 = 0", "pages, values, frequencies moved"),
+        ("update page set pinned_rate = 0.3", "frequencies moved"),
+        ("update page set pinned_rate = 3 where page_id = 1", None),
+    ],
+)
+def test_an_allocation_comes_early_when_what_it_depends_on_moved(crawl: Crawl, url: str, what: str, why: str) -> None:
+    assert_comes_early(allocated(crawl, url), url, what, why)
+
+
+# Each host has 3,333 fetches a day of the 10,000, and many more slots.
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("update setting set budget = 1.1 * budget", "budget moved"),  # as measure_budget() does
+        ("update setting set budget = 1.04 * budget", None),
+        ("select set_robots('http://a.test/', 200, '', 60)", "frequencies moved"),
+        ("select set_robots('http://a.test/', 200, '', 20)", None),
+    ],
+)
+def test_so_it_does_when_the_budget_is_measured_anew_or_robots_txt_takes_slots_away(
+    crawl: Crawl, url: str, what: str, why: str
+) -> None:
+    crawl.value("select set_setting('budget', 'measured')")
+    assert_comes_early(allocated(crawl, url), url, what, why)
+
+
+def assert_comes_early(crawl: Crawl, url: str, what: str, why: str) -> None:
+    crawl.connection.execute(what.encode())
+    assert early(crawl).get("allocate") == why
+    if why:
+        run_job("allocate", url)
+        assert early(crawl) == {}, "it has just run"
+        crawl.connection.execute("update job set ended_at = ended_at - '1 min'::interval")
+        assert early(crawl) == {}, "nothing has moved since"
+
+
+def test_so_it_does_when_a_host_that_was_at_its_cap_has_more_slots(crawl: Crawl, url: str) -> None:
+    crawl.value("select set_setting('budget', 'measured')")
+    crawl.value("select set_robots('http://a.test/', 200, '', 60)")
+    allocated(crawl, url)
+    assert crawl.host("a.test")["capped"] and early(crawl) == {}
+    crawl.value("select set_robots('http://a.test/', 200, '', 10)")
+    assert early(crawl) == {"allocate": "frequencies moved"}
+
+
+def test_opic_comes_early_when_much_of_the_graph_is_news(crawl: Crawl, url: str) -> None:
+    allocated(crawl, url)
+    crawl.connection.execute("insert into graph_news select page_id from page limit 10")
+    assert "opic" not in early(crawl)
+    crawl.connection.execute("insert into graph_news select page_id from page limit 10")
+    assert "opic" in early(crawl)
+
+
+def test_early_runs_take_a_twentieth_of_the_time(crawl: Crawl, url: str) -> None:
+    allocated(crawl, url)
+    crawl.value("select set_setting('exploration', '0.1')")
+    crawl.connection.execute("update job set started_at = ended_at - '1 min'::interval")
+    assert early(crawl) == {}
+    crawl.connection.execute(
+        "update job set ended_at = ended_at - '15 min'::interval, started_at = started_at - '15 min'::interval"
+    )
+    assert "allocate" in early(crawl)
+
+
+def test_another_policy_waits_for_no_rest(crawl: Crawl, url: str) -> None:
+    allocated(crawl, url)
+    run_job("allocate", url)
+    crawl.value("select set_setting('exploration', '0.1')")
+    assert early(crawl) == {}, "that can wait"
+    crawl.value("select set_setting('policy', 'uniform')")
+    assert early(crawl) == {"allocate": "settings or hosts were changed"}
+    run_job("allocate", url)
+    crawl.value("select set_setting('policy', 'uniform')")
+    assert early(crawl) == {}, "it is in force"
+
+
+def test_a_job_that_fails_comes_again_ever_later(crawl: Crawl) -> None:
+    rests = []
+    for _ in range(10):
+        crawl.connection.execute(
+            "insert into job (token, job, started_at, alive_until, ended_at, ok, message)"
+            " select nextval('job_token'), 'opic', now(), now(), now(), false, 'no memory'"
+        )
+        (row,) = crawl.rows("select due_at - now() as rest, failures, message from job_schedule where job = 'opic'")
+        rests.append(row["rest"].total_seconds())
+    assert row["failures"] == 10 and row["message"] == "no memory"
+    assert rests == pytest.approx([min(4**n, 6 * 3600) for n in range(10)], abs=0.5)
+
+
+def test_a_young_crawl_learns_again_whenever_it_is_twice_as_old(crawl: Crawl) -> None:
+    ages, rests = [0.0], []
+    while ages[-1] < 1500:
+        ended_run(crawl, "rates", True, ago=2 * DAY - ages[-1] * MINUTE)
+        (row,) = crawl.rows("select due_at - ran_at as rest from job_schedule where job = 'rates'")
+        rests.append(row["rest"].total_seconds() / 60)
+        ages.append(ages[-1] + rests[-1])
+    assert rests == pytest.approx([10, 10, 20, 40, 80, 160, 320, 360, 360, 360], abs=0.1)
+
+
+def test_a_run_under_a_clock_that_was_ahead_holds_up_nothing(crawl: Crawl) -> None:
+    for ok in (True, False):
+        ended_run(crawl, "rates", ok, ago=-300 * DAY)
+        (row,) = crawl.rows("select due_at <= clock_timestamp() as is_due from job_schedule where job = 'rates'")
+        assert row["is_due"]
+        ended_run(crawl, "rates", True, ago=SECOND)
+        (row,) = crawl.rows("select due_at - now() as rest from job_schedule where job = 'rates'")
+        assert row["rest"].total_seconds() == pytest.approx(6 * 3600, abs=2)
+
+
+def test_a_job_that_cannot_even_begin_is_a_failed_run(crawl: Crawl, url: str) -> None:
+    """Its process starts, and dies of what somebody installed."""
+    with worker(url, PYTHONPATH=BROKEN) as process:
+        eventually(lambda: len(runs(crawl)) > 2)
+        assert {ok for _, ok in runs(crawl)} == {False} and process.poll() is None
+        assert "numpy cannot be loaded" in crawl.rows("select message from job_run where job = 'rates'")[0]["message"]
+
+
+# ---------------------------------------------------------------------------------------------- what opic remembers
+
+
+@pytest.mark.parametrize(("memory", "whole"), [(500, [True, False]), (0, [True, True])])
+def test_opic_reads_only_the_news_of_a_graph_that_fits_the_setting_memory(
+    crawl: Crawl, url: str, memory: int, whole: list[bool]
+) -> None:
+    allocated(crawl, url)
+    crawl.connection.execute("truncate opic, job")
+    crawl.value("select set_setting('opic_every', '10 s')")
+    crawl.value("select set_setting('memory', %s)", str(memory))
+    with worker(url):
+        eventually(lambda: ("opic", True) in runs(crawl))
+        crawl.connection.execute("update job set started_at = started_at - '10 s'::interval")
+        eventually(lambda: len(crawl.rows("select from opic")) == 2)
+    assert [row["is_full"] for row in crawl.rows("select is_full from opic order by token")] == whole
+
+
+# ------------------------------------------------------------------------------------------------------ what is killed
+
+
+def test_a_worker_outlives_its_server(home_of_a_crawl: Callable[[str], Path]) -> None:
+    folder = home_of_a_crawl("restarted")
+    with ExitStack() as running:
+        with embedded.server(folder) as url:
+            with store.connect(url) as connection:
+                for job in BATCH:
+                    connection.execute("select recrawl.set_setting(%s, '10 s')", [f"{job}_every"])
+            process = running.enter_context(worker(url))
+            eventually(lambda: number_of_runs(url) >= len(BATCH))
+        time.sleep(2)
+        with embedded.server(folder) as again:
+            assert again == url
+            before = number_of_runs(url)
+            with store.connect(url) as connection:
+                connection.execute("update recrawl_internal.job set started_at = started_at - '10 s'::interval")
+            eventually(lambda: number_of_runs(url) >= before + len(BATCH))
+            assert process.poll() is None
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
+
+
+def number_of_runs(url: str) -> int:
+    with store.connect(url) as connection:
+        return len(connection.execute("select from recrawl.job_run where ok").fetchall())
+
+
+@pytest.mark.soak
+def test_whenever_a_worker_or_its_job_is_killed_the_next_run_completes(crawl: Crawl, url: str) -> None:
+    """A child or a worker dies at a moment of its own, 16 times; what is in force is always a complete result."""
+    allocated(crawl, url)
+    for job in BATCH:
+        crawl.value("select set_setting(%s, '10 s')", f"{job}_every")
+    rng = random.Random(3)
+    for round_ in range(16):
+        crawl.connection.execute("update job set started_at = started_at - '1 min'::interval")
+        crawl.connection.execute("update page set pinned_rate = %s", [1 + round_ / 4])
+        with worker(url) as process:
+            time.sleep(rng.uniform(0.5, 5))
+            os.kill(rng.choice([process.pid, *children(process)]), signal.SIGKILL)
+            time.sleep(0.5)
+    crawl.connection.execute("truncate job")
+    with worker(url):
+        eventually(lambda: {job for job, ok in runs(crawl) if ok} == set(BATCH))
+    (spent,) = crawl.rows("select sum(frequency) as spent from page_status")
+    assert spent["spent"] == pytest.approx(300, rel=1e-3)
+    assert misplaced(crawl) == []

@@ -1,0 +1,137 @@
+"""Crawls beside the one that the service was given, and who may do what with them."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import grpc
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+from sqlalchemy.engine import make_url
+
+from recrawl.setup import migrate
+from recrawl.urlfrontier import urlfrontier_pb2 as pb
+from recrawl.urlfrontier.crawls import Crawls, UnknownCrawl
+from worker.urlfrontier.client import FAIL, OK, SKIPPED, Frontier, discovered, known
+from worker.urlfrontier.conftest import Served
+
+A, B = "http://a.example/", "http://b.example/"
+
+
+@pytest.fixture
+def news(url: str, db: psycopg.Connection[Any]) -> Iterator[bytes]:
+    """The quoted name of the database that the crawl News has, once it has one."""
+    name = f'"{conninfo_to_dict(url)["dbname"]}~News"'.encode()
+    yield name
+    db.execute(b"drop database if exists " + name + b" with (force)")
+
+
+@pytest.mark.usefixtures("news")
+def test_each_crawl_has_a_database_of_its_own(frontier: Frontier) -> None:
+    put = [discovered(A, "1", crawl="News"), discovered(A, "2", crawl="DEFAULT"), discovered(B, "3")]
+    assert sorted(frontier.put(*put)) == [("1", OK), ("2", OK), ("3", OK)]
+    assert list(frontier.call("ListCrawls", pb.Local()).values) == ["DEFAULT", "News"]
+    assert (frontier.urls(crawlID="News"), frontier.urls()) == ([A], [A, B])
+    assert frontier.stats(crawl="News")[0] == 1
+    got = sorted((page.crawlID, page.url) for page in frontier.get())
+    assert got == [("DEFAULT", A), ("DEFAULT", B), ("News", A)], "of all where none is named"
+    assert frontier.call("DeleteCrawl", pb.DeleteCrawlMessage(value="News")).value == 1
+    assert frontier.put(discovered(A, crawl="no/name")) == [(A, SKIPPED)]
+    with pytest.raises(grpc.RpcError) as error:
+        frontier.stats(crawl="unknown")
+    assert error.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+@pytest.mark.usefixtures("news")
+def test_no_crawl_starves_beside_a_larger_one(frontier: Frontier) -> None:
+    frontier.put(*(discovered(f"http://h{n}.example/") for n in range(6)), discovered(A, crawl="News"))
+    got = [page.crawlID for _ in range(4) for page in frontier.get(queues=1)]
+    assert sorted(got) == ["DEFAULT", "DEFAULT", "DEFAULT", "News"]
+
+
+@pytest.mark.usefixtures("news")
+def test_who_puts_into_a_new_crawl_need_not_wait_for_who_looks_for_it(url: str) -> None:
+    async def both() -> None:
+        crawls = Crawls(url, migrate.upgrade)
+        await crawls.open()
+        looks = asyncio.create_task(crawls.crawl("News"))
+        await asyncio.sleep(0)
+        assert await crawls.puts("News")
+        with pytest.raises(UnknownCrawl):
+            await looks
+        assert await crawls.crawl("News")
+        await crawls.close()
+
+    asyncio.run(both())
+
+
+@pytest.mark.usefixtures("news")
+def test_a_crawl_that_is_made_while_all_are_inactive_is_so_too(frontier: Frontier) -> None:
+    frontier.call("SetActive", pb.Active(state=False))
+    assert frontier.put(discovered(A, crawl="News")) == [(A, OK)]
+    assert frontier.get() == []
+    frontier.call("SetActive", pb.Active(state=True))
+    assert [page.url for page in frontier.get()] == [A]
+
+
+def test_a_crawl_whose_making_was_cut_short_is_made_up_and_stops_no_other(
+    frontier: Frontier, db: psycopg.Connection[Any], news: bytes
+) -> None:
+    db.execute(b"create database " + news + b" template template0")
+    assert frontier.put(discovered(A)) == [(A, OK)]
+    assert [page.url for page in frontier.get()] == [A]
+    frontier.call("SetActive", pb.Active(state=True))
+    assert frontier.call("GetActive", pb.Local()).state
+    assert frontier.put(discovered(B, crawl="News")) == [(B, OK)]
+    assert [page.url for page in frontier.get()] == [B]
+
+
+def test_a_crawl_of_another_version_is_left_alone_and_stops_no_other(
+    frontier: Frontier, url: str, db: psycopg.Connection[Any], news: bytes
+) -> None:
+    db.execute(b"create database " + news + b" template template0")
+    with psycopg.connect(url, dbname=news.decode().strip('"'), autocommit=True) as older:
+        older.execute("create schema recrawl")
+    assert frontier.put(discovered(A, crawl="News"), discovered(B)) == [(A, FAIL), (B, OK)]
+    assert [page.url for page in frontier.get()] == [B]
+
+
+def test_a_database_may_have_any_name(
+    server: str, template: str, on_server: Callable[..., None], new_database: Callable[..., str]
+) -> None:
+    name = f"{make_url(new_database()).database}.(x"
+    on_server("create database {} template {} strategy file_copy", name, template)
+    try:
+        served = Served(make_url(server).set(database=name).render_as_string(hide_password=False))
+        assert list(served.client.call("ListCrawls", pb.Local()).values) == ["DEFAULT"]
+        served.stop()
+    finally:
+        on_server("drop database {} with (force)", name)
+
+
+def test_who_may_not_steer_is_told_so_and_still_crawls(
+    url: str, db: psycopg.Connection[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    login = f"{conninfo_to_dict(url)['dbname']}_crawler"
+    db.execute(f"create role {login} login password 'x' in role recrawl_crawler, recrawl_reader".encode())
+    try:
+        as_crawler = psycopg.conninfo.make_conninfo(url, user=login, password="x")
+        parts = conninfo_to_dict(as_crawler)
+        host = f"{parts.get('host', '')}"
+        address = f"postgresql://{login}:x@/{parts['dbname']}?host={host}&port={parts.get('port', 5432)}"
+        served = Served(address)
+        assert served.client.put(discovered(A)) == [(A, OK)]
+        assert len(served.client.get()) == 1
+        assert served.client.put(known(A, datetime.now(UTC) + timedelta(days=1))) == [(A, OK)]
+        with pytest.raises(grpc.RpcError) as error:
+            served.client.call("SetActive", pb.Active(state=False))
+        assert error.value.code() is grpc.StatusCode.PERMISSION_DENIED
+        put = served.client.put(*(discovered(f"{A}{n}", crawl="New") for n in range(200)))
+        assert {status for _, status in put} == {FAIL}, "it may make no database"
+        assert len(caplog.messages) <= 2, "it is tried once a second"
+        served.stop()
+    finally:
+        db.execute(f"drop owned by {login}".encode())
+        db.execute(f"drop role {login}".encode())

@@ -1,0 +1,57 @@
+"""Dual ascent, as in the optimal revisiting algorithm of crawlfrontier: golden section on the Lagrangian's dual.
+
+Maximises the value of the changes found, Σ value·frequency·(1 − e^(−rate/frequency)), with Σ frequency = budget. (Cho
+& Garcia-Molina's freshness is the same problem with value/rate for value.) At a given price per fetch the best
+frequency of each page follows alone; the right price is where the dual, a convex function of the price, is least.
+
+Cost: about 80 passes over the pages. Where it fails: near its minimum the dual is flat, so comparing its values says
+nothing any more once the price is right to half of the digits. What is spent then differs from the budget by 1e−8 to
+1e−7 of it, by percents if the budget buys only few visits of few pages; more steps do not help. A root search on what
+is spent has all digits and needs a quarter of the passes.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from recrawl.lab.methods.page import Array, changes_found, checked, visits_per_change
+
+GOLDEN = (5**0.5 - 1) / 2
+
+
+def solve(value: ArrayLike, rate: ArrayLike, budget: float) -> Array:
+    """Fetches per day of every page."""
+    values, rates = checked(value, rate, budget)
+    return frequency(price(values, rates, budget), values, rates)
+
+
+def frequency(price: float, value: Array, rate: Array) -> Array:
+    """What each page is worth visiting at that price: λ·g(price/value), where the source's g takes −price/value."""
+    crawled = (value > 0) & (rate > 0)
+    result = np.zeros_like(rate)
+    result[crawled] = rate[crawled] * visits_per_change(price, value[crawled])
+    return result
+
+
+def dual(price: float, value: Array, rate: Array, budget: float) -> float:
+    """The most that value less cost can come to, plus the budget's worth: the source's Q(α) with α = −N·price."""
+    f = frequency(price, value, rate)
+    return float(np.sum(value * changes_found(f, rate) - price * f) + price * budget)
+
+
+def price(value: Array, rate: Array, budget: float) -> float:
+    """The price at which the dual is least, between 0 and what the best page's first visit is worth."""
+    low, high = 0.0, float(np.max(value, where=rate > 0, initial=0.0))
+    if budget == 0:
+        return high
+    left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+    at_left, at_right = dual(left, value, rate, budget), dual(right, value, rate, budget)
+    while low < left < right < high:
+        if at_left < at_right:
+            high, right, at_right = right, left, at_left
+            left = high - GOLDEN * (high - low)
+            at_left = dual(left, value, rate, budget)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + GOLDEN * (high - low)
+            at_right = dual(right, value, rate, budget)
+    return (low + high) / 2

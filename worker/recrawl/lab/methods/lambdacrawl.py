@@ -1,0 +1,55 @@
+"""LambdaCrawl (Kolobov et al., Staying up to date with online content changes, 2019): some pages announce every
+change.
+
+A page that is visited at random is worth value·ln(frequency/(frequency + rate)): the staleness of its copy grows like
+1 + ½ + ⅓ … with each change missed. A page whose every change is announced is fetched on notice with probability p,
+so that it is worth value·ln p and costs rate·p fetches per day. One price for both spends the budget: at a price, the
+first kind has
+
+    frequency = (√(rate² + 4·value·rate/price) − rate)/2    and the second    p = min(1, value/(rate·price)).
+
+Every page that changes and has a value is crawled, however little. Cost: some ten passes. Where it fails: a page of no
+value is never looked at; and the price of announced pages is 0 once all their changes are fetched and there is no
+other page.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+
+from recrawl.lab.methods.page import Array, checked
+
+
+def solve(value: ArrayLike, rate: ArrayLike, budget: float, announced: NDArray[np.bool]) -> Array:
+    """Fetches per day of every page; those of an announced page, divided by its rate, are the probability p."""
+    values, rates = checked(value, rate, budget)
+    if announced.size != values.size:
+        raise ValueError(f"announced must be as long as value, {values.size}, got {announced.size}")
+    return frequency(price(values, rates, budget, announced), values, rates, announced)
+
+
+def frequency(price: float, value: Array, rate: Array, announced: NDArray[np.bool]) -> Array:
+    if price == 0:
+        return np.where(announced & (value > 0), rate, np.where((value > 0) & (rate > 0), np.inf, 0.0))
+    most = value / price  # what the page would get if its changes could not be missed
+    with np.errstate(divide="ignore", invalid="ignore"):
+        at_random = 2 * most / (1 + np.sqrt(1 + 4 * most / rate))  # the same as above, without its difference
+    return np.where(rate == 0, 0.0, np.where(announced, np.minimum(rate, most), at_random))
+
+
+def price(value: Array, rate: Array, budget: float, announced: NDArray[np.bool]) -> float:
+    """What a fetch must earn: infinite without a budget, 0 if every change of every page can be fetched on notice."""
+    crawled = (value > 0) & (rate > 0)
+    if budget == 0:
+        return np.inf
+    if np.all(announced[crawled]) and rate[crawled].sum() <= budget:
+        return 0.0
+
+    def overspent(log_price: float) -> float:
+        return float(frequency(np.exp(log_price), value, rate, announced).sum()) - budget
+
+    high = float(np.log(value[crawled].sum() / budget))  # no page gets more than value/price
+    span = 1.0
+    while overspent(high - span) < 0:
+        span *= 2
+    return float(np.exp(brentq(overspent, high - span, high + 1e-9, xtol=1e-15, rtol=1e-15)))

@@ -1,0 +1,59 @@
+"""How long to learn, and what that costs at most (Upadhyay et al., Learning to Crawl, 2020).
+
+Rates are not known, only between which two they lie. All pages are visited at one interval for some days (exploring);
+rates are estimated from that by moment matching; from there to the horizon visits come at random moments, divided as
+would be best if the estimates were true (committing). The regret is how much less value · days are fresh than if the
+rates had been known from the first day on. All of this is for the objective poisson_freshness.
+
+How far single estimates may be off (Lemmas 3 and 8) stands with the estimators, in lab/methods/estimators.py.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+UNSURE = 0.1  # the probability that the bounds may fail
+MOST = 700.0  # the largest exponent that a float can hold
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """All pages at one interval. No bound holds unless the days are a whole number of intervals."""
+
+    interval: float  # days
+    pages: int
+    least_rate: float
+    most_rate: float
+    unsure: float = UNSURE
+
+    def radius(self, days: float) -> float:
+        """How far any page's estimate may be off in the end: √(K/days)·least rate (Lemma 5, which is Lemma 3 for all
+        pages at once)."""
+        return math.exp(min((self._log_k - math.log(days)) / 2, MOST)) * self.least_rate
+
+    def regret(self, values: float, days: float, horizon: float) -> float:
+        """At most: while exploring all that there is to lose, then what Lemma 4 makes of the radius (Theorem 1)."""
+        return values * (days + (horizon - days) * self._k / days)
+
+    def best_days(self, horizon: float) -> float:
+        """For which that is least: τ* = √(K·horizon)."""
+        return math.exp(min((self._log_k + math.log(horizon)) / 2, MOST))
+
+    @property
+    def _k(self) -> float:
+        return math.exp(min(self._log_k, MOST))
+
+    @property
+    def _log_k(self) -> float:
+        """K = e^(2·most rate·interval)·ln(2·pages/unsure)/(2·interval·least rate²), in days. Its exponential makes it
+        useless where intervals are long: 10⁸ days for a week and two changes a day."""
+        in_doubt = math.log(2 * self.pages / self.unsure)
+        return 2 * self.most_rate * self.interval + math.log(in_doubt / (2 * self.interval * self.least_rate**2))
+
+
+def loss(value: ArrayLike, rate: ArrayLike, estimate: ArrayLike) -> float:
+    """What the best division for estimates earns less than the best for the true rates, at most, per day (Lemma 4)."""
+    values, rates, estimates = (np.asarray(array, np.float64) for array in (value, rate, estimate))
+    return float((values * (estimates - rates) ** 2 / (estimates * np.minimum(rates, estimates))).sum())

@@ -1,0 +1,221 @@
+"""A crawl as the service needs it: what it says to its database. What is away says so at once, as nobody may wait.
+
+Three connections, so that none of them keeps the others waiting: puts, pops and what steers them, and the looks that
+read all pages.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, LiteralString
+
+from psycopg.conninfo import make_conninfo
+
+from recrawl.client.clock import Clock
+from recrawl.client.database import Database
+from recrawl.urlfrontier.items import Put
+
+AT_ONCE = 5000  # pages that are read, or deleted, by a call: there may be millions
+SHORTEST_DELAY = 0.001  # seconds
+# Pages that the crawl knows of; kept-out ones are none. Of one host where it is named.
+PAGES: LiteralString = """
+    from (select *, state in ('done', 'declined', 'gone', 'moved') as is_done from recrawl.page_status) p
+    where state not in ('excluded', 'forgotten') and (%(host)s = '' or host = lower(%(host)s))
+"""
+MATCHING: LiteralString = """
+    and (%(filter)s = '' or position(%(filter)s in url) > 0
+         or %(ignores_case)s and position(lower(%(filter)s) in lower(url)) > 0)
+"""
+
+
+class Crawl:
+    def __init__(self, dsn: str, name: str) -> None:
+        self.name = name
+        clock = Clock()
+        self._puts, self._pops, self._looks = (
+            Database(make_conninfo(dsn, application_name="recrawl urlfrontier"), clock) for _ in range(3)
+        )
+
+    async def open(self) -> None:
+        """Raises recrawl.client.Error where it cannot be reached, or is no crawl."""
+        for database in (self._puts, self._pops, self._looks):
+            await database.open()
+            database.until = 0  # from now on Away is raised at once
+
+    async def close(self) -> None:
+        for database in (self._puts, self._pops, self._looks):
+            await database.close()
+
+    # ------------------------------------------------------------------------------------------------- puts
+
+    async def add(self, puts: Sequence[Put]) -> list[Any]:
+        """Rows with page_id and code, as add_pages has them; once that is so it is committed."""
+        # In binary: else psycopg looks for what to escape in the metadata, at a tenth of what a put costs the service.
+        return await self._puts.call(
+            "select page_id, code from recrawl.add_pages("
+            "%s::text[], due => %s::timestamptz[], meta => %b::text[]::jsonb[], host => %s::text[]) order by ord",
+            [[getattr(put, field) for put in puts] for field in ("url", "due", "meta", "host")],
+            most_cut=1,
+        )
+
+    async def report(self, page_ids: Sequence[int], puts: Sequence[Put]) -> list[str]:
+        """What became of known pages, on the leases that they are out on; codes as report has them."""
+        rows = await self._puts.call(
+            """
+            with
+            lease as materialized (select * from recrawl.leases_of(%(pages)s::bigint[])),
+            said as (
+                select u.*, lease.lease_id
+                from unnest(%(pages)s::bigint[], %(statuses)s::int[], %(hashes)s::text[], %(metas)b::text[]::jsonb[],
+                            %(dues)s::timestamptz[]) with ordinality as u (page_id, status, hash, meta, due, place)
+                left join lease using (page_id)
+            ),
+            packed as (
+                select array_agg(page_id order by place) as pages, array_agg(lease_id order by place) as leases,
+                       array_agg(status order by place) as statuses, array_agg(hash order by place) as hashes,
+                       array_agg(meta order by place) as metas, array_agg(due order by place) as dues
+                from said
+            )
+            select r.code
+            from packed p
+            cross join lateral recrawl.report_pages(
+                p.pages, p.leases, p.statuses, content_hash => p.hashes, meta => p.metas, due => p.dues) r
+            order by r.ord
+            """,
+            {
+                "pages": page_ids, "statuses": [put.status for put in puts], "metas": [put.meta for put in puts],
+                "hashes": [put.content_hash for put in puts], "dues": [put.due for put in puts],
+            },
+            most_cut=1,
+        )  # fmt: skip
+        return [row.code for row in rows]
+
+    # ------------------------------------------------------------------------------------------------- pops
+
+    async def beside(self) -> list[str]:
+        """The IDs of crawls with a database of their own: NAME~ID, where this one is called NAME."""
+        rows = await self._pops.call(
+            """
+            select substr(datname, length(base) + 1) as name
+            from pg_database cross join concat(current_database(), '~') as base
+            where starts_with(datname, base)
+            order by 1
+            """
+        )
+        return [row.name for row in rows]
+
+    async def next_pages(self, n: int, lease: float, host: str) -> list[Any]:
+        """At most one page a host, to be requested at once."""
+        return await self._pops.call(
+            "select url, host, meta from recrawl.next_pages(%s, lease => %s, host => %s)",
+            [n, timedelta(seconds=lease), host or None],
+        )
+
+    # ------------------------------------------------------------------------------------------------ looks
+
+    async def page(self, url: str) -> Any | None:
+        rows = await self._looks.call(
+            f"select url, host, meta, due_at, found_at, is_done {PAGES} and page_id = recrawl.page_of(%(url)s)",
+            {"url": url, "host": ""},
+        )
+        return rows[0] if rows else None
+
+    async def pages(self, host: str, start: int, size: int, filter: str, ignores_case: bool) -> AsyncIterator[Any]:
+        """As fast as whoever asks takes them."""
+        last = 0
+        while size > 0:
+            rows = await self._looks.call(
+                f"select page_id, url, host, meta, due_at, found_at, is_done {PAGES} {MATCHING} and page_id > %(last)s"
+                " order by page_id offset %(start)s limit %(size)s",
+                {
+                    "host": host, "filter": filter, "ignores_case": ignores_case,
+                    "last": last, "start": start, "size": min(size, AT_ONCE),
+                },
+            )  # fmt: skip
+            for row in rows:
+                yield row
+            if len(rows) < AT_ONCE:
+                return
+            last, start, size = rows[-1].page_id, 0, size - len(rows)
+
+    async def count(self, host: str, filter: str, ignores_case: bool) -> int:
+        (row,) = await self._looks.call(
+            f"select count(*) as pages {PAGES} {MATCHING}",
+            {"host": host, "filter": filter, "ignores_case": ignores_case},
+        )
+        return int(row.pages)
+
+    async def stats(self, host: str) -> Any:
+        """Exact, of everything that is committed."""
+        (row,) = await self._looks.call(
+            f"""
+            select count(*) filter (where not is_done) as waiting, count(*) filter (where is_done) as done,
+                   count(distinct host) filter (where not is_done) as active_hosts, count(distinct host) as hosts,
+                   (select count(*) from recrawl.leases_of() l
+                    where %(host)s = '' or lower(%(host)s) =
+                          (select p.host from recrawl.page_status p where p.page_id = l.page_id)) as leased
+            {PAGES}
+            """,
+            {"host": host},
+        )
+        return row
+
+    async def hosts(self, start: int, size: int, also_inactive: bool) -> list[str]:
+        """Those with pages that are not done, and not blocked; or all."""
+        rows = await self._looks.call(
+            f"""
+            select p.host
+            from (select host, bool_or(not is_done) as is_active {PAGES} group by host) p
+            join recrawl.host_status h using (host)
+            where %(also)s or p.is_active and h.blocked_until is null
+            order by p.host offset %(start)s limit %(size)s
+            """,
+            {"host": "", "also": also_inactive, "start": start, "size": size},
+        )
+        return [row.host for row in rows]
+
+    async def is_paused(self) -> bool:
+        (row,) = await self._pops.call("select value::boolean as yes from recrawl.settings where name = 'paused'")
+        return bool(row.yes)
+
+    # ---------------------------------------------------------------------------------------------- steering
+
+    async def pause(self, paused: bool) -> None:
+        await self._pops.call("select recrawl.pause()" if paused else "select recrawl.resume()")
+
+    async def knows(self, host: str) -> bool:
+        """The verbs that steer a host would make one that is unknown."""
+        return bool(await self._pops.call("select from recrawl.host_status where host = lower(%s)", [host]))
+
+    async def set_default_delay(self, seconds: float) -> None:
+        await self._pops.call("select recrawl.set_setting('default_gap', %s)", [f"{max(seconds, SHORTEST_DELAY)} s"])
+
+    async def set_delay(self, host: str, seconds: float) -> None:
+        gap = timedelta(seconds=max(seconds, SHORTEST_DELAY))
+        await self._pops.call("select recrawl.set_host(%s, gap => %s)", [host, gap])
+
+    async def block(self, host: str, until: int) -> None:
+        """Seconds since 1970; what has passed blocks no longer."""
+        if until <= datetime.now(UTC).timestamp():
+            await self._pops.call("select recrawl.unblock_host(%s)", [host])
+        else:
+            await self._pops.call(
+                "select recrawl.block_host(%s, to_timestamp(%s), 'by BlockQueueUntil')", [host, min(until, 1e11)]
+            )
+
+    async def limit(self, host: str, pages: int) -> None:
+        await self._pops.call(
+            "select recrawl.set_host(%s, max_pages => %s, reset => %s)",
+            [host, pages or None, [] if pages else ["max_pages"]],
+        )
+
+    async def delete(self, host: str, older_than: timedelta | None = None) -> tuple[int, int]:
+        """How many pages were deleted, and how many of them were not done."""
+        deleted = waited = last = 0
+        while rows := await self._looks.call(
+            f"select page_id, is_done {PAGES} and (%(age)s::interval is null or found_at < now() - %(age)s)"
+            " and page_id > %(last)s order by page_id limit %(most)s",
+            {"host": host, "age": older_than, "last": last, "most": AT_ONCE},
+        ):
+            await self._looks.call("select recrawl.delete_pages(%s::bigint[])", [[row.page_id for row in rows]])
+            deleted, waited, last = deleted + len(rows), waited + sum(not row.is_done for row in rows), rows[-1].page_id
+        return deleted, waited

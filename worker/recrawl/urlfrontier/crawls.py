@@ -1,0 +1,125 @@
+"""The crawls of a service: each has a database of its own. The one that it was given is DEFAULT."""
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable
+from functools import partial
+
+import psycopg
+from psycopg import AsyncConnection, sql
+from sqlalchemy.engine import make_url
+
+from recrawl.client import Error
+from recrawl.client.database import line
+from recrawl.urlfrontier.crawl import Crawl
+from recrawl.urlfrontier.puts import Puts
+
+log = logging.getLogger("recrawl.urlfrontier")
+
+DEFAULT = "DEFAULT"
+AGAIN = 1.0  # seconds until it is tried again to make a crawl that could not be made
+NAMED = re.compile(r"[A-Za-z0-9_.-]{1,30}")  # with the name of the database before it, a name that PostgreSQL takes
+
+
+class UnknownCrawl(Exception):
+    """In a line, what is wrong with it."""
+
+
+class Crawls:
+    def __init__(self, url: str, migrate: Callable[[str], None]) -> None:
+        self._url = url
+        self._migrate = migrate  # brings an empty database to the newest version; takes its URL
+        self._open: dict[str, asyncio.Task[tuple[Crawl, Puts]]] = {}  # or opening
+
+    async def open(self) -> None:
+        await self._opened(DEFAULT, make=False)
+
+    async def close(self) -> None:
+        for task in self._open.values():
+            if task.done() and not task.cancelled() and not task.exception():
+                crawl, puts = task.result()
+                await puts.close()
+                await crawl.close()
+
+    async def crawl(self, name: str) -> Crawl:
+        return (await self._opened(name, make=False))[0]
+
+    async def puts(self, name: str) -> Puts:
+        """Of a crawl that is made where there is none."""
+        if not NAMED.fullmatch(name or DEFAULT):
+            raise UnknownCrawl(f"a crawlID is 1 to 30 letters, digits, and _.-, got {name[:40]!r}")
+        return (await self._opened(name, make=True))[1]
+
+    async def names(self) -> list[str]:
+        default = await self.crawl(DEFAULT)
+        return [DEFAULT, *filter(NAMED.fullmatch, await default.beside())]
+
+    async def all(self) -> list[Crawl]:
+        """One that cannot be opened, as nobody may or it was never migrated, keeps no other from its work."""
+        crawls = []
+        for name in await self.names():
+            try:
+                crawls.append(await self.crawl(name))
+            except (Error, UnknownCrawl, psycopg.Error) as error:
+                log.warning("crawl %s is passed over: %s", name, line(error))
+        return crawls
+
+    async def _opened(self, name: str, make: bool) -> tuple[Crawl, Puts]:
+        name = name or DEFAULT
+        # Before there is a task: who puts something into a new crawl must not get the answer of one who only looked.
+        if name not in self._open and not make and name != DEFAULT and name not in await self.names():
+            raise UnknownCrawl(f"there is no crawl {name[:40]}")
+        if name not in self._open:
+            self._open[name] = asyncio.create_task(self._opening(name, make))
+            self._open[name].add_done_callback(partial(self._is_opened, name, make))
+        opening = self._open[name]
+        try:
+            return opening.result() if opening.done() else await asyncio.shield(opening)
+        except Exception as error:
+            raise error.with_traceback(None) from None  # it is told to thousands, and would keep what each of them has
+
+    def _is_opened(self, name: str, make: bool, opening: asyncio.Task[tuple[Crawl, Puts]]) -> None:
+        """The next one tries again; but thousands may want to put something into a crawl that cannot be made."""
+        if opening.cancelled() or not (error := opening.exception()):
+            return
+        if make:
+            log.warning("crawl %s: %s", name, line(error))
+            asyncio.get_running_loop().call_later(AGAIN, self._open.pop, name, None)
+        else:
+            del self._open[name]
+
+    async def _opening(self, name: str, make: bool) -> tuple[Crawl, Puts]:
+        url = self._url if name == DEFAULT else self._of(name)
+        is_new = make and await self._make(name, url)
+        crawl = Crawl(url, name)
+        try:
+            await crawl.open()
+            if is_new and await (await self.crawl(DEFAULT)).is_paused():
+                await crawl.pause(True)  # as SetActive said to all of them
+        except BaseException:
+            await crawl.close()
+            raise
+        return crawl, Puts(crawl)
+
+    def _of(self, name: str) -> str:
+        url = make_url(self._url)
+        return url.set(database=f"{url.database}~{name}").render_as_string(hide_password=False)
+
+    async def _make(self, name: str, url: str) -> bool:
+        """What is missing of it: whoever made the database may have been killed before it was migrated. Whether that
+        was done now.
+        """
+        if name not in await self.names():
+            database = sql.Identifier(make_url(url).database or "")
+            made = sql.SQL("create database {} template template0 encoding 'UTF8'").format(database)
+            async with await AsyncConnection.connect(self._url, autocommit=True) as connection:
+                await connection.execute(made)
+        async with await AsyncConnection.connect(url, autocommit=True) as connection:
+            is_empty = (await connection.execute("select where to_regnamespace('recrawl') is null")).rowcount == 1
+        if is_empty:
+            try:
+                await asyncio.to_thread(self._migrate, url)
+            except SystemExit as error:
+                raise Error(str(error)) from None
+        return is_empty

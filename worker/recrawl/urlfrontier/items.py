@@ -1,0 +1,109 @@
+"""What URLFrontier's messages mean here, and the other way round. Does nothing but translate."""
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from recrawl.intake.urls import clean
+from recrawl.urlfrontier.urlfrontier_pb2 import KnownURLItem, StringList, URLInfo, URLItem
+
+LONGEST_KEY = 255
+NUMBER = r"(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+LABEL = r"(?!-)[a-z0-9_-]{1,63}(?<!-)"
+HOST = re.compile(  # as which URLs may be asked: an address, or a name that nobody reads as one
+    rf"({NUMBER}\.){{3}}{NUMBER}|(?!.{{254}})({LABEL}\.)*(?!([0-9]+|0x[0-9a-f]*)$){LABEL}", re.ASCII | re.IGNORECASE
+)
+LATEST = 7_258_118_400  # 2200: later than that is never
+NOT_FETCHED = 0  # the status of a fetch that brought nothing
+Metadata = Mapping[str, StringList]
+
+
+class Put(NamedTuple):
+    """One URL that a client sends; of a discovered one nothing below meta is said."""
+
+    url: str
+    meta: str | None  # JSON
+    host: str | None = None  # that it is asked as; None = its own
+    is_known: bool = False
+    due: str | None = None  # a time as SQL reads it; None = as the schedule says
+    status: int = 200
+    content_hash: str | None = None
+
+
+def put_of(item: URLItem, obeys: bool) -> Put | None:
+    """None for what can never be taken in. Whether the client's dates are obeyed; a date of 0 always is."""
+    if item.WhichOneof("item") != "known":
+        return discovered(item.discovered.info)
+    info, seconds = item.known.info, item.known.refetchable_from_date
+    found = discovered(info)
+    if found is None:
+        return None
+    is_done = seconds == 0 or seconds >= LATEST
+    due = "infinity" if is_done else datetime.fromtimestamp(seconds, UTC).isoformat() if obeys else None
+    signature = first(info.metadata, "signature")
+    return Put(found.url, found.meta, found.host, True, due, status_of(info.metadata), signature and signature[:1000])
+
+
+def discovered(info: URLInfo) -> Put | None:
+    url = as_taken_in(info.url)
+    if not url or "\0" in url or len(info.key) > LONGEST_KEY:
+        return None
+    meta = meta_of(info.metadata) if info.metadata else None
+    if meta and "\\u0000" in meta and has_nul(info.metadata):
+        return None
+    return Put(url, meta, info.key if HOST.fullmatch(info.key) else None)
+
+
+def as_taken_in(url: str) -> str:
+    """What SQL makes of it is its one spelling; a host that is not ASCII is nothing for it."""
+    return url if url.isascii() else clean(url)
+
+
+def meta_of(metadata: Metadata) -> str:
+    return json.dumps({key: list(values.values) for key, values in metadata.items()})
+
+
+def has_nul(metadata: Metadata) -> bool:
+    return any("\0" in text for key, values in metadata.items() for text in (key, *values.values))
+
+
+def status_of(metadata: Metadata) -> int:
+    """StormCrawler's status updater says what it keeps: assume success unless something speaks of an error.
+
+    Nothing ends a page here but the client's own dates: 301 and 410 would.
+    """
+    said = first(metadata, "fetch.statusCode") or ""
+    status = int(said) if said.isascii() and said.isdecimal() and len(said) == 3 else NOT_FETCHED
+    if any(first(metadata, key) is not None for key in ("error.cause", "fetch.error.count")):
+        return status if 400 <= status <= 599 and status != 410 else NOT_FETCHED
+    return status if status in (304, 429) or 500 <= status <= 599 else 200
+
+
+def first(metadata: Metadata, key: str) -> str | None:
+    # Not by index alone: that would make an entry.
+    return metadata[key].values[0] if key in metadata and metadata[key].values else None
+
+
+def info_of(url: str, host: str, meta: Any, crawl: str) -> URLInfo:
+    return URLInfo(url=url, key=host, metadata=metadata_of(meta), crawlID=crawl)
+
+
+def metadata_of(meta: Any) -> dict[str, StringList]:
+    """What was put comes back as it was; of meta that somebody else wrote, what can be said in lists of strings."""
+    if not isinstance(meta, dict):
+        return {}
+    return {
+        key: StringList(values=[v if isinstance(v, str) else json.dumps(v) for v in values])
+        for key, value in meta.items()
+        for values in [value if isinstance(value, list) else [value]]
+    }
+
+
+def item_of(row: Any, crawl: str) -> URLItem:
+    """A page as GetURLStatus and ListURLs say it. One that was never fetched is wanted since it was found."""
+    found = int(row.found_at.timestamp()) if row.found_at else 0
+    date = 0 if row.is_done else round(row.due_at.timestamp()) if row.due_at else found  # dues are spread by less
+    known = KnownURLItem(info=info_of(row.url, row.host, row.meta, crawl), refetchable_from_date=date)
+    return URLItem(known=known, ID=row.url, creation_date=found)

@@ -1,0 +1,117 @@
+"""What is put, taken in a few hundred at a time: one after the other per URL, acknowledged once it is committed.
+
+While the database is away everything is to be sent again, at once: nobody waits, and no stream ends.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+
+import psycopg
+
+from recrawl.client.database import Away, TooLong, line
+from recrawl.urlfrontier.crawl import Crawl
+from recrawl.urlfrontier.items import Put
+from recrawl.urlfrontier.urlfrontier_pb2 import AckMessage
+
+log = logging.getLogger("recrawl.urlfrontier")
+
+WAIT = 0.01  # seconds, for others to come along
+MOST_AT_ONCE = 1000
+LARGEST = 4_000_000  # characters of metadata at once, or one put
+PATIENCE = 20.0  # seconds for a call: StormCrawler takes what is not acknowledged within 60 as failed
+Ack = Callable[[AckMessage.Status], None]
+OK, SKIPPED, FAIL = AckMessage.OK, AckMessage.SKIPPED, AckMessage.FAIL
+
+
+class Puts:
+    """Of one crawl, from all streams."""
+
+    def __init__(self, crawl: Crawl) -> None:
+        self._crawl = crawl
+        self._waiting: deque[tuple[Put, Ack]] = deque()
+        self._are_some = asyncio.Event()
+        self._is_closed = False
+        self._task = asyncio.create_task(self._take_for_ever())
+
+    def put(self, put: Put, ack: Ack) -> None:
+        if self._is_closed:
+            ack(FAIL)
+            return
+        self._waiting.append((put, ack))
+        self._are_some.set()
+
+    async def close(self) -> None:
+        """What waits, or comes now, is to be sent again."""
+        self._is_closed = True
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+        for _, ack in self._waiting:
+            ack(FAIL)
+
+    async def _take_for_ever(self) -> None:
+        while True:
+            await self._are_some.wait()
+            if len(self._waiting) < MOST_AT_ONCE:
+                await asyncio.sleep(WAIT)
+            batch = self._next()
+            statuses: list[AckMessage.Status] = []
+            try:
+                statuses = await self._taken([put for put, _ in batch])
+            except (Away, TimeoutError):
+                batch += self._waiting
+                self._waiting.clear()
+            except Exception:
+                log.exception("nothing is taken in")  # and on: else no put would ever be answered again
+            finally:
+                statuses += [FAIL] * (len(batch) - len(statuses))
+                for (_, ack), status in zip(batch, statuses, strict=True):
+                    ack(status)
+            if not self._waiting:
+                self._are_some.clear()
+
+    def _next(self) -> list[tuple[Put, Ack]]:
+        batch: list[tuple[Put, Ack]] = []
+        size = 0
+        while self._waiting and len(batch) < MOST_AT_ONCE and size < LARGEST:
+            batch.append(self._waiting.popleft())
+            size += len(batch[-1][0].meta or "")
+        return batch
+
+    async def _taken(self, puts: Sequence[Put]) -> list[AckMessage.Status]:
+        """One that the database refuses harms no other. Raises Away, or TimeoutError where it does not answer."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await taken(self._crawl, puts)
+        except (psycopg.DataError, psycopg.OperationalError, TooLong) as error:
+            if len(puts) > 1:
+                half = len(puts) // 2
+                return await self._taken(puts[:half]) + await self._taken(puts[half:])
+            log.warning("%s: %s", puts[0].url[:200], line(error))
+            return [FAIL if isinstance(error, TooLong) else SKIPPED]
+        except psycopg.Error as error:
+            log.error("nothing is taken in: %s", line(error))
+            return [FAIL] * len(puts)
+
+
+async def taken(crawl: Crawl, puts: Sequence[Put]) -> list[AckMessage.Status]:
+    """Each of them: a new page with what is said of it; of a page that is there already, what became of it."""
+    rows = await crawl.add(puts)
+    statuses = [OK if row.code == "new" else SKIPPED for row in rows]
+    again = [
+        place for place, (put, row) in enumerate(zip(puts, rows, strict=True)) if put.is_known and row.code == "known"
+    ]
+    for place in again:
+        statuses[place] = FAIL
+    with contextlib.suppress(Away):
+        while again:
+            # Of each page one at a time, whatever its spelling: of two in a report the second would not count.
+            first = {rows[place].page_id: place for place in reversed(again)}
+            codes = await crawl.report(list(first), [puts[place] for place in first.values()])
+            for place, code in zip(first.values(), codes, strict=True):
+                statuses[place] = {"invalid": SKIPPED, "unknown_page": FAIL}.get(code, OK)
+            again = sorted(set(again).difference(first.values()))
+    return statuses

@@ -1,0 +1,248 @@
+"""Every call of URLFrontier, over the crawls of a service. docs/urlfrontier.md says where it cannot be the same."""
+
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
+from itertools import count
+from typing import Any
+
+import grpc
+import psycopg
+from google.protobuf.message import DecodeError, Message
+from grpc import aio
+
+from recrawl.client import Error
+from recrawl.client.database import Away, line
+from recrawl.urlfrontier import urlfrontier_pb2 as pb
+from recrawl.urlfrontier.crawl import Crawl
+from recrawl.urlfrontier.crawls import Crawls, UnknownCrawl
+from recrawl.urlfrontier.items import as_taken_in, info_of, item_of
+from recrawl.urlfrontier.stream import PutStreams, Unreadable, readable
+
+log = logging.getLogger("recrawl.urlfrontier")
+
+LEASE = 30.0  # seconds, where the client says none
+LONGEST_LEASE = 7 * 86400.0
+MOST_QUEUES = 1000  # of a call, where the client sets no limit
+MOST_URLS = 10_000  # of a call, whatever limit it sets
+PAGE = 100  # rows of a list, where the client says none
+LEVELS = {0: logging.DEBUG, 1: logging.DEBUG, 2: logging.INFO, 3: logging.WARNING, 4: logging.ERROR}
+
+Context = Any  # aio.ServicerContext of whatever the call takes and gives
+NO_HOST = psycopg.errors.InvalidParameterValue  # a key that no host can have: such a queue is unknown
+
+
+class Service:
+    def __init__(self, crawls: Crawls, node: str, obeys: bool) -> None:
+        self._crawls = crawls
+        self._node = node
+        self._puts = PutStreams(crawls, obeys)
+        self._turn = count()  # of calls for all crawls
+
+    # ------------------------------------------------------------------------------------------------- URLs
+
+    async def PutURLs(self, _requests: object, context: Context) -> None:
+        await self._puts.urls(context)
+
+    async def PutDiscovered(self, _requests: object, context: Context) -> None:
+        await self._puts.batches(context)
+
+    async def GetURLs(self, ask: pb.GetParams, _context: Context) -> AsyncIterator[pb.URLInfo]:
+        """One a queue, of more queues instead: whoever gets several of a host would have to keep its gap."""
+        left = min((ask.max_queues or MOST_QUEUES) * (ask.max_urls_per_queue or 1), MOST_URLS)
+        lease = min(float(ask.delay_requestable or LEASE), LONGEST_LEASE)
+        for crawl in await self._asked(ask):
+            try:
+                pages = await crawl.next_pages(left, lease, ask.key) if left > 0 else []
+            except NO_HOST:
+                return
+            left -= len(pages)
+            for page in pages:
+                yield info_of(page.url, page.host, page.meta, crawl.name)
+
+    async def _asked(self, ask: pb.GetParams) -> list[Crawl]:
+        """The crawl that is named; else all, each as often the first as the others. A key alone says nothing."""
+        if ask.WhichOneof("item") == "crawlID":
+            try:
+                return [await self._crawls.crawl(ask.crawlID)]
+            except UnknownCrawl:
+                return []
+        crawls = deque([] if ask.key else await self._crawls.all())
+        crawls.rotate(-next(self._turn))
+        return list(crawls)
+
+    async def GetURLStatus(self, ask: pb.URLStatusRequest, context: Context) -> pb.URLItem:
+        crawl = await self._crawls.crawl(ask.crawlID)
+        page = await crawl.page(as_taken_in(ask.url))
+        if page is None:
+            await context.abort(grpc.StatusCode.NOT_FOUND, "no such URL")
+        return item_of(page, crawl.name)
+
+    async def ListURLs(self, ask: pb.ListUrlParams, _context: Context) -> AsyncIterator[pb.URLItem]:
+        crawl = await self._crawls.crawl(ask.crawlID)
+        async for page in crawl.pages(ask.key, ask.start, ask.size or PAGE, ask.filter, ask.ignoreCase):
+            yield item_of(page, crawl.name)
+
+    async def CountURLs(self, ask: pb.CountUrlParams, _context: Context) -> pb.Long:
+        crawl = await self._crawls.crawl(ask.crawlID)
+        return pb.Long(value=await crawl.count(ask.key, ask.filter, ask.ignoreCase))
+
+    async def PurgeURLs(self, ask: pb.PurgeUrlParams, _context: Context) -> pb.Long:
+        crawl = await self._crawls.crawl(ask.crawlID)
+        deleted, _ = await crawl.delete(ask.key, timedelta(days=min(ask.days, 1_000_000)))
+        return pb.Long(value=deleted)
+
+    # ----------------------------------------------------------------------------------------------- queues
+
+    async def ListQueues(self, ask: pb.Pagination, _context: Context) -> pb.QueueList:
+        crawl = await self._crawls.crawl(ask.crawlID)
+        hosts = await crawl.hosts(ask.start, ask.size or PAGE, ask.include_inactive)
+        return pb.QueueList(values=hosts, start=ask.start, size=len(hosts), crawlID=crawl.name)
+
+    async def GetStats(self, ask: pb.QueueWithinCrawlParams, _context: Context) -> pb.Stats:
+        crawl = await self._crawls.crawl(ask.crawlID)
+        found = await crawl.stats(ask.key)
+        return pb.Stats(
+            size=found.waiting, inProcess=found.leased, numberOfQueues=found.hosts, crawlID=crawl.name,
+            counts={"completed": found.done, "active_queues": found.active_hosts},
+        )  # fmt: skip
+
+    async def SetDelay(self, ask: pb.QueueDelayParams, _context: Context) -> pb.Empty:
+        crawl = await self._crawls.crawl(ask.crawlID)
+        if not ask.key:
+            await crawl.set_default_delay(ask.delay_requestable)
+        elif await crawl.knows(ask.key):
+            await crawl.set_delay(ask.key, ask.delay_requestable)
+        else:
+            log.warning("SetDelay changes nothing: there is no queue %s", ask.key[:200])
+        return pb.Empty()
+
+    async def BlockQueueUntil(self, ask: pb.BlockQueueParams, _context: Context) -> pb.Empty:
+        crawl = await self._crawls.crawl(ask.crawlID)
+        if await crawl.knows(ask.key):
+            await crawl.block(ask.key, ask.time)
+        else:
+            log.warning("BlockQueueUntil changes nothing: there is no queue %s", ask.key[:200])
+        return pb.Empty()
+
+    async def SetCrawlLimit(self, ask: pb.CrawlLimitParams, context: Context) -> pb.Empty:
+        crawl = await self._crawls.crawl(ask.crawlID)
+        if not await crawl.knows(ask.key):
+            await context.abort(grpc.StatusCode.NOT_FOUND, f"no such queue: {ask.key[:200]}")
+        await crawl.limit(ask.key, min(ask.limit, 2**31 - 1))
+        return pb.Empty()
+
+    async def DeleteQueue(self, ask: pb.QueueWithinCrawlParams, _context: Context) -> pb.Long:
+        if not ask.key:
+            return pb.Long(value=0)
+        crawl = await self._crawls.crawl(ask.crawlID)
+        return pb.Long(value=(await crawl.delete(ask.key))[1])
+
+    # ----------------------------------------------------------------------------------- crawls, the server
+
+    async def ListCrawls(self, _ask: pb.Local, _context: Context) -> pb.StringList:
+        return pb.StringList(values=await self._crawls.names())
+
+    async def DeleteCrawl(self, ask: pb.DeleteCrawlMessage, _context: Context) -> pb.Long:
+        crawl = await self._crawls.crawl(ask.value)
+        return pb.Long(value=(await crawl.delete(""))[1])
+
+    async def ListNodes(self, _ask: pb.Empty, _context: Context) -> pb.StringList:
+        return pb.StringList(values=[self._node])
+
+    async def SetActive(self, ask: pb.Active, _context: Context) -> pb.Empty:
+        for crawl in await self._crawls.all():
+            await crawl.pause(not ask.state)
+        return pb.Empty()
+
+    async def GetActive(self, _ask: pb.Local, _context: Context) -> pb.Boolean:
+        return pb.Boolean(state=not any([await crawl.is_paused() for crawl in await self._crawls.all()]))
+
+    async def SetLogLevel(self, ask: pb.LogLevelParams, context: Context) -> pb.Empty:
+        if ask.level not in LEVELS:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"no such level: {ask.level}")
+        logging.getLogger(ask.package or None).setLevel(LEVELS[ask.level])
+        return pb.Empty()
+
+
+def handlers(service: Service) -> grpc.GenericRpcHandler:
+    """What the messages of each call are is read in the proto."""
+    of_call: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
+    for method in pb.DESCRIPTOR.services_by_name["URLFrontier"].methods:
+        make = {
+            (False, False): grpc.unary_unary_rpc_method_handler,
+            (False, True): grpc.unary_stream_rpc_method_handler,
+            (True, True): grpc.stream_stream_rpc_method_handler,
+        }[method.client_streaming, method.server_streaming]
+        answer = getattr(service, method.name)
+        only_answers = method.server_streaming and not method.client_streaming
+        answer = streaming(answer) if only_answers else unary(answer)
+        of_call[method.name] = make(
+            answer,
+            request_deserializer=reader(getattr(pb, method.input_type.name)),
+            response_serializer=getattr(pb, method.output_type.name).SerializeToString,
+        )
+    return grpc.method_handlers_generic_handler("urlfrontier.URLFrontier", of_call)
+
+
+def reader(kind: type[Message]) -> Callable[[bytes], Message | None]:
+    """None is what cannot be read: grpc would write a page about it into the log."""
+
+    def read(sent: bytes) -> Message | None:
+        try:
+            return kind.FromString(sent)
+        except DecodeError:
+            return None
+
+    return read
+
+
+def unary(answer: Callable[[Any, Context], Awaitable[Any]]) -> Callable[[Any, Context], Awaitable[Any]]:
+    async def told(ask: Any, context: Context) -> Any:
+        try:
+            return await answer(readable(ask), context)
+        except Exception as error:
+            await refuse(error, context)
+
+    return told
+
+
+def streaming(answer: Callable[[Any, Context], AsyncIterator[Any]]) -> Callable[[Any, Context], AsyncIterator[Any]]:
+    async def told(ask: Any, context: Context) -> AsyncIterator[Any]:
+        try:
+            async for message in answer(readable(ask), context):
+                yield message
+        except Exception as error:
+            await refuse(error, context)
+
+    return told
+
+
+async def refuse(error: Exception, context: Context) -> None:
+    """In a line, what a client can do something about; anything else is raised."""
+    codes: list[tuple[type[Exception] | tuple[type[Exception], ...], grpc.StatusCode]] = [
+        (Unreadable, grpc.StatusCode.INVALID_ARGUMENT),
+        (UnknownCrawl, grpc.StatusCode.NOT_FOUND),
+        (psycopg.errors.InsufficientPrivilege, grpc.StatusCode.PERMISSION_DENIED),
+        (psycopg.DataError, grpc.StatusCode.INVALID_ARGUMENT),
+        ((Away, Error, psycopg.Error), grpc.StatusCode.UNAVAILABLE),
+    ]
+    for kind, code in codes:
+        if isinstance(error, kind):
+            await context.abort(code, line(error) or "the database is away")
+    raise error
+
+
+async def serve(crawls: Crawls, host: str, port: int, obeys: bool, ready: Callable[[int], None]) -> aio.Server:
+    """A server that runs; ready hears its port. Raises OSError where somebody else has that."""
+    address = f"[{host}]" if ":" in host else host
+    server = aio.server(options=[("grpc.so_reuseport", 0)])
+    try:
+        bound = server.add_insecure_port(f"{address}:{port}")
+    except RuntimeError:
+        raise OSError(f"cannot listen on {address}:{port}: it is taken, or no address of this machine") from None
+    server.add_generic_rpc_handlers([handlers(Service(crawls, f"{address}:{bound}", obeys))])
+    await server.start()
+    ready(bound)
+    return server
