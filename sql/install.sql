@@ -49,6 +49,7 @@ set search_path = pg_catalog, pg_temp;
 \ir upkeep/tick.sql
 
 -- Handing out
+\ir hand_out/row_types.sql
 \ir hand_out/pace.sql
 \ir hand_out/hosts_to_visit.sql
 \ir hand_out/slots.sql
@@ -62,6 +63,7 @@ set search_path = pg_catalog, pg_temp;
 \ir hand_out/take_slot.sql
 
 -- Taking in
+\ir take_in/row_types.sql
 \ir take_in/intern_unknown.sql
 \ir take_in/intern.sql
 \ir take_in/add_pages.sql

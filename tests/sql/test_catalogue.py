@@ -227,13 +227,18 @@ def test_every_file_of_sql_creates_or_grants_something(path: Path) -> None:
 
 
 def test_the_files_create_exactly_what_is_there(catalogue: psycopg.Connection[Row], functions: list[Row]) -> None:
-    views = {
-        v["name"]
-        for v in catalogue.execute(
-            "select schemaname || '.' || viewname as name from pg_views where schemaname ~ '^recrawl'"
+    """Row types of the schema recrawl are made by a version of the tables."""
+    views_and_row_types = {
+        row["name"]
+        for row in catalogue.execute(
+            """
+            select n.nspname || '.' || c.relname as name
+            from pg_class c join pg_namespace n on n.oid = c.relnamespace
+            where n.nspname ~ '^recrawl' and c.relkind = 'v' or n.nspname = 'recrawl_internal' and c.relkind = 'c'
+            """
         )
     }
-    assert project.created_names() == {function["name"] for function in functions} | views
+    assert project.declarations().keys() == {function["name"] for function in functions} | views_and_row_types
 
 
 # -- the public face --
