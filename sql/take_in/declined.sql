@@ -2,7 +2,7 @@
 -- denies was not either, but that may have been requested in the slot.
 
 -- While their leases are locked, and before results end them. Of a page that has several results on a lease the first
--- counts. Not where default_gap grew since, see spent().
+-- counts. A slot that was given before default_gap grew stays used: it could be too close to the next one.
 create or replace function recrawl_internal.slots_of_declined(t timestamptz, results recrawl_internal.result[])
 returns recrawl_internal.slot_of_host[]
 language plpgsql stable

@@ -21,8 +21,8 @@ begin
 end $$;
 comment on type recrawl_internal.measured is
     'Pages per day that crawlers got: in the last step (now), in the last hour, in the last hour of steps in which '
-    'nearly nothing was short (most), and that as a mean over the day if revisits wait while crawlers pause (in_a_day). '
-    'short_share is the share of their last asks that came out short.';
+    'nearly nothing was short (most), and that as a mean over the day if revisits wait while crawlers pause '
+    '(in_a_day). short_share is the share of their last asks that came out short.';
 
 create or replace function recrawl_internal.step_of_measure() returns interval
 language sql immutable parallel safe

@@ -60,8 +60,8 @@ comment on sequence recrawl_internal.fetch_count is
     'the budget changes. A wrong value is corrected to at most an hour''s budget ahead, or a second''s behind.';
 create sequence recrawl_internal.new_count minvalue 0 start 0;
 comment on sequence recrawl_internal.new_count is
-    'count: new pages handed out, compared with budget × discovery × days since 1970. Counted and corrected as '
-    'fetch_count is.';
+    'count: new pages handed out, compared with budget × discovery × days since 1970. Counted by pops, adjusted when '
+    'the budget changes. A wrong value is corrected as that of fetch_count is.';
 
 -- Counters. The job vitals and allocation read the growth since they last looked. A wrong value makes one such
 -- figure wrong.
