@@ -90,10 +90,6 @@ create sequence recrawl_internal.events_paid_until;
 comment on sequence recrawl_internal.events_paid_until is
     'time: each event of a host moves it 36 seconds on, so that there are at most 100 an hour. Written with the event. '
     'Too high: events of hosts are left out until then.';
-create sequence recrawl_internal.default_gap_since;
-comment on sequence recrawl_internal.default_gap_since is
-    'time: since when default_gap has not become longer. Written by set_setting. Too low: a slot that comes back may '
-    'be given again closer than the gap. Too high: slots that come back are lost.';
 
 create table recrawl_internal.budget_step (
     at         timestamptz not null,

@@ -17,6 +17,7 @@ create table recrawl_internal.setting (
     default_gap        interval not null default '1 second'
                        constraint "default_gap must lie between 1 millisecond and 30 days"
                        check (default_gap between '1 millisecond' and '30 days'),
+    default_gap_since  timestamptz not null default '-infinity',
     start_within       real     not null default 0.1
                        constraint "start_within must lie between 0 and 1"
                        check (start_within between 0 and 1),
@@ -116,6 +117,9 @@ comment on column recrawl_internal.setting.claimed_by is
 comment on column recrawl_internal.setting.default_gap is
     'interval: least time between two requests to a host that has no gap of its own. A shorter one takes effect on '
     'each host when it is visited next.';
+comment on column recrawl_internal.setting.default_gap_since is
+    'time: when default_gap last became longer. Slots that were given before this are not given again, because they may '
+    'be closer than the gap to the next one.';
 comment on column recrawl_internal.setting.start_within is
     'share: of a host''s gap that a request may start late, at most 2 seconds. Slots are the gap plus this time apart.';
 comment on column recrawl_internal.setting.max_ahead is 'interval: the longest look-ahead that next_pages accepts.';
