@@ -86,10 +86,6 @@ create sequence recrawl_internal.steered;
 comment on sequence recrawl_internal.steered is
     'time: when a person last changed the input of an allocation. Written by the verbs that do. Too high: one '
     'allocation too many. Too low: a change waits for the next regular allocation.';
-create sequence recrawl_internal.events_paid_until;
-comment on sequence recrawl_internal.events_paid_until is
-    'time: each event of a host moves it 36 seconds on, so that there are at most 100 an hour. Written with the event. '
-    'Too high: events of hosts are left out until then.';
 
 create table recrawl_internal.budget_step (
     at         timestamptz not null,
