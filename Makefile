@@ -55,7 +55,8 @@ experiments: install  ## Draw the figures of docs/experiments.md anew: minutes
 	    $(BIN)/recrawl experiment $$(basename $$figure .png) --figure $$figure | tail -n 1; done
 
 golden: install  ## Bring docs/reference.md and tests/golden up to date: look at the difference
-	UPDATE_GOLDEN=1 $(BIN)/pytest -q -k "golden or reference_is" tests/sql/test_reference.py tests/worker/setup/test_migrate.py
+	UPDATE_GOLDEN=1 $(BIN)/pytest -q -k "golden or reference_is or readme_of" tests/sql/test_reference.py tests/sql/test_tables.py \
+	    tests/worker/setup/test_migrate.py
 	UPDATE_GOLDEN=1 $(BIN)/pytest -q tests/worker/view/test_verdict.py
 
 lint: install  ## Check the style of the Python code

@@ -12,6 +12,27 @@
 --                     ▼          │ prices, values
 --                 jobs/ rates · opic · allocate      jobs/        what the worker reads, and puts in force
 --
+-- Values with a special meaning:
+--
+--     where                                   value                  meaning
+--     host_terms.host_id                      0                      the common terms of all hosts
+--     host_terms.price and the like           null                   as the common terms
+--     arguments of put_prices()               NaN                    as the common terms; null would be a value there
+--     values of put_values()                  null                   keep the value of the page
+--     boosts of put_values()                  null instead of array  keep the boosts of all pages
+--     page.due_at                             year 9999 + id µs      never; see never()
+--     page.due_at                             null                   it waits among the new pages
+--     host.new_class, class of a line         32                     its revisits go first; see last_class()
+--     host.last_start_by                      + 1 µs                 its slot does not come back: last_start_by_after()
+--     inbox                                   null columns           seven kinds: see the table in 0001_first/queue.sql
+--     graph_news.page_id                      null                   the whole graph
+--     page ids that graph functions return    -1                     the whole graph
+--     page ids inside of intern()             0                      no page
+--     hosts inside of add_pages()             ''                     the host that was given is invalid
+--     ord of found links                      negative               it redirects
+--     job token that the graph was read by    -1                     nobody
+--     horizons and other cells                1 µs after 1970        never written
+--
 -- `recrawl migrate` and `alembic upgrade head` replay it whenever a file changed; by hand, on a migrated database:
 -- psql -f sql/install.sql
 
@@ -49,6 +70,7 @@ set search_path = pg_catalog, pg_temp;
 \ir upkeep/tick.sql
 
 -- Handing out
+\ir hand_out/row_types.sql
 \ir hand_out/pace.sql
 \ir hand_out/hosts_to_visit.sql
 \ir hand_out/slots.sql
@@ -62,6 +84,7 @@ set search_path = pg_catalog, pg_temp;
 \ir hand_out/take_slot.sql
 
 -- Taking in
+\ir take_in/row_types.sql
 \ir take_in/intern_unknown.sql
 \ir take_in/intern.sql
 \ir take_in/add_pages.sql
@@ -129,6 +152,7 @@ set search_path = pg_catalog, pg_temp;
 \ir show/graph.sql
 \ir show/sketch_distance.sql
 \ir show/settings.sql
+\ir show/internal_state.sql
 \ir show/boosts.sql
 \ir show/checkup.sql
 \ir show/explain/unknown.sql

@@ -94,7 +94,7 @@ begin
     )
     select count(*) as pages, array_agg(distinct host_id) as hosts,
            array_agg((host_id, slot, start_by)::slot_of_host order by slot desc)
-               filter (where popped_at > (select from_micros(last_value) from default_gap_since)) as slots
+               filter (where popped_at > (select default_gap_since from setting)) as slots
     into back
     from item;
     perform give_back(t, lease_id, back.hosts, case when spent is not true then back.slots end);

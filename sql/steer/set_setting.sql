@@ -108,7 +108,7 @@ begin
         perform follow_frequency(t, old.frequency, set_setting_at.value::real);
     end if;
     if name = 'default_gap' and set_setting_at.value::interval > old.default_gap then
-        perform setval('default_gap_since', micros(t));
+        update setting set default_gap_since = t;
     end if;
     if name in ('budget', 'discovery') then
         -- The counts stand beside what the setting comes to since 1970: near() brings them up.

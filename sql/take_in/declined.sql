@@ -2,7 +2,7 @@
 -- denies was not either, but that may have been requested in the slot.
 
 -- While their leases are locked, and before results end them. Of a page that has several results on a lease the first
--- counts. Not where default_gap grew since, see spent().
+-- counts. A slot that was given before default_gap grew stays used: it could be too close to the next one.
 create or replace function recrawl_internal.slots_of_declined(t timestamptz, results recrawl_internal.result[])
 returns recrawl_internal.slot_of_host[]
 language plpgsql stable
@@ -21,7 +21,7 @@ begin
             from (select * from lease where lease.lease_id = r.lease_id offset 0) h      -- not by lease_until
             cross join lateral (select array_position(h.page_ids, r.page_id)) as i (place)
             where i.place is not null and h.lease_until > t
-              and h.popped_at > (select from_micros(last_value) from default_gap_since)
+              and h.popped_at > (select default_gap_since from setting)
         ) l
         join page p on p.page_id = r.page_id and coalesce(p.last_lease, 0) < r.lease_id
         where r.due_is = 'declined');

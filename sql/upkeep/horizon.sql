@@ -6,7 +6,7 @@
 -- from the very beginning heals that within seconds; it may use a hundredth of the time, or comes every four minutes,
 -- however long the snapshot is held.
 --
--- The values live in sequences (see migrations/versions/0001_schema.sql).
+-- The values live in sequences (see migrations/versions/0001_first/cells.sql).
 
 create or replace function recrawl_internal.slack() returns interval
 language sql immutable parallel safe

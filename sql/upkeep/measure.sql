@@ -7,6 +7,23 @@
 -- While nobody asks it stays. Crawlers that pause every night do less in a day than while they work. New pages, which
 -- are paced, come out right by what they do while they work; revisits, which wait for them, by what they do in a day.
 
+do $$
+begin
+    if to_regtype('recrawl_internal.measured') is null then
+        create type recrawl_internal.measured as (
+            short_share float8,
+            now         float8,
+            hour        float8,
+            most        float8,
+            in_a_day    float8
+        );
+    end if;
+end $$;
+comment on type recrawl_internal.measured is
+    'Pages per day that crawlers got: in the last step (now), in the last hour, in the last hour of steps in which '
+    'nearly nothing was short (most), and that as a mean over the day if revisits wait while crawlers pause '
+    '(in_a_day). short_share is the share of their last asks that came out short.';
+
 create or replace function recrawl_internal.step_of_measure() returns interval
 language sql immutable parallel safe
 begin atomic select interval '5 minutes'; end;
@@ -41,7 +58,7 @@ end $$;
 comment on function recrawl_internal.follow_budget(timestamptz, float8, float8, float8) is
     'Keeps what is ahead of the budget, or behind it, when it is another one.';
 
--- Where nothing was short for a day it may be far too low: then it rises faster.
+-- If every step of the last day had short asks (most is null), the budget may be far too low: it rises faster.
 create or replace function recrawl_internal.budget_after(budget float8, m recrawl_internal.measured) returns float8
 language sql immutable parallel safe
 begin atomic

@@ -8,8 +8,8 @@ comment on function recrawl_internal.last_class() is
     'The class of hosts whose new pages come last whatever these are worth, as it is their revisits'' turn; values '
     'have the classes before.';
 
--- A value is less than twice any other in its class. Values are 1 on average where opic finds them; there are eleven
--- orders of magnitude from the best class to the last.
+-- Two values of a class differ by less than a factor of two. Values that the job opic computes are 1 on average. From
+-- the best class to the last they span nine orders of magnitude: a factor of 2^30.
 create or replace function recrawl_internal.value_class(rank real) returns smallint
 language sql immutable parallel safe
 begin atomic

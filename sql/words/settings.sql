@@ -1,4 +1,4 @@
--- Settings are the columns of one row, all but two: that which keeps it the only one, and where a budget comes from.
+-- Settings are the columns of one row. Three columns are no settings: people do not set them.
 
 create or replace view recrawl_internal.setting_column as
 select a.attnum as place,
@@ -8,6 +8,6 @@ select a.attnum as place,
        col_description(a.attrelid, a.attnum) as says
 from recrawl_internal.setting s
 join pg_catalog.pg_attribute a on a.attrelid = 'recrawl_internal.setting'::regclass
-where a.attnum > 0 and not a.attisdropped and a.attname not in ('only_row', 'budget_is_measured');
+where a.attnum > 0 and not a.attisdropped and a.attname not in ('only_row', 'budget_is_measured', 'default_gap_since');
 comment on view recrawl_internal.setting_column is
     'The settings in their order; value is null in JSON where there is none, says is «unit: meaning».';

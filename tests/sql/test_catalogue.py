@@ -77,6 +77,28 @@ def test_everything_has_a_comment(catalogue: psycopg.Connection[Row], what: str)
     assert [row["name"] for row in catalogue.execute(COMMENTS, [what])] == []
 
 
+def test_every_sequence_gives_ids_or_says_what_its_number_is(catalogue: psycopg.Connection[Row]) -> None:
+    """Its unit, who writes it, what a wrong value does; and the view internal_state shows it."""
+    comments = {
+        row["name"]: row["comment"]
+        for row in catalogue.execute(
+            """
+            select c.relname::text as name, coalesce(obj_description(c.oid, 'pg_class'), '') as comment from pg_class c
+            where c.relnamespace = 'recrawl_internal'::regnamespace and c.relkind = 'S'
+              and not exists (select from pg_depend d where d.objid = c.oid and d.deptype = 'i')      -- of an identity
+            """
+        )
+    }
+    ids = {name for name, comment in comments.items() if comment.startswith("Ids of ")}
+    assert ids == {"host_id", "page_id", "lease_id", "job_token"}
+    cell = r"(time|count|bits): .+\. (Written|Counted|Set) .+\b(Too (low|high)|wrong|missing|jump|ahead means)\b.+"
+    cells = {name for name, comment in comments.items() if re.fullmatch(cell, comment)}
+    assert cells == comments.keys() - ids
+    shown = catalogue.execute("select name, meaning from recrawl.internal_state").fetchall()
+    assert {row["name"] for row in shown} == cells
+    assert all(comments[row["name"]].endswith(f": {row['meaning']}") for row in shown)
+
+
 def test_every_table_can_be_published(catalogue: psycopg.Connection[Row]) -> None:
     """Else CREATE PUBLICATION … FOR ALL TABLES would stop the crawl."""
     without_identity = catalogue.execute(
@@ -227,13 +249,18 @@ def test_every_file_of_sql_creates_or_grants_something(path: Path) -> None:
 
 
 def test_the_files_create_exactly_what_is_there(catalogue: psycopg.Connection[Row], functions: list[Row]) -> None:
-    views = {
-        v["name"]
-        for v in catalogue.execute(
-            "select schemaname || '.' || viewname as name from pg_views where schemaname ~ '^recrawl'"
+    """Row types of the schema recrawl are made by a version of the tables."""
+    views_and_row_types = {
+        row["name"]
+        for row in catalogue.execute(
+            """
+            select n.nspname || '.' || c.relname as name
+            from pg_class c join pg_namespace n on n.oid = c.relnamespace
+            where n.nspname ~ '^recrawl' and c.relkind = 'v' or n.nspname = 'recrawl_internal' and c.relkind = 'c'
+            """
         )
     }
-    assert project.created_names() == {function["name"] for function in functions} | views
+    assert project.declarations().keys() == {function["name"] for function in functions} | views_and_row_types
 
 
 # -- the public face --

@@ -149,6 +149,15 @@ def test_a_slot_of_another_gap_is_spent(crawl: Crawl, change: str, way: str) -> 
     assert handed_out and handed_out[0] >= first["fetch_at"] + 15 * SECOND
 
 
+def test_a_longer_default_gap_that_was_rolled_back_spends_no_slot(crawl: Crawl) -> None:
+    crawl.add("http://a.test/1", "http://a.test/2")
+    pages = crawl.next(ahead=MINUTE)
+    with crawl.connection.transaction(force_rollback=True):
+        crawl.rows("select set_setting_at(%s, 'default_gap', '15 s')", crawl.now)
+    crawl.release(pages[0]["lease_id"])
+    assert [page["fetch_at"] for page in crawl.next(ahead=MINUTE)] == [page["fetch_at"] for page in pages]
+
+
 def test_a_slot_is_spent_when_the_request_began(crawl: Crawl) -> None:
     """A late request of another page moved the host's next slot: what comes back does not move it forward."""
     crawl.add("http://a.test/1", "http://a.test/2", "http://a.test/3")

@@ -12,7 +12,7 @@ QUERY = """
     select coalesce(array_agg(f.frequency order by place), '{}')
     from unnest(%b::float8[], %b::float8[], %b::float8[]) with ordinality as p (price, page_value, rate, place),
          recrawl_internal.frequency_in_force(
-             null, row(0, price, null, null, false, null, %s, 1, 1, null)::recrawl_internal.host_terms, null,
+             null, row(0, price, null, null, null, null, 1, 1, false, %s)::recrawl_internal.host_terms, null,
              page_value, rate
          ) f
 """

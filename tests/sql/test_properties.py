@@ -56,7 +56,7 @@ RESET: LiteralString = """
     insert into setting default values;
     select setval(s::regclass, 1, false)
     from unnest(array['host_horizon', 'inbox_horizon', 'lease_horizon', 'horizon_recheck', 'next_tick',
-                      'default_gap_since', 'page_id', 'lease_id', 'host_id', 'new_classes']) as s;
+                      'page_id', 'lease_id', 'host_id', 'new_classes']) as s;
     select setval(new_horizon(class), 1, false) from generate_series(0, 32) as class;
     select setseed(0.5);
 """

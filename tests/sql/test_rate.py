@@ -10,7 +10,7 @@ from helpers import DAY, HOUR, MINUTE, Crawl, Row, misplaced, result_of
 from recrawl.lab.methods import beliefs, signals
 from recrawl.lab.methods.plain_interval import plain_interval
 
-PRIOR = (0.7, 3.5)  # before anything is known: see migrations/versions/0001_schema.sql
+PRIOR = (0.7, 3.5)  # before anything is known: see migrations/versions/0001_first/hosts.sql
 
 
 # ---------------------------------------------------------------------------------------- the filter, against the model

@@ -90,6 +90,9 @@ def reference(connection: psycopg.Connection[Row]) -> str:
     functions = connection.execute(FUNCTIONS).fetchall()
     relations = connection.execute(RELATIONS).fetchall()
     settings = connection.execute("select name, value, unit, meaning from recrawl.settings").fetchall()
+    cells = connection.execute(
+        "select name, meaning from recrawl.internal_state where name !~ '^new_horizon_[1-9]'"
+    ).fetchall()
     crawlers = [f for f in functions if "crawler" in f["roles"]]
     operators = [f for f in functions if f not in crawlers and "operator" in f["roles"]]
     others = [f for f in functions if f not in crawlers and f not in operators]
@@ -112,6 +115,10 @@ def reference(connection: psycopg.Connection[Row]) -> str:
                     ["setting", "at first", "unit", "meaning"],
                     [[f"`{s['name']}`", s["value"] or "none", s["unit"], s["meaning"]] for s in settings],
                 ),
+                "## Numbers in sequences",
+                "The view internal_state shows them. Of the sequences `new_horizon_0`, `new_horizon_1` and so on, one "
+                "for each class of new pages, the first stands for all.",
+                table(["sequence", "meaning"], [[f"`{c['name']}`", c["meaning"]] for c in cells]),
             ]
         )
         + "\n"

@@ -1,6 +1,5 @@
 """Migrations: whatever the way up, the same database; and a way that fails leaves no trace."""
 
-import lzma
 import os
 import re
 import shutil
@@ -22,9 +21,6 @@ from helpers import run_program
 from recrawl.setup import migrate, project
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "schema.txt"
-# Made by version 0002 on PostgreSQL 15, by `pg_dump --no-owner`: 43 pages, a lease, a run of each job.
-EARLIER = Path(__file__).with_name("version-0002.sql.xz")
-
 NewDatabase = Callable[..., str]
 
 # Everything in the two schemas, in words that PostgreSQL 15 to 18 share: no view text, no row-level names of not-null
@@ -291,29 +287,6 @@ def test_up_twice_is_up_once(copy: Project, url: str) -> None:
     assert rows(url, WRITTEN) == written
 
 
-def test_a_crawl_of_an_earlier_version_is_migrated_and_goes_on(new_database: NewDatabase, url: str) -> None:
-    """What was made by an earlier version stands in the way of sql/ as nothing does that was made a moment ago."""
-    crawl = new_database()
-    psql(crawl, text=lzma.decompress(EARLIER.read_bytes()).decode())
-    pages = rows(crawl, "select page_id, url, value, rate, due_at, fetches, state from recrawl.page_status order by 1")
-    migrate.upgrade(crawl)
-    assert everything(crawl) == everything(url)
-    # What was known is known, and the crawl goes on.
-    assert pages == rows(
-        crawl, "select page_id, url, value, rate, due_at, fetches, state from recrawl.page_status order by 1"
-    )
-    assert rows(crawl, "select value from recrawl.settings where name = 'budget'") == [("1000",)]
-    assert rows(crawl, "select count(*) from recrawl_internal.host where gap = '2 s'") == [(1,)]
-    ((out,),) = rows(crawl, "select page_id from recrawl.next_pages(100) where host = 'h0.test'")
-    assert rows(
-        crawl,
-        f"""select code from recrawl.report(jsonb_build_array(jsonb_build_object(
-                'page_id', {out}, 'status', 200, 'changed', false,
-                'lease_id', (select max(lease_id) from recrawl.lease_status))))""",
-    ) == [("ok",)]
-    assert rows(crawl, "select code from recrawl.add_pages('{http://h0.test/private/}')") == [("excluded",)]
-
-
 def test_down_leaves_nothing_and_up_again_is_up(new_database: NewDatabase, copy: Project, url: str) -> None:
     database = new_database()
     before = rows(database, LEFT_OVER)
@@ -405,6 +378,128 @@ def test_what_no_file_creates_any_more_is_dropped(copy: Project, url: str) -> No
     assert everything(url) == before
 
 
+CHANGED_DECLARATIONS = {
+    "a function with one more argument": [
+        (
+            "upkeep/logs.sql",
+            "log_part(t timestamptz, keep interval)",
+            "log_part(t timestamptz, keep interval, x int = 4)",
+        ),
+        ("upkeep/logs.sql", "log_part(timestamptz, interval)", "log_part(timestamptz, interval, int)"),
+    ],
+    "a function that views call with one more argument": [
+        (
+            "words/times.sql",
+            "start_window(gap interval, start_within real)",
+            "start_window(gap interval, start_within real, x int = 4)",
+        ),
+        ("words/times.sql", "start_window(interval, real)", "start_window(interval, real, int)"),
+    ],
+    "a function with another result": [
+        ("upkeep/logs.sql", "keep interval) returns int", "keep interval) returns bigint"),
+    ],
+    "a row type": [("take_in/row_types.sql", "moved_to bigint\n", "moved_to bigint,\n            extra text\n")],
+    "a view with a column less": [("show/events.sql", "subject, says", "says")],
+}
+
+
+@pytest.mark.parametrize("changes", CHANGED_DECLARATIONS.values(), ids=CHANGED_DECLARATIONS)
+def test_a_changed_declaration_needs_no_version(
+    copy: Project, url: str, new_database: NewDatabase, changes: list[tuple[str, str, str]]
+) -> None:
+    before, fresh = dump(url), new_database()
+    for change in changes:
+        copy.change(*change)
+    for database in (url, fresh):
+        copy.migrate(database)
+    assert everything(url) == everything(fresh)
+    assert dump(url) != before
+    for file, old, new in changes:
+        copy.change(file, new, old)
+    copy.migrate(url)
+    assert dump(url) == before
+
+
+def make_a_view_of_the_user(url: str) -> None:
+    with psycopg.connect(url) as connection:
+        connection.execute(
+            "create view public.mine as select subject, recrawl.sketch_distance('{1}', '{1}') from recrawl.events"
+        )
+
+
+def test_a_view_of_the_user_stays_while_ours_gets_more_columns(copy: Project, url: str) -> None:
+    make_a_view_of_the_user(url)
+    copy.change("show/events.sql", "says, by\n", "says, by, event_id\n")
+    copy.migrate(url)
+    assert rows(url, "select event_id from recrawl.events") == rows(url, "select subject from public.mine") == []
+
+
+@pytest.mark.parametrize(
+    ("thing", "file", "old", "new"),
+    [
+        ("view recrawl.events", "show/events.sql", "subject, says", "says"),
+        ("view recrawl.events", "show/events.sql", "recrawl.events", "recrawl.happenings"),
+        ("function recrawl.sketch_distance(integer[],integer[])", "show/sketch_distance.sql",
+         "(one int[], other int[])", "(one int[], other int[], x int = 4)"),
+    ],
+    ids=["a column", "a view", "a function"],
+)  # fmt: skip
+def test_what_a_view_of_the_user_needs_is_not_taken_away(
+    copy: Project, url: str, thing: str, file: str, old: str, new: str
+) -> None:
+    make_a_view_of_the_user(url)
+    before, written = everything(url), rows(url, WRITTEN)
+    copy.change(file, old, new)
+    line = one_line(copy.fails(url, "recrawl", "migrate"))
+    assert f"the {thing}, which view public.mine depends on" in line
+    assert everything(url) == before
+    assert rows(url, WRITTEN) == written
+
+
+def test_rights_granted_by_hand_outlive_a_changed_declaration(copy: Project, url: str) -> None:
+    analyst = f"recrawl_test_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(url) as connection:
+        connection.execute(f"create role {analyst}")
+        connection.execute(f"grant usage on schema recrawl to {analyst}")
+        connection.execute(f"grant select on recrawl.events to {analyst} with grant option")
+        connection.execute(f"grant execute on function recrawl.claim to {analyst}")
+    copy.change("show/events.sql", "subject, says", "says")
+    copy.change("take_in/claim.sql", "claim(who text)", "claim(who text, why text default null)")
+    copy.change("take_in/claim.sql", "claim(text)", "claim(text, text)")
+    copy.migrate(url)
+    assert rows(
+        url,
+        f"select has_table_privilege('{analyst}', 'recrawl.events', 'select with grant option'),"
+        f" has_function_privilege('{analyst}', 'recrawl.claim(text, text)', 'execute')",
+    ) == [(True, True)]
+    with psycopg.connect(url) as connection:
+        connection.execute(f"drop owned by {analyst}")
+        connection.execute(f"drop role {analyst}")
+
+
+@pytest.mark.parametrize("what", [what for what in CHANGED_DECLARATIONS if what != "a row type"])
+def test_crawlers_do_not_wait_for_a_replay(copy: Project, url: str, what: str) -> None:
+    for change in CHANGED_DECLARATIONS[what]:
+        copy.change(*change)
+    copy.add_file("waits.sql", "select pg_advisory_xact_lock(4711);\n")
+    with psycopg.connect(url, autocommit=True) as holder, psycopg.connect(url, autocommit=True) as crawler:
+        crawler.execute("set lock_timeout = '1 s'; select recrawl.add_pages('{http://a.test/,http://b.test/}')")
+        holder.execute("select pg_advisory_lock(4711)")
+        migration = copy.start(url, "recrawl", "migrate")
+        waiting = "select from pg_locks where locktype = 'advisory' and not granted and objid = 4711"
+        while not holder.execute(waiting).fetchall():
+            assert migration.poll() is None
+        crawler.execute("select recrawl.add_pages('{http://c.test/}')")
+        out = crawler.execute("select page_id, lease_id from recrawl.next_pages()").fetchall()
+        for page_id, lease_id in out:
+            result = f'[{{"page_id": {page_id}, "lease_id": {lease_id}, "status": 200, "links": ["http://d.test/"]}}]'
+            assert crawler.execute("select code from recrawl.report(%s)", [result]).fetchall() == [("ok",)]
+        assert len(out) == 3
+        holder.execute("select pg_advisory_unlock(4711)")
+        _, errors = migration.communicate(timeout=60)
+        assert migration.returncode == 0, errors
+
+
 def test_a_right_that_no_file_grants_any_more_is_gone(copy: Project, url: str) -> None:
     before = dump(url)
     copy.add_file("extra.sql", "grant execute on function recrawl.pause() to recrawl_crawler;\n")
@@ -494,10 +589,13 @@ def test_without_database_url_alembic_says_so_in_one_line(copy: Project) -> None
     assert "DATABASE_URL" in one_line(copy.fails(None, "alembic", "upgrade", "head"))
 
 
-def test_a_database_of_a_newer_recrawl_is_refused_in_one_line(copy: Project, url: str) -> None:
+def test_an_unknown_version_is_refused_in_one_line(copy: Project, url: str) -> None:
     with psycopg.connect(url) as connection:
-        connection.execute("update recrawl_internal.alembic_version set version_num = '9999'")
-    assert "9999" in one_line(copy.fails(url, "recrawl", "migrate"))
+        connection.execute("update recrawl_internal.alembic_version set version_num = '0014'")
+    before = everything(url)
+    line = one_line(copy.fails(url, "recrawl", "migrate"))
+    assert "at version 0014" in line and "CONTRIBUTING.md" in line
+    assert everything(url) == before
 
 
 # -- roles --

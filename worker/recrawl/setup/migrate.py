@@ -1,5 +1,7 @@
 """Brings a database to the newest version: what `alembic upgrade head` does, from Python."""
 
+import re
+
 from alembic import command
 from alembic.config import Config
 from alembic.util import CommandError
@@ -27,7 +29,10 @@ def upgrade(url: str) -> None:
     except DBAPIError as error:
         raise error.orig or error from None
     except CommandError as error:
-        of_another = "; a newer recrawl made it, or one from before the first release: then add its URLs to a new one"
+        unknown = re.search(r"locate revision identified by '(.*)'", str(error))
         raise SystemExit(
-            f"recrawl cannot migrate this database: {error}{of_another * ('locate revision' in str(error))}"
+            f"this database is at version {unknown[1]}, which this recrawl does not know: if a newer recrawl made it,"
+            " use that one; if it is older than the first release, CONTRIBUTING.md says how to copy its crawl"
+            if unknown
+            else f"recrawl cannot migrate this database: {error}"
         ) from None

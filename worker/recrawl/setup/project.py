@@ -4,6 +4,13 @@ import hashlib
 import re
 from pathlib import Path
 
+DECLARATION = re.compile(
+    r"""^(create\ or\ replace\ function\ (\w+\.\w+).*?(?=\blanguage\b)
+        |create\ or\ replace\ view\ (\w+\.\w+).*?;$
+        |\ +create\ type\ (\w+\.\w+).*?;$)""",
+    re.MULTILINE | re.DOTALL | re.VERBOSE,
+)
+
 
 def root() -> Path:
     """The checkout this package runs from, else the copy that the wheel carries."""
@@ -29,7 +36,25 @@ def versions() -> list[str]:
     return sorted(path.name.partition("_")[0] for path in (root() / "migrations" / "versions").glob("*_*.py"))
 
 
-def created_names() -> set[str]:
-    """schema.name of every function and view that sql/ creates."""
+def declarations() -> dict[str, str]:
+    """The functions, views and row types that sql/ makes: schema.name, and a hash that changes with the declaration.
+
+    Of a function this is the text up to its body, of a view or a row type the whole text. Functions of the same name
+    are declared together.
+    """
     text = "\n".join(path.read_text(encoding="utf-8") for path in sql_files())
-    return set(re.findall(r"^create or replace (?:function|view) (\w+\.\w+)", text, re.MULTILINE))
+    found: dict[str, str] = {}
+    for declaration, *names in DECLARATION.findall(text):
+        name = "".join(names)
+        found[name] = found.get(name, "") + declaration
+    return {
+        name: hashlib.md5(declaration.encode(), usedforsecurity=False).hexdigest()
+        for name, declaration in found.items()
+    }
+
+
+def roles() -> set[str]:
+    """The roles that sql/ makes and grants rights to."""
+    made = re.search(r"array '\{(.+?)\}'", (root() / "sql" / "roles.sql").read_text(encoding="utf-8"))
+    assert made
+    return set(made[1].split(","))

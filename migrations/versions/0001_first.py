@@ -1,4 +1,4 @@
-"""The schema: everything that lasts. To be read in 0001_schema.sql; later versions hold their SQL themselves."""
+"""The first version of the tables. Each file of 0001_first/ makes one group of them, and can be read on its own."""
 
 from pathlib import Path
 
@@ -7,14 +7,18 @@ from alembic import op
 revision = "0001"
 down_revision = None
 
+FOLDER = Path(__file__).with_suffix("")
+GROUPS = ("schemas", "public_types", "settings", "hosts", "pages", "queue", "cells", "graph", "jobs", "vitals", "logs")
+
 
 def upgrade() -> None:
-    op.execute(Path(__file__).with_suffix(".sql").read_text(encoding="utf-8"))
+    for group in GROUPS:
+        op.execute((FOLDER / f"{group}.sql").read_text(encoding="utf-8"))
 
 
 def downgrade() -> None:
-    # Roles belong to the whole server and stay; so does the schema that holds alembic's own table. All names are known
-    # before anything goes, as what stands on it goes with it.
+    # Roles stay: they belong to the whole server. recrawl_internal stays: alembic keeps its table there. All names are
+    # read before anything is dropped, because one drop takes with it what depends on it.
     op.execute("""
         drop schema recrawl cascade;
 

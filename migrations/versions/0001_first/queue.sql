@@ -1,0 +1,149 @@
+-- The queue: when each page is due, and the leases of pages that crawlers have.
+--
+-- The life of a page:
+--
+--      add_pages                                     next_pages (holds the host's lock)
+--          │                                                  │
+--          ▼         drain (holds the host's lock)            ▼
+--     ┌─────────┐   ┌───────────────────────────────┐    ┌─────────┐
+--     │  inbox  │──▶│ new_page: never handed out    │───▶│  lease  │  the page stays in queue, at a due time that
+--     │         │   │ queue:    by due time         │    │         │  the lease cannot reach (held_dues)
+--     └─────────┘   └───────────────────────────────┘    └─────────┘
+--          ▲                                                  │
+--          └── report: due by its frequency · release: due as before · lease ended: due as before, or a back-off ──┘
+--
+-- * A live page has one row in queue, one row in new_page, or one inbox entry that will make that row.
+-- * queue and new_page change only under the lock of the host's row. All others write to inbox, which locks no host.
+-- * next_pages moves a new page into queue when it hands it out. new_page holds only pages that were never handed out.
+--
+-- An inbox entry says from where to where. The columns that are not null say which kind it is:
+--
+--     old_due   old_rank   new_due   new_rank   revived
+--     ─         ─          given     ─          ─        a page comes in that is due at a time
+--     ─         ─          ─         given      ─        a page comes in as a new page
+--     given     ─          given     ─          ─        a page in queue gets another due time
+--     ─         given      ─         given      ─        a new page gets another value
+--     ─         given      given     ─          ─        a new page moves into queue (fetch_now)
+--     one of them          ─         ─          ─        a dead page leaves
+--     ─         ─          given     ─          true     a dead page lives again: it enters unless it has a place
+--
+-- An entry whose old place holds no such page does nothing: the page was handed out since, and its report will follow.
+
+-- No primary key: a pop took a quarter longer with one (PostgreSQL 18). A row is found by (host, due, page).
+create table recrawl_internal.queue (
+    host_id bigint      not null,
+    due_at  timestamptz not null,
+    page_id bigint      not null
+) with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+create index queue_due on recrawl_internal.queue (host_id, due_at);
+alter table recrawl_internal.queue replica identity full;    -- as for host
+comment on table recrawl_internal.queue is
+    'When each page that was handed out before is due. Changed only under the lock of the host''s row.';
+comment on column recrawl_internal.queue.host_id is 'The host of the page.';
+comment on column recrawl_internal.queue.due_at is
+    'When the page is due. While it is leased: a time that the lease cannot reach.';
+comment on column recrawl_internal.queue.page_id is 'The page.';
+
+create table recrawl_internal.new_page (
+    host_id bigint not null,
+    page_id bigint not null,
+    rank    real   not null
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+create index new_page_rank on recrawl_internal.new_page (host_id, rank, page_id);
+alter table recrawl_internal.new_page replica identity full;
+comment on table recrawl_internal.new_page is
+    'Pages that were never handed out, the most valuable first. Changed only under the lock of the host''s row.';
+comment on column recrawl_internal.new_page.host_id is 'The host of the page.';
+comment on column recrawl_internal.new_page.page_id is 'The page. Of pages with equal rank the first found is first.';
+comment on column recrawl_internal.new_page.rank is 'Minus the value of the page, so that the index is read upwards.';
+
+create table recrawl_internal.inbox (
+    at       timestamptz not null default clock_timestamp(),
+    host_id  bigint      not null,
+    page_id  bigint      not null,
+    old_due  timestamptz,
+    new_due  timestamptz,
+    old_rank real,
+    new_rank real,
+    failed   boolean     not null default false,
+    revived  boolean     not null default false
+) with (
+    autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0
+);
+create index inbox_at on recrawl_internal.inbox (at);
+alter table recrawl_internal.inbox replica identity full;
+comment on table recrawl_internal.inbox is
+    'Changes that the queue must still make. Writing one locks no host; drain applies them in order, under the locks.';
+comment on column recrawl_internal.inbox.at is 'The wall clock when it was written.';
+comment on column recrawl_internal.inbox.host_id is 'The host of the page.';
+comment on column recrawl_internal.inbox.page_id is 'The page.';
+comment on column recrawl_internal.inbox.old_due is 'The due time of its row in queue; null = it is not in queue.';
+comment on column recrawl_internal.inbox.new_due is 'Its due time in queue after this; null = it is not in queue then.';
+comment on column recrawl_internal.inbox.old_rank is 'The rank of its row in new_page; null = it is not in new_page.';
+comment on column recrawl_internal.inbox.new_rank is
+    'Its rank in new_page after this; null = it is not in new_page then.';
+comment on column recrawl_internal.inbox.failed is 'A fetch failed, and its host may be the reason.';
+comment on column recrawl_internal.inbox.revived is 'A dead page lives again. It enters only if it has no place.';
+
+create table recrawl_internal.link_later (
+    at      timestamptz not null default clock_timestamp(),
+    page_id bigint,
+    key     uuid        not null,
+    url     text        not null,
+    worth   float8,
+    depth   int         not null,
+    tries   int         not null default 0
+) with (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0);
+create index link_later_turn on recrawl_internal.link_later (tries, at);
+create index link_later_held on recrawl_internal.link_later (key) where tries > 0;
+alter table recrawl_internal.link_later replica identity full;
+comment on table recrawl_internal.link_later is
+    'Links to pages that another open transaction was taking in. Upkeep takes them in later.';
+comment on column recrawl_internal.link_later.at is 'The wall clock when it was written.';
+comment on column recrawl_internal.link_later.page_id is 'The page that links; null = it redirects.';
+comment on column recrawl_internal.link_later.key is 'Key of the page that it links to.';
+comment on column recrawl_internal.link_later.url is 'The URL that it links to, as reported.';
+comment on column recrawl_internal.link_later.worth is 'The value that a new page starts with.';
+comment on column recrawl_internal.link_later.depth is 'Links from the start of the crawl.';
+comment on column recrawl_internal.link_later.tries is
+    'How often upkeep found it still locked. From the first time on, reports do not wait for it.';
+
+create sequence recrawl_internal.lease_id;
+comment on sequence recrawl_internal.lease_id is
+    'Ids of leases, one per call of next_pages. The id also drives the draws of a pop, so that they spread evenly.';
+
+-- Arrays stay in the row up to 8 kB. Out of line they would cost a pop two more inserts into an index.
+create table recrawl_internal.lease (
+    lease_id    bigint        not null,
+    round       int           not null,
+    popped_at   timestamptz   not null,
+    lease_until timestamptz   not null,
+    unreported  int           not null,
+    new_pages   int           not null default 0,
+    page_ids    bigint[]      not null,
+    slots       timestamptz[] not null,
+    start_bys   timestamptz[] not null,
+    dues        timestamptz[] not null,
+    held_dues   timestamptz[] not null,
+    busy_hosts  bigint[],
+    primary key (lease_id, round)
+) with (
+    toast_tuple_target = 8160,
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0
+);
+create index lease_until on recrawl_internal.lease (lease_until);
+comment on table recrawl_internal.lease is
+    'Pages that one round of a call of next_pages handed out, until the last of them is reported.';
+comment on column recrawl_internal.lease.lease_id is 'The call of next_pages.';
+comment on column recrawl_internal.lease.round is 'The round of the call. Most calls have one.';
+comment on column recrawl_internal.lease.popped_at is 'When the pages were handed out.';
+comment on column recrawl_internal.lease.lease_until is 'When unreported pages go back to the queue.';
+comment on column recrawl_internal.lease.unreported is 'The number of its pages that are not reported yet.';
+comment on column recrawl_internal.lease.new_pages is 'The number of its pages that were new.';
+comment on column recrawl_internal.lease.page_ids is 'The pages, in order of id.';
+comment on column recrawl_internal.lease.slots is 'fetch_at of each page.';
+comment on column recrawl_internal.lease.start_bys is 'start_by of each page.';
+comment on column recrawl_internal.lease.dues is
+    'The due time of each page when it was handed out. It goes back there if it is not reported.';
+comment on column recrawl_internal.lease.held_dues is 'The due time of each page in queue while it is leased.';
+comment on column recrawl_internal.lease.busy_hosts is 'Its hosts that are one_at_a_time.';

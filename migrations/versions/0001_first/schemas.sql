@@ -1,0 +1,22 @@
+-- The two schemas. People use `recrawl`. Everything else is in `recrawl_internal`, which env.py makes before the first
+-- version because alembic keeps its own table there.
+
+create schema recrawl;
+comment on schema recrawl is 'The crawl scheduler: the functions and views that people use.';
+comment on schema recrawl_internal is
+    'The tables and helpers of the crawl scheduler, and functions that are given the time. Only recrawl uses them.';
+
+-- sql/ is not versioned: env.py runs its files again when this row says that something differs.
+create table recrawl_internal.replayed (
+    only_row boolean primary key default true check (only_row),
+    digest   text    not null,
+    in_force text,
+    declared jsonb   not null default '{}'
+);
+comment on table recrawl_internal.replayed is 'The state of sql/ that is in force.';
+comment on column recrawl_internal.replayed.only_row is 'Holds the table to one row.';
+comment on column recrawl_internal.replayed.digest is 'The sha256 of all files of sql/.';
+comment on column recrawl_internal.replayed.in_force is
+    'A hash of all that sql/ made and of the rights on it. A restore may lose rights, and people may change them.';
+comment on column recrawl_internal.replayed.declared is
+    'A hash of the declaration of each function, view and row type: only what changed is dropped before it is made.';

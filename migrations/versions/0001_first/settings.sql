@@ -1,0 +1,186 @@
+-- Settings: one row, a typed column each. set_setting() writes it and the view settings shows it.
+--
+-- * The comment of a column is `unit: meaning`.
+-- * The name of a constraint is the error message. If it ends with `must be one of`, set_setting() lists the values
+--   that the constraint allows after it.
+-- * Intervals are given in hours and less, because the length of a day depends on the session's time zone and the
+--   length of a month depends on the month. (Ten years are 3,600 days as an interval, and 3,652.5 days in seconds.)
+
+create table recrawl_internal.setting (
+    only_row           boolean  primary key default true check (only_row),
+    paused             boolean  not null default false,
+    claimed_by         text
+                       constraint "claimed_by must have 1 to 200 characters"
+                       check (length(claimed_by) between 1 and 200),
+
+    -- politeness
+    default_gap        interval not null default '1 second'
+                       constraint "default_gap must lie between 1 millisecond and 30 days"
+                       check (default_gap between '1 millisecond' and '30 days'),
+    default_gap_since  timestamptz not null default '-infinity',
+    start_within       real     not null default 0.1
+                       constraint "start_within must lie between 0 and 1"
+                       check (start_within between 0 and 1),
+    max_ahead          interval not null default '1 minute'
+                       constraint "max_ahead must lie between 0 and 10 minutes"
+                       check (max_ahead between '0' and '10 minutes'),
+
+    -- new pages and failing pages
+    discovery          real     not null default 0.5
+                       constraint "discovery must lie between 0 and 1"
+                       check (discovery between 0 and 1),
+    breadth            real     not null default 0.02
+                       constraint "breadth must lie between 0 and 1"
+                       check (breadth between 0 and 1),
+    frequency          real     not null default 1
+                       constraint "frequency must lie between 0.003 and 86400"
+                       check (frequency between 0.003 and 86400),
+    max_attempts       int      not null default 5
+                       constraint "max_attempts must be positive"
+                       check (max_attempts > 0),
+    max_depth          int
+                       constraint "max_depth must be 0 or more links, or none"
+                       check (max_depth >= 0),
+    max_pages          int
+                       constraint "max_pages must be 0 or more pages, or none"
+                       check (max_pages >= 0),
+
+    -- allocation
+    budget             float8
+                       constraint "budget must lie between 1e-6 and 1e12 fetches per day, or none"
+                       check (budget between 1e-6 and 1e12),
+    budget_is_measured boolean  not null default false,
+    policy             text     not null default 'opt_polite'
+                       constraint "policy must be one of"
+                       check (policy in ('opt_polite', 'optimal', 'uniform', 'proportional', 'best_first',
+                                         'epsilon_greedy')),
+    objective          text     not null default 'freshness'
+                       constraint "objective must be one of"
+                       check (objective in
+                              ('freshness', 'new_content', 'poisson_freshness', 'harmonic', 'delay', 'age')),
+    exploration        real     not null default 0.05
+                       constraint "exploration must lie between 0 and 0.5"
+                       check (exploration between 0 and 0.5),
+    longest_interval   interval default '1440 hours'
+                       constraint "longest_interval must lie between 1 minute and 10 years"
+                       check (longest_interval between '1 minute' and '87660 hours'),
+    shortest_interval  interval default '5 minutes'
+                       constraint "shortest_interval must lie between 1 second and 30 days"
+                       check (shortest_interval between '1 second' and '30 days'),
+
+    -- what is kept
+    keep_log           interval
+                       constraint "keep_log must lie between 1 minute and 10 years"
+                       check (keep_log between '1 minute' and '87660 hours'),
+    keep_vitals        interval not null default '48 hours'
+                       constraint "keep_vitals must lie between 3 hours and 400 days"
+                       check (keep_vitals between '3 hours' and '400 days'),
+    keep_history       interval not null default '9600 hours'
+                       constraint "keep_history must lie between 1 day and 100 years"
+                       check (keep_history between '1 day' and '100 years'),
+
+    -- jobs
+    rates_every        interval default '6 hours'
+                       constraint "rates_every must lie between 10 seconds and 10 years"
+                       check (rates_every between '10 seconds' and '87660 hours'),
+    opic_every         interval default '6 hours'
+                       constraint "opic_every must lie between 10 seconds and 10 years"
+                       check (opic_every between '10 seconds' and '87660 hours'),
+    allocate_every     interval default '1 hour'
+                       constraint "allocate_every must lie between 10 seconds and 10 years"
+                       check (allocate_every between '10 seconds' and '87660 hours'),
+    memory             real     not null default 500
+                       constraint "memory must lie between 0 and 1e6 megabytes"
+                       check (memory between 0 and 1e6),
+    authority_weight   real     not null default 1
+                       constraint "authority_weight must lie between 0 and 1000"
+                       check (authority_weight between 0 and 1000),
+    hub_weight         real     not null default 0
+                       constraint "hub_weight must lie between 0 and 1000"
+                       check (hub_weight between 0 and 1000),
+    importance_weight  real     not null default 0
+                       constraint "importance_weight must lie between 0 and 1000"
+                       check (importance_weight between 0 and 1000),
+    relevance_weight   real     not null default 0
+                       constraint "relevance_weight must lie between 0 and 1000"
+                       check (relevance_weight between 0 and 1000),
+    constraint "longest_interval must not be shorter than shortest_interval"
+    check (longest_interval >= shortest_interval)
+);
+insert into recrawl_internal.setting default values;
+comment on table recrawl_internal.setting is 'The settings: one row, a typed column each.';
+comment on column recrawl_internal.setting.only_row is 'Holds the table to one row.';
+comment on column recrawl_internal.setting.paused is
+    'boolean: next_pages hands out nothing while this is true; pause() and resume() set it.';
+comment on column recrawl_internal.setting.claimed_by is
+    'name: the owner of this crawl, as the first call of claim() named it; none = nobody claimed it.';
+comment on column recrawl_internal.setting.default_gap is
+    'interval: least time between two requests to a host that has no gap of its own. A shorter one takes effect on '
+    'each host when it is visited next.';
+comment on column recrawl_internal.setting.default_gap_since is
+    'time: when default_gap last became longer. Slots that were given before this are not given again, because they may '
+    'be closer than the gap to the next one.';
+comment on column recrawl_internal.setting.start_within is
+    'share: of a host''s gap that a request may start late, at most 2 seconds. Slots are the gap plus this time apart.';
+comment on column recrawl_internal.setting.max_ahead is 'interval: the longest look-ahead that next_pages accepts.';
+comment on column recrawl_internal.setting.discovery is
+    'share: of all fetches that new pages get while revisits are waiting too.';
+comment on column recrawl_internal.setting.breadth is
+    'share: of the calls for new pages that begin with another class of value than the best, so that pages of low '
+    'value are fetched at some time.';
+comment on column recrawl_internal.setting.frequency is
+    'fetches per day: of a page before the first allocation, and on average if there is no budget.';
+comment on column recrawl_internal.setting.max_attempts is
+    'attempts: failures in a row after which a page loses its share of the budget. It is still tried, ever more '
+    'rarely.';
+comment on column recrawl_internal.setting.max_depth is
+    'links: a page that is more links away from the start of the crawl is not taken in; none = no limit.';
+comment on column recrawl_internal.setting.max_pages is
+    'pages: a host with this many pages takes in no more, unless set_host gave it another limit; none = no limit.';
+comment on column recrawl_internal.setting.budget is
+    'fetches per day: of new pages and revisits together. none = no limit for new pages, and frequency times the '
+    'number of pages fetched before for revisits. measured = the number that crawlers are seen to manage: it rises '
+    'while they get less than they ask for, and falls while pages wait for them.';
+comment on column recrawl_internal.setting.budget_is_measured is
+    'boolean: the budget follows what crawlers manage; set_setting(''budget'', ''measured'') sets it.';
+comment on column recrawl_internal.setting.policy is
+    'name: how the next allocation divides the budget. opt_polite: the best within every host''s gap; optimal: '
+    'the best if there were no gaps; uniform: all pages equally often; proportional: as often as they change; '
+    'best_first: each page once, the most valuable first; epsilon_greedy: uniform at first, then opt_polite.';
+comment on column recrawl_internal.setting.objective is 'name: the quantity that the next allocation maximises';
+comment on column recrawl_internal.setting.exploration is
+    'share: of the budget that keeps every page fetched at some interval, however little a fetch of it earns.';
+comment on column recrawl_internal.setting.longest_interval is
+    'interval: no page waits longer between two fetches, if half of the budget and half of its host''s slots suffice '
+    'for that; none = no limit.';
+comment on column recrawl_internal.setting.shortest_interval is
+    'interval: least time between two scheduled fetches of a page, unless a crawler or a person says when it is due; '
+    'none = no limit.';
+comment on column recrawl_internal.setting.keep_log is
+    'interval: how long the fetch log keeps observations for recrawl audit; none = no log.';
+comment on column recrawl_internal.setting.keep_vitals is
+    'interval: how long the view vitals keeps its rows, one per minute.';
+comment on column recrawl_internal.setting.keep_history is
+    'interval: how long vitals_by_hour, events, the texts of robots.txt and the runs of jobs are kept. The last run of '
+    'each job always is.';
+comment on column recrawl_internal.setting.rates_every is
+    'interval: time between two runs of the job rates, which learns how often pages change on each host. In a young '
+    'crawl it also runs 10, 20, 40 … minutes after the first time; none = never.';
+comment on column recrawl_internal.setting.opic_every is
+    'interval: time between two runs of the job opic, which scores the graph of links. It also runs when 5 % of the '
+    'graph has changed; none = never.';
+comment on column recrawl_internal.setting.allocate_every is
+    'interval: time between two runs of the job allocate, which divides the budget. It also runs when its input moved '
+    'by 5 %; none = never.';
+comment on column recrawl_internal.setting.memory is
+    'megabytes: of the graph that a worker keeps between two runs of opic, so that it reads only the changes. A larger '
+    'graph is read as a whole each time.';
+comment on column recrawl_internal.setting.authority_weight is
+    'weight: of a page''s authority in its value, from the next run of opic on. If all four weights are 0, values stay '
+    'as they are.';
+comment on column recrawl_internal.setting.hub_weight is 'weight: of a page''s hub score in its value.';
+comment on column recrawl_internal.setting.importance_weight is
+    'weight: of a page''s importance (plain OPIC, close to PageRank) in its value. It is computed only if this is not '
+    '0.';
+comment on column recrawl_internal.setting.relevance_weight is
+    'weight: of a page''s relevance in its value, in addition to its effect on authority.';

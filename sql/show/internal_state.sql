@@ -1,0 +1,33 @@
+-- The numbers that recrawl keeps in sequences, for people who look for a fault: see
+-- migrations/versions/0001_first/cells.sql. A function, because readers may not read sequences.
+
+create or replace function recrawl_internal.cells()
+returns table (name text, value bigint, unit text, meaning text)
+language sql stable security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+    select c.relname, pg_sequence_last_value(c.oid), m.parts[1], m.parts[2]
+    from pg_class c
+    cross join lateral regexp_match(obj_description(c.oid, 'pg_class'), '^(time|count|bits): (.*)$') as m (parts)
+    where c.relnamespace = 'recrawl_internal'::regnamespace and c.relkind = 'S' and m.parts is not null
+$$;
+comment on function recrawl_internal.cells() is
+    'The sequences that are variables, with the unit and the meaning that their comments give.';
+grant execute on function recrawl_internal.cells to recrawl_reader;
+
+create or replace view recrawl.internal_state as
+select c.name,
+       c.value,
+       case when c.unit = 'time' then recrawl_internal.from_micros(c.value) end as as_time,
+       c.meaning
+from recrawl_internal.cells() c
+order by length(c.name), c.name;
+comment on view recrawl.internal_state is
+    'Numbers that recrawl keeps in sequences: where index scans begin, when ticks came, counters.';
+comment on column recrawl.internal_state.name is 'The sequence in the schema recrawl_internal.';
+comment on column recrawl.internal_state.value is
+    'Its value: a count, microseconds since 1970, or a bit for each class of new pages; null = never written.';
+comment on column recrawl.internal_state.as_time is 'The value as a time; null = it is no time.';
+comment on column recrawl.internal_state.meaning is
+    'The meaning of the number, its writers, and the effect of a wrong value.';
+grant select on recrawl.internal_state to recrawl_reader;

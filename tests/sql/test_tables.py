@@ -1,0 +1,100 @@
+"""migrations/README.md is made from what the database says of its tables."""
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from helpers import Row
+from recrawl.setup import project
+from sql.test_reference import short, table
+
+README = project.root() / "migrations" / "README.md"
+VERSIONS = project.root() / "migrations" / "versions"
+
+HEAD = """# The tables
+
+Made from the comments in the database and from the files of `versions/`: `make golden` writes it, a test compares it.
+In psql, `\\d+ recrawl_internal.page` says the same.
+
+Each file of [versions/0001_first](versions/0001_first) makes one group of tables, and its first lines say what they are
+for. [hosts.sql](versions/0001_first/hosts.sql) has a picture of a host's two lines,
+[queue.sql](versions/0001_first/queue.sql) one of the life of a page.
+"""
+
+TABLES = """
+    select c.relname::text as name, obj_description(c.oid, 'pg_class') as comment,
+           array(select array[a.attname::text, format_type(a.atttypid, a.atttypmod),
+                              col_description(c.oid, a.attnum)]
+                 from pg_attribute a
+                 where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped order by a.attnum) as columns
+    from pg_class c
+    where c.relnamespace = 'recrawl_internal'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+      and c.relname <> 'alembic_version'
+    order by 1
+"""
+# There are no foreign keys: they would cost a look-up at each insert. The name of a column says what it refers to.
+REFERS = {
+    "host": r"host_id|busy_hosts",
+    "page": r"page_ids?|moved_to|targets|newest_page|last_page|done_to|head_new_id",
+    "lease": r"\w+_lease",
+    "job": r"token",
+}
+
+
+def groups() -> dict[str, list[str]]:
+    """The files of the versions in their order, and the tables that each makes."""
+    version = (VERSIONS / "0001_first.py").read_text()
+    names = re.findall(r'"(\w+)"', re.findall(r"^GROUPS = \((.*?)\)", version, re.MULTILINE | re.DOTALL)[0])
+    files = [f"0001_first/{name}.sql" for name in names]
+    files += sorted(path.name for path in VERSIONS.glob("*_*.py") if path.name > "0001_first.py")
+    return {file: re.findall(r"create table recrawl_internal\.(\w+)", (VERSIONS / file).read_text()) for file in files}
+
+
+def references(tables: dict[str, Row]) -> str:
+    lines = []
+    for target, pattern in REFERS.items():
+        named = []
+        for name, row in tables.items():
+            if row["columns"][0][0] == "only_row":
+                continue
+            columns = [column for column, _, _ in row["columns"] if re.fullmatch(pattern, column)]
+            columns = [] if name == target and columns[:1] in ([f"{target}_id"], ["token"]) else columns
+            usual = columns in ([f"{target}_id"], ["token"])
+            if columns:
+                named.append(name if usual else f"{name} ({', '.join(columns)})")
+        lines.append(f"{target:<6}◀── {named[0]}\n" + "".join(f"      ◀── {name}\n" for name in named[1:]))
+    return "\n".join(lines)
+
+
+def readme(connection: psycopg.Connection[Row]) -> str:
+    tables = {row["name"]: row for row in connection.execute(TABLES)}
+    parts = [
+        HEAD.rstrip(),
+        "## How they hang together",
+        "A table on the right has a column with ids of the table on the left. The column is in parentheses if its name "
+        "is not that of the id.",
+        f"```text\n{references(tables)}```",
+    ]
+    for file, names in groups().items():
+        if names:
+            parts.append(f"## [{Path(file).stem}](versions/{file})")
+        for name in names:
+            row = tables.pop(name)
+            parts += [f"### {name}", row["comment"]]
+            if name != "vital_hour":
+                columns = [[f"`{column}`", short(kind), comment] for column, kind, comment in row["columns"]]
+                parts.append(table(["column", "type", "meaning"], columns))
+    assert not tables, "no file makes these"
+    return "\n\n".join(parts) + "\n"
+
+
+def test_the_readme_of_the_tables_is_what_the_database_says(catalogue: psycopg.Connection[Any]) -> None:
+    text = readme(catalogue)
+    if os.environ.get("UPDATE_GOLDEN"):
+        README.write_text(text)
+    assert text.splitlines() == README.read_text().splitlines(), (
+        "the tables or their comments changed: if that is meant, say `make golden`"
+    )
