@@ -75,7 +75,11 @@ def crawls_a_site(reader: Reader, text: str, web: Web) -> None:
     reader.says("recrawl psql", here(excludes.text))
     assert adds.agrees(reader.says(here(adds.text)))
 
-    (program,) = [said for language, said in blocks((ROOT / "README.md").read_text()) if language == "py"]
+    readme = (ROOT / "README.md").read_text()
+    first_crawl = readme.partition("\n## Your first crawl of one site\n")[2].partition("```py")[0]
+    for typed in (excludes.statements[0], adds.text, crawler.text, status.text):
+        assert typed.strip() in first_crawl, "the README's commands are those of this page"
+    (program,) = [said for language, said in blocks(readme) if language == "py"]
     (reader.folder / "crawler.py").write_text(program)
     with reader.leaves_running(crawler.text) as said:
         eventually(lambda: {entry.path for entry in web.log} >= {"/robots.txt", *PATHS}, 60, "all is found")
