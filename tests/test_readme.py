@@ -15,12 +15,15 @@ from typing import Self
 import psycopg
 import pytest
 
+from docs import results
 from recrawl import cli, store
 from recrawl.client import Client, Page, ThreadedClient
+from recrawl.setup import embedded
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
+START = DOCS / "start.md"
 IGNORED = {"node_modules", "build", "dist", "site-packages"}
 DOCUMENTS = sorted(
     path
@@ -40,7 +43,14 @@ def each_of(documents: list[Path]) -> pytest.MarkDecorator:
 
 documents = each_of(DOCUMENTS)
 # Those that speak of nothing but recrawl: every name in them is one of ours.
-our_words = each_of([README, DOCS / "how-to.md", DOCS / "why.md", DOCS / "glossary.md"])
+our_words = each_of(
+    [
+        README,
+        *(DOCS / f"{name}.md" for name in ("start", "why", "changes", "glossary")),
+        *(DOCS / f"{name}.md" for name in ("write-a-crawler", "other-languages", "report", "report-keys")),
+        *(DOCS / f"{name}.md" for name in ("choose-pages", "hosts", "how-often", "watch", "operate")),
+    ]
+)
 
 
 def blocks(document: Path) -> list[tuple[str, str]]:
@@ -85,12 +95,6 @@ def test_there_is_exactly_one_command_to_run_and_one_to_test(purpose: str) -> No
     assert not re.search(r"&&|;|\|", command)
 
 
-def statements(text: str) -> list[str]:
-    """A semicolon at the end of a line, maybe with a comment behind it, ends a statement."""
-    parts = re.split(r";[ \t]*(?:--[^\n]*)?$", text, flags=re.MULTILINE)
-    return [part for part in parts if re.sub(r"--[^\n]*", "", part).strip()]
-
-
 def test_the_first_thing_a_reader_sees_is_pages_being_handed_out() -> None:
     assert "SELECT * FROM next_pages(100)" in code(README)[0][1]
 
@@ -132,19 +136,46 @@ class Interpreter:
 
 
 @each_of([document for document in DOCUMENTS if code(document)])
-def test_the_code_of_a_document_runs_from_top_to_bottom(
+def test_the_code_of_a_document_runs_from_top_to_bottom_with_the_results_that_it_shows(
     document: Path, new_database: Callable[..., str], template: str, tmp_path: Path
 ) -> None:
     database = new_database(template)
     with store.connect(database) as connection:
         store.put_on_search_path(connection)
+    differs = []
     with psycopg.connect(database, autocommit=True) as connection, Interpreter(tmp_path, database) as python:
-        for language, text in code(document):
-            if language == "sql":
-                for statement in statements(text):
-                    connection.execute(statement)
-            else:
-                python.run(text)
+        for step in results.steps(document.read_text()):
+            if step.language == "python":
+                python.run(step.text)
+                continue
+            shows = step.answer is not None and document != START  # tests/docs/test_start.py looks at its results
+            if step.language == "sh" and not shows and step.text.startswith("recrawl run "):
+                answer_of(step, database, tmp_path)  # what stands below it is read from what it wrote
+            if step.language == "sql":
+                for statement in step.statements[: -1 if shows else None]:
+                    connection.execute(statement.encode())
+            if shows and not step.agrees(found := answer_of(step, database, tmp_path)):
+                differs.append((step, found))
+    if os.environ.get("UPDATE_GOLDEN"):
+        for step, found in reversed(differs):
+            results.written(document, step, found)
+    assert not differs, "\n\n".join(f"{step.text}\n{found}" for step, found in differs)
+
+
+def answer_of(step: results.Step, database: str, folder: Path) -> str:
+    programs = [str(Path(sys.executable).parent), str(embedded.program("psql").parent), os.environ["PATH"]]
+    command = step.text
+    if step.language == "sql":
+        command = f"psql -X -q -P footer=off -d {shlex.quote(database)} -c {shlex.quote(step.last_statement)}"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        env=os.environ | {"DATABASE_URL": database, "PATH": os.pathsep.join(programs), "COLUMNS": "80"},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    return done.stdout
 
 
 # -- links --
@@ -170,12 +201,6 @@ def test_every_relative_link_leads_somewhere(document: Path) -> None:
         assert to.resolve().is_relative_to(ROOT), target
         if anchor and to.suffix == ".md":
             assert anchor in anchors(to), target
-
-
-def test_every_question_is_among_those_at_the_top() -> None:
-    top, *sections = re.split(r"^## ", (DOCS / "how-to.md").read_text(), flags=re.MULTILINE)
-    asked = set(re.findall(r"\]\(#([^)]+)\)", top))
-    assert asked == {section.splitlines()[0].lower().replace(",", "").replace(" ", "-") for section in sections}
 
 
 # -- names --
@@ -264,7 +289,7 @@ def public(of: type) -> set[str]:
 
 
 def test_the_client_is_told_in_full_and_nothing_that_it_has_not() -> None:
-    text = (DOCS / "how-to.md").read_text().partition("\n## Write a crawler\n")[2].partition("\n## ")[0]
+    text = (DOCS / "write-a-crawler.md").read_text()
     rows = re.findall(r"^\| (`.*?) \|", text, re.MULTILINE)
     arguments = {*inspect.signature(Client).parameters} - {"dsn"}
     assert arguments <= {row.strip("`") for row in rows}
@@ -286,9 +311,21 @@ def test_every_setting_with_a_value_exists(document: Path, connection: psycopg.C
 
 
 def test_the_glossary_says_each_word_once_and_in_order() -> None:
-    terms = re.findall(r"^\| \*\*(.+?)\*\* \|", (DOCS / "glossary.md").read_text(), re.MULTILINE)
-    assert len(terms) > 50
-    assert terms == sorted(set(terms))
+    first, others = (DOCS / "glossary.md").read_text().split("\n## All other words\n")
+    terms = [re.findall(r"^\| \*\*(.+?)\*\* \|", part, re.MULTILINE) for part in (first, others)]
+    assert len(terms[0]) == 12 and len(terms[0]) + len(terms[1]) <= 50
+    assert terms[1] == sorted(set(terms[1]) - set(terms[0]))
+
+
+def test_every_key_of_a_report_is_explained(connection: psycopg.Connection) -> None:
+    table = (DOCS / "report-keys.md").read_text().partition("\n## Keys\n")[2].partition("\n## ")[0]
+    explained = [
+        name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
+    ]
+    keys = connection.execute(
+        "select attname from pg_attribute where attrelid = 'recrawl_internal.result_element'::regclass and attnum > 0"
+    ).fetchall()
+    assert sorted(explained) == sorted({name for (name,) in keys})
 
 
 def test_every_verb_and_view_is_in_some_document(connection: psycopg.Connection) -> None:

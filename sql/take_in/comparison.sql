@@ -4,7 +4,7 @@
 -- changed must be too. So what is compared with is not the last fetch but the base, the last one that brought anything
 -- to compare. A fetch that brings nothing leaves it as it was, and the next that does is held against it, over all the
 -- days between. So even a server can be learnt from that sends no etag now and then, or none with a version that it has
--- just made. docs/why.md goes through the cases.
+-- just made. docs/changes.md goes through the cases.
 
 -- What the crawler tells itself is about the time since the last fetch. So is 304, unless that fetch brought nothing to
 -- compare: then it would count, and a change would not. The rest is held against the base. A Last-Modified of just now

@@ -45,5 +45,8 @@ def test_no_other_division_is_fresher_than_that_by_price() -> None:
 
 def test_the_made_up_web_is_as_the_text_says() -> None:
     _, rate = figures.made_up_web()
-    assert "20,000 pages, half of which change less than once in 20 days and a fifteenth more than once a day" in WHY
+    assert (
+        "has 20,000 pages. Half of them change less than once in 20 days, and a fifteenth change more than once a day"
+        in WHY
+    )
     assert len(rate) == 20_000 and 0.49 < (rate < 1 / 20).mean() < 0.53 and 0.06 < (rate > 1).mean() < 0.07

@@ -17,15 +17,28 @@ from recrawl.lab import worlds
 PAGE = (Path(__file__).parents[2] / "docs/policies.md").read_text()
 
 
-def test_the_table_of_the_real_web_is_what_the_command_above_it_says() -> None:
-    (command,) = re.findall(r"^recrawl (simulate --recorded .*)$", PAGE, re.MULTILINE)
-    done = CliRunner().invoke(cli.cli, [*shlex.split(command), "--json"])
+def command(begin: str) -> str:
+    """The one that begins so, on one line."""
+    (found,) = re.findall(rf"^recrawl ({begin} .*)$", PAGE.replace("\\\n", ""), re.MULTILINE)
+    return str(found)
+
+
+def figures(heading: str, policy: str, budget: float) -> float:
+    table = PAGE.partition(f"\n### {heading}\n")[2].partition("\n#")[0]
+    budgets, row = (
+        re.findall(rf"^\| {name} \|(.*)\|$", table, re.M) for name in ("fetches per page and day", f"`{policy}`")
+    )
+    place = [float(one) for one in budgets[0].split("|")].index(budget)
+    return float(re.sub(r"[^\d.]", "", row[0].split("|")[place]))
+
+
+def test_the_tables_of_the_real_web_are_what_the_command_above_them_says() -> None:
+    done = CliRunner().invoke(cli.cli, [*shlex.split(command("simulate --recorded")), "--json"])
     assert done.exit_code == 0, done.output
-    budgets = re.findall(r"^\| fetches per page and day \|(.*)\|$", PAGE, re.MULTILINE)[0].split("|")
-    place = [float(budget) for budget in budgets].index(0.03)
     for one in map(json.loads, done.stdout.splitlines()):
-        row = re.findall(rf"^\| `{one['policy']}` \|(.*%.*)\|$", PAGE, re.MULTILINE)[0].split("|")[place]
-        freshness, delay, fetches = (float(figure.replace(",", "")) for figure in re.findall(r"[\d.,]+", row))
+        freshness, delay, fetches = (
+            figures(heading, one["policy"], 0.03) for heading in ("Freshness", "Mean delay in days", "Fetches")
+        )
         assert 100 * one["freshness"] == pytest.approx(freshness, abs=0.1)
         assert one["mean_delay_days"] == pytest.approx(delay, rel=0.05)
         assert one["fetches"] == pytest.approx(fetches, rel=0.01)
@@ -33,10 +46,11 @@ def test_the_table_of_the_real_web_is_what_the_command_above_it_says() -> None:
 
 @pytest.mark.parametrize("kind", worlds.KINDS)
 def test_a_kind_of_web_is_explained_and_policies_reach_there_what_is_said(kind: str) -> None:
-    (command,) = re.findall(r"^recrawl (simulate --drawn outages .*)$", PAGE, re.MULTILINE)
     explained, said = re.findall(rf"^\| `{kind}` \|(.*)\|$", PAGE, re.MULTILINE)
     assert len(explained) > 20
-    done = CliRunner().invoke(cli.cli, [*shlex.split(command.replace("outages", kind)), "--json"])
+    done = CliRunner().invoke(
+        cli.cli, [*shlex.split(command("simulate --drawn outages").replace("outages", kind)), "--json"]
+    )
     assert done.exit_code == 0, done.output
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert [one["policy"] for one in found] == ["opt_polite", "uniform", "proportional"]

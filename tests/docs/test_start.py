@@ -1,5 +1,6 @@
 """docs/start.md, done as a reader does it: the same commands and statements, the same answers, against a real web."""
 
+import os
 import re
 from collections.abc import Iterator
 from functools import partial
@@ -8,6 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from docs import results
 from docs.reader import Reader, blocks
 from helpers import eventually
 from web import Answer, Request, Web, links
@@ -15,6 +17,7 @@ from web import Answer, Request, Web, links
 ROOT = Path(__file__).parents[2]
 START = ROOT / "docs/start.md"
 HOST = "127.0.0.2"
+SITE = "\n## A crawl of a site\n"
 GAP = 1.0  # seconds
 PATHS = ["/", "/a", "/b"]
 
@@ -31,16 +34,8 @@ def web() -> Iterator[Web]:
         yield web
 
 
-def without_times(table: str) -> list[str]:
-    """The rows of psql's answer; blanks depend on how long the times are."""
-    timeless = re.sub(r"\d{4}-\d\d-\d\d [\d:.]+[+-]\d\d", "(a time)", table)
-    return [
-        re.sub(r"[ -]+", " ", line).strip() for line in timeless.splitlines() if not re.match(r"\(\d+ rows?\)|$", line)
-    ]
-
-
 def test_from_nothing_to_a_crawl(open_folder: Path, tmp_path: Path, web: Web) -> None:
-    by_sql, of_a_site = START.read_text().split("\n## A crawl of a site\n")
+    by_sql, of_a_site = START.read_text().split(SITE)
     reader = Reader(tmp_path, open_folder / "started")
     assert ("sh", "recrawl up\n") in blocks(by_sql)
     with reader.leaves_running("recrawl up") as said:
@@ -54,35 +49,49 @@ def test_from_nothing_to_a_crawl(open_folder: Path, tmp_path: Path, web: Web) ->
 
 def crawls_by_sql(reader: Reader, text: str) -> None:
     _, _, after = text.partition("\n## A crawl by SQL alone\n")
-    steps = blocks(after)
-    assert [language for language, _ in steps] == ["sql", "text"] * 5, "five statements, each with its answer"
-    for (_, statement), (_, answer) in zip(steps[::2], steps[1::2], strict=True):
-        given = eventually(partial(rows_of, reader, statement), what="an answer")
-        assert given == without_times(answer)
+    steps = results.steps(after)
+    assert [step.language for step in steps] == ["sql"] * 5 and all(step.answer for step in steps)
+    for step in steps:
+        given = eventually(partial(rows_of, reader, step.text), 10, "an answer")
+        assert step.agrees(given), given
 
 
-def rows_of(reader: Reader, statement: str) -> list[str]:
-    """None while there is nothing but a head."""
-    rows = without_times(reader.says("recrawl psql", statement))
-    return rows if len(rows) > 2 else []
+def rows_of(reader: Reader, statement: str) -> str:
+    """Nothing while there is nothing but a head."""
+    answer = reader.says("recrawl psql -q -P footer=off", statement)
+    return answer if len(answer.strip().splitlines()) > 2 else ""
 
 
 def crawls_a_site(reader: Reader, text: str, web: Web) -> None:
-    text = text.replace(r"www\.example\.net/", rf"{re.escape(HOST)}:{web.port}/")
-    text = text.replace("https://www.example.net/", f"http://{HOST}:{web.port}/")
-    (excludes,) = [said for language, said in blocks(text) if language == "sql"]
-    adds, crawler, looks = [said for language, said in blocks(text) if language == "sh"]
-    reader.says("recrawl psql", excludes)
-    assert "1 new" in reader.says(adds)
+    def here(command: str) -> str:
+        command = command.replace(r"www\.example\.net/", rf"{re.escape(HOST)}:{web.port}/")
+        return command.replace("https://www.example.net/", f"http://{HOST}:{web.port}/")
 
-    (program,) = [said for language, said in blocks((ROOT / "README.md").read_text()) if language == "py"]
+    def there(answer: str) -> str:
+        answer = answer.replace(f"http://{HOST}:{web.port}/", "https://www.example.net/")
+        return answer.replace(HOST, "www.example.net")
+
+    excludes, adds, crawler, status, explain, report = results.steps(text)
+    reader.says("recrawl psql", here(excludes.text))
+    assert adds.agrees(reader.says(here(adds.text)))
+
+    readme = (ROOT / "README.md").read_text()
+    first_crawl = readme.partition("\n## Your first crawl of one site\n")[2].partition("```py")[0]
+    for typed in (excludes.statements[0], adds.text, crawler.text, status.text):
+        assert typed.strip() in first_crawl, "the README's commands are those of this page"
+    (program,) = [said for language, said in blocks(readme) if language == "py"]
     (reader.folder / "crawler.py").write_text(program)
-    with reader.leaves_running(crawler) as said:
-        eventually(lambda: {entry.path for entry in web.log} >= {"/robots.txt", *PATHS}, what="all is found")
+    with reader.leaves_running(crawler.text) as said:
+        eventually(lambda: {entry.path for entry in web.log} >= {"/robots.txt", *PATHS}, 60, "all is found")
         with psycopg.connect(reader.environment["DATABASE_URL"]) as connection:
             reported = "select count(*) = 3 from recrawl.page_status where host = %s and fetches = 1"
-            eventually(lambda: connection.execute(reported, [HOST]).fetchone() == (True,), what="all is reported")
-        assert looks.splitlines()[0].startswith("recrawl status") and "Working" in reader.says(looks)
+            eventually(lambda: connection.execute(reported, [HOST]).fetchone() == (True,), 30, "all is reported")
+        for step in (explain, status):  # from the last to the first, so that places stay
+            answer = there(reader.says(here(step.text)))
+            if os.environ.get("UPDATE_GOLDEN") and not step.agrees(answer):
+                results.written(START, step, answer, after=SITE)
+            assert step.agrees(answer), answer
+        reader.says(report.text)
     assert said.read_text() == "", "the crawler prints nothing"
     assert (reader.folder / "recrawl.html").exists()
     assert [entry.path for entry in web.log][:2] == ["/robots.txt", "/"]

@@ -12,7 +12,7 @@ import psycopg
 from helpers import Row
 
 DOCS = Path(__file__).parents[2] / "docs"
-REFERENCE, HOW_TO = DOCS / "reference.md", DOCS / "how-to.md"
+REFERENCE, OPERATE = DOCS / "reference.md", DOCS / "operate.md"
 
 HEAD = """# Reference
 
@@ -136,6 +136,6 @@ def test_the_reference_is_what_the_database_says(catalogue: psycopg.Connection[A
 
 
 def test_the_documents_name_all_that_crawlers_may_call(catalogue: psycopg.Connection[Any]) -> None:
-    (row,) = re.findall(r"^\| `recrawl_crawler` \|(.*)\|.*\|$", HOW_TO.read_text(), re.MULTILINE)
+    (row,) = re.findall(r"^\| `recrawl_crawler` \|(.*)\|.*\|$", OPERATE.read_text(), re.MULTILINE)
     may_call = {f["name"] for f in catalogue.execute(FUNCTIONS) if "crawler" in f["roles"]}
     assert set(re.findall(r"`(\w+)`", row)) == may_call

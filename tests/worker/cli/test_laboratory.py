@@ -5,9 +5,11 @@ import re
 from pathlib import Path
 
 import psycopg
+import pytest
 
 from worker.cli.test_cli import error, output
 
+README = Path(__file__).parents[3] / "README.md"
 SHORT = ("simulate", "--recorded", "sample", "--from", "5000", "--to", "5100", "--budget", "0.1")
 
 
@@ -46,11 +48,14 @@ def test_what_is_wrong_is_said_in_a_line(tmp_path: Path) -> None:
 
 
 def test_the_demonstration_is_better_than_what_knows_all_and_visits_all_equally_often(tmp_path: Path) -> None:
-    """Its own server, nothing left of it but two pictures. Of this web a sixth is not found, on slow hosts."""
-    said = output(None, "demo", "--seed", "7", "--folder", str(tmp_path), timeout=300)
-    shares = [float(figure) for figure in re.findall(r"^\w.*\| +([0-9.]+) %", said, re.MULTILINE)]
-    reached, uniform, proportional, polite, unpolite = shares
+    """Its own server, nothing left of it but two pictures. The README shows its table."""
+    said = output(None, "demo", "--folder", str(tmp_path), timeout=300)
+    rows = re.findall(r"^(\w.*?) *\| +([0-9.]+) %", said, re.MULTILINE)
+    reached, uniform, proportional, polite, unpolite = (float(share) for _, share in rows)
     assert proportional < uniform < reached < polite < unpolite
+    shown = re.findall(r"^(\w.*?) *\| +([0-9.]+) %", README.read_text(), re.MULTILINE)
+    assert [name for name, _ in shown] == [name for name, _ in rows]
+    assert [float(share) for _, share in shown] == pytest.approx([float(share) for _, share in rows], abs=1)
     assert "closer than the gap of their host: 0" in said
     assert re.findall(r"^  recrawl (\w+)", said, re.MULTILINE) == ["up", "add", "status"]
     png, page = tmp_path / "recrawl-demo.png", tmp_path / "recrawl-demo.html"

@@ -109,7 +109,7 @@ def test_the_wheel_carries_the_package_and_nothing_else(wheel: Path) -> None:
 
 
 def test_the_alerts_and_the_dashboard_are_found_as_the_document_says(bin_: Path, tmp_path: Path) -> None:
-    (command,) = re.findall(r"^cp .*docs/monitoring.*$", (CHECKOUT / "docs" / "how-to.md").read_text(), re.MULTILINE)
+    (command,) = re.findall(r"^cp .*docs/monitoring.*$", (CHECKOUT / "docs" / "watch.md").read_text(), re.MULTILINE)
     run("sh", "-c", command, cwd=tmp_path, PATH=f"{bin_}{os.pathsep}{os.environ['PATH']}")
     assert files(tmp_path) == files(CHECKOUT / "docs" / "monitoring")
 

@@ -1,4 +1,4 @@
-"""A real Prometheus scrapes a real worker, and runs every query that we ship; with the how-to's configuration."""
+"""A real Prometheus scrapes a real worker, configured as docs/watch.md says, and runs every query that we ship."""
 
 import json
 import os
@@ -66,7 +66,7 @@ def process(*command: str, **environment: str) -> Iterator["subprocess.Popen[str
 
 
 def configuration(port: int) -> str:
-    (text,) = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "docs/how-to.md").read_text(), re.MULTILINE | re.DOTALL)
+    (text,) = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "docs/watch.md").read_text(), re.MULTILINE | re.DOTALL)
     assert text.count("127.0.0.1:9888") == text.count("scrape_interval: 15s") == 1
     # Every second, as nobody wants to wait.
     faster = text.replace("127.0.0.1:9888", f"127.0.0.1:{port}").replace("scrape_interval: 15s", "scrape_interval: 1s")
