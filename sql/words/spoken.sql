@@ -1,4 +1,5 @@
--- Figures as people say them. Neither the session's language nor its time zone counts.
+-- Numbers and times in words, as worker/recrawl/words.py writes them. The result does not depend on the session's
+-- language or time zone.
 
 create or replace function recrawl_internal.grouped(n numeric) returns text
 language sql immutable parallel safe
@@ -11,27 +12,26 @@ create or replace function recrawl_internal.how_many(n bigint, most bigint, thin
 language sql immutable parallel safe
 begin atomic
     select case when n >= most then 'more than ' else '' end
-           || case n when 0 then 'no' when 1 then 'one' else recrawl_internal.grouped(n) end
+           || case n when 0 then 'no' else recrawl_internal.grouped(n) end
            || ' ' || thing || case when n = 1 then '' when thing like '%ch' then 'es' else 's' end;
 end;
 comment on function recrawl_internal.how_many(bigint, bigint, text) is
-    'A count of things, which ended at most of them.';
+    'A number and its noun: 3 pages. Counting stopped at `most`: more than 1,000 pages.';
 
 create or replace function recrawl_internal.in_words(lasts interval) returns text
 language sql immutable parallel safe
 begin atomic
     select case
-        when seconds < 1 then 'a moment'
-        when seconds < 1.5 then '1 second'
-        when seconds < 90 then round(seconds) || ' seconds'
-        when seconds < 90 * 60 then round(seconds / 60) || ' minutes'
-        when seconds < 36 * 3600 then round(seconds / 3600) || ' hours'
-        when seconds < 730 * 86400 then round(seconds / 86400) || ' days'
-        else recrawl_internal.grouped(round((seconds / (365.25 * 86400))::numeric)) || ' years'
+        when seconds >= 2 * 31557600 then recrawl_internal.grouped(round(seconds / 31557600)::numeric) || ' years'
+        when seconds >= 2 * 86400 then round(seconds / 86400) || ' days'
+        when seconds >= 2 * 3600 or seconds = 3600 then round(seconds / 3600) || ' h'
+        when seconds >= 2 * 60 or seconds = 60 then round(seconds / 60) || ' min'
+        when seconds >= 9.95 then round(seconds) || ' s'
+        else trim_scale(round(seconds::numeric, 1)) || ' s'
     end
     from (select abs(date_part('epoch', lasts)) as seconds) s;
 end;
-comment on function recrawl_internal.in_words(interval) is 'About how long something lasts: 3 minutes.';
+comment on function recrawl_internal.in_words(interval) is 'How long something lasts: 90 s, 12 min, 3 days.';
 
 create or replace function recrawl_internal.often_in_words(per_day float8) returns text
 language sql immutable parallel safe
@@ -46,16 +46,15 @@ create or replace function recrawl_internal.amount(x float8) returns text
 language sql immutable parallel safe
 begin atomic
     select case
-        when x = 0 then '0'
-        when abs(x) = 'infinity' then 'more than any number'
-        when abs(x) >= 1000 and abs(x) < 1e15 then recrawl_internal.grouped(round(x::numeric))
-        when abs(x) >= 0.001 and abs(x) < 1000 then
-            trim_scale(round(x::numeric, greatest(0, 2 - floor(log(abs(x)))::int)))::text
-        else ltrim(to_char(x, '9.99EEEE')) end;
+        when abs(x) = 'infinity' then 'unlimited'
+        when abs(x) < 1e15 and (abs(x) >= 9.95 or x = round(x)) then recrawl_internal.grouped(round(x)::numeric)
+        when abs(x) between 0.0001 and 9.95 then trim_scale(round(x::numeric, 1 - floor(log(abs(x)))::int))::text
+        else ltrim(to_char(x, '9.9EEEE')) end;
 end;
-comment on function recrawl_internal.amount(float8) is 'A number to three digits.';
+comment on function recrawl_internal.amount(float8) is
+    'A number: 7,718. Below ten with two digits, unless it is whole: 2.2, 0.017.';
 
--- Without commas, unlike amount().
+-- Without commas, unlike amount(): for statements that a person copies.
 create or replace function recrawl_internal.short_number(x float8) returns text
 language sql immutable parallel safe
 begin atomic

@@ -494,10 +494,10 @@ def test_the_name_of_a_host_tells_as_which_it_is_asked_and_what_holds_that(here:
     here.connection.execute("select recrawl.block_host('blogs.test')")
     here.tick()
     asked, held = ask(here, name)
-    assert asked["says"] == "No page, but a host that is asked as blogs.test, with one page."
+    assert asked["says"] == "No page, but a host that is asked as blogs.test, with 1 page."
     assert asked["detail"] == {"name": "ann.blogs.test", "host": "blogs.test", "pages": 1}
     assert (held["topic"], held["code"]) == ("also", "host_blocked")
-    assert ask(here, "blogs.test")[0]["says"] == "No page, but a host, with one page."
+    assert ask(here, "blogs.test")[0]["says"] == "No page, but a host, with 1 page."
     assert codes_of(ask(here, "nowhere.test")) == {("now", "invalid")}
 
 
@@ -767,7 +767,7 @@ def test_times_are_told_in_utc_and_numbers_in_plain_digits_whatever_the_session_
     here.connection.execute("set timezone = 'Asia/Tokyo'; set lc_numeric = 'C'; set datestyle = 'German'")
     row = find(ask(here, A), "now", "not_due")
     assert row["detail"]["until"].endswith("+00:00")
-    assert re.fullmatch(r"Not due for 1[12] hours\. .*", row["says"])
+    assert re.fullmatch(r"Not due for 1[12] h\. .*", row["says"])
 
 
 def test_it_can_be_asked_in_a_transaction_that_only_reads(here: Crawl) -> None:

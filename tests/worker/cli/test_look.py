@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -23,8 +24,9 @@ import pytest
 from helpers import HOUR, MINUTE, SECOND, Crawl, ended_run, eventually, result_of, run_job
 from recrawl import store
 from recrawl.jobs.registry import JOBS
-from recrawl.view import checks, facts, figures
-from recrawl.view.verdict import verdict
+from recrawl.view import facts, figures
+from recrawl.view.rules import RULES
+from recrawl.view.verdict import checks, verdict
 from worker.cli.test_cli import COMMAND, acting_as, environment, error, output, recrawl
 
 
@@ -32,14 +34,21 @@ def state(url: str) -> str:
     return str(json.loads(recrawl(url, "status", "--json").stdout)["verdict"]["code"])
 
 
-def found(url: str) -> dict[str, dict[str, str]]:
+LISTED = [rule.code for rule in RULES if rule.well]
+
+
+def found(url: str) -> dict[str, dict[str, Any]]:
     """What doctor has to say beyond that all is well."""
     done = recrawl(url, "doctor", "--json")
     said = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [check["code"] for check in said] == list(checks.CODES), done.stderr
+    assert [check["code"] for check in said] == LISTED, done.stderr
     levels = {check["level"] for check in said}
     assert done.returncode == (2 if "trouble" in levels else 3 if "warn" in levels else 0)
-    return {check["code"]: check for check in said if check["level"] != "ok"}
+    return {
+        check["code"]: check | {"says": f"{check['headline']} {check['detail']}"}
+        for check in said
+        if check["level"] != "ok"
+    }
 
 
 @contextmanager
@@ -146,7 +155,7 @@ def test_status_goes_from_nothing_to_a_crawl_that_works(url: str, now: Crawl, ne
 def test_status_as_json_holds_the_verdict_and_its_figures(url: str) -> None:
     found = json.loads(output(url, "status", "--json"))
     assert set(found) == {"verdict", "figures"}
-    assert set(found["verdict"]) == {"code", "level", "headline", "detail", "mends"}
+    assert set(found["verdict"]) == {"code", "level", "headline", "detail", "fixes"}
     assert found["figures"]["now"]["as_of"].startswith("2")
 
 
@@ -168,7 +177,7 @@ def test_the_exit_code_says_trouble(url: str, now: Crawl) -> None:
     )
     done = recrawl(url, "status")
     assert done.returncode == 2, done.stdout
-    assert re.match(r"✕ Standing still: no crawler has reported for 1\d min\.", done.stdout)
+    assert re.match(r"✕ The crawl stands still: no crawler has reported for 1\d min\.", done.stdout)
 
 
 MISTYPED = ["status --jsno", "statsu", "explain", "run nothing", "dashboard --listen x", "worker --metrics x"]
@@ -193,8 +202,9 @@ def test_a_reader_sees_the_same(url: str, now: Crawl) -> None:
     as_reader = acting_as(url, "recrawl_reader")
     assert output(as_reader, "status").splitlines()[0] == output(url, "status").splitlines()[0]
     said = [json.loads(line) for line in recrawl(as_reader, "doctor", "--json").stdout.splitlines()]
-    assert {check["code"] for check in said if check["level"] == "unseen"} <= {"transactions", "logins"}
-    assert len(said) == len(checks.CODES)
+    unseen = {check["code"] for check in said if check["level"] == "unseen"}
+    assert unseen <= {"transaction_open", "crawler_is_superuser"}
+    assert len(said) == len(LISTED)
     assert "allocate" in output(as_reader, "jobs")
 
 
@@ -209,7 +219,7 @@ def test_a_database_may_have_its_own_way_of_writing_times_and_text(
     assert "fetches a day" in run_job("allocate", url)
     for arguments in (["status"], ["jobs"], ["look"], ["report", "-"], ["explain", "http://h1.test/"], ["next"]):
         assert output(url, *arguments)
-    assert "jobs" not in found(url)
+    assert "job_failing" not in found(url)
 
 
 @pytest.mark.parametrize("command", ["status", "doctor"])
@@ -272,10 +282,10 @@ def test_a_transaction_that_holds_hosts_is_found_with_its_process(url: str, now:
         other.execute("select from recrawl_internal.host for update")
         patch.setattr(facts, "OPEN", 0 * SECOND)
         with psycopg.connect(url, autocommit=True) as connection:
-            said = {check.code: check for check in checks.checks(facts.read(connection, False))}
-        check = said["transactions"]
-        assert check.level == "trouble" and "holds hosts" in check.says
-        now.connection.execute(check.do)
+            said = {check.code: check for check in checks(facts.read(connection, False))}
+        check = said["transaction_open"]
+        assert check.level == "trouble" and "locks hosts" in check.detail
+        now.connection.execute(check.fixes[0].do.encode())
         with pytest.raises(psycopg.OperationalError):
             other.execute("select 1")
 
@@ -283,33 +293,33 @@ def test_a_transaction_that_holds_hosts_is_found_with_its_process(url: str, now:
 def test_a_stopped_worker_is_found(url: str, now: Crawl) -> None:
     fetch(now, 5)
     # The tick of fetch() was as good as a worker's for five seconds.
-    eventually(lambda: found(url).get("worker", {}).get("level") == "warn")
+    eventually(lambda: found(url).get("no_worker", {}).get("level") == "warn")
     with worker(url) as process:
-        eventually(lambda: "worker" not in found(url))
+        eventually(lambda: not {"no_worker", "worker_silent"} & set(found(url)))
         process.send_signal(signal.SIGSTOP)
-        eventually(lambda: "worker" in found(url))
-        assert "is connected" in found(url)["worker"]["says"]
+        eventually(lambda: "worker_silent" in found(url))
+        assert "is connected" in found(url)["worker_silent"]["says"]
         process.send_signal(signal.SIGCONT)
-        eventually(lambda: "worker" not in found(url))
+        eventually(lambda: "worker_silent" not in found(url))
 
 
 def test_a_blocked_host_of_which_much_is_due_is_found(url: str, now: Crawl) -> None:
     now.add(*(f"http://a.test/{place}" for place in range(30)))
     now.tick()
     now.connection.execute("select recrawl.block_host('a.test', reason => 'too fast')")
-    assert "One host is blocked; a.test." in output_of(url, "doctor")
+    assert "host is blocked: a.test." in output_of(url, "doctor")
     now.add(*(f"http://h{place}.test/" for place in range(5)))
     now.tick()
     for place in range(5):
         now.connection.execute(f"select recrawl.block_host('h{place}.test')")
-    assert "6 hosts are blocked" in found(url)["blocks"]["says"]
+    assert "6 hosts are blocked" in found(url)["hosts_blocked"]["says"]
 
 
 def test_reports_that_never_say_whether_a_page_changed_are_found(url: str, now: Crawl) -> None:
     fetch(now, content_hash=None)
-    assert "learning" not in found(url), "the first fetch has nothing to compare with"
+    assert "changes_not_reported" not in found(url), "the first fetch has nothing to compare with"
     again(now, status=200)
-    assert "taught nothing" in found(url)["learning"]["says"]
+    assert "do not say whether" in found(url)["changes_not_reported"]["says"]
 
 
 def again(crawl: Crawl, **result: object) -> None:
@@ -326,7 +336,7 @@ def again(crawl: Crawl, **result: object) -> None:
 
 def test_failures_are_found_by_kind(url: str, now: Crawl) -> None:
     fetch(now, status=-1)
-    assert "no answer or an error 40" in found(url)["failures"]["says"]
+    assert "no answer or an error 40" in found(url)["fetches_fail"]["says"]
 
 
 def test_leases_that_run_out_and_what_is_reported_after_are_found(url: str, now: Crawl) -> None:
@@ -340,21 +350,22 @@ def test_leases_that_run_out_and_what_is_reported_after_are_found(url: str, now:
     now.report(*(result_of(page) for page in taken))
     now.value("select take_vitals_at(clock_timestamp() + interval '2 minutes')")
     said = found(url)
-    assert "100 %" in said["leases"]["says"] and "after the lease ran out" in said["stale"]["says"]
+    assert "100 %" in said["leases_end"]["says"]
+    assert "after their lease had ended" in said["reports_rejected"]["says"]
 
 
 def test_a_job_that_failed_and_an_allocation_of_other_settings_are_found(url: str, now: Crawl) -> None:
     fetch(now)
     run_job("allocate", url)
-    assert not {"jobs", "allocation"} & set(found(url))
+    assert not {"job_failing", "allocation_outdated"} & set(found(url))
     now.connection.execute("select recrawl.set_setting('objective', 'harmonic')")
-    assert "harmonic" in found(url)["allocation"]["says"]
+    assert "harmonic" in found(url)["allocation_outdated"]["says"]
     now.connection.execute("select recrawl.set_setting('objective', 'freshness')")
     now.add(*(f"http://h{place % 7}.test/more/{place}" for place in range(100)))
-    assert "came in after" in found(url)["allocation"]["says"]
+    assert "added after" in found(url)["allocation_outdated"]["says"]
     token = now.value("select start_job('rates', '1 minute')")
     now.value("select end_job(%s, false, 'no such luck')", token)
-    assert "No such luck" in found(url)["jobs"]["says"]
+    assert "No such luck" in found(url)["job_failing"]["says"]
     assert "✕ rates" in output(url, "jobs") and "no such luck" in output(url, "jobs", "rates")
 
 
@@ -362,15 +373,15 @@ def test_a_host_with_most_of_the_pages_is_found(url: str, now: Crawl) -> None:
     now.add(*(f"http://trap.test/{place}" for place in range(1500)), "http://a.test/")
     now.tick()
     check = found(url)["big_host"]
-    assert check["says"].startswith("trap.test has 100 % of all pages")
-    now.connection.execute(check["do"])
+    assert check["says"].startswith("trap.test has > 99 % of all pages")
+    now.connection.execute(check["fixes"][0]["do"])
 
 
 def test_crawlers_that_log_in_as_superuser_are_found(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as crawler:
         crawler.execute("select * from recrawl.next_pages(1)")
-        assert "superuser" in found(url)["logins"]["says"]
-    assert "logins" not in found(url)
+        assert "superuser" in found(url)["crawler_is_superuser"]["says"]
+    assert "crawler_is_superuser" not in found(url)
 
 
 def test_a_slot_that_nobody_reads_and_a_prepared_transaction_are_seen(url: str, connection: psycopg.Connection) -> None:
@@ -383,11 +394,11 @@ def test_a_slot_that_nobody_reads_and_a_prepared_transaction_are_seen(url: str, 
         connection.execute("select pg_drop_replication_slot(%s)", [name])
 
 
-def test_a_pause_is_found_and_its_mend_ends_it(url: str, connection: psycopg.Connection) -> None:
+def test_a_pause_is_found_and_its_fix_ends_it(url: str, connection: psycopg.Connection) -> None:
     connection.execute("select recrawl.add_pages('{http://a.test/}')")
     connection.execute("select recrawl.pause()")
     assert state(url) == "paused"
-    connection.execute(found(url)["paused"]["do"])
+    connection.execute(found(url)["paused"]["fixes"][0]["do"])
     assert "paused" not in found(url)
 
 
@@ -427,7 +438,7 @@ def test_off_a_terminal_a_run_says_a_line_a_step(url: str, now: Crawl) -> None:
     fetch(now, 5)
     done = recrawl(url, "run", "allocate")
     steps = done.stderr.splitlines()
-    assert done.returncode == 0 and steps[0] == "reading the pages" and "publishing the prices" in steps
+    assert done.returncode == 0 and steps[0] == "reading the pages" and "writing the prices" in steps
     assert len(steps) == len(set(steps)) and "\x1b" not in done.stderr
 
 
@@ -526,7 +537,7 @@ def test_top_off_a_terminal_says_what_to_say_instead(url: str) -> None:
 def test_on_a_terminal_a_run_shows_bars(url: str, now: Crawl) -> None:
     fetch(now)
     with Terminal(url, "run", "allocate") as terminal:
-        terminal.until("came forward")
+        terminal.until("due earlier than before")
         assert terminal.process.wait(60) == 0
         assert "100 %" in terminal.said and "━" in terminal.said
 

@@ -20,7 +20,8 @@ from helpers import DAY, MINUTE, SECOND, Crawl, ended_run, eventually, misplaced
 from recrawl import store
 from recrawl.jobs.registry import JOBS
 from recrawl.setup import embedded
-from recrawl.view import checks, facts
+from recrawl.view import facts
+from recrawl.view.verdict import checks
 
 BATCH = [name for name, entry in JOBS.items() if entry.is_batch]
 # The worker, but for the minutes that it gives a start to settle, things to move, and vitals to gather.
@@ -167,7 +168,7 @@ def test_a_job_that_is_stopped_with_its_worker_has_not_failed(fetched: Crawl, ur
         holder.rollback()
     assert fetched.row("select ok, message from job_run") == {"ok": False, "message": "stopped"}
     assert fetched.value("select says from events where kind = 'job' and subject = 'rates'") == "stopped"
-    (check,) = [check for check in checks.checks(facts.read(fetched.connection, False)) if check.code == "jobs"]
+    (check,) = [check for check in checks(facts.read(fetched.connection, False)) if check.code == "job_failing"]
     assert check.level == "ok"
 
 
@@ -245,9 +246,10 @@ def test_what_goes_wrong_again_and_again_is_said_and_written_down_once(
             fetched.connection.execute(f"revoke execute on function recrawl_internal.{function} from recrawl_worker")
             eventually(lambda: runs(fetched) == [(job, False)])
             time.sleep(4)
-            (check,) = [check for check in checks.checks(facts.read(fetched.connection, False)) if check.code == "jobs"]
-            assert f"The job {job} failed. Permission denied for function {function}." in check.says
-            assert check.do == f"recrawl run {job}"
+            (check,) = [check for check in checks(facts.read(fetched.connection, False)) if check.code == "job_failing"]
+            said = f"{check.headline} {check.detail}"
+            assert f"The job {job} failed. Permission denied for function {function}." in said
+            assert check.fixes[0].do == f"recrawl run {job}"
             fetched.connection.execute(f"grant execute on function recrawl_internal.{function} to recrawl_worker")
             eventually(lambda: runs(fetched) == [(job, False), (job, True)])
             time.sleep(4)

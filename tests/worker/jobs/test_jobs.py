@@ -160,8 +160,8 @@ def test_a_longest_interval_that_the_budget_does_not_reach_is_said(crawl: Crawl,
     assert frequencies(crawl).min() == pytest.approx(1 / 60)
     crawl.value("select set_setting('budget', '2')")
     assert run_job("allocate", url).endswith(
-        "; longest_interval (60 days) is not kept: floors take at most half of the budget and of a host's slots, "
-        "so pages may wait 100 days"
+        "; longest_interval (60 days) is not kept: floors get at most half of the budget and half of a host's slots, "
+        "so a page may wait 100 days"
     )
     assert frequencies(crawl).sum() == pytest.approx(2, rel=1e-6)
     assert frequencies(crawl).min() == pytest.approx(0.01)
@@ -208,7 +208,7 @@ def test_a_host_blocked_for_long_leaves_its_share_to_the_others(crawl: Crawl, ur
 
 def test_an_empty_crawl_is_told_what_to_do_and_nothing_is_put_in_force(crawl: Crawl, url: str) -> None:
     crawl.value("select set_setting('budget', '10')")
-    assert "`recrawl add` brings pages in" in run_job("allocate", url)
+    assert "`recrawl add` adds pages" in run_job("allocate", url)
     assert "let crawlers fetch and report" in run_job("rates", url)
     assert crawl.rows("select * from allocation_run") == []
     assert [row["ok"] for row in crawl.rows("select ok from job_run")] == [True, True]
@@ -330,7 +330,7 @@ def test_pages_due_far_beyond_their_new_interval_come_forward_and_the_over_eager
         crawl.value("select set_rate(%s, %s)", page["page_id"], rate)
         promised[path] = page["due_at"]
     crawl.value("select set_setting('budget', '2')")
-    assert run_job("allocate", url).endswith("1 of 2 pages came forward")
+    assert run_job("allocate", url).endswith("1 of 2 pages are due earlier than before")
     crawl.now = crawl.value("select clock_timestamp()")
     assert misplaced(crawl) == []
     late = crawl.page("http://a.test/late")
@@ -352,7 +352,7 @@ def test_what_waits_for_other_reasons_than_its_frequency_stays_where_it_is(crawl
     crawl.tick()
     before = {row["url"]: row["due_at"] for row in crawl.rows("select url, due_at from page")}
     crawl.value("select set_setting('budget', '100')")
-    assert run_job("allocate", url).endswith("1 of 3 pages came forward")
+    assert run_job("allocate", url).endswith("1 of 3 pages are due earlier than before")
     moved = [row["url"] for row in crawl.rows("select url, due_at from page") if row["due_at"] != before[row["url"]]]
     assert moved == ["http://a.test/"]
 
@@ -377,7 +377,7 @@ def test_pages_that_come_forward_leave_room_for_their_neighbours(
     monkeypatch.setattr(allocate, "_fit", lambda *_: None)
     visit(crawl, 0.01, *(f"http://{host}.test/{i}" for host in range(5) for i in range(40)))
     crawl.value("select set_setting('budget', '200')")
-    assert run_job("allocate", url).endswith("200 of 200 pages came forward")
+    assert run_job("allocate", url).endswith("200 of 200 pages are due earlier than before")
     written = crawl.rows("select array_agg(page_id order by page_id) as pages from page group by xmin::text")
     for chunk in written:
         assert np.diff(chunk["pages"]).min(initial=200) > 25 / 4, "a block holds 25 pages, and has room for four more"
@@ -441,7 +441,7 @@ def test_what_is_hopeless_and_gets_no_floor_is_left_alone(crawl: Crawl, url: str
 def test_a_run_that_changes_little_writes_little(crawl: Crawl, url: str) -> None:
     fill(crawl, {f"h{i}.test": 20 for i in range(10)})
     run_job("allocate", url)
-    assert run_job("allocate", url).endswith("0 of 200 pages came forward")
+    assert run_job("allocate", url).endswith("0 of 200 pages are due earlier than before")
     written = crawl.value("select count(*) from host_terms where xmin = pg_current_xact_id()::xid")
     assert written == 0
 

@@ -101,7 +101,7 @@ def test_pins_beyond_a_hosts_slots_share_them_and_it_is_said(crawl: Crawl, url: 
     pin(crawl, "3 hours", 11)
     said = run_job("allocate", url)
     slots = crawl.value("select cap from host_to_allocate where name = 'a.test'")
-    assert "; pinned intervals ask for 32 fetches a day and get 19.4" in said
+    assert "; pinned intervals need 32 fetches a day and get 19" in said
     by_host = {row["host"]: row["sum"] for row in crawl.rows("select host, sum(frequency) from page_status group by 1")}
     assert by_host["a.test"] <= slots * (1 + 1e-6)
     assert [frequencies(crawl)[page] for page in (1, 2, 3, 11)] == pytest.approx([0.95 * slots / 3] * 3 + [8])

@@ -186,8 +186,8 @@ def test_the_command_prints_a_table_and_draws(url: str, tmp_path: Path) -> None:
 def test_it_says_which_budgets_do_not_reach_the_longest_interval(url: str, recrawl: Recrawl) -> None:
     said = recrawl(url, "--budget", "2,50").stdout
     assert (
-        "\nAt 2 fetches a day longest_interval (60 days) is not kept: floors take at most half of the budget and of a "
-        "host's slots, so pages may wait 100 days.\n" in said
+        "\nAt 2 fetches a day longest_interval (60 days) is not kept: floors get at most half of the budget and "
+        "half of a host's slots, so a page may wait 100 days.\n" in said
     )
     assert said.count("is not kept") == 1
 

@@ -21,7 +21,8 @@ from recrawl.view.figures import (
 )
 from recrawl.view.history import TEN_MINUTES, BlockedHost, Event, History, Span
 from recrawl.view.parts.page import Look
-from recrawl.view.verdict import Verdict, verdict
+from recrawl.view.rule import Finding
+from recrawl.view.verdict import verdict
 
 NOW = datetime(2026, 11, 21, 15, 4, 10, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -168,7 +169,7 @@ FIGURES = Figures(
         unpolite_bound=0.812,
     ),
     runs=(
-        LastRun("allocate", NOW - 11 * HOUR, 12.4, True, "2,310 pages came forward", NOW - 11 * HOUR, 0),
+        LastRun("allocate", NOW - 11 * HOUR, 12.4, True, "2,310 pages are due earlier than before", NOW - 11 * HOUR, 0),
         LastRun("opic", NOW - 12 * HOUR, 96.0, True, "1,210,571 pages", NOW - 12 * HOUR, 0),
         LastRun("rates", NOW - 12 * HOUR, 41.0, True, "20,412 hosts", NOW - 12 * HOUR, 0),
     ),
@@ -204,7 +205,7 @@ HISTORY = History(
 
 
 def look(figures: Figures = FIGURES, history: History = HISTORY, **more: Any) -> Look:
-    said: Verdict = more.pop("verdict", None) or verdict(figures)
+    said: Finding = more.pop("verdict", None) or verdict(figures)
     return Look(figures, said, history, figures.now.as_of, **more)
 
 

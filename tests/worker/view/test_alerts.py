@@ -11,7 +11,7 @@ import pytest
 RULES = Path(__file__).parents[3] / "docs/monitoring/prometheus-alerts.yml"
 HOURS = 8  # of series, at whose end it is asked what fires
 HOURS_OF_SLOW = 26  # of those that wait for a day, or look a day back
-SLOW = {"RecrawlPausedForLong", "RecrawlOverBudget", "a healthy crawl"}
+SLOW = {"RecrawlPaused", "RecrawlOverBudget", "a healthy crawl"}
 STEPS = HOURS_OF_SLOW * 12  # of five minutes
 Series = dict[str, str]  # each with its values as promtool has them
 
@@ -69,26 +69,26 @@ GONE = ""  # no such series
 FIRES: dict[str, Series] = {
     "RecrawlWorkerGone": dict.fromkeys(HEALTHY, GONE) | {'up{job="recrawl"}': steady(0)},
     "RecrawlDatabaseGone": {series: GONE for series in HEALTHY if "up" not in series} | {"recrawl_up": steady(0)},
-    "RecrawlUpkeepStandsStill": {"recrawl_worker_runs": steady(0)},
-    "RecrawlStandsStill": EMPTY
+    "RecrawlWorkerSilent": {"recrawl_worker_runs": steady(0)},
+    "RecrawlStandingStill": EMPTY
     | {"recrawl_last_report_timestamp_seconds": GONE, "recrawl_ready_wait_seconds": AS_TIME_GOES},
-    "RecrawlCrawlersTooSlow": {"recrawl_ready_wait_seconds": steady(90)},
-    "RecrawlPausedForLong": EMPTY | {"recrawl_paused": steady(1), "recrawl_ready_wait_seconds": AS_TIME_GOES},
+    "RecrawlCrawlersSlow": {"recrawl_ready_wait_seconds": steady(90)},
+    "RecrawlPaused": EMPTY | {"recrawl_paused": steady(1), "recrawl_ready_wait_seconds": AS_TIME_GOES},
     "RecrawlFetchesFail": {
         'recrawl_fetches_total{outcome="failed"}': counting(300),
         'recrawl_fetches_total{outcome="changed"}': counting(100),
     },
-    "RecrawlHostsBlock": {"recrawl_hosts_blocked": steady(600)},
-    "RecrawlLeasesRunOut": {"recrawl_pages_expired_total": counting(80)},
-    "RecrawlReportsRefused": {'recrawl_reports_not_ok_total{code="stale_lease"}': counting(80)},
-    "RecrawlNothingLearnt": {"recrawl_fetches_untold_total": counting(400)},
-    "RecrawlVisitsLost": {"recrawl_visit_periods_lost_total": counting(60)},
-    "RecrawlLessFreshThanPromised": {"recrawl_freshness_ratio": steady(0.55)},
+    "RecrawlHostsBlocked": {"recrawl_hosts_blocked": steady(600)},
+    "RecrawlLeasesEnd": {"recrawl_pages_expired_total": counting(80)},
+    "RecrawlReportsRejected": {'recrawl_reports_not_ok_total{code="stale_lease"}': counting(80)},
+    "RecrawlChangesNotReported": {"recrawl_fetches_untold_total": counting(500)},
+    "RecrawlVisitsSkipped": {"recrawl_visit_periods_lost_total": counting(60)},
+    "RecrawlLessFresh": {"recrawl_freshness_ratio": steady(0.55)},
     "RecrawlOverBudget": {"recrawl_budget_fetches_per_second": steady(800 / 60)},
-    "RecrawlJobFails": {'recrawl_job_failures_since_success{job_name="allocate"}': steady(3)},
-    "RecrawlJobLate": {'recrawl_job_last_success_timestamp_seconds{job_name="allocate"}': steady(60)},
-    "RecrawlTransactionHeld": {"recrawl_longest_transaction_seconds": AS_TIME_GOES},
-    "RecrawlInboxWaits": {"recrawl_inbox_wait_seconds": steady(100)},
+    "RecrawlJobFailing": {'recrawl_job_failures_since_success{job_name="allocate"}': steady(3)},
+    "RecrawlJobOverdue": {'recrawl_job_last_success_timestamp_seconds{job_name="allocate"}': steady(60)},
+    "RecrawlTransactionOpen": {"recrawl_longest_transaction_seconds": AS_TIME_GOES},
+    "RecrawlInboxStuck": {"recrawl_inbox_wait_seconds": steady(100)},
 }
 SILENT: dict[str, Series] = {
     "a healthy crawl": {},
@@ -156,7 +156,7 @@ def test_the_rules_are_well_formed(promtool: str) -> None:
 
 
 def test_every_alert_has_a_case() -> None:
-    assert re.findall(r"- alert: (\w+)", RULES.read_text()) == list(FIRES)
+    assert set(re.findall(r"- alert: (\w+)", RULES.read_text())) == set(FIRES)
 
 
 @pytest.mark.parametrize("alert", FIRES)

@@ -10,8 +10,7 @@ from helpers import Crawl, eventually
 from recrawl import store
 from recrawl.setup import embedded, migrate
 from recrawl.view import facts, figures
-from recrawl.view.checks import checks
-from recrawl.view.verdict import verdict
+from recrawl.view.verdict import checks, verdict
 from worker.clock import LIBRARY, Clock
 from worker.jobs.test_clock import worker
 
@@ -32,7 +31,7 @@ class Watched(Crawl):
     def troubles(self) -> dict[str, str]:
         with store.connect(self.url) as connection:
             return {
-                check.code: check.says
+                check.code: check.headline
                 for check in checks(facts.read(connection, is_embedded=True))
                 if check.level != "ok"
             }
@@ -71,14 +70,14 @@ def crawl(open_folder: Path, request: pytest.FixtureRequest) -> Iterator[Watched
 def test_a_transaction_that_is_left_open_is_told_of_with_its_process(crawl: Watched) -> None:
     with psycopg.connect(crawl.url) as left_open:
         left_open.execute("select pg_current_xact_id()")
-        assert "transactions" not in crawl.troubles()
+        assert "transaction_open" not in crawl.troubles()
         crawl.goes_on(minutes=4)
-        assert f"process {left_open.info.backend_pid}, is open for 4 min" in crawl.troubles()["transactions"]
-        assert crawl.says() != "transaction_held", "that is for the doctor to say"
+        assert f"process {left_open.info.backend_pid}, is open for 4 min" in crawl.troubles()["transaction_open"]
+        assert crawl.says() != "transaction_open", "that is for the doctor to say"
         crawl.goes_on(minutes=12)
-        assert crawl.says() == "transaction_held"
-    eventually(lambda: "transactions" not in crawl.troubles())
-    assert crawl.says() != "transaction_held"
+        assert crawl.says() == "transaction_open"
+    eventually(lambda: "transaction_open" not in crawl.troubles())
+    assert crawl.says() != "transaction_open"
 
 
 def test_what_such_a_one_holds_up_is_told_of_first(crawl: Watched) -> None:
@@ -87,6 +86,6 @@ def test_what_such_a_one_holds_up_is_told_of_first(crawl: Watched) -> None:
         crawl.connection.execute("select add_pages(array[%s || 'later'])", [url])
         crawl.goes_on(minutes=8)
         assert crawl.says() == "inbox_stuck"
-        assert {"inbox", "transactions"} <= set(crawl.troubles())
-    eventually(lambda: not {"inbox", "transactions"} & set(crawl.troubles()))
-    assert crawl.says() not in {"inbox_stuck", "transaction_held"}
+        assert {"inbox_stuck", "transaction_open"} <= set(crawl.troubles())
+    eventually(lambda: not {"inbox_stuck", "transaction_open"} & set(crawl.troubles()))
+    assert crawl.says() not in {"inbox_stuck", "transaction_open"}

@@ -184,7 +184,7 @@ def rules(prometheus: Prometheus) -> list[dict[str, Any]]:
     return [rule for group in prometheus.get("rules")["groups"] for rule in group["rules"]]
 
 
-def test_what_goes_wrong_rings_and_stops_when_it_is_mended(crawl: Crawl, prometheus: Prometheus) -> None:
+def test_what_goes_wrong_rings_and_stops_when_it_is_fixed(crawl: Crawl, prometheus: Prometheus) -> None:
     def rings(*alerts: str, **otherwise: float) -> None:
         def is_so() -> bool:
             stands(crawl, **otherwise)
@@ -194,19 +194,19 @@ def test_what_goes_wrong_rings_and_stops_when_it_is_mended(crawl: Crawl, prometh
 
     rings()
     crawl.connection.execute("select recrawl.pause()")
-    rings("RecrawlPausedForLong")
+    rings("RecrawlPaused")
     crawl.connection.execute("select recrawl.resume()")
-    rings("RecrawlHostsBlock", hosts_blocked=5)
-    rings("RecrawlLessFreshThanPromised", fresh=0.4)
+    rings("RecrawlHostsBlocked", hosts_blocked=5)
+    rings("RecrawlLessFresh", fresh=0.4)
     rings()
     ended_run(crawl, "allocate", False, MINUTE)
-    rings("RecrawlJobFails")
+    rings("RecrawlJobFailing")
     ended_run(crawl, "allocate", True, 0 * MINUTE)
     rings()
     crawl.connection.execute(
         "update recrawl_internal.job set started_at = started_at - %s, ended_at = ended_at - %s", [DAY, DAY]
     )
-    rings("RecrawlJobLate")
+    rings("RecrawlJobOverdue")
 
 
 def test_a_crawl_that_nobody_fetches_stands_still(crawl: Crawl, prometheus: Prometheus) -> None:
@@ -216,9 +216,9 @@ def test_a_crawl_that_nobody_fetches_stands_still(crawl: Crawl, prometheus: Prom
     eventually(lambda: crawl.value("select count(*) from queue where due_at <= now()") == 1)
     crawl.age(20 * MINUTE)
     crawl.connection.execute("update recrawl_internal.pulse set at = at - interval '20 minutes'")
-    eventually(lambda: "RecrawlStandsStill" in prometheus.firing())
+    eventually(lambda: "RecrawlStandingStill" in prometheus.firing())
     fetch(crawl)
-    eventually(lambda: "RecrawlStandsStill" not in prometheus.firing())
+    eventually(lambda: "RecrawlStandingStill" not in prometheus.firing())
 
 
 def test_a_transaction_that_is_left_open_is_seen(crawl: Crawl, url: str, prometheus: Prometheus) -> None:
@@ -283,7 +283,7 @@ def test_every_query_is_of_the_crawl_that_was_chosen_and_every_line_has_a_name()
 
 def test_every_alert_says_what_it_means_and_what_to_do_and_links_nowhere(lonely: Prometheus) -> None:
     for rule in rules(lonely):
-        assert rule["labels"]["severity"] in {"page", "warn"}
-        assert set(rule["annotations"]) == {"summary", "description", "do"}
+        assert rule["labels"]["severity"] in {"trouble", "warn"}
+        assert set(rule["annotations"]) == {"summary", "description", "fix"}
         assert "$labels.instance" in rule["annotations"]["summary"]
     assert "://" not in RULES + json.dumps(DASHBOARD)

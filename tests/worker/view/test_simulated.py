@@ -120,8 +120,8 @@ def test_crawlers_that_reach_no_host(lived: Simulated, browser: Browser | None, 
     until_now(lived)
     look = read(lived.crawl)
     text = looked_at(browser, look, "cut-off", tmp_path)
-    assert (look.verdict.code, look.verdict.level) == ("failing", "trouble")
-    assert "Does the crawlers' network work?" in text
+    assert (look.verdict.code, look.verdict.level) == ("fetches_fail", "trouble")
+    assert "Does the network of the crawlers work?" in text
 
 
 def test_no_worker(lived: Simulated, browser: Browser | None, tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_job_that_fails(lived: Simulated, browser: Browser | None, tmp_path: P
     look = read(lived.crawl)
     text = looked_at(browser, look, "job", tmp_path)
     assert look.verdict.code == "job_failing"
-    assert "the job allocate failed 2 times in a row" in text and "the disk is full" in text
+    assert "The job allocate failed 2 times in a row" in text and "the disk is full" in text
     assert "recrawl run allocate" in text and "the allocation promised" in text.replace("than the", "the")
 
 

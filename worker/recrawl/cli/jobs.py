@@ -8,7 +8,7 @@ from recrawl.cli import show
 from recrawl.cli.database import database
 from recrawl.cli.mistyped import mistyped
 from recrawl.jobs.registry import JOBS
-from recrawl.view.words.numbers import count
+from recrawl.words import count
 
 BUDGETS = "0.5x,1x,2x,5x"  # what `plan` tells, unless somebody says otherwise
 

@@ -12,7 +12,7 @@ import click
 from recrawl.cli import show
 from recrawl.cli.database import database, throwaway_database
 from recrawl.cli.mistyped import mistyped
-from recrawl.view.words.numbers import count
+from recrawl.words import count
 
 if TYPE_CHECKING:
     from recrawl.jobs.compare import Compared

@@ -54,7 +54,7 @@ def doctor(as_json: bool) -> None:
     from recrawl import store
     from recrawl.setup import embedded
     from recrawl.view import facts, screens
-    from recrawl.view.checks import checks
+    from recrawl.view.verdict import checks
 
     with database() as url, store.connect(url, connect_timeout=PATIENCE) as connection:
         found = checks(facts.read(connection, embedded.serves(url)))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recrawl.view.words.numbers import count
+from recrawl.words import count
 
 if TYPE_CHECKING:
     from recrawl.jobs.plan import HostAtGap, Point

@@ -16,6 +16,7 @@ from recrawl.model.allocation.overtaking import overtaking
 from recrawl.model.allocation.solve import Allocation
 from recrawl.model.allocation.terms import host_terms
 from recrawl.model.limits import LEAST_FREQUENCY, MOST_FREQUENCY
+from recrawl.words import count, percent, things
 
 # Days ahead that due times are fitted to the budget: as long as since the last run, within these.
 LEAST_AHEAD, MOST_AHEAD = 10 / 1440, 1.0
@@ -31,52 +32,50 @@ class Allocate(Job):
             if not crawl.pages:
                 run.message = NOBODY_TAKES_PART
                 return run.message
-            tell(f"allocating to {crawl.pages:,} pages on {len(crawl.hosts):,} hosts")
+            tell(f"dividing the fetches between {things(crawl.pages, 'page')} on {things(len(crawl.hosts), 'host')}")
             divided = crawl.divided(crawl.budget)
             result, proof = divided.allocation, _proof(crawl, divided)
 
-            tell("publishing the prices")
+            tell("writing the prices")
             late = store.spent_of_late(run.connection, self.as_of or store.clock(run.connection))
             took = {"seconds": time.monotonic() - started}
             kept = crawl.kept(divided)
             terms = host_terms(crawl.hosts, crawl.closed_hosts, *crawl.others(divided), result.objective, kept)
             run.put("put_prices", asdict(proof) | took | {"priced_by": result.objective}, *astuple(terms))
             run.put("put_held_back", *astuple(_held_back(crawl, divided)))
-            tell("bringing pages forward")
+            tell("making pages due earlier")
             late_pages = coming.too_late(crawl.due_in, crawl.promised, result.frequency)
             run.put_in_chunks(
                 "bring_forward",
                 *_by_id(crawl, result, late_pages),
-                watch=lambda done: tell("bringing pages forward", done, len(late_pages)),
+                watch=lambda done: tell("making pages due earlier", done, len(late_pages)),
             )
             if crawl.has_budget:
                 tell("fitting due times to the budget")
                 _fit(run, crawl, divided, late)
             moved = 0
             if crawl.is_priced_by_the_objective(result):
-                tell("choosing among late pages")
+                tell("ordering the overdue pages")
                 moved = _overtake(run, crawl, divided, late)
-            run.message = (
-                f"{crawl.policy}: {crawl.objective} {_told(proof.utility)} (at most {_told(proof.polite_bound)}) with "
-                f"{_fetches(result.spent)} of {_fetches(proof.budget)} fetches a day, "
-                f"{_fetches(proof.new_pages)} for new pages, {_fetches(proof.retries)} for retries; "
-                f"{proof.capped_hosts:,} of {proof.hosts:,} hosts at the cap; "
-                f"{len(late_pages):,} of {crawl.pages:,} pages came forward"
-            )
+            is_share = objective_named(crawl.objective).is_share
+            said = [
+                f"{crawl.policy}: expected {crawl.objective} {_gain(proof.utility, is_share)}, "
+                f"{_gain(proof.polite_bound, is_share)} with the best possible allocation within the gaps",
+                f"of {count(proof.budget)} fetches a day, {count(result.spent)} are for revisits, "
+                f"{count(proof.new_pages)} for new pages and {count(proof.retries)} for retries",
+                f"the gap limits {count(proof.capped_hosts)} of {things(proof.hosts, 'host')}",
+                f"{count(len(late_pages))} of {things(crawl.pages, 'page')} are due earlier than before",
+            ]
             if moved:
-                run.message += f"; {moved:,} late pages changed places"
+                said.append(f"{things(moved, 'overdue page')} exchanged their due times")
             if proof.pinned < proof.pinned_wanted * (1 - 1e-3):
-                run.message += (
-                    f"; pinned intervals ask for {_fetches(proof.pinned_wanted)} fetches a day and get "
-                    f"{_fetches(proof.pinned)}"
+                said.append(
+                    f"pinned intervals need {count(proof.pinned_wanted)} fetches a day and get {count(proof.pinned)}"
                 )
             if len(crawl.pins.others) and not crawl.limits.is_kept(result.floor_interval):
-                run.message += f"; {not_kept(crawl.limits.longest_interval, result.floor_interval)}"
+                said.append(not_kept(crawl.limits.longest_interval, result.floor_interval))
+            run.message = "; ".join(said)
         return run.message
-
-
-def _fetches(a_day: float) -> str:
-    return f"{a_day:,.0f}" if a_day >= 100 else f"{a_day:.3g}"
 
 
 def _fit(run: store.Run, crawl: Crawl, divided: Divided, late: store.SpentOfLate) -> None:
@@ -209,8 +208,8 @@ def _held_back(crawl: Crawl, divided: Divided, most: int = 200) -> HeldBack:
     )
 
 
-def _told(figure: float | None) -> str:
-    return "without limit" if figure is None else f"{figure:.4g}"
+def _gain(figure: float | None, is_share: bool) -> str:
+    return "without limit" if figure is None else percent(figure) if is_share else count(figure)
 
 
 def _by_id(crawl: Crawl, result: Allocation, pages: NDArray[np.intp]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:

@@ -17,11 +17,12 @@ from recrawl.model.allocation.pins import Kept, Pins, allocate_beside, pins_of
 from recrawl.model.allocation.solve import Allocation, Web
 from recrawl.model.policies.policy import Question
 from recrawl.model.policies.registry import POLICIES
+from recrawl.words import count
 
 CLOSED_BEYOND = 1.0  # days: a host that is blocked for longer takes no part of the budget
 NOBODY_TAKES_PART = (
-    "no page takes part yet: a page does once it was fetched, or once its rate is pinned; "
-    "`recrawl add` brings pages in, and crawlers fetch them"
+    "no page takes part yet. A page takes part when it has been fetched or when its rate is pinned. "
+    "`recrawl add` adds pages; your crawlers fetch them"
 )
 
 
@@ -193,10 +194,10 @@ def read(url: str, connection: store.Connection, tell: Tell = nobody, as_of: dat
 
 
 def not_kept(longest_interval: float, floor_interval: float) -> str:
-    waiting = "for ever" if math.isnan(floor_interval) else f"{floor_interval:,.3g} days"
+    waiting = "for ever" if math.isnan(floor_interval) else f"{count(floor_interval)} days"
     return (
-        f"longest_interval ({longest_interval:,.3g} days) is not kept: floors take at most half of the budget and of a "
-        f"host's slots, so pages may wait {waiting}"
+        f"longest_interval ({count(longest_interval)} days) is not kept: floors get at most half of the budget and "
+        f"half of a host's slots, so a page may wait {waiting}"
     )
 
 

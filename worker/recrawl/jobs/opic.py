@@ -69,10 +69,10 @@ class Opic(Job):
             run.put("put_opic", terms, record | found.proof | took)
             kept = {name: np.where(moved, found.scores[name], then) for name, then in known.scores.items()}
             self.known = replace(known, scores=kept)
-            hint = "" if found.proof["converged"] else f" instead of {ERROR:g}: the next run goes on from here"
+            hint = "" if found.proof["converged"] else f" (the goal is {ERROR:g}: the next run continues)"
             run.message = (
-                f"{graph.pages:,} pages, {graph.links:,} links; {found.proof['sweeps']} sweeps to an error of about "
-                f"{found.proof['error']:.2g}{hint}; the scores of {count:,} pages moved"
+                f"{graph.pages:,} pages, {graph.links:,} links; the error is {found.proof['error']:.2g} after "
+                f"{found.proof['sweeps']} sweeps{hint}; the scores of {count:,} pages changed"
             )
         return run.message
 
@@ -112,7 +112,7 @@ def _scored(known: KnownGraph, wants_importance: bool, tell: Tell) -> _Found:
     flow = opic.run(graph, known.relevance, start, *limits, watch=_Nearing(tell, step))
     plain = opic.Importance(np.full(graph.pages, math.nan), sweeps=0, residual=0.0, error=0.0, converged=True)
     if wants_importance:
-        step = f"the same without regard to hubs, along {graph.links:,} links"
+        step = f"sending cash once more, without hubs, along {graph.links:,} links"
         tell(step)
         plain = opic.importance(
             graph, known.scores["importance"].astype(np.float64), *limits, watch=_Nearing(tell, step)

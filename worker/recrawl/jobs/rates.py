@@ -8,20 +8,21 @@ from recrawl import store
 from recrawl.jobs.crawl import by_host
 from recrawl.jobs.job import Job, Tell, nobody
 from recrawl.model.change import prior
+from recrawl.words import count
 
 
 class Rates(Job):
     def run(self, tell: Tell = nobody) -> str:
         with store.run(self.url, "rates", self.as_of) as run:
-            tell("reading what the fetches saw")
+            tell("reading what the fetches found")
             newest_page = store.newest_page(run.connection)
-            watch = partial(tell, "reading what the fetches saw", of=newest_page)
+            watch = partial(tell, "reading what the fetches found", of=newest_page)
             evidence = store.evidence(self.url, watch=watch)
             if not len(evidence.host_id):
-                run.message = "no page was fetched twice yet, so nothing is to be learnt: let crawlers fetch and report"
+                run.message = "no page has been fetched twice yet, so no change rate can be learned"
                 return run.message
             hosts, order, first = by_host(evidence.host_id)
-            tell(f"learning from {len(order):,} pages on {len(hosts):,} hosts")
+            tell(f"learning the change rates of {len(order):,} pages on {len(hosts):,} hosts")
             priors = prior.fit(first, evidence.changes[order], evidence.days[order])
             run.put(
                 "put_priors",
@@ -31,6 +32,6 @@ class Rates(Job):
             )
             rate = priors.all_a / priors.all_b
             run.message = (
-                f"{len(order):,} pages on {len(hosts):,} hosts; on average a page changes {rate:.3g} times a day"
+                f"{len(order):,} pages on {len(hosts):,} hosts; a page changes {count(rate)} times a day on average"
             )
         return run.message

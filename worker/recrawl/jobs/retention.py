@@ -8,4 +8,4 @@ class Retention(Job):
     def run(self, tell: Tell = nobody) -> str:
         with store.connect(self.url, "recrawl retention") as self.connection:
             gone = store.forget_history(self.connection)
-        return f"{gone:,} rows of the past deleted"
+        return f"{gone:,} old rows deleted"

@@ -22,7 +22,7 @@ class Upkeep(Job):
             self.close()
             if not self.is_stopped:
                 raise
-        return f"{moved:,} pages moved"
+        return f"{moved:,} pages came into the queue"
 
     def stop(self) -> None:
         self.is_stopped = True

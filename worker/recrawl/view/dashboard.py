@@ -22,7 +22,7 @@ from recrawl.view import find, report
 from recrawl.view.parts import page
 from recrawl.view.parts.page import Look
 from recrawl.view.serving import LOOPBACK, Server
-from recrawl.view.words.numbers import lasting
+from recrawl.words import lasting
 
 REFRESH_SECONDS = 5
 REMEMBERED_SECONDS = 2.0  # many windows cost the database one look

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from recrawl.view.parts.charts import Plot, Series, figure, lines, numbers
 from recrawl.view.parts.page import document, header, part
-from recrawl.view.words.amounts import percent
+from recrawl.words import percent
 
 
 def page(

@@ -1,4 +1,4 @@
-"""What doctor looks at beside the figures: the server, its clock, its transactions and tables. Read in one go."""
+"""What the rules for trouble look at: the figures, and for doctor also the server, its transactions and its tables."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -7,7 +7,8 @@ from recrawl import store
 from recrawl.view import figures
 from recrawl.view.figures import Figures
 
-OPEN = timedelta(minutes=1)  # a transaction, from which on it is looked at
+OPEN = timedelta(minutes=1)  # doctor looks at transactions that have been open for longer
+OLDEST_SERVER = 15  # version of PostgreSQL
 
 
 @dataclass(frozen=True)
@@ -23,10 +24,10 @@ class Checkup:
 
 @dataclass(frozen=True)
 class Server:
-    version: int
-    clock: datetime
-    vacuums: bool
-    sees_all: bool
+    version: int = OLDEST_SERVER
+    clock: datetime | None = None
+    vacuums: bool = True
+    sees_all: bool = True  # also what other logins do
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Transaction:
     program: str | None
     state: str | None
     age: timedelta
-    gid: str | None  # of a prepared one
+    gid: str | None  # of a prepared transaction
     holds_hosts: bool
 
 
@@ -62,16 +63,19 @@ class Table:
 
 @dataclass(frozen=True)
 class Facts:
+    """With the figures alone, as status has them, everything else is as if nothing were wrong."""
+
     figures: Figures
-    server: Server
-    asked_at: datetime  # by the clock of this machine
+    server: Server = Server()
+    asked_at: datetime | None = None  # by the clock of this machine
+    is_checkup: bool = False  # everything was read
     is_embedded: bool = False
     checkup: Checkup = Checkup()
     transactions: tuple[Transaction, ...] = ()
     superusers: tuple[Superuser, ...] = ()
     slots: tuple[Slot, ...] = ()
     tables: tuple[Table, ...] = ()
-    every: dict[str, timedelta | None] | None = None  # how often each job is to run; None = never by itself
+    every: dict[str, timedelta | None] | None = None  # how often each job runs; None = never automatically
 
 
 def read(connection: store.Connection, is_embedded: bool) -> Facts:
@@ -80,11 +84,12 @@ def read(connection: store.Connection, is_embedded: bool) -> Facts:
     asked_at = before + (datetime.now(UTC) - before) / 2
     found = figures.read(connection)
     if found.database != "same":
-        return Facts(found, server, asked_at, is_embedded)
+        return Facts(found, server, asked_at, is_checkup=True, is_embedded=is_embedded)
     return Facts(
         figures=found,
         server=server,
         asked_at=asked_at,
+        is_checkup=True,
         is_embedded=is_embedded,
         checkup=store.checkup(connection, Checkup),
         transactions=tuple(store.transactions(connection, Transaction, OPEN)),

@@ -9,9 +9,7 @@ from recrawl import store
 from recrawl.view.parts import page
 from recrawl.view.parts.hosts import interval
 from recrawl.view.parts.html import Html, el
-from recrawl.view.words.amounts import clock, moment, thousands
-from recrawl.view.words.numbers import lasting, literal
-from recrawl.view.words.zone import HERE
+from recrawl.words import HERE, clock, count, lasting, literal, moment
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ def explained(found: Found) -> Html:
             "section",
             el("h3", TOPICS.get(row["topic"], row["topic"]), " ", el("span", row["code"], class_="pill")),
             el("p", row["says"]),
-            page.mend(row["mend"]),
+            page.copied(row["mend"]),
             class_="card",
         )
         for row in found.explanation
@@ -91,18 +89,18 @@ def described(found: Found, host: Mapping[str, Any]) -> Html:
     now = found.now
     rows: list[tuple[str, object]] = [("asked as this host", found.name)] if found.name != host["host"] else []
     rows += [
-        ("pages", thousands(host["pages"])),
+        ("pages", count(host["pages"])),
         ("gap between two requests", f"{lasting(host['gap'])}{_own_gap(host)}"),
         ("next request may start", _at(host["next_slot_at"], now) or "now"),
         ("blocked", _blocked(host, now)),
         ("late", _late(host)),
-        ("fetches a day that it was given", thousands(host["frequency"])),
+        ("fetches a day that it was given", count(host["frequency"])),
         ("at its cap", {True: "yes: its gap, not the budget, decides", False: "no", None: "–"}[host["capped"]]),
-        ("fetches so far", thousands(host["fetches"])),
-        ("failed of late", thousands(host["failures"])),
+        ("fetches so far", count(host["fetches"])),
+        ("failed of late", count(host["failures"])),
     ]
     name = literal(host["host"])
-    mends = [
+    changes = [
         ("twice as fast, if the host agrees", f"SELECT recrawl.set_host({name}, gap => {_gap(host['gap'] / 2)});"),
         ("half as fast", f"SELECT recrawl.set_host({name}, gap => {_gap(host['gap'] * 2)});"),
         ("let it be asked again", f"SELECT recrawl.unblock_host({name});")
@@ -113,7 +111,12 @@ def described(found: Found, host: Mapping[str, Any]) -> Html:
         "div",
         el("h1", host["host"], class_="asked"),
         el("section", page.terms(rows), class_="card"),
-        el("section", el("h3", "To change it"), page.terms((does, page.mend(do)) for does, do in mends), class_="card"),
+        el(
+            "section",
+            el("h3", "To change it"),
+            page.terms((does, page.copied(do)) for does, do in changes),
+            class_="card",
+        ),
         class_="found",
         data_part="found",
     )
@@ -140,4 +143,4 @@ def _blocked(host: Mapping[str, Any], now: datetime) -> str:
 def _late(host: Mapping[str, Any]) -> str:
     if not host["due"]:
         return "not among the latest hosts"
-    return f"{thousands(host['due'])} pages are past their time, the oldest by {lasting(host['late'])}"
+    return f"{count(host['due'])} pages are past their time, the oldest by {lasting(host['late'])}"

@@ -10,8 +10,7 @@ from recrawl.view.parts.page import Look, document, header, verdict_box
 from recrawl.view.parts.pictures import freshness_and_budget, lateness
 from recrawl.view.parts.tiles import tiles
 from recrawl.view.verdict import verdict
-from recrawl.view.words.amounts import moment, number
-from recrawl.view.words.zone import HERE
+from recrawl.words import HERE, moment, things
 
 
 def read(connection: store.Connection, *, live: bool = False) -> Look:
@@ -24,7 +23,7 @@ def read(connection: store.Connection, *, live: bool = False) -> Look:
 def html(look: Look, live_seconds: float | None = None) -> str:
     minute = look.figures.minute
     about = (
-        f"{number('page', minute.pages)} on {number('host', minute.hosts)}"
+        f"{things(minute.pages, 'page')} on {things(minute.hosts, 'host')}"
         if minute and minute.pages is not None and minute.hosts is not None
         else ""
     )
@@ -34,7 +33,7 @@ def html(look: Look, live_seconds: float | None = None) -> str:
 
 
 def judged(look: Look) -> Html:
-    return verdict_box(look.verdict.level, look.verdict.headline, look.verdict.detail, look.verdict.mends)
+    return verdict_box(look.verdict.level, look.verdict.headline, look.verdict.detail, look.verdict.fixes)
 
 
 def footer() -> Html:

@@ -8,14 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from recrawl.view.figures import Figures, LastRun, Now, fared
-from recrawl.view.verdict import ALONE, Mend, Verdict
-from recrawl.view.words.numbers import bar, count, lasting, share, sparkline, when
-
-if TYPE_CHECKING:
-    from recrawl.view.checks import Check
+from recrawl.view.rule import Finding, Fix
+from recrawl.words import count, lasting, percent, when
 
 WIDTH = 80
 MARKS = {"ok": "✓", "warn": "▲", "trouble": "✕", "unseen": "?"}
@@ -23,13 +20,13 @@ OF_RUNS = {"ran": MARKS["ok"], "failed": MARKS["trouble"], "stopped": "·", "run
 QUIETLY = {"gaps_set_pace", "budget_sets_pace", "budget_unspent", "nothing_due"}  # whose detail the figures tell too
 
 
-def status(figures: Figures, said: Verdict) -> list[str]:
+def status(figures: Figures, said: Finding) -> list[str]:
     lines = [f"{MARKS[said.level]} {line}" if first else f"  {line}" for first, line in _wrapped(said.headline, 2)]
     lines += ["", *_indented(said.detail, 2)] if said.code not in QUIETLY else []
-    if said.code not in ALONE or said.code == "paused":
+    if figures.database == "same" and figures.ever.has_pages:
         lines += ["", *_figures(figures)]
-    for mend in said.mends:
-        lines += ["", *_mend(mend)]
+    for fix in said.fixes:
+        lines += ["", *_fix(fix)]
     if figures.database == "same":
         lines += ["", _footer(figures)]
     return lines
@@ -40,7 +37,7 @@ def _figures(figures: Figures) -> Iterator[str]:
     lasts = day.lasts(now.as_of)
     if day.fetches or now.fetches_per_second:
         of_budget = day.of_budget(figures.budget, now.as_of)
-        spent = "" if of_budget is None else f" {bar(of_budget, 20)} {share(of_budget)} of budget"
+        spent = "" if of_budget is None else f" {bar(of_budget, 20)} {percent(of_budget, 0)} of budget"
         yield _row(
             "fetches",
             _rate(now.fetches_per_second or 0),
@@ -56,10 +53,10 @@ def _figures(figures: Figures) -> Iterator[str]:
             )
             if bound is not None
         ]
-        yield _row("fresh", share(minute.fresh, 1), ", ".join(known) or "of the pages' value, by estimate")
+        yield _row("fresh", percent(minute.fresh), ", ".join(known) or "of the pages' value, by estimate")
     if day.revisits:
         lost = f"; {count(day.lost)} lost in {_lasting_day(lasts)}" if day.lost >= 1 else ""
-        yield _row("in time", share(day.in_time, 1), f"of visits made, within 10 min{lost}")
+        yield _row("in time", percent(day.in_time), f"of visits made, within 10 min{lost}")
     about = "about " if now.is_estimate else ""
     parts = [
         f"{word} {count(pages)}"
@@ -99,13 +96,13 @@ def _figures(figures: Figures) -> Iterator[str]:
         yield _row("pages", count(minute.pages), f"on {hosts}" + (f"; {more}" if more else ""))
 
 
-def doctor(checks: "Sequence[Check]") -> list[str]:
+def doctor(checks: Sequence[Finding]) -> list[str]:
     lines = []
     for check in checks:
-        text = _wrapped(check.says, 2)
+        text = _wrapped(f"{check.headline} {check.detail}", 2)
         lines += [f"{MARKS[check.level]} {line}" if first else f"  {line}" for first, line in text]
-        if check.do:
-            lines += _commands(check.do)
+        for fix in check.fixes:
+            lines += _commands(fix.do)
     levels = [check.level for check in checks]
     bad, unseen = levels.count("warn") + levels.count("trouble"), levels.count("unseen")
     hidden = f", {unseen} cannot be seen by this login" if unseen else ""
@@ -186,7 +183,7 @@ def line(now: Now, runs: Sequence[LastRun], due: Mapping[str, datetime]) -> str:
     return " · ".join(parts)
 
 
-def top(figures: Figures, said: Verdict, name: str, height: int = 24) -> list[str]:
+def top(figures: Figures, said: Finding, name: str, height: int = 24) -> list[str]:
     """A full screen: the same every two seconds."""
     now, minutes = figures.now, figures.minutes
     clock = f"{now.as_of.astimezone():%H:%M:%S}"
@@ -198,7 +195,7 @@ def top(figures: Figures, said: Verdict, name: str, height: int = 24) -> list[st
     per_minute = [minute.fetches for minute in minutes]
     kinds = (
         "  ".join(
-            f"{word} {count_small(number / 60)}"
+            f"{word} {count(number / 60)}"
             for word, number in (
                 ("changed", last.changed),
                 ("unchanged", last.unchanged),
@@ -210,7 +207,7 @@ def top(figures: Figures, said: Verdict, name: str, height: int = 24) -> list[st
         if last
         else ""
     )
-    lines.append(_trend("fetches/s", per_minute, count_small(now.fetches_per_second or 0), kinds))
+    lines.append(_trend("fetches/s", per_minute, count(now.fetches_per_second or 0), kinds))
     waits = [(minute.ready_wait or timedelta(0)).total_seconds() for minute in minutes]
     lines.append(_trend("free wait", waits, lasting(now.ready_wait), f"hosts free {_thousand(now.hosts_ready)}"))
     due = [minute.due or 0 for minute in minutes]
@@ -227,8 +224,8 @@ def top(figures: Figures, said: Verdict, name: str, height: int = 24) -> list[st
     )
     if last and last.fresh is not None:
         fresh = [minute.fresh or 0 for minute in minutes]
-        promised = f"promised {share(last.promised, 1)}" if last.promised is not None else ""
-        lines.append(_trend("fresh", fresh, share(last.fresh, 1), promised))
+        promised = f"promised {percent(last.promised)}" if last.promised is not None else ""
+        lines.append(_trend("fresh", fresh, percent(last.fresh), promised))
     lines.append("")
     room = height - len(lines) - 1
     lines += _hosts(figures)[:room]
@@ -261,16 +258,11 @@ def _thousand(number: int) -> str:
     return "1,000+" if number >= 1000 else count(number)
 
 
-def count_small(number: float) -> str:
-    """A rate: two figures are enough where it is small."""
-    return f"{number:,.0f}" if number >= 10 else f"{number:.1f}" if number >= 0.1 or number == 0 else f"{number:.2g}"
-
-
 def _rate(per_second: float) -> str:
     """In the unit that shows it best."""
     units = (("a second", 1), ("a minute", 60), ("an hour", 3600))
     unit, seconds = next((each for each in units if per_second * each[1] >= 0.1), units[0])
-    return f"{count_small(per_second * seconds)} {unit}"
+    return f"{count(per_second * seconds)} {unit}"
 
 
 def _pages(number: int) -> str:
@@ -286,9 +278,9 @@ def _row(name: str, figure: str, more: str = "") -> str:
     return f"  {name:<10}  {figure:<14} {more}".rstrip()[:WIDTH]
 
 
-def _mend(mend: Mend) -> list[str]:
-    lines = [f"▲ {line}" if first else f"  {line}" for first, line in _wrapped(mend.says, 2)]
-    return lines + _commands(mend.do)
+def _fix(fix: Fix) -> list[str]:
+    lines = [f"▲ {line}" if first else f"  {line}" for first, line in _wrapped(fix.says, 2)]
+    return lines + _commands(fix.do)
 
 
 def _commands(text: str) -> list[str]:
@@ -316,3 +308,20 @@ def _indented(text: str, by: int) -> list[str]:
 
 def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+LEVELS = "▁▂▃▄▅▆▇█"
+
+
+def bar(part: float, width: int) -> str:
+    """A share between 0 and 1 as a bar of at most `width` columns."""
+    eighths = round(min(max(part, 0), 1) * width * 8)
+    return "█" * (eighths // 8) + (EIGHTHS[eighths % 8] if eighths % 8 else "")
+
+
+def sparkline(numbers: Sequence[float], width: int) -> str:
+    """The last numbers. The largest of them has the full height."""
+    numbers = list(numbers)[-width:]
+    most = max(numbers, default=0)
+    return "".join(LEVELS[round(number / most * (len(LEVELS) - 1))] if most > 0 else LEVELS[0] for number in numbers)

@@ -16,7 +16,7 @@ from recrawl.view.figures import HOUR, SHARES, Figures, LastRun
 from recrawl.view.history import Event, History
 from recrawl.view.parts import page
 from recrawl.view.parts.html import Html, el, said
-from recrawl.view.verdict import Mend, Verdict
+from recrawl.view.rule import Finding, Fix
 from worker.view.looks import EMPTY, FIGURES, HISTORY, NOW, look
 
 EVIL = """<script>alert(1)</script><img src=x onerror=alert(2)>"'&--></style></title>"""
@@ -61,7 +61,7 @@ def evil_look(*, live: bool) -> str:
         blocked=tuple(replace(h, host=host, blocked_reason=EVIL) for h in HISTORY.blocked),
         events=(Event(NOW, EVIL, EVIL, EVIL, EVIL),),
     )
-    verdict = Verdict("working", "warn", EVIL, EVIL, (Mend(EVIL, EVIL, EVIL),))
+    verdict = Finding("working", "warn", EVIL, EVIL, (Fix(EVIL, EVIL, EVIL),))
     return report.html(look(figures, history, verdict=verdict, live=live), 5 if live else None)
 
 

@@ -4,11 +4,10 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from urllib.parse import urlencode
 
+from recrawl.view.parts import sentences
 from recrawl.view.parts.html import Html, el, said
-from recrawl.view.parts.page import Look, mend, part
-from recrawl.view.words import sentences
-from recrawl.view.words.amounts import clock, percent, thousands
-from recrawl.view.words.numbers import lasting, literal
+from recrawl.view.parts.page import Look, copied, part
+from recrawl.words import clock, count, lasting, literal, percent
 
 
 def host_table(
@@ -52,12 +51,12 @@ def held_back(look: Look) -> Html:
         (
             host.host,
             [
-                thousands(host.pages),
+                count(host.pages),
                 lasting(host.gap),
-                thousands(host.wanted),
-                thousands(host.frequency),
+                count(host.wanted),
+                count(host.frequency),
                 "–" if host.gain is None else percent(host.gain, 2) if of_time else f"{host.gain:.2g}",
-                mend(f"SELECT recrawl.set_host({literal(host.host)}, gap => {literal(interval(host.gap / 2))});"),
+                copied(f"SELECT recrawl.set_host({literal(host.host)}, gap => {literal(interval(host.gap / 2))});"),
             ],
         )
         for host in hosts
@@ -93,7 +92,7 @@ def late_hosts(look: Look) -> Html:
         rows.append(
             (
                 host.host,
-                [thousands(host.due), lasting(host.late), lasting(host.gap), el("span", words, class_=f"pill {kind}")],
+                [count(host.due), lasting(host.late), lasting(host.gap), el("span", words, class_=f"pill {kind}")],
             )
         )
     columns = [("pages due", "right"), ("the oldest by", "right"), ("gap", "right"), ("waits for", None)]
@@ -124,8 +123,8 @@ def blocked(look: Look) -> Html:
             [
                 clock(host.blocked_until, look.now),
                 host.blocked_reason or "–",
-                thousands(host.due),
-                mend(f"SELECT recrawl.unblock_host({literal(host.host)});"),
+                count(host.due),
+                copied(f"SELECT recrawl.unblock_host({literal(host.host)});"),
             ],
         )
         for host in hosts

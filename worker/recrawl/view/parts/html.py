@@ -40,5 +40,6 @@ def el(tag: str, *children: object, **attributes: object) -> Html:
 
 
 def said(sentence: str) -> Html:
-    """A sentence, in which **this** stands out."""
-    return Html(sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", escape(sentence)))
+    """A sentence, in which **this** stands out. A number and its unit stay on one line."""
+    together = sub(r"(?<=\d) (?=%|(?:[kMG]|s|min|h|days)\b)", "\N{NO-BREAK SPACE}", sentence)
+    return Html(sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", escape(together)))

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable
 
+from recrawl.view.parts import sentences
 from recrawl.view.parts.charts import figure
 from recrawl.view.parts.html import Html, el
 from recrawl.view.parts.page import Look, part, terms
-from recrawl.view.words import sentences
-from recrawl.view.words.amounts import clock, number, percent, thousands
-from recrawl.view.words.numbers import lasting
+from recrawl.words import clock, count, lasting, percent, things
 
 
 def news(look: Look) -> Html:
@@ -100,10 +99,10 @@ def allocation(look: Look) -> Html | None:
         ("promised", per_value(last.utility)),
         ("possible within budget and gaps", per_value(last.polite_bound)),
         ("possible without gaps", per_value(last.unpolite_bound)),
-        ("fetches a day", thousands(last.budget)),
-        ("of these, for pages seen before", f"{thousands(last.spent)}, for {number('page', last.pages)}"),
-        ("for new pages", thousands(last.new_pages)),
-        ("without use", thousands(last.unspent)),
-        ("hosts at their cap", thousands(last.capped_hosts)),
+        ("fetches a day", count(last.budget)),
+        ("of these, for pages seen before", f"{count(last.spent)}, for {things(last.pages, 'page')}"),
+        ("for new pages", count(last.new_pages)),
+        ("without use", count(last.unspent)),
+        ("hosts at their cap", count(last.capped_hosts)),
     ]
     return el("details", el("summary", "The last allocation"), terms(rows), class_="card", id="allocation")

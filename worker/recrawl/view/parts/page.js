@@ -56,12 +56,12 @@ document.addEventListener("click", async event => {
 
 function equip(root) {
   for (const plot of root.querySelectorAll(".plot")) plot.tabIndex = 0;
-  for (const mend of root.querySelectorAll(".mend")) {
+  for (const fix of root.querySelectorAll(".fix")) {
     const button = document.createElement("button");
     button.className = "copy";
     button.type = "button";
     button.textContent = "Copy";
-    mend.append(button);
+    fix.append(button);
   }
 }
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from recrawl.view.figures import Figures
 from recrawl.view.history import History
 from recrawl.view.parts.html import Html, el
-from recrawl.view.verdict import Mend, Verdict
+from recrawl.view.rule import Finding, Fix
 
 STYLE = Html((Path(__file__).parent / "page.css").read_text(encoding="utf-8"))
 SCRIPT = Html((Path(__file__).parent / "page.js").read_text(encoding="utf-8"))
@@ -25,7 +25,7 @@ class Look:
     """What is shown, and how: times in the zone of `now`; where it is live, hosts lead to their search."""
 
     figures: Figures
-    verdict: Verdict
+    verdict: Finding
     history: History
     now: datetime
     live: bool = False
@@ -110,26 +110,26 @@ def part(name: str, title: str | None, *children: object) -> Html:
     return el("section", heading, *children, data_part=name, aria_labelledby=title and f"{name}-title")
 
 
-def verdict_box(level: str, headline: str, detail: str, mends: Sequence[Mend] = ()) -> Html:
+def verdict_box(level: str, headline: str, detail: str, fixes: Sequence[Fix] = ()) -> Html:
     return el(
         "section",
         el("h1", el("span", MARKS[level], " ", aria_hidden="true"), headline),
         el("p", detail),
         el(
             "ul",
-            (el("li", el("span", m.topic, class_="topic"), el("div", m.says, mend(m.do))) for m in mends),
-            class_="mends",
+            (el("li", el("span", f.topic, class_="topic"), el("div", f.says, copied(f.do))) for f in fixes),
+            class_="fixes",
         )
-        if mends
+        if fixes
         else None,
         class_=f"verdict {level}",
         data_part="verdict",
     )
 
 
-def mend(do: str | None) -> Html | None:
+def copied(do: str | None) -> Html | None:
     """SQL or a command, to copy."""
-    return el("div", el("code", do), class_="mend") if do else None
+    return el("div", el("code", do), class_="fix") if do else None
 
 
 def terms(rows: Iterable[tuple[str, object]]) -> Html:

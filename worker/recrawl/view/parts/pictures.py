@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 from recrawl.view.figures import DAY, HOUR
 from recrawl.view.history import TEN_MINUTES, Span
+from recrawl.view.parts import sentences
 from recrawl.view.parts.charts import Plot, Series, bars, figure, lines, numbers, stacks
 from recrawl.view.parts.hosts import late_hosts
 from recrawl.view.parts.html import Html, el
 from recrawl.view.parts.page import Look, part
-from recrawl.view.words import sentences
-from recrawl.view.words.amounts import percent, short, thousands
+from recrawl.words import count, percent, short
 
 
 def over(look: Look, spans: Sequence[Span], step: timedelta, longest: timedelta) -> Plot:
@@ -66,7 +66,7 @@ def fetches(look: Look) -> Html:
     ]
     budget: list[float | None] = [None if hour.budget is None else hour.budget / 24 for hour in hours]
     last = next((value for value in reversed(budget) if value is not None), None)
-    limit = Series(f"budget: {thousands(last)} an hour", "ink", budget) if last is not None else None
+    limit = Series(f"budget: {count(last)} an hour", "ink", budget) if last is not None else None
     columns = [
         *((layer.name, layer.values) for layer in layers[:4]),
         *((name, column(hours, name)) for name in ("failed", "throttled", "denied")),
@@ -80,7 +80,7 @@ def fetches(look: Look) -> Html:
         sentences.fetches(hours, look.figures.day, look.figures.budget, look.now),
         stacks(shown, layers, limit, short) if known else None,
         layers,
-        numbers(shown, columns, thousands) if known else None,
+        numbers(shown, columns, count) if known else None,
     )
 
 
@@ -110,7 +110,7 @@ def waiting(look: Look) -> Html:
         sentences.waiting(tens, minute, look.now),
         stacks(shown, layers, None, short) if known else None,
         layers,
-        numbers(shown, columns, thousands) if known else None,
+        numbers(shown, columns, count) if known else None,
     )
 
 
@@ -120,6 +120,6 @@ def visits(look: Look) -> Html:
     rows = []
     for (name, words), colour in zip(sentences.BINS, looks, strict=True):
         visits = getattr(day, name)
-        rows.append((words, visits, colour, f"{thousands(visits)} · {percent(visits / (day.revisits or 1))}"))
+        rows.append((words, visits, colour, f"{count(visits)} · {percent(visits / (day.revisits or 1))}"))
     sentence = sentences.lateness(day, look.figures.minute, look.now)
     return figure("visits", "How late are visits?", sentence, bars(rows) if day.revisits else None)

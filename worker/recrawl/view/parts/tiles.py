@@ -5,8 +5,7 @@ from recrawl.view.history import TEN_MINUTES
 from recrawl.view.parts.charts import bar
 from recrawl.view.parts.html import Html, el
 from recrawl.view.parts.page import Look, part
-from recrawl.view.words.amounts import number, percent, short
-from recrawl.view.words.numbers import lasting
+from recrawl.words import lasting, percent, short, things
 
 
 def tiles(look: Look) -> Html:
@@ -67,7 +66,7 @@ def in_time_tile(look: Look) -> Html:
     day, name = look.figures.day, "Visits in time"
     if not day.revisits:
         return tile(name, "–", "", None, "no page was visited again in the last 24 hours")
-    lost = f"{number('visit', day.lost)} lost" if round(day.lost) else "none lost"
+    lost = f"{things(day.lost, 'visit')} lost" if round(day.lost) else "none lost"
     note = f"of those made, within 10 min of their time; {lost}"
     return tile(name, percent(day.in_time), "", bar([(day.in_time, "changed")]), note)
 
@@ -79,7 +78,7 @@ def covered_tile(look: Look) -> Html:
     waiting = minute.new_waiting or 0
     note = "no new page waits"
     if round(waiting):
-        note = f"{number('new page', waiting)} wait{'s' if round(waiting) == 1 else ''}"
+        note = f"{things(waiting, 'new page')} wait{'s' if round(waiting) == 1 else ''}"
         day = look.figures.day
         if day.first and (lasts := day.lasts(look.now)):
             left = waiting / day.first * max(lasts, TEN_MINUTES)

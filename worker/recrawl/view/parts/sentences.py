@@ -9,8 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from recrawl.view.figures import DAY, HOUR, HeldBack, LateHost, Minute, Total
 from recrawl.view.history import BlockedHost, Span
-from recrawl.view.words.amounts import clock, either, number, percent, points, thousands
-from recrawl.view.words.numbers import lasting
+from recrawl.words import clock, count, either, lasting, percent, points, things
 
 SAME = 0.005  # of the value: half a point of freshness is no difference
 ENOUGH = 20  # hours of a day that must be known of it
@@ -80,7 +79,7 @@ def fetches(hours: Sequence[Span], day: Total, budget: float | None, now: dateti
         return f"Nothing was fetched in the last 24 hours; the last fetches are from {clock(last.at, now)}."
     failing = day.failed + day.throttled + day.denied
     return join(
-        f"**{thousands(day.fetches)}** {either(day.fetches, 'fetch', 'fetches')} in {elapsed(day, now)}"
+        f"**{count(day.fetches)}** {either(day.fetches, 'fetch', 'fetches')} in {elapsed(day, now)}"
         + (f", {percent(day.of_budget(budget, now), 0)} of the budget;" if budget else "; no budget is set;"),
         f"{percent(day.changed / day.fetches, 0)} found a change.",
         f"**{percent(failing / day.fetches, 0)} failed**, were throttled or denied."
@@ -109,8 +108,8 @@ def _idle(hours: Sequence[Span], now: datetime) -> str | None:
     idle = sum(not hour.fetches for hour in week)
     missing = round((week[-1].at - week[0].at) / HOUR) + 1 - len(week) if week else 0
     told = [
-        f"in {number('hour', idle)} nothing was fetched" if idle else None,
-        f"of {number('hour', missing)} nothing is known" if missing > 0 else None,
+        f"in {things(idle, 'hour')} nothing was fetched" if idle else None,
+        f"of {things(missing, 'hour')} nothing is known" if missing > 0 else None,
     ]
     said = " and ".join(part for part in told if part)
     return f"This week, {said}." if said else None
@@ -136,14 +135,12 @@ def waiting(tens: Sequence[Span], minute: Minute | None, now: datetime) -> str:
     if round(due) == 0:
         most = max(known, key=lambda ten: ten.due or 0)
         peak = (
-            ""
-            if not round(most.due or 0)
-            else f" The most within a day were {thousands(most.due)}, {clock(most.at, now)}."
+            "" if not round(most.due or 0) else f" The most within a day were {count(most.due)}, {clock(most.at, now)}."
         )
         return f"**No page** is past its time{at}.{peak}"
     share = f", {percent(due / pages)} of all" if pages else ""
     return join(
-        f"**{number('page', due)}** {either(due, 'is past its', 'are past their')} time{share}{at}.",
+        f"**{things(due, 'page')}** {either(due, 'is past its', 'are past their')} time{share}{at}.",
         _cause(last),
     )
 
@@ -173,14 +170,14 @@ BINS = (
 def lateness(day: Total, minute: Minute | None, now: datetime) -> str:
     if not day.revisits:
         return "No page was visited again in the last 24 hours, so nothing could be late."
-    lost, due = number("more visit", day.lost), minute.due or 0.0 if minute else 0.0
+    lost, due = things(day.lost, "more visit"), minute.due or 0.0 if minute else 0.0
     return join(
-        f"Of {number('revisit', day.revisits)} in {elapsed(day, now)} **{percent(day.in_time)}** began",
+        f"Of {things(day.revisits, 'revisit')} in {elapsed(day, now)} **{percent(day.in_time)}** began",
         f"within 10 minutes of {either(day.revisits, 'its', 'their')} time.",
         f"{lost} {either(day.lost, 'was', 'were')} lost: the next was due before."
         if round(day.lost)
         else "None was lost.",
-        f"{number('page', due)} that {either(due, 'is', 'are')} past {either(due, 'its', 'their')} time and still "
+        f"{things(due, 'page')} that {either(due, 'is', 'are')} past {either(due, 'its', 'their')} time and still "
         f"{either(due, 'waits', 'wait')} will count when visited."
         if round(due)
         else None,
@@ -198,7 +195,7 @@ def holding_back(hosts: Sequence[HeldBack], capped: float | None, all_hosts: flo
     if capped is None or not all_hosts:
         return "Their gap, not the budget, says how often their pages are fetched. The most costly first."
     return (
-        f"**{thousands(capped)}** of {number('host', all_hosts)} {either(capped, 'is', 'are')} at the cap: the gap, "
+        f"**{count(capped)}** of {things(all_hosts, 'host')} {either(capped, 'is', 'are')} at the cap: the gap, "
         "not the budget, says how often their pages are fetched." + (" The most costly first." if hosts else "")
     )
 
@@ -229,7 +226,7 @@ def blocked_hosts(hosts: Sequence[BlockedHost], blocked: float | None, all_hosts
     blocked = max(blocked, len(hosts))  # hosts are counted now and then
     share = f", {percent(blocked / all_hosts)} of all" if blocked <= all_hosts else ""
     rest = "None of them has pages past their time." if not hosts else "Those with most pages past their time first."
-    return f"**{number('host', blocked)}**{share}. {rest}"
+    return f"**{things(blocked, 'host')}**{share}. {rest}"
 
 
 # -------------------------------------------------------------------------------------------------------- what changed
@@ -298,6 +295,6 @@ def _of_counts(name: str, now: float | None, before: float | None) -> Change | N
         return None
     difference = round(now) - round(before)
     if not difference:
-        return Change(name, thousands(now), "the same", None)
+        return Change(name, count(now), "the same", None)
     words = f"{difference:+,}".replace("-", "−")
-    return Change(name, thousands(now), words, None)
+    return Change(name, count(now), words, None)

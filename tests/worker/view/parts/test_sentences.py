@@ -1,17 +1,13 @@
 """What is said of a picture is true: also of none, of one point, of gaps, and of what is not known."""
 
-import time
-from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
 from recrawl.view.figures import DAY, HOUR, HeldBack, LateHost, Total
 from recrawl.view.history import BlockedHost, Span
-from recrawl.view.words import sentences
-from recrawl.view.words.amounts import clock, moment, number, percent, points, short, thousands
-from recrawl.view.words.zone import HERE
+from recrawl.view.parts import sentences
 from worker.view.looks import DAY_TOTAL, HISTORY, LAST_MINUTE, MINUTE, NOW
 
 
@@ -21,67 +17,6 @@ def plain(sentence: str) -> str:
 
 def span(ago: timedelta, **more: float | None) -> Span:
     return Span(NOW - ago, **more)  # type: ignore[arg-type]
-
-
-# -- amounts --
-
-
-def test_a_share_is_never_nothing_when_it_is_something_nor_all_when_it_is_less() -> None:
-    shares = {
-        0: "0 %",
-        1e-9: "< 0.1 %",
-        0.0006: "0.1 %",
-        0.72: "72.0 %",
-        0.9994: "99.9 %",
-        0.99999: "> 99.9 %",
-        1: "100 %",
-    }
-    assert {share: plain(percent(share)) for share in shares} == shares
-    assert plain(percent(0.996, 0)) == "> 99 %"
-    assert percent(None) == "–"
-
-
-def test_amounts_are_short_with_three_digits() -> None:
-    amounts = {0: "0", 7.25: "7.25", 999: "999", 1000: "1 k", 463_541: "464 k", 999_600: "1 M", 1_210_571: "1.21 M"}
-    assert {n: plain(short(n)) for n in amounts} == amounts
-    assert short(None) == thousands(None) == "–"
-
-
-def test_words_go_with_their_numbers() -> None:
-    assert [number("page", n) for n in (0, 1, 2)] == ["0 pages", "1 page", "2 pages"]
-    assert (points(0.012), points(-0.012)) == ("+1.2", "−1.2")
-
-
-def test_a_time_is_as_exact_as_it_is_near() -> None:
-    assert clock(NOW - HOUR, NOW) == "14:04"
-    assert clock(NOW - DAY, NOW) == "yesterday 15:04"
-    assert clock(NOW + DAY, NOW) == "tomorrow 15:04"
-    assert clock(NOW - 9 * DAY, NOW) == "12 Nov 15:04"
-    assert clock(NOW - 400 * DAY, NOW) == "17 Oct 2025"
-    assert clock(NOW.replace(year=9999), NOW) == "for good"
-
-
-@pytest.fixture
-def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("TZ", "Europe/Berlin")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
-
-
-@pytest.mark.usefixtures("berlin")
-def test_a_time_before_the_clocks_were_changed_is_told_as_clocks_showed_it() -> None:
-    """On 25 October 2026 at 01:00 UTC they go from 03:00 back to 02:00."""
-    change = datetime(2026, 10, 25, 1, tzinfo=UTC)
-    now = (change + 12 * HOUR).astimezone(HERE)
-    assert moment(now) == "25 Oct 2026, 14:00:00 CET"
-    ago = {13: "02:00", 12.5: "02:30", 12: "02:00", 11.5: "02:30", 11: "03:00", 24: "yesterday 15:00"}
-    assert {hours: clock(change + timedelta(hours=12 - hours), now) for hours in ago} == ago
-    assert clock(datetime(2026, 7, 1, 10, tzinfo=UTC), now) == "1 Jul 12:00"
-    for minutes in range(-180, 180, 10):
-        at = change + timedelta(minutes=minutes)
-        assert at.astimezone(HERE).astimezone(UTC) == at
 
 
 # -- freshness --

@@ -1,0 +1,117 @@
+"""A number and a time are written in one way, in Python and in SQL."""
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+import pytest
+
+from recrawl.words import HERE, clock, count, lasting, moment, percent, points, short, things, when
+
+SECOND, MINUTE, HOUR, DAY = (timedelta(**{unit: 1}) for unit in ("seconds", "minutes", "hours", "days"))
+NOW = datetime(2026, 11, 21, 15, 4, 10, tzinfo=UTC)
+NUMBERS = {
+    0: "0",
+    7: "7",
+    2.27: "2.3",
+    9.96: "10",
+    12.3: "12",
+    7718: "7,718",
+    0.0171: "0.017",
+    0.5: "0.5",
+    1e-9: "1.0e-09",
+}
+SECONDS = {
+    0.0: "0 s", 0.8: "0.8 s", 9.96: "10 s", 60: "1 min", 90: "90 s", 119: "119 s", 120: "2 min", 3600: "1 h",
+    5400: "90 min", 7200: "2 h", 86400: "24 h", 200000: "2 days", 1e8: "3 years",
+}  # fmt: skip
+
+
+def test_numbers_have_commas_or_two_digits() -> None:
+    assert {n: count(n) for n in NUMBERS} == NUMBERS
+
+
+def test_a_duration_is_one_figure_and_its_unit() -> None:
+    assert {s: lasting(timedelta(seconds=s)) for s in SECONDS} == SECONDS
+
+
+def test_sql_writes_the_same(connection: psycopg.Connection) -> None:
+    for n, words in NUMBERS.items():
+        assert connection.execute("select recrawl_internal.amount(%s::float8)", [n]).fetchone() == (words,)
+    for s, words in SECONDS.items():
+        said = connection.execute("select recrawl_internal.in_words(make_interval(secs => %s))", [s]).fetchone()
+        assert said == (words,)
+
+
+@pytest.mark.usefixtures("utc")
+def test_a_time_to_come_has_its_preposition() -> None:
+    said = {0: "now", 90: "in 90 s", 3600: "at 16:04", 86400: "tomorrow 15:04", 9 * 86400: "30 Nov 15:04"}
+    assert {s: when(NOW + timedelta(seconds=s), NOW) for s in said} == said
+
+
+def test_a_share_is_never_nothing_when_it_is_something_nor_all_when_it_is_less() -> None:
+    shares = {
+        0: "0 %",
+        1e-9: "< 0.1 %",
+        0.0006: "0.1 %",
+        0.72: "72.0 %",
+        0.9994: "99.9 %",
+        0.99999: "> 99.9 %",
+        1: "100 %",
+    }
+    assert {share: percent(share) for share in shares} == shares
+    assert percent(0.996, 0) == "> 99 %"
+    assert percent(None) == "–"
+
+
+def test_amounts_are_short_with_three_digits() -> None:
+    amounts = {0: "0", 7.25: "7.2", 999: "999", 1000: "1 k", 463_541: "464 k", 999_600: "1 M", 1_210_571: "1.21 M"}
+    assert {n: short(n) for n in amounts} == amounts
+    assert short(None) == count(None) == "–"
+
+
+def test_words_go_with_their_numbers() -> None:
+    assert [things(n, "page") for n in (0, 1, 2)] == ["0 pages", "1 page", "2 pages"]
+    assert (points(0.012), points(-0.012)) == ("+1.2", "−1.2")
+
+
+def test_a_time_is_as_exact_as_it_is_near() -> None:
+    assert clock(NOW - HOUR, NOW) == "14:04"
+    assert clock(NOW - DAY, NOW) == "yesterday 15:04"
+    assert clock(NOW + DAY, NOW) == "tomorrow 15:04"
+    assert clock(NOW - 9 * DAY, NOW) == "12 Nov 15:04"
+    assert clock(NOW - 400 * DAY, NOW) == "17 Oct 2025"
+    assert clock(NOW.replace(year=9999), NOW) == "for ever"
+
+
+def in_zone(name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", name)
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    yield from in_zone("Europe/Berlin", monkeypatch)
+
+
+@pytest.fixture
+def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    yield from in_zone("UTC", monkeypatch)
+
+
+@pytest.mark.usefixtures("berlin")
+def test_a_time_before_the_clocks_were_changed_is_told_as_clocks_showed_it() -> None:
+    """On 25 October 2026 at 01:00 UTC they go from 03:00 back to 02:00."""
+    change = datetime(2026, 10, 25, 1, tzinfo=UTC)
+    now = (change + 12 * HOUR).astimezone(HERE)
+    assert moment(now) == "25 Oct 2026, 14:00:00 CET"
+    ago = {13: "02:00", 12.5: "02:30", 12: "02:00", 11.5: "02:30", 11: "03:00", 24: "yesterday 15:00"}
+    assert {hours: clock(change + timedelta(hours=12 - hours), now) for hours in ago} == ago
+    assert clock(datetime(2026, 7, 1, 10, tzinfo=UTC), now) == "1 Jul 12:00"
+    for minutes in range(-180, 180, 10):
+        at = change + timedelta(minutes=minutes)
+        assert at.astimezone(HERE).astimezone(UTC) == at

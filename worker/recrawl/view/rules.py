@@ -1,0 +1,841 @@
+"""The rules for trouble: each has a code, a level, thresholds, a sentence and a fix.
+
+`recrawl status` shows the first rule that finds something, so the most urgent stand first. `recrawl doctor` shows all
+that have a line for the case that all is well. `alerts.py` writes those that Prometheus can see to
+docs/monitoring/prometheus-alerts.yml. The last rules say what sets the pace of a crawl without trouble.
+
+To add a rule, write a function in its place of the order below: the code is the name of the function.
+"""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from recrawl.view.facts import OLDEST_SERVER, OPEN, Facts
+from recrawl.view.figures import ALWAYS, HOUR, MINUTE, Figures, LastRun
+from recrawl.view.rule import Alert, Fix, Found, Level, Rule
+from recrawl.words import count, either, lasting, literal, percent, things, when
+
+FEW = 20  # events: fewer say nothing about shares
+STANDSTILL = timedelta(minutes=5)  # without a report, while a host with work is free
+SLOW = timedelta(minutes=1)  # that a free host with work waits for a crawler
+UNWATCHED = timedelta(days=1)  # without a worker: then nobody remembers when crawlers last reported
+SILENT = timedelta(minutes=1)  # without upkeep
+LONG_OPEN = timedelta(minutes=15)  # a transaction
+MANY_FAIL, MOST_FAIL = 0.2, 0.5  # of the fetches
+MANY_BLOCKED, MOST_BLOCKED, FEW_BLOCKED = 0.1, 0.9, 5  # of the hosts; and hosts
+UNUSED = 0.1  # of the budget
+MISSED = 3  # intervals of a job
+EXPIRED = 0.05  # of the pages that were handed out
+REJECTED = 0.02  # of the reports
+UNTOLD = 0.5  # of the fetches that could have shown a change
+SKIPPED = 0.05  # of the revisits
+LESS_FRESH, COVERED = 0.1, 0.9  # of the value of all pages
+OVERSPENT = 1.1  # times the budget
+OTHER_PAGES = 0.3  # of all pages, added since the last allocation
+BIG_HOST, MANY_PAGES = 0.5, 1000  # of all pages; and pages
+CLOCK = timedelta(seconds=2)
+KEPT_BYTES, BEHIND = 1 << 30, 1_000_000  # of write-ahead log; transactions
+DEAD, MANY_DEAD = 2.0, 100_000  # dead rows per live row; and rows
+
+WORKER = Fix("worker", "Start a worker. It learns, divides the budget and keeps these figures", "recrawl worker")
+SESSIONS = Fix(
+    "worker",
+    "See what the worker waits for, then restart it",
+    "SELECT pid, state, wait_event_type, xact_start, query FROM pg_stat_activity "
+    "WHERE application_name LIKE 'recrawl%' AND pid <> pg_backend_pid();",
+)
+TRANSACTIONS = Fix(
+    "transaction",
+    "See whose transaction it is. pg_terminate_backend(pid) ends it",
+    "SELECT pid, usename, application_name, state, xact_start FROM pg_stat_activity "
+    "WHERE datname = current_database() AND xact_start < now() - interval '1 minute' ORDER BY xact_start;",
+)
+ALLOCATE = Fix("allocation", "Divide the budget anew", "recrawl run allocate")
+LONGER_LEASE = Fix(
+    "leases",
+    "Take fewer pages in one call, or take a longer lease",
+    "SELECT * FROM recrawl.next_pages(20, lease => '30 minutes');",
+)
+
+_rules: list[Rule] = []
+Find = Callable[[Facts], Found | None]
+
+
+def rule(level: Level, means: str = "", fix: Fix | None = None, **more: Any) -> Callable[[Find], Find]:
+    """Adds a rule. Its code is the name of the function that finds the trouble."""
+
+    def add(find: Find) -> Find:
+        _rules.append(Rule(find.__name__, level, find, means, fix, **more))
+        return find
+
+    return add
+
+
+# --------------------------------------------------------------------------------------------------------- the database
+
+
+@rule(
+    "trouble",
+    f"recrawl needs PostgreSQL {OLDEST_SERVER} or newer.",
+    Fix("server", "Use the server that comes with recrawl, or upgrade yours", "env -u DATABASE_URL recrawl up"),
+    well="The version of PostgreSQL is supported.",
+)
+def server_version(facts: Facts) -> Found | None:
+    says = f"The server is PostgreSQL {facts.server.version}."
+    return Found(says, level="ok" if facts.server.version >= OLDEST_SERVER else None) if facts.is_checkup else None
+
+
+@rule(
+    "trouble",
+    fix=Fix("database", "Create the tables, or bring them to the newest version", "recrawl migrate"),
+    well="The database has the version of this program.",
+    is_alone=True,
+)
+def database(facts: Facts) -> Found | None:
+    upgrade = Fix("program", "Install the newest version of recrawl", "pip install --upgrade 'recrawl[server]'")
+    return {
+        "none": Found("This database holds no crawl yet.", "The schema recrawl is missing."),
+        "older": Found("The database is older than this program.", "This program cannot read its tables."),
+        "newer": Found(
+            "The database is newer than this program.", "A later version of recrawl migrated it.", fix=upgrade
+        ),
+    }.get(facts.figures.database)
+
+
+# ----------------------------------------------------------------------------------------------- no page is handed out
+
+
+@rule(
+    "ok",
+    "Add the URLs to start from. Crawlers report the links that they find there, and recrawl adds them.",
+    Fix("pages", "Add URLs, or a file with one URL per line", "recrawl add https://example.com/"),
+    is_alone=True,
+)
+def empty(facts: Facts) -> Found | None:
+    return None if facts.figures.ever.has_pages else Found("Ready. There is no page yet.")
+
+
+@rule(
+    "warn",
+    "next_pages returns nothing while the crawl is paused. Reports are still accepted.",
+    Fix("paused", "Resume the crawl", "SELECT recrawl.resume();"),
+    well="The crawl is not paused.",
+    alert=Alert("The crawl has been paused for a day.", "recrawl_paused == 1", "1d"),
+    is_alone=True,
+)
+def paused(facts: Facts) -> Found | None:
+    now = facts.figures.now
+    leased = f"{things(now.leased, 'page')} {either(now.leased, 'is', 'are')} still leased." if now.leased else ""
+    return Found("The crawl is paused: no page is handed out.", leased) if now.paused else None
+
+
+@rule(
+    "trouble",
+    "Pages that are added or reported reach the queue only through upkeep. Until then they are not handed out.",
+    WORKER,
+    well="Added and reported pages reach the queue.",
+    alert=Alert(
+        "New pages and due times have not reached the queue for {{ $value | humanizeDuration }}.",
+        f"recrawl_inbox_wait_seconds > {SILENT.seconds}",
+        "5m",
+    ),
+)
+def inbox_stuck(facts: Facts) -> Found | None:
+    now = facts.figures.now
+    if not _at_least(now.inbox_wait, SILENT) or not (now.worker_runs or _is_crawled(facts.figures)):
+        return None  # nobody does upkeep before the first worker or crawler runs
+    is_open = _at_least(now.longest_transaction, SILENT)
+    return Found(
+        f"New pages and due times have not reached the queue for {lasting(now.inbox_wait)}.",
+        f"A transaction that has been open for {lasting(now.longest_transaction)} may hold their locks."
+        if is_open
+        else "A worker runs, but its upkeep does not succeed. Its log says why."
+        if now.worker_runs
+        else "No worker runs, and the upkeep that crawlers do is not enough.",
+        fix=TRANSACTIONS
+        if is_open
+        else Fix("doctor", "Check everything", "recrawl doctor")
+        if now.worker_runs
+        else None,
+    )
+
+
+@rule(
+    "trouble",
+    "The worker is connected to the database but does no work. It may wait for a lock, or it was stopped.",
+    SESSIONS,
+    well="No connected worker is stuck.",
+    alert=Alert(
+        "The worker answers, but it has done no upkeep for five minutes, or its figures are ten minutes old.",
+        "max_over_time(recrawl_worker_runs[5m]) == 0 or time() - recrawl_vitals_timestamp_seconds > 600",
+        "1m",
+    ),
+)
+def worker_silent(facts: Facts) -> Found | None:
+    now = facts.figures.now
+    if now.worker_runs or not facts.figures.workers:
+        return None
+    silence = None if now.ticked_at is None else now.as_of - now.ticked_at
+    return Found(
+        "The worker is silent.",
+        "" if silence is None else f"The last upkeep, by it or by a crawler, was {lasting(silence)} ago.",
+        level=None if _at_least(silence, SILENT) else "warn",
+    )
+
+
+@rule("ok")
+def never_fetched(facts: Facts) -> Found | None:
+    now = facts.figures.now
+    if facts.figures.reported_at is not None:
+        return None
+    if now.leased:
+        return Found(f"The first {things(now.leased, 'page')} are leased.", "No crawler has reported yet.")
+    if facts.figures.ever.has_handed_out and _at_least(now.ready_wait, STANDSTILL):
+        return None
+    about, waiting = "About " if now.is_estimate else "", now.new_waiting + now.due
+    return Found(
+        "Ready. No page was fetched yet.",
+        f"{about}{things(waiting, 'page')} {either(waiting, 'waits', 'wait')} for a crawler.",
+        fix=Fix("crawlers", "A crawler gets its pages with this call", "SELECT * FROM recrawl.next_pages(5);"),
+    )
+
+
+@rule(
+    "trouble",
+    "No page is lost: when a lease ends, its pages are handed out again.",
+    Fix("crawlers", "See what a crawler would get", "recrawl look 5"),
+    well="Crawlers report, if there is anything to fetch.",
+    alert=Alert(
+        "Crawlers do not report, although the first free host has waited for {{ $value | humanizeDuration }}.",
+        f"recrawl_ready_wait_seconds > {STANDSTILL.seconds} "
+        f"unless time() - recrawl_last_report_timestamp_seconds < {STANDSTILL.seconds} "
+        "unless recrawl_paused == 1",
+        "5m",
+    ),
+)
+def standing_still(facts: Facts) -> Found | None:
+    figures = facts.figures
+    now, quiet = figures.now, figures.quiet
+    began = figures.ever.has_handed_out or figures.reported_at is not None
+    if _is_crawled(figures) or not began or not _at_least(now.ready_wait, STANDSTILL):
+        return None
+    if not (now.worker_runs or figures.workers or (quiet is not None and quiet < UNWATCHED)):
+        return None
+    calls = sum(minute.asks for minute in figures.minutes if minute.at > now.as_of - STANDSTILL)
+    leased = f" {things(now.leased, 'page')} {either(now.leased, 'is', 'are')} leased." if now.leased else ""
+    return Found(
+        f"The crawl stands still: no crawler has reported for {'many hours' if quiet is None else lasting(quiet)}.",
+        f"{_free_hosts(figures)} "
+        + (
+            "Crawlers call next_pages and report nothing: read their logs."
+            if calls or now.leased
+            else "No crawler calls next_pages: start your crawlers, or read their logs."
+        )
+        + leased,
+    )
+
+
+@rule(
+    "warn",
+    "Hosts that answer with errors, 429 or 503 are given time, and requested again later.",
+    Fix(
+        "failures",
+        "See which hosts fail",
+        "SELECT host, failures, blocked_reason FROM recrawl.host_status ORDER BY failures DESC LIMIT 10;",
+    ),
+    well="Most fetches succeed.",
+    alert=Alert(
+        f"More than {percent(MANY_FAIL, 0)} of the fetches fail.",
+        'sum without (outcome) (rate(recrawl_fetches_total{outcome=~"failed|throttled"}[30m])) '
+        f"> {MANY_FAIL} * sum without (outcome) (rate(recrawl_fetches_total[30m])) "
+        f"and sum without (outcome) (increase(recrawl_fetches_total[30m])) > {FEW}",
+        "30m",
+    ),
+)
+def fetches_fail(facts: Facts) -> Found | None:
+    hour = facts.figures.hour
+    bad = hour.failed + hour.throttled
+    if hour.fetches < FEW or bad < MANY_FAIL * hour.fetches:
+        return None
+    is_most = bad >= MOST_FAIL * hour.fetches
+    kinds = {
+        "no answer or an error": hour.failed,
+        "429 or 503": hour.throttled,
+        "forbidden by robots.txt": hour.denied,
+        "not found": hour.missing,
+    }
+    return Found(
+        f"{percent(bad / hour.fetches, 0)} of the last hour's fetches failed.",
+        f"Of {things(hour.fetches, 'fetch', 'fetches')}: "
+        + ", ".join(f"{kind} {count(n)}" for kind, n in kinds.items() if n)
+        + "."
+        + (" Does the network of the crawlers work?" if is_most else ""),
+        level="trouble" if is_most else None,
+    )
+
+
+@rule(
+    "warn",
+    "The number of crawlers limits this crawl, not the gaps or the budget.",
+    Fix(
+        "crawlers",
+        "Start more crawlers, or let each take more pages in one call",
+        "SELECT * FROM recrawl.next_pages(100, ahead => '10 s');",
+    ),
+    well="No free host waits long for a crawler.",
+    alert=Alert(
+        "The crawlers are too slow: free hosts with work have waited for more than a minute.",
+        f"min_over_time(recrawl_ready_wait_seconds[15m]) > {SLOW.seconds} "
+        f"and time() - recrawl_last_report_timestamp_seconds < {STANDSTILL.seconds} unless recrawl_paused == 1",
+        "15m",
+    ),
+)
+def crawlers_slow(facts: Facts) -> Found | None:
+    figures = facts.figures
+    if not _at_least(figures.now.ready_wait, SLOW) or standing_still(facts):
+        return None
+    return Found(
+        "The crawlers are too slow." if _is_crawled(figures) else "The crawlers are too slow, or away.",
+        f"{_pace(figures)} {_free_hosts(figures)}",
+    )
+
+
+# ------------------------------------------------------------------------------------------------- worker and database
+
+
+@rule(
+    "warn",
+    "Crawlers still get pages. But change rates are not learned, the budget is not divided anew, and the figures on "
+    "this screen are not renewed.",
+    WORKER,
+    well="A worker is connected.",
+)
+def no_worker(facts: Facts) -> Found | None:
+    return None if facts.figures.now.worker_runs or facts.figures.workers else Found("No worker runs.")
+
+
+@rule(
+    "warn",
+    "Rows that it locked are not available, and PostgreSQL cannot remove rows that were deleted since it began.",
+    TRANSACTIONS,
+    well=f"No transaction has been open for {lasting(OPEN)}.",
+    alert=Alert(
+        "A transaction has been open for {{ $value | humanizeDuration }}.",
+        f"recrawl_longest_transaction_seconds > {LONG_OPEN.seconds}",
+        "5m",
+    ),
+)
+def transaction_open(facts: Facts) -> Found | None:
+    if not facts.is_checkup:
+        longest = facts.figures.now.longest_transaction
+        return Found(f"A transaction is open for {lasting(longest)}.") if _at_least(longest, LONG_OPEN) else None
+    if not facts.transactions:
+        unseen = Found(
+            "This login cannot see how long the transactions of other logins have been open.", level="unseen"
+        )
+        return None if facts.server.sees_all else unseen
+    worst = max(facts.transactions, key=lambda each: (each.holds_hosts, each.age))
+    name = (
+        f"prepared transaction {worst.gid}"
+        if worst.pid is None
+        else f"transaction of {worst.login}"
+        + (f" ({worst.program})" if worst.program else "")
+        + f", process {worst.pid},"
+    )
+    others = len(facts.transactions) - 1
+    return Found(
+        f"The {name} is open for {lasting(worst.age)}, {worst.state}.",
+        ("It locks hosts: no page of them is handed out until it ends." if worst.holds_hosts else "")
+        + (f" {count(others)} more {either(others, 'is', 'are')} open for long." if others else ""),
+        level="trouble" if worst.holds_hosts else None,
+        do=f"ROLLBACK PREPARED {literal(worst.gid or '')};"
+        if worst.pid is None
+        else f"SELECT pg_terminate_backend({worst.pid});",
+    )
+
+
+@rule(
+    "warn",
+    fix=Fix("job", "Run it by hand and watch", "recrawl run allocate"),
+    well="No job fails.",
+    alert=Alert(
+        "The job {{ $labels.job_name }} failed {{ $value }} time(s) in a row. The result of its last success stays in "
+        "force.",
+        "recrawl_job_failures_since_success > 0",
+        "1h",
+        do="recrawl run {{ $labels.job_name }}",
+    ),
+)
+def job_failing(facts: Facts) -> Found | None:
+    failed = [run for run in facts.figures.runs if run.fared == "failed" or (run.ok is False and run.failures)]
+    if not failed:
+        return None
+    run = max(failed, key=lambda run: run.failures)
+    often = "failed" if run.failures <= 1 else f"failed {run.failures} times in a row"
+    message = (run.message or "It did not say why").strip().rstrip(".")
+    return Found(
+        f"The job {run.job} {often}.",
+        f"{message[:1].upper()}{message[1:200]}. {_in_force(run, facts.figures.now.as_of)}",
+        do=f"recrawl run {run.job}",
+    )
+
+
+@rule(
+    "warn",
+    "Its last result stays in force and grows old.",
+    Fix("job", "Run it by hand and watch", "recrawl run allocate"),
+    well="Every job runs as often as it should.",
+    alert=Alert(
+        "The job {{ $labels.job_name }} last succeeded {{ $value | humanizeDuration }} ago, more than "
+        f"{MISSED} intervals.",
+        f"time() - recrawl_job_last_success_timestamp_seconds > {MISSED} * recrawl_job_interval_seconds",
+        "1h",
+        do="recrawl run {{ $labels.job_name }}",
+    ),
+    in_status=False,
+)
+def job_overdue(facts: Facts) -> Found | None:
+    figures = facts.figures
+    for run in figures.runs if figures.now.worker_runs else ():
+        every, ago = (facts.every or {}).get(run.job), figures.now.as_of - run.started_at
+        if every and run.ok is not None and ago > MISSED * every:
+            says = f"The job {run.job} should run every {lasting(every)}, but it last ran {lasting(ago)} ago."
+            return Found(says, do=f"recrawl run {run.job}")
+    return None
+
+
+@rule(
+    "warn",
+    "A host is blocked after 429 or 503, after many failed fetches, or by an operator. Its pages wait for the end "
+    "of the block.",
+    Fix(
+        "blocks",
+        "See which hosts are blocked, and until when. A longer gap (set_host) helps against 429 and 503",
+        "SELECT host, blocked_until, blocked_reason, pages FROM recrawl.host_status "
+        "WHERE blocked_until IS NOT NULL ORDER BY pages DESC LIMIT 10;",
+    ),
+    well="No host is blocked.",
+    alert=Alert(
+        f"{{{{ $value }}}} hosts are blocked, more than {percent(MANY_BLOCKED, 0)} of all.",
+        f"recrawl_hosts_blocked > {MANY_BLOCKED} * recrawl_hosts and "
+        f"(recrawl_hosts_blocked >= {FEW_BLOCKED} or recrawl_hosts_blocked >= {MOST_BLOCKED} * recrawl_hosts)",
+        "30m",
+    ),
+)
+def hosts_blocked(facts: Facts) -> Found | None:
+    figures, checkup = facts.figures, facts.checkup
+    minute = figures.minute
+    hosts = (minute.hosts if minute else None) or 0
+    blocked = checkup.blocked_hosts if facts.is_checkup else (minute.hosts_blocked if minute else None) or 0
+    if not blocked:
+        return None
+    due = (minute.due_blocked if minute else None) or 0
+    of = f" of {count(hosts)}" if hosts > blocked else ""
+    which = "The only host is" if hosts == 1 else f"{count(blocked)}{of} {either(blocked, 'host is', 'hosts are')}"
+    known = checkup.largest_blocked
+    names = f"{':' if len(known) == blocked else ', among them'} {', '.join(known)}" if known else ""
+    if hosts and blocked >= MOST_BLOCKED * hosts and (figures.now.due or figures.now.new_waiting):
+        level: Level = "warn" if _is_crawled(figures) else "trouble"
+        return Found(f"Hardly anything can be fetched: {which[:1].lower()}{which[1:]} blocked{names}.", level=level)
+    if blocked >= max(FEW_BLOCKED, MANY_BLOCKED * hosts):
+        waits = f"{things(due, 'due page')} {either(due, 'waits', 'wait')} for them."
+        return Found(f"{which} blocked{names}.", waits)
+    waits_long = sum(host.due for host in figures.late_hosts if host.waits_for == "block") >= FEW
+    return Found(f"{which} blocked{names}.", level="warn" if waits_long else "ok") if facts.is_checkup else None
+
+
+# ------------------------------------------------------------------------------------------------ what crawlers report
+
+
+@rule(
+    "warn",
+    "The leases of these pages ended before a report came. Crawlers were killed, or they take more pages than they can "
+    "fetch while the lease lasts.",
+    LONGER_LEASE,
+    well="Crawlers report their pages before the lease ends.",
+    alert=Alert(
+        f"More than {percent(EXPIRED, 0)} of the pages that are handed out are never reported.",
+        f"rate(recrawl_pages_expired_total[30m]) > {EXPIRED} * rate(recrawl_pages_handed_out_total[30m]) "
+        f"and increase(recrawl_pages_expired_total[30m]) > {FEW}",
+        "30m",
+    ),
+    in_status=False,
+)
+def leases_end(facts: Facts) -> Found | None:
+    day = facts.figures.day
+    if day.handed_out < FEW or day.expired <= EXPIRED * day.handed_out:
+        return None
+    return Found(
+        f"{percent(day.expired / day.handed_out, 0)} of the pages that were handed out were never reported.",
+        f"{count(day.expired)} of {count(day.handed_out)} in {_day(facts)}.",
+    )
+
+
+@rule(
+    "warn",
+    "Such reports do not change the schedule. The column `detail` of the result of report() gives the reason.",
+    LONGER_LEASE,
+    well="Reports are accepted.",
+    alert=Alert(
+        f"More than {percent(REJECTED, 0)} of the reports are not accepted.",
+        'sum without (code) (rate(recrawl_reports_not_ok_total{code=~"stale_lease|refused"}[30m])) '
+        f"> {REJECTED} * sum without (outcome) (rate(recrawl_fetches_total[30m])) "
+        f"and sum without (code) (increase(recrawl_reports_not_ok_total[30m])) > {FEW}",
+        "30m",
+    ),
+    in_status=False,
+)
+def reports_rejected(facts: Facts) -> Found | None:
+    day = facts.figures.day
+    reports = day.fetches + day.stale + day.refused
+    if reports < FEW or day.stale + day.refused <= REJECTED * reports:
+        return None
+    bad, why = max(
+        (day.stale, "came after their lease had ended"), (day.refused, "name an unknown page or are not valid")
+    )
+    return Found(
+        f"{percent(bad / reports, 0)} of the reports {why}.",
+        f"{count(bad)} of {count(reports)} in {_day(facts)}.",
+        do=None
+        if bad == day.stale
+        else 'SELECT * FROM recrawl.report(\'[{"url": "https://example.com/", "status": 200}]\');',
+    )
+
+
+@rule(
+    "warn",
+    "From such a fetch recrawl cannot learn how often the page changes.",
+    Fix(
+        "changes",
+        "Let crawlers report content_hash or changed, or the status 304",
+        'SELECT * FROM recrawl.report(\'[{"page_id": 1, "status": 200, "content_hash": "5d41402a"}]\');',
+    ),
+    well="Reports say whether pages changed.",
+    alert=Alert(
+        "Most reports do not say whether the page changed.",
+        f"increase(recrawl_fetches_untold_total[6h]) > {UNTOLD} * sum without (outcome) "
+        '(increase(recrawl_fetches_total{outcome=~"changed|unchanged"}[6h])) '
+        f"and increase(recrawl_fetches_untold_total[6h]) > {FEW}",
+        "1h",
+    ),
+    in_status=False,
+)
+def changes_not_reported(facts: Facts) -> Found | None:
+    day = facts.figures.day
+    could = day.changed + day.unchanged
+    if could < FEW or day.untold <= UNTOLD * could:
+        return None
+    return Found(
+        f"{percent(day.untold / could, 0)} of the reports do not say whether the page changed.",
+        f"{count(day.untold)} of {count(could)} in {_day(facts)}.",
+    )
+
+
+# ------------------------------------------------------------------------------------ budget, allocation and freshness
+
+
+@rule(
+    "warn",
+    "Pages were fetched so late that the next fetch was due already. The crawl makes fewer fetches than its allocation "
+    "expects.",
+    Fix("visits", "See what overdue pages wait for: crawlers, gaps or blocks", "recrawl status"),
+    well="Few revisits are skipped.",
+    alert=Alert(
+        f"More than {percent(SKIPPED, 0)} of the revisits are skipped.",
+        f"increase(recrawl_visit_periods_lost_total[1h]) > {SKIPPED} * "
+        "increase(recrawl_visit_lateness_seconds_count[1h]) "
+        f"and increase(recrawl_visit_lateness_seconds_count[1h]) > {FEW}",
+        "1h",
+    ),
+    in_status=False,
+)
+def visits_skipped(facts: Facts) -> Found | None:
+    day = facts.figures.day
+    if day.revisits < FEW or day.lost <= SKIPPED * day.revisits:
+        return None
+    return Found(f"{count(day.lost)} revisits were skipped in {_day(facts)}, and {count(day.revisits)} were made.")
+
+
+@rule(
+    "warn",
+    "Revisits are late or skipped, or pages change more often than was known.",
+    Fix("freshness", "Learn the change rates anew, then divide the budget anew", "recrawl run rates"),
+    well="The crawl is as fresh as its allocation expects.",
+    alert=Alert(
+        "{{ $value | humanizePercentage }} of the value is fresh, more than "
+        f"{count(100 * LESS_FRESH)} points less than the allocation expects.",
+        "recrawl_freshness_ratio + 3 * recrawl_freshness_error_ratio "
+        f"< recrawl_freshness_promised_ratio - {LESS_FRESH} and recrawl_covered_ratio > {COVERED}",
+        "6h",
+    ),
+    in_status=False,
+)
+def less_fresh(facts: Facts) -> Found | None:
+    found = [
+        minute.fresh + 3 * (minute.fresh_error or 0) < minute.promised - LESS_FRESH
+        for minute in facts.figures.minutes
+        if minute.fresh is not None and minute.promised is not None and (minute.covered or 0) > COVERED
+    ]
+    minute = facts.figures.minute
+    if minute is None or len(found) < HOUR / MINUTE / 2 or not all(found):
+        return None
+    return Found(
+        f"{percent(minute.fresh)} of the value is fresh, but the allocation expects {percent(minute.promised)}.",
+        "This was so for the whole last hour.",
+    )
+
+
+@rule("warn", fix=ALLOCATE, well="The allocation in force fits the settings and the pages.", in_status=False)
+def allocation_outdated(facts: Facts) -> Found | None:
+    last, figures, checkup = facts.figures.allocation, facts.figures, facts.checkup
+    if last is None:
+        return Found("There is no allocation yet: every page is fetched equally often.", level="ok")
+    wanted, budget = figures.settings.get("objective"), figures.set_budget
+    newer = checkup.newest_page - (checkup.newest_allocated or 0)
+    if wanted and wanted != last.objective:
+        return Found(f"The allocation in force is for the objective {last.objective}. The setting is {wanted}.")
+    if budget is not None and abs(budget - last.budget) > 0.05 * budget:
+        return Found(
+            f"The allocation in force is for {count(last.budget)} fetches a day. The setting is {count(budget)}."
+        )
+    if checkup.newest_allocated is not None and newer > max(FEW, OTHER_PAGES * checkup.newest_page):
+        ago = lasting(figures.now.as_of - last.started_at)
+        return Found(
+            f"{percent(newer / checkup.newest_page, 0)} of the pages were added after the last allocation, {ago} ago."
+        )
+    return None
+
+
+@rule(
+    "warn",
+    "Floors, new pages, retries, boosts or fetch_now take more than the allocation plans.",
+    ALLOCATE,
+    well="The crawl does not fetch more than its budget.",
+    alert=Alert(
+        f"The crawl fetches more than {OVERSPENT} times its budget: {{{{ $value | humanize }}}} fetches a second.",
+        f"sum without (outcome) (rate(recrawl_fetches_total[1d])) > {OVERSPENT} * recrawl_budget_fetches_per_second",
+        "2h",
+    ),
+    in_status=False,
+)
+def over_budget(facts: Facts) -> Found | None:
+    day, budget, now = facts.figures.day, facts.figures.set_budget, facts.figures.now.as_of
+    if budget is None or day.since is None or now - day.since < 6 * HOUR:
+        return None
+    daily = day.fetches * (timedelta(days=1) / (now - day.since))
+    if daily <= OVERSPENT * budget + FEW:
+        return None
+    return Found(f"The crawl makes {count(daily)} fetches a day, {percent(daily / budget, 0)} of its budget.")
+
+
+@rule(
+    "warn",
+    "Does this host make up URLs without end? A limit keeps them out.",
+    Fix("host", "Limit the pages of this host", "SELECT recrawl.set_host('example.com', max_pages => 10000);"),
+    well="No single host has most of the pages.",
+    in_status=False,
+)
+def big_host(facts: Facts) -> Found | None:
+    found = facts.checkup
+    most, pages = found.most_pages or 0, found.pages or 0
+    if pages < MANY_PAGES or most <= BIG_HOST * pages or most == pages:
+        return None
+    return Found(
+        f"{found.largest_host} has {percent(most / pages, 0)} of all pages: {count(most)} of {count(pages)}.",
+        do=f"SELECT recrawl.set_host({literal(found.largest_host or '')}, max_pages => {most});",
+    )
+
+
+# ---------------------------------------------------------------------------------------- the server, as doctor sees it
+
+
+@rule(
+    "warn",
+    "Crawlers on this machine must use the column wait, not fetch_at.",
+    Fix("clock", "See whether this machine's clock is synchronised", "timedatectl status"),
+    well="The clocks of this machine and of the server agree.",
+)
+def clocks_differ(facts: Facts) -> Found | None:
+    if facts.asked_at is None or facts.server.clock is None:
+        return None
+    off = facts.server.clock - facts.asked_at
+    side = "behind" if off > timedelta(0) else "ahead of"
+    return Found(f"The clock of this machine is {lasting(abs(off))} {side} the server's.") if abs(off) > CLOCK else None
+
+
+@rule(
+    "warn",
+    "PostgreSQL could not remove them. They make every scan slower.",
+    Fix("vacuum", "See what keeps them", "VACUUM (VERBOSE) recrawl_internal.queue;"),
+    well="PostgreSQL removes deleted rows.",
+)
+def dead_rows(facts: Facts) -> Found | None:
+    if not facts.server.vacuums:
+        do = "ALTER SYSTEM SET autovacuum = on; SELECT pg_reload_conf();"
+        return Found("Autovacuum is off: deleted rows are never removed.", level="trouble", do=do)
+    for table in facts.tables:
+        if table.dead > max(MANY_DEAD, DEAD * table.live):
+            return Found(
+                f"The table {table.table} holds {count(table.dead)} dead rows and {count(table.live)} live rows.",
+                do=f"VACUUM (VERBOSE) recrawl_internal.{table.table};",
+            )
+    return None
+
+
+@rule(
+    "warn",
+    "Is the replica gone? Then drop its slot.",
+    Fix("replica", "Drop the slot of a replica that is gone", "SELECT pg_drop_replication_slot('name');"),
+    well="No replica is far behind.",
+)
+def replica_behind(facts: Facts) -> Found | None:
+    for slot in facts.slots:
+        do = f"SELECT pg_drop_replication_slot({literal(slot.name)});"
+        if (slot.transactions_behind or 0) > BEHIND:
+            return Found(
+                f"The replication slot {slot.name} is {count(slot.transactions_behind)} transactions behind: rows "
+                "deleted since then cannot be removed.",
+                do=do,
+            )
+        if not slot.active and (slot.kept_bytes or 0) > KEPT_BYTES:
+            return Found(
+                f"No replica reads the replication slot {slot.name}, and the server keeps "
+                f"{count((slot.kept_bytes or 0) / 2**30)} GB of write-ahead log for it.",
+                do=do,
+            )
+    return None
+
+
+@rule(
+    "warn",
+    "Somebody who takes over a crawler controls the whole server.",
+    Fix("login", "Give crawlers a login of their own", "CREATE ROLE crawler LOGIN IN ROLE recrawl_crawler;"),
+    well="No crawler is connected as a superuser.",
+)
+def crawler_is_superuser(facts: Facts) -> Found | None:
+    if facts.is_embedded:
+        return None  # only those who may read its files can connect
+    if facts.superusers:
+        return Found(f"Crawlers log in as {facts.superusers[0].login}, a superuser.")
+    unseen = Found("This login cannot see whether crawlers are superusers.", level="unseen")
+    return None if facts.server.sees_all else unseen
+
+
+# ------------------------------------------------------------------------------------------------- what sets the pace
+
+
+@rule("ok")
+def nothing_due(facts: Facts) -> Found | None:
+    now = facts.figures.now
+    if now.due or now.new_waiting:
+        return None
+    then = f" The next page is due {when(now.next_ready_at, now.as_of)}." if now.next_ready_at else ""
+    return Found("The crawl keeps up: no page is due.", f"{_pace(facts.figures)}{then}")
+
+
+@rule("ok", fix=Fix("allocation", "Divide the budget now, without waiting for the worker", "recrawl run allocate"))
+def no_allocation(facts: Facts) -> Found | None:
+    if facts.figures.allocation is not None:
+        return None
+    daily = float(facts.figures.settings.get("frequency") or 1)
+    often = "once a day" if daily == 1 else f"{count(daily)} times a day"
+    return Found(
+        "The crawl works. There is no allocation yet.",
+        f"{_pace(facts.figures)} Until the first allocation every page is fetched {often}.",
+    )
+
+
+@rule("ok")
+def budget_unspent(facts: Facts) -> Found | None:
+    unused, last = unused_budget(facts.figures), facts.figures.allocation
+    if not unused or last is None:
+        return None
+    return Found(
+        "The crawl keeps up. Gaps leave a part of the budget unused.",
+        f"{_pace(facts.figures)} The gaps leave no use for {count(unused)} of {count(last.budget)} fetches a day.",
+    )
+
+
+@rule("ok")
+def budget_sets_pace(facts: Facts) -> Found | None:
+    """Pages do not wait for hosts: the whole budget is used."""
+    last = facts.figures.allocation
+    if facts.figures.budget is None or last is None or last.unspent > 0.01 * last.budget:
+        return None
+    return Found("The crawl keeps up. The budget sets the pace.", _pace(facts.figures))
+
+
+@rule("ok")
+def gaps_set_pace(facts: Facts) -> Found:
+    """Without a budget, and without a host that has more pages than slots, the shortest interval does."""
+    figures = facts.figures
+    capped = figures.allocation.capped_hosts if figures.allocation else 0
+    limit = "The gaps of the hosts set" if figures.budget or capped else "No budget is set: the shortest interval sets"
+    return Found(f"The crawl keeps up. {limit} the pace, not your crawlers.", _pace(figures))
+
+
+# ---------------------------------------------------------------------------------------- what only Prometheus sees
+
+_rules += [
+    Rule(
+        "worker_gone",
+        "trouble",
+        None,
+        "Crawlers still get pages, because next_pages does the upkeep. But no job runs, and no other alert can fire.",
+        Fix("worker", "Read the worker's log, and start it again", "recrawl worker"),
+        alert=Alert("The worker does not answer.", 'up{job="recrawl"} == 0 or absent(up{job="recrawl"})', "2m"),
+    ),
+    Rule(
+        "database_gone",
+        "trouble",
+        None,
+        "The worker runs, but PostgreSQL does not answer within 1.5 s. Crawlers probably get no pages.",
+        Fix("database", "See whether PostgreSQL runs and accepts connections", "recrawl doctor"),
+        alert=Alert("The database does not answer.", "recrawl_up == 0", "2m"),
+    ),
+]
+
+RULES = tuple(_rules)
+
+
+def unused_budget(figures: Figures) -> float | None:
+    """Fetches per day that the gaps leave no use for, if they are more than a few."""
+    last = figures.allocation
+    return last.unspent if last and figures.budget is not None and last.unspent > UNUSED * last.budget else None
+
+
+def _is_crawled(figures: Figures) -> bool:
+    """Crawlers report."""
+    return figures.quiet is not None and figures.quiet < STANDSTILL
+
+
+def _at_least(wait: timedelta | None, limit: timedelta) -> bool:
+    return wait is not None and wait >= limit
+
+
+def _free_hosts(figures: Figures) -> str:
+    """Free hosts with work are counted up to 1,000."""
+    n, wait = figures.now.hosts_ready, lasting(figures.now.ready_wait)
+    hosts = "One host with work is free, and" if n == 1 else f"{count(n)} hosts with work are free, and the first"
+    return f"{'More than ' if n >= 1000 else ''}{hosts} has waited {wait} for a crawler."
+
+
+def _pace(figures: Figures) -> str:
+    rate = figures.now.fetches_per_second
+    fetches = f"{count(rate)} fetches a second over the last five minutes." if rate else ""
+    last = "" if figures.quiet is None else f"The last report came {lasting(figures.quiet)} ago."
+    return f"{fetches} {last}".strip()
+
+
+def _in_force(run: LastRun, as_of: datetime) -> str:
+    if run.job in ALWAYS:
+        return f"It has failed for {lasting(as_of - run.started_at)}. The worker tries it again and again."
+    if run.succeeded_at is None:
+        return "It never succeeded."
+    return f"Its result of {lasting(as_of - run.succeeded_at)} ago stays in force."
+
+
+def _day(facts: Facts) -> str:
+    """What the figures of the day cover: a young crawl has less than a day."""
+    return lasting(facts.figures.day.lasts(facts.figures.now.as_of) or timedelta(days=1))

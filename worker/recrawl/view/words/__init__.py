@@ -1,1 +1,0 @@
-"""How what is known is said: numbers, times, sentences. Pure."""

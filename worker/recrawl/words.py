@@ -1,0 +1,148 @@
+"""Numbers and times in words: every screen, message and log line writes them with these functions. Pure.
+
+sql/words/spoken.sql writes the same for explain_page, and a test compares the two. An unknown figure is a dash. One
+space stands between a number and its unit.
+"""
+
+from datetime import UTC, datetime, timedelta, tzinfo
+from math import isinf
+
+UNKNOWN = "–"
+
+# ------------------------------------------------------------------------------------------------------------ numbers
+
+
+def count(n: float | None) -> str:
+    """7,718. Below ten with two digits, unless it is whole: 2.2, 0.017."""
+    if n is None:
+        return UNKNOWN
+    if isinf(n):
+        return "unlimited"
+    if abs(n) >= 9.95 or n == round(n):
+        return f"{n:,.0f}"
+    return f"{n:.2g}" if abs(n) >= 0.0001 else f"{n:.1e}"
+
+
+def things(n: float | None, one: str, many: str = "") -> str:
+    """A number and its noun: 1 page, 7,718 pages."""
+    return f"{count(n)} {either(n, one, many or one + 's')}"
+
+
+def either(n: float | None, one: str, many: str) -> str:
+    """The word that agrees with a number: is or are."""
+    return one if n == 1 else many
+
+
+def short(n: float | None) -> str:
+    """Three digits and a letter, for tiles and charts: 464 k, 1.21 M."""
+    if n is None:
+        return UNKNOWN
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(n) >= size * 0.9995:
+            return f"{n / size:.3g} {letter}" if abs(n) < size * 999.5 else f"{n / size:,.0f} {letter}"
+    return count(n)
+
+
+def percent(share: float | None, digits: int = 1) -> str:
+    """A share between 0 and 1: 72.0 %. Only nothing is 0 %, and only all is 100 %."""
+    if share is None:
+        return UNKNOWN
+    least = 10.0**-digits
+    if 0 < share * 100 < least / 2:
+        return f"< {least:.{digits}f} %"
+    if 100 - least / 2 <= share * 100 < 100:
+        return f"> {100 - least:.{digits}f} %"
+    return f"{share * 100:.{0 if share in (0, 1) else digits}f} %"
+
+
+def points(difference: float) -> str:
+    """The difference of two shares in percentage points, with its sign: +1.2."""
+    return f"{difference * 100:+.1f}".replace("-", "−")
+
+
+# -------------------------------------------------------------------------------------------------------------- times
+
+UNITS = (("years", 31557600), ("days", 86400), ("h", 3600), ("min", 60), ("s", 1))
+
+
+def lasting(duration: timedelta | None) -> str:
+    """In the largest unit of which there are two, or exactly one: 0.8 s, 90 s, 12 min, 1 h, 24 h, 3 days."""
+    if duration is None:
+        return UNKNOWN
+    seconds = max(duration.total_seconds(), 0.0)
+    unit, size = next(
+        (
+            (unit, size)
+            for unit, size in UNITS
+            if seconds >= 2 * size or (seconds == size and unit not in ("days", "years"))
+        ),
+        UNITS[-1],
+    )
+    n = seconds / size
+    return f"{n:.1f}".removesuffix(".0") + " s" if unit == "s" and n < 9.95 else f"{n:,.0f} {unit}"
+
+
+def when(at: datetime, as_of: datetime) -> str:
+    """A time to come, with its preposition: now, in 90 s, at 15:04, tomorrow 15:04."""
+    if at - as_of < timedelta(seconds=1):
+        return "now"
+    if at - as_of < timedelta(minutes=2):
+        return f"in {lasting(at - as_of)}"
+    said = clock(at, as_of.astimezone(HERE))
+    return f"at {said}" if said[0].isdecimal() and ":" in said[:3] else said
+
+
+def clock(at: datetime | None, now: datetime) -> str:
+    """The time of a day near now, otherwise with its date: 15:04, tomorrow 15:04, 12 Nov 15:04. In now's time zone."""
+    if at is None:
+        return UNKNOWN
+    if at.year >= 9999:
+        return "for ever"
+    at = at.astimezone(now.tzinfo)
+    days = (at.date() - now.date()).days
+    if days == 0:
+        return f"{at:%H:%M}"
+    if days in (-1, 1):
+        return f"{'yesterday' if days < 0 else 'tomorrow'} {at:%H:%M}"
+    return f"{at.day} {at:%b %H:%M}" if at.year == now.year else f"{at.day} {at:%b %Y}"
+
+
+def moment(at: datetime) -> str:
+    """21 Nov 2026, 15:04:10 UTC."""
+    return f"{at.day} {at:%b %Y, %H:%M:%S} {at:%Z}".rstrip()
+
+
+class Here(tzinfo):
+    """The time zone of this machine: each time has the offset that is valid then.
+
+    `datetime.now().astimezone()` keeps the offset of now. A time on the other side of the change to or from summer time
+    would be an hour wrong.
+    """
+
+    def utcoffset(self, at: datetime | None) -> timedelta | None:
+        return _fixed(at).utcoffset() if at else None
+
+    def tzname(self, at: datetime | None) -> str | None:
+        return _fixed(at).tzname() if at else None
+
+    def dst(self, at: datetime | None) -> None:
+        return None
+
+    def fromutc(self, at: datetime) -> datetime:
+        fixed = at.replace(tzinfo=UTC).astimezone()
+        here = fixed.replace(tzinfo=self)
+        return here if here.utcoffset() == fixed.utcoffset() else here.replace(fold=1)  # the hour that comes twice
+
+
+def _fixed(at: datetime) -> datetime:
+    return at.replace(tzinfo=None).astimezone()
+
+
+HERE = Here()
+
+# ---------------------------------------------------------------------------------------------------------------- SQL
+
+
+def literal(text: str) -> str:
+    """A text in SQL, to be copied."""
+    return "'" + text.replace("'", "''") + "'"
