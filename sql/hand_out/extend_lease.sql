@@ -36,14 +36,17 @@ begin
     for update;
 
     with
-    -- Its pages, and how long each is held from now on; of those reported meanwhile nothing changes.
+    -- Its pages, and how long each is held from now on. Pages that are reported or deleted keep their place and time.
     item as materialized (
         select l.round, i.page_id, i.held_due, p.host_id, i.place,
-               case when coalesce(p.last_lease, 0) < l.lease_id then greatest(i.held_due, held_until)
-                    else i.held_due end as longer_due
+               case when p.is_out then greatest(i.held_due, held_until) else i.held_due end as longer_due
         from lease l
         cross join lateral unnest(l.page_ids, l.held_dues) with ordinality as i (page_id, held_due, place)
-        join lateral (select p.host_id, p.last_lease from page p where p.page_id = i.page_id offset 0) p on true
+        left join lateral (
+            select p.host_id, coalesce(p.last_lease, 0) < l.lease_id as is_out from page p
+            where p.page_id = i.page_id
+            offset 0
+        ) p on true
         where l.lease_id = extend_lease_at.lease_id
     ),
     -- The queue holds them that long.

@@ -29,13 +29,49 @@ end $$;
 comment on function recrawl_internal.give_back(timestamptz, bigint, bigint[], recrawl_internal.slot_of_host[]) is
     'Tells hosts that pages come back from a lease unfetched, and slots unused, the last one first.';
 
+create or replace function recrawl_internal.leave_lease(lease_id bigint, leaving bigint[]) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes lease; locks lease
+begin
+    with
+    -- How many pages each row of the lease loses.
+    gone as materialized (
+        select l.round, count(*)::int as pages
+        from (select * from lease l where l.lease_id = leave_lease.lease_id offset 0) l     -- not by lease_until
+        cross join lateral unnest(l.page_ids) as i (page_id)
+        where (i.page_id in (select unnest(leaving))) is true
+        group by l.round
+    ),
+    -- The others stay in it.
+    shrunk as (
+        update lease l set
+            unreported = l.unreported - g.pages,
+            (page_ids, slots, start_bys, dues, held_dues) = (
+                select array_agg(k.page_id order by k.page_id), array_agg(k.slot order by k.page_id),
+                       array_agg(k.start_by order by k.page_id),
+                       array_agg(k.due order by k.page_id), array_agg(k.held_due order by k.page_id)
+                from unnest(l.page_ids, l.slots, l.start_bys, l.dues, l.held_dues)
+                     as k (page_id, slot, start_by, due, held_due)
+                where (k.page_id in (select unnest(leaving))) is not true)
+        from gone g
+        where l.lease_id = leave_lease.lease_id and l.round = g.round and l.unreported > g.pages
+    )
+    -- A row without unreported pages is deleted.
+    delete from lease l using gone g
+    where l.lease_id = leave_lease.lease_id and l.round = g.round and l.unreported <= g.pages;
+end $$;
+comment on function recrawl_internal.leave_lease(bigint, bigint[]) is
+    'Takes unreported pages out of a lease. The caller has locked its rows.';
+
 create or replace function recrawl_internal.release_at(
     t timestamptz, lease_id bigint, page_ids bigint[], spent boolean default false
 ) returns int
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes inbox, page, lease; locks lease, page by id, host by id
+-- plans: lookups; writes inbox, page; locks lease, page by id, host by id
 declare
     back record;
 begin
@@ -68,37 +104,15 @@ begin
     due_again as (
         update page p set due_at = i.due, due_is = case when not is_never(p.due_at) then p.due_is end
         from item i where p.page_id = i.page_id
-    ),
-    -- How many each round loses.
-    gone as materialized (
-        select round, count(*)::int as pages from item group by round
-    ),
-    -- The others stay in its row.
-    shrunk as (
-        update lease l set
-            unreported = l.unreported - g.pages,
-            (page_ids, slots, start_bys, dues, held_dues) = (
-                select array_agg(k.page_id order by k.page_id), array_agg(k.slot order by k.page_id),
-                       array_agg(k.start_by order by k.page_id),
-                       array_agg(k.due order by k.page_id), array_agg(k.held_due order by k.page_id)
-                from unnest(l.page_ids, l.slots, l.start_bys, l.dues, l.held_dues)
-                     as k (page_id, slot, start_by, due, held_due)
-                where (k.page_id in (select i.page_id from item i)) is not true)
-        from gone g
-        where l.lease_id = release_at.lease_id and l.round = g.round and l.unreported > g.pages
-    ),
-    -- Where there are none, the row goes.
-    ended as (
-        delete from lease l using gone g
-        where l.lease_id = release_at.lease_id and l.round = g.round and l.unreported <= g.pages
     )
-    select count(*) as pages, array_agg(distinct host_id) as hosts,
+    select array_agg(page_id) as page_ids, array_agg(distinct host_id) as hosts,
            array_agg((host_id, slot, start_by)::slot_of_host order by slot desc)
                filter (where popped_at > (select default_gap_since from setting)) as slots
     into back
     from item;
+    perform leave_lease(lease_id, back.page_ids);
     perform give_back(t, lease_id, back.hosts, case when spent is not true then back.slots end);
-    return back.pages;
+    return coalesce(cardinality(back.page_ids), 0);
 end $$;
 comment on function recrawl_internal.release_at(timestamptz, bigint, bigint[], boolean) is 'release at a given time.';
 

@@ -1,18 +1,46 @@
 -- Taking pages out as if they had never been: unlike forget, the next link to them, or add_pages, brings them back.
 
--- They leave the queue by the inbox, as in take_out(). One that is out is dropped when its turn comes, and who reports
--- it is told that there is no such page. Nobody can tell any more which host it was on: one that gives a page at a time
--- waits until the lease ends, as the request may still be under way.
+-- They leave the leases that hold them, and the queue by the inbox, as in take_out(). A later report of such a page
+-- gets unknown_page. A one_at_a_time host waits as long as the lease would have run: the request may be under way.
+--
+-- A pop locks no page. If it hands a page out while that is being deleted, the lease keeps the page until it ends, and
+-- the queue drops the page when its turn comes.
 create or replace function recrawl.delete_pages(page_ids bigint[]) returns int
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes page, inbox, link, page_score; locks page by id, link, page_score by id
+-- plans: lookups; writes page, inbox, link, page_score; locks lease, page by id, link, page_score by id
 declare
-    gone bigint[];
+    leases bigint[];                   -- that hold any of the pages
+    held   record;
+    gone   bigint[];
 begin
     perform check_isolation('delete_pages');
+    leases := array(
+        select l.lease_id from lease l
+        where exists (
+            select from unnest(l.page_ids) as i (page_id)
+            where (i.page_id in (select unnest(delete_pages.page_ids))) is true)
+        order by l.lease_id, l.round
+        for update);
     perform from page p where p.page_id = any (page_ids) order by p.page_id for update;
+    for held in
+        select l.lease_id, array_agg(l.page_id) as page_ids, array_agg(p.host_id) as host_ids,
+               array_agg(l.held_due) as held_dues
+        from (select lease_id, unnest(lease.page_ids) as page_id, unnest(lease.held_dues) as held_due
+              from lease where lease_id = any (leases)) l
+        cross join lateral (
+            select p.host_id from page p
+            where p.page_id = l.page_id and coalesce(p.last_lease, 0) < l.lease_id
+            offset 0
+        ) p
+        where (l.page_id in (select unnest(delete_pages.page_ids))) is true
+        group by l.lease_id
+    loop
+        perform leave_lease(held.lease_id, held.page_ids);
+        insert into inbox (host_id, page_id, old_due)
+        select * from unnest(held.host_ids, held.page_ids, held.held_dues);
+    end loop;
     with
     -- Their rows go.
     deleted as (

@@ -1,8 +1,9 @@
 """Pages that are taken out as if they had never been known, and which lease a page is out on."""
 
+import psycopg
 import pytest
 
-from helpers import DAY, HOUR, MINUTE, Crawl, Row, codes, result_of, urls
+from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, Row, codes, result_of, urls
 
 A, A2, B = "http://a.test/", "http://a.test/2", "http://b.test/"
 
@@ -36,18 +37,45 @@ def test_a_deleted_page_comes_no_more_and_may_be_found_again(crawl: Crawl, kind:
     assert A in urls(crawl.next())
 
 
-@pytest.mark.parametrize("reported", [True, False])
-def test_one_that_is_out_is_dropped_when_its_turn_comes(crawl: Crawl, reported: bool) -> None:
-    crawl.add(A)
-    (page,) = crawl.next()
-    delete(crawl, A)
-    if reported:
-        assert codes(crawl.report(result_of(page))) == ["unknown_page"]
-    crawl.wait(2 * DAY)
+def test_a_page_that_is_out_leaves_its_lease_and_the_queue(crawl: Crawl) -> None:
+    crawl.add(A, B, "http://c.test/")
+    pages = crawl.next()
+    crawl.report_ok(pages[2:])
+    delete(crawl, pages[0]["url"], pages[2]["url"])
+    assert crawl.row("select unreported, page_ids from lease_status join lease using (lease_id, unreported)") == {
+        "unreported": 1,
+        "page_ids": sorted(page["page_id"] for page in pages[1:]),
+    }, "what is reported stays in the list, which nobody reads any more"
+    assert codes(crawl.report_ok(pages[:2])) == ["unknown_page", "ok"]
+    assert crawl.rows("select * from lease") == []
     crawl.tick()
-    assert crawl.next() == []
-    assert crawl.rows("select * from lease_status") == []
-    assert crawl.value("select count(*) from queue") == 0
+    assert crawl.rows("select page_id from queue") == [{"page_id": pages[1]["page_id"]}]
+
+
+def test_a_lease_of_which_all_pages_are_deleted_is_over(crawl: Crawl) -> None:
+    crawl.add(A, B)
+    pages = crawl.next()
+    delete(crawl, A, B)
+    assert crawl.rows("select * from lease") == []
+    assert crawl.extend(pages[0]["lease_id"], HOUR) is None
+
+
+def test_a_page_deleted_while_a_pop_hands_it_out_shifts_no_other_page_of_the_lease(crawl: Crawl, url: str) -> None:
+    names = [f"http://a.test/{i}" for i in range(3)]
+    crawl.add(*names, rate=[1440.0, 24.0, 0.5])
+    crawl.tick()
+    with psycopg.connect(url, options="-c search_path=recrawl,recrawl_internal") as deleting:
+        delete(Crawl(deleting), names[1])
+        pages = crawl.next(ahead=10 * SECOND)
+    assert urls(pages) == names, "a pop locks no page"
+    for _ in range(2):
+        crawl.extend(pages[0]["lease_id"], DAY)
+    held = crawl.rows("select unnest(page_ids) as page_id, unnest(held_dues) as due_at from lease order by page_id")
+    assert [page for page in held if page["page_id"] != pages[1]["page_id"]] == crawl.rows(
+        "select page_id, queue.due_at from queue join page using (page_id) order by page_id"
+    )
+    crawl.wait(DAY)
+    assert crawl.next(ahead=10 * SECOND) == []
 
 
 def test_a_host_that_gives_one_at_a_time_waits_until_the_lease_of_a_deleted_page_ends(crawl: Crawl) -> None:
