@@ -2,7 +2,7 @@
 -- whose turn is next is emptied before.
 --
 --     fetch_log   every observation that taught something about a page's rate, where the setting keep_log asks for it
---     pulse       what each report brought, until the job vitals has added it up
+--     pulse       what each report brought and which leases ended, until the job vitals has added it up
 
 create or replace function recrawl_internal.log_part(t timestamptz, keep interval) returns int
 language sql immutable parallel safe

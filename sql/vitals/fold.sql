@@ -28,7 +28,7 @@ begin
     insert into vital (
         at, fetches, changed, unchanged, first, missing, failed, throttled, denied, retries, untold, stale, duplicate,
         refused,
-        late_1m, late_10m, late_1h, late_6h, late_1d, late_more, late_seconds, lost)
+        late_1m, late_10m, late_1h, late_6h, late_1d, late_more, late_seconds, lost, expired)
     select minute_of(p.at), sum(length(translate(p.letters, 'srx', ''))),
            sum(times('c', k.letters)), sum(times('u', k.letters) + times('n', k.letters)),
            sum(times('f', k.letters)), sum(times('m', k.letters)), sum(times('e', k.letters)),
@@ -36,7 +36,7 @@ begin
            sum(length(translate(p.letters, 'cdefmnrstux', ''))), sum(times('n', k.letters)),
            sum(times('s', k.letters)), sum(times('r', k.letters)), sum(times('x', k.letters)),
            sum(l.within_1m), sum(l.within_10m), sum(l.within_1h), sum(l.within_6h), sum(l.within_1d), sum(l.more),
-           sum(l.seconds), coalesce(sum(p.lost), 0)
+           sum(l.seconds), coalesce(sum(p.lost), 0), coalesce(sum(p.expired), 0)
     from pulse p
     -- Those of retries are capitals.
     cross join lateral (select lower(p.letters) as letters offset 0) k
@@ -55,12 +55,12 @@ begin
     on conflict (at) do update set
         (fetches, changed, unchanged, first, missing, failed, throttled, denied, retries, untold, stale, duplicate,
          refused,
-         late_1m, late_10m, late_1h, late_6h, late_1d, late_more, late_seconds, lost) = (
+         late_1m, late_10m, late_1h, late_6h, late_1d, late_more, late_seconds, lost, expired) = (
             excluded.fetches, excluded.changed, excluded.unchanged, excluded.first, excluded.missing, excluded.failed,
             excluded.throttled, excluded.denied, excluded.retries, excluded.untold, excluded.stale, excluded.duplicate,
             excluded.refused,
             excluded.late_1m, excluded.late_10m, excluded.late_1h, excluded.late_6h, excluded.late_1d,
-            excluded.late_more, excluded.late_seconds, excluded.lost);
+            excluded.late_more, excluded.late_seconds, excluded.lost, excluded.expired);
 end $$;
 comment on function recrawl_internal.fold_pulses(timestamptz, timestamptz) is
     'Adds up what was reported in some minutes, anew.';

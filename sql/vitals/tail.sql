@@ -20,7 +20,7 @@ begin
         part := 'pulse_' || mod(log_part(t, pulse_kept()) + 4 - nth, 4);
         first := greatest(0, blocks_of(part::regclass) - most);
         execute format(
-            'select max(at) as last, min(at) as first, '
+            'select max(at) filter (where expired is null) as last, min(at) as first, '
             '       sum(length(translate(letters, ''srx'', ''''))) filter (where at > $1 and at <= $2) as fetches '
             'from %s where ctid >= $3', part)
         into found using since, t, format('(%s,0)', first)::tid;

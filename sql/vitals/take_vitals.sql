@@ -61,24 +61,22 @@ begin
     select * into before from vitals_state;
     update vitals_state v set
         handed_out = coalesce((select last_value from handed_out_count where is_called), 0),
-        expired = coalesce((select last_value from expired_count where is_called), 0),
         asks = coalesce((select last_value from ask_count where is_called), 0),
         leases = coalesce((select last_value from lease_id where is_called), 0),
         page_id = coalesce((select last_value from page_id where is_called), 0)
     returning v.* into now_;
-    insert into vital (at, handed_out, expired, asks, empty_asks, new_pages)
+    insert into vital (at, handed_out, asks, empty_asks, new_pages)
     values (minute,
             greatest(now_.handed_out - before.handed_out, 0),
-            greatest(now_.expired - before.expired, 0),
             greatest(now_.asks - before.asks, 0),
             greatest(now_.asks - before.asks - (now_.leases - before.leases), 0),
             greatest(now_.page_id - before.page_id, 0))
     on conflict (at) do update set
-        (handed_out, expired, asks, empty_asks, new_pages) = (
-            excluded.handed_out, excluded.expired, excluded.asks, excluded.empty_asks, excluded.new_pages);
+        (handed_out, asks, empty_asks, new_pages) = (
+            excluded.handed_out, excluded.asks, excluded.empty_asks, excluded.new_pages);
 end $$;
 comment on function recrawl_internal.take_counts(timestamptz) is
-    'Writes into a minute what was counted since the last look: pages handed out or come back, asks, new pages.';
+    'Writes into a minute the counts since the last look: pages handed out, asks, new pages.';
 
 create or replace function recrawl_internal.take_samples(t timestamptz, minute timestamptz) returns void
 language plpgsql volatile

@@ -77,10 +77,6 @@ create sequence recrawl_internal.short_ask_count minvalue 0 start 0;
 comment on sequence recrawl_internal.short_ask_count is
     'count: calls of next_pages that got fewer pages than they asked for, while the budget is measured. Counted by '
     'pops. A jump raises or lowers a measured budget for a quarter of an hour.';
-create sequence recrawl_internal.expired_count;
-comment on sequence recrawl_internal.expired_count is
-    'count: pages whose lease ended before a report. Counted by ticks. Vitals read its growth: a jump makes one figure '
-    'wrong.';
 
 create sequence recrawl_internal.steered;
 comment on sequence recrawl_internal.steered is

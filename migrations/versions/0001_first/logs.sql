@@ -42,18 +42,21 @@ create table recrawl_internal.pulse (
     at      timestamptz not null,
     letters text        not null,
     late    real[],
-    lost    float8
+    lost    float8,
+    expired int
 ) partition by list (part);
 comment on table recrawl_internal.pulse is
-    'One row per call of report, kept for half an hour. The job vitals adds them up.';
+    'One row per call of report, or per tick that ended leases, kept for half an hour. The job vitals adds them up.';
 comment on column recrawl_internal.pulse.part is 'The part of the log, see log_part().';
-comment on column recrawl_internal.pulse.at is 'When it was reported.';
+comment on column recrawl_internal.pulse.at is 'When the call or tick was.';
 comment on column recrawl_internal.pulse.letters is
     'One letter per result. c changed, u unchanged, n nothing said whether it changed, f first, m missing, e error, '
     't throttled, d denied; in capitals if the attempt before had failed. s stale, r repeated, x refused.';
 comment on column recrawl_internal.pulse.late is 'How late each revisit was, in seconds.';
 comment on column recrawl_internal.pulse.lost is
     'Whole periods that passed before these revisits; null = none.';
+comment on column recrawl_internal.pulse.expired is
+    'Pages whose lease ended before a report; null = it is the row of a report.';
 
 -- (Written without format(): a script made by `alembic upgrade --sql` would have its percent signs twice.)
 do $$

@@ -123,7 +123,6 @@ comment on column recrawl_internal.vital_hour.at is 'When the hour began.';
 create table recrawl_internal.vitals_state (
     only_row      boolean primary key default true check (only_row),
     handed_out    bigint not null default 0,
-    expired       bigint not null default 0,
     asks          bigint not null default 0,
     leases        bigint not null default 0,
     page_id       bigint not null default 0,
@@ -138,7 +137,6 @@ comment on table recrawl_internal.vitals_state is
     'Memory of the job vitals from one minute to the next: the counts so far, and its last look at all hosts.';
 comment on column recrawl_internal.vitals_state.only_row is 'Holds the table to one row.';
 comment on column recrawl_internal.vitals_state.handed_out is 'The value of the sequence handed_out_count.';
-comment on column recrawl_internal.vitals_state.expired is 'The value of the sequence expired_count.';
 comment on column recrawl_internal.vitals_state.asks is 'The value of the sequence ask_count.';
 comment on column recrawl_internal.vitals_state.leases is 'The value of the sequence lease_id.';
 comment on column recrawl_internal.vitals_state.page_id is 'The value of the sequence page_id.';
