@@ -106,11 +106,13 @@ begin
         from item i where p.page_id = i.page_id
     )
     select array_agg(page_id) as page_ids, array_agg(distinct host_id) as hosts,
+           count(*) filter (where start_by < t and spent is not true) as missed,
            array_agg((host_id, slot, start_by)::slot_of_host order by slot desc)
                filter (where popped_at > (select default_gap_since from setting)) as slots
     into back
     from item;
     perform leave_lease(lease_id, back.page_ids);
+    perform note_no_request(t, 0, back.missed::int) where back.missed > 0;
     perform give_back(t, lease_id, back.hosts, case when spent is not true then back.slots end);
     return coalesce(cardinality(back.page_ids), 0);
 end $$;

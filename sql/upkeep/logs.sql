@@ -2,7 +2,8 @@
 -- whose turn is next is emptied before.
 --
 --     fetch_log   every observation that taught something about a page's rate, where the setting keep_log asks for it
---     pulse       what each report brought and which leases ended, until the job vitals has added it up
+--     pulse       what each report brought, which leases ended and which slots were missed, until the job vitals has
+--                 added it up
 
 create or replace function recrawl_internal.log_part(t timestamptz, keep interval) returns int
 language sql immutable parallel safe
@@ -16,7 +17,22 @@ language sql immutable parallel safe
 begin atomic select interval '30 minutes'; end;
 comment on function recrawl_internal.pulse_kept() is 'How long pulse is kept, at least.';
 
--- A part that somebody reads (pg_dump, say) is emptied at another time.
+-- If no worker ran for a day, no job adds up the rows.
+create or replace function recrawl_internal.note_no_request(t timestamptz, expired int, missed int) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes pulse; locks nothing
+begin
+    insert into pulse (part, at, letters, expired, missed)
+    select log_part(t, pulse_kept()), t, '', note_no_request.expired, note_no_request.missed
+    from worker_ticked w
+    where from_micros(w.last_value) > clock_timestamp() - interval '1 day';
+end $$;
+comment on function recrawl_internal.note_no_request(timestamptz, int, int) is
+    'Counts leased pages that come back without a request: their lease ended, or their slot had passed.';
+
+-- A part that another session reads, such as pg_dump, is emptied at another time.
 create or replace function recrawl_internal.rotate_log_at(t timestamptz) returns void
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp

@@ -9,7 +9,7 @@ create or replace function recrawl_internal.reap_at(t timestamptz, max_leases in
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes lease, page, inbox, pulse; locks lease, page by id (passing over locked ones)
+-- plans: lookups; writes lease, page, inbox; locks lease, page by id (passing over locked ones)
 declare
     horizon constant timestamptz := from_micros((select last_value from lease_horizon));
     given_back int;
@@ -86,11 +86,7 @@ begin
     )
     select (select count(*) from told), (select count(*) from unreported where not was_fetched)
     into given_back, expired;
-    -- If no worker ran for a day, no job adds up the rows.
-    insert into pulse (part, at, letters, expired)
-    select log_part(t, pulse_kept()), t, '', expired
-    from worker_ticked w
-    where expired > 0 and from_micros(w.last_value) > clock_timestamp() - interval '1 day';
+    perform note_no_request(t, expired, 0) where expired > 0;
     return given_back;
 end $$;
 comment on function recrawl_internal.reap_at(timestamptz, int) is

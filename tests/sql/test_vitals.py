@@ -186,6 +186,23 @@ def test_asks_pages_handed_out_and_leases_that_ran_out_are_counted(crawl: Crawl)
     assert crawl.value("select last_report_at from last_pulses(%s)", crawl.now) < crawl.now - MINUTE, "it is no report"
 
 
+def test_pages_that_are_given_back_after_their_slot_are_counted(crawl: Crawl) -> None:
+    take(crawl)
+    crawl.add(*(f"http://a.test/{n}" for n in range(6)))
+    crawl.value("select set_setting('start_within', '0.1')")
+    crawl.tick()
+    pages = [page["page_id"] for page in crawl.next(ahead=5 * SECOND)]
+    crawl.wait(2.5 * SECOND)
+    release = "select release_at(%s, 1, %s, %s)"
+    crawl.value(release, crawl.now, [pages[0]], True)  # a request was made in its slot
+    crawl.value(release, crawl.now, pages[1:4], False)  # the slots of two have passed
+    crawl.wait(MINUTE)
+    crawl.tick()
+    take(crawl)
+    assert crawl.value("select sum(missed) from vitals") == 2
+    assert crawl.value("select last_report_at from last_pulses(%s)", crawl.now) is None, "no report"
+
+
 def test_a_report_that_commits_late_is_counted_in_its_minute(crawl: Crawl, another: Crawl) -> None:
     crawl.add("http://a.test/", "http://b.test/")
     crawl.tick()

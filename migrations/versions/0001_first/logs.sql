@@ -43,10 +43,12 @@ create table recrawl_internal.pulse (
     letters text        not null,
     late    real[],
     lost    float8,
-    expired int
+    expired int,
+    missed  int
 ) partition by list (part);
 comment on table recrawl_internal.pulse is
-    'One row per call of report, or per tick that ended leases, kept for half an hour. The job vitals adds them up.';
+    'One row per call of report, per tick that ended leases, and per call of release that gave back pages whose slot '
+    'had passed. Kept for half an hour. The job vitals adds them up.';
 comment on column recrawl_internal.pulse.part is 'The part of the log, see log_part().';
 comment on column recrawl_internal.pulse.at is 'When the call or tick was.';
 comment on column recrawl_internal.pulse.letters is
@@ -57,6 +59,8 @@ comment on column recrawl_internal.pulse.lost is
     'Whole periods that passed before these revisits; null = none.';
 comment on column recrawl_internal.pulse.expired is
     'Pages whose lease ended before a report; null = it is the row of a report.';
+comment on column recrawl_internal.pulse.missed is
+    'Pages that were released after their slot had passed without a request; null = it is the row of a report.';
 
 -- (Written without format(): a script made by `alembic upgrade --sql` would have its percent signs twice.)
 do $$

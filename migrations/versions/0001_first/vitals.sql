@@ -27,6 +27,7 @@ create table recrawl_internal.vital (
     lost          float8 not null default 0,
     handed_out    bigint not null default 0,
     expired       bigint not null default 0,
+    missed        bigint not null default 0,
     asks          bigint not null default 0,
     empty_asks    bigint not null default 0,
     new_pages     bigint not null default 0,
@@ -83,6 +84,8 @@ comment on column recrawl_internal.vital.lost is
     'Revisits that did not happen: whole periods that passed before a late one.';
 comment on column recrawl_internal.vital.handed_out is 'Pages handed out.';
 comment on column recrawl_internal.vital.expired is 'Pages that came back because their lease ended before a report.';
+comment on column recrawl_internal.vital.missed is
+    'Pages that crawlers released after their slot had passed without a request.';
 comment on column recrawl_internal.vital.asks is 'Calls of next_pages while the crawl was not paused.';
 comment on column recrawl_internal.vital.empty_asks is 'Calls of next_pages that got nothing.';
 comment on column recrawl_internal.vital.new_pages is 'Pages taken in.';

@@ -133,7 +133,7 @@ STANDS = {
 }  # fmt: skip
 HAPPENS = [
     "fetches", "changed", "unchanged", "first", "missing", "failed", "throttled", "denied", "untold", "stale",
-    "duplicate", "refused", "handed_out", "expired", "new_pages", "late_1m", "late_10m", "late_1h", "late_6h",
+    "duplicate", "refused", "handed_out", "expired", "missed", "new_pages", "late_1m", "late_10m", "late_1h", "late_6h",
     "late_1d", "late_more", "empty_asks",
 ]  # fmt: skip
 

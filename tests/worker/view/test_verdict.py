@@ -139,6 +139,7 @@ STATES = {
         ),
     ),
     "hosts_blocked": replace(WORKING, minutes=minutes(hosts_blocked=4100.0, due_blocked=90210.0)),
+    "slots_missed": replace(WORKING, hour=replace(WORKING.hour, handed_out=24000, missed=3000)),
     "nothing_due": SMALL,
     "no_allocation": now(SMALL, due=3),
     "budget_unspent": replace(
@@ -318,6 +319,7 @@ PLANTED = {
     "job_overdue": replace(HEALTHY, every={"allocate": 12 * MINUTE}),
     "hosts_blocked": replace(HEALTHY, checkup=replace(HEALTHY.checkup, blocked_hosts=4100)),
     "leases_end": with_day(expired=40000),
+    "slots_missed": state("slots_missed"),
     "reports_rejected": with_day(stale=30000),
     "changes_not_reported": with_day(untold=280000),
     "visits_skipped": with_day(lost=30000),

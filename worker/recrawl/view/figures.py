@@ -104,6 +104,7 @@ class Total:
     lost: float = 0
     handed_out: float = 0
     expired: float = 0
+    missed: float = 0
     asks: float = 0
     empty_asks: float = 0
     new_pages: float = 0

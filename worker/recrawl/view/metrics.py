@@ -63,6 +63,7 @@ COUNTERS: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "recrawl_pages_handed_out": ("Pages that crawlers were given.", {"": "handed_out"}),
     "recrawl_pages_expired": ("Pages that came back because their lease ran out.", {"": "expired"}),
+    "recrawl_slots_missed": ("Pages that crawlers released after their slot had passed.", {"": "missed"}),
     "recrawl_pages_added": ("Pages that were taken in, from links or by add_pages.", {"": "new_pages"}),
     "recrawl_visit_periods_lost": ("Whole periods that had passed before a late revisit began.", {"": "lost"}),
 }

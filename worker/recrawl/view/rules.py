@@ -26,7 +26,7 @@ MANY_FAIL, MOST_FAIL = 0.2, 0.5  # of the fetches
 MANY_BLOCKED, MOST_BLOCKED, FEW_BLOCKED = 0.1, 0.9, 5  # of the hosts; and hosts
 UNUSED = 0.1  # of the budget
 MISSED = 3  # intervals of a job
-EXPIRED = 0.05  # of the pages that were handed out
+EXPIRED = UNUSED_SLOTS = 0.05  # of the pages that were handed out
 REJECTED = 0.02  # of the reports
 UNTOLD = 0.5  # of the fetches that could have shown a change
 SKIPPED = 0.05  # of the revisits
@@ -469,6 +469,33 @@ def leases_end(facts: Facts) -> Found | None:
     return Found(
         f"{percent(day.expired / day.handed_out, 0)} of the pages that were handed out were never reported.",
         f"{count(day.expired)} of {count(day.handed_out)} in {_day(facts)}.",
+    )
+
+
+@rule(
+    "warn",
+    "The log of a crawler says why: its visits need time before the request, as with a browser, or there are more "
+    "pages than free visits.",
+    Fix(
+        "slots",
+        "Tell the client how many seconds a visit needs before its request, or raise concurrency",
+        "Client(…, preparation=0.5, ahead=5)",
+    ),
+    well="Crawlers send their requests in time.",
+    alert=Alert(
+        f"More than {percent(UNUSED_SLOTS, 0)} of the pages that are handed out are given back after their time.",
+        f"rate(recrawl_slots_missed_total[30m]) > {UNUSED_SLOTS} * rate(recrawl_pages_handed_out_total[30m]) "
+        f"and increase(recrawl_slots_missed_total[30m]) > {FEW}",
+        "30m",
+    ),
+)
+def slots_missed(facts: Facts) -> Found | None:
+    hour = facts.figures.hour
+    if hour.missed < FEW or hour.missed <= UNUSED_SLOTS * hour.handed_out:
+        return None
+    return Found(
+        f"Crawlers miss {percent(hour.missed / max(hour.handed_out, hour.missed), 0)} of their slots.",
+        f"In the last hour they gave back {things(hour.missed, 'page')} after the time for the request had passed.",
     )
 
 
