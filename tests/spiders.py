@@ -80,7 +80,7 @@ class Project:
         self.crawlers.append(Crawler(process, log))
         return self.crawlers[-1]
 
-    def run(self, spider: str, seconds: float = 60, **options: object) -> "Crawler":
+    def run(self, spider: str, seconds: float = 180, **options: object) -> "Crawler":
         """Until it closes by itself."""
         crawler = self.start(spider, **options)
         crawler.ends(seconds)
@@ -119,7 +119,7 @@ class Crawler:
     def interrupt(self) -> None:
         self.process.send_signal(signal.SIGINT)
 
-    def ends(self, seconds: float = 60) -> None:
+    def ends(self, seconds: float = 180) -> None:
         try:
             self.process.wait(seconds)
         except subprocess.TimeoutExpired:

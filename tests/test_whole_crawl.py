@@ -52,6 +52,7 @@ async def main():
         except httpx.ConnectError:
             pass
         async with Client(sys.argv[1], user_agent="shop-bot", concurrency=60, lease=15, stop_on_signals=True) as crawl:
+            print("connected", flush=True)
             async for page in crawl:
                 crawl.spawn(visit, page)
         print(dict(crawl.counts))
@@ -179,7 +180,7 @@ class Crew:
     """Crawler processes: of the client, or of Scrapy."""
 
     def __init__(self, folder: Path, url: str, kind: str) -> None:
-        self.folder = folder
+        self.folder, self.kind = folder, kind
         if kind == "client":
             (folder / "crawler.py").write_text(CRAWLER)
             self.command = [sys.executable, str(folder / "crawler.py"), url]
@@ -194,6 +195,8 @@ class Crew:
             env=os.environ | {"NO_PROXY": "*"},
         )  # fmt: skip
         self.members.append(member)
+        if self.kind == "client":  # whose first connection must not meet the restart of the server
+            assert member.stdout and member.stdout.readline() == "connected\n"
         return member
 
     def end(self) -> None:

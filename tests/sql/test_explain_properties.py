@@ -123,7 +123,7 @@ class Explained(Crawling):
 @pytest.mark.properties
 def test_whatever_happens_the_explanation_is_what_then_comes(crawl: Crawl) -> None:
     crawl.connection.execute("set synchronous_commit = off")
-    examples, steps = (int(os.environ.get(f"RECRAWL_{name}", n)) for name, n in (("EXAMPLES", 30), ("STEPS", 40)))
+    examples, steps = (int(os.environ.get(f"RECRAWL_{name}", n)) for name, n in (("EXAMPLES", 15), ("STEPS", 40)))
 
     class ThisCrawl(Explained):
         def __init__(self) -> None:
@@ -137,6 +137,7 @@ def test_whatever_happens_the_explanation_is_what_then_comes(crawl: Crawl) -> No
             max_examples=examples,
             stateful_step_count=steps,
             database=None,
+            derandomize="CI" in os.environ,
             print_blob=True,
             suppress_health_check=list(HealthCheck),
         ),

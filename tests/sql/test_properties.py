@@ -632,7 +632,7 @@ class Crawling(RuleBasedStateMachine):
 @pytest.mark.properties
 def test_whatever_happens_the_queue_does_what_the_model_says(crawl: Crawl) -> None:
     crawl.connection.execute("set synchronous_commit = off")
-    examples, steps = (int(os.environ.get(f"RECRAWL_{name}", n)) for name, n in (("EXAMPLES", 60), ("STEPS", 40)))
+    examples, steps = (int(os.environ.get(f"RECRAWL_{name}", n)) for name, n in (("EXAMPLES", 30), ("STEPS", 40)))
     done = 0
 
     class ThisCrawl(Crawling):

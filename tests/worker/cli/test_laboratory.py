@@ -49,7 +49,7 @@ def test_what_is_wrong_is_said_in_a_line(tmp_path: Path) -> None:
 
 def test_the_demonstration_is_better_than_what_knows_all_and_visits_all_equally_often(tmp_path: Path) -> None:
     """Its own server, nothing left of it but two pictures. The README shows its table."""
-    said = output(None, "demo", "--folder", str(tmp_path), timeout=300)
+    said = output(None, "demo", "--folder", str(tmp_path), timeout=900)
     rows = re.findall(r"^(\w.*?) *\| +([0-9.]+) %", said, re.MULTILINE)
     reached, uniform, proportional, polite, unpolite = (float(share) for _, share in rows)
     assert proportional < uniform < reached < polite < unpolite
@@ -75,7 +75,7 @@ def test_a_web_is_recorded_or_drawn() -> None:
 def test_a_drawn_web_through_sql_and_without(url: str) -> None:
     drawn = ("simulate", "--drawn", "steady", "--to", "3", "--budget", "0.3", "--json")
     computed = json.loads(output(None, *drawn))
-    by_sql = json.loads(output(None, *drawn, "--database", url, timeout=120))
+    by_sql = json.loads(output(None, *drawn, "--database", url, timeout=900))
     assert computed.keys() == by_sql.keys() and computed["changes"] == by_sql["changes"]
     assert by_sql["fetches"] > 100
     assert "has pages already" in error(None, *drawn, "--database", url)

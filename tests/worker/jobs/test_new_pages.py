@@ -58,6 +58,31 @@ def test_a_host_at_its_cap_promises_only_the_slots_that_new_pages_leave(crawl: C
     assert revisits == pytest.approx(planned["spent"], rel=0.02)
 
 
+def test_few_new_pages_take_their_part_of_the_next_hour_from_revisits(crawl: Crawl, url: str) -> None:
+    """100 fetches an hour, of which 100 new pages take half until they are gone. The day's plan leaves 96 to
+    revisits."""
+    for name, value in {"budget": "2400", "discovery": "0.5", "exploration": "0", "breadth": "0"}.items():
+        crawl.value("select set_setting(%s, %s)", name, value)
+    for host in range(40):
+        known(crawl, f"a{host}.test", 60, 1.0)
+        crawl.add(*(f"http://a{host}.test/new{i}" for i in range(3 if host < 20 else 2)))
+    crawl.tick()
+    # They were promised two visits a day: 200 would be due within the hour.
+    crawl.connection.execute(
+        "update page p set due_at = now() + w.nth * interval '12 hours' / 2400, planned_due = null,"
+        " fetched_at = now() + w.nth * interval '12 hours' / 2400 - interval '12 hours'"
+        " from (select page_id, row_number() over (order by page_id) as nth from page where fetched_at is not null) w"
+        " where w.page_id = p.page_id"
+    )
+    crawl.connection.execute("update queue q set due_at = p.due_at from page p where p.page_id = q.page_id")
+    run_job("allocate", url)
+    crawl.tick()
+    planned = crawl.row("select spent, new_pages from allocation_run")
+    assert (planned["spent"], planned["new_pages"]) == pytest.approx((2300, 100))
+    put_off = crawl.value("select count(*) from page where fetched_at is not null and due_at > now() + '13 hours'")
+    assert put_off == pytest.approx(200 - 50, abs=5), "with the day's plan it were 104"
+
+
 @pytest.mark.soak
 def test_the_budget_is_kept_while_a_crawl_grows(crawl: Crawl, url: str) -> None:
     """Sevenfold in three days, found by day and not by night; allocated every hour."""

@@ -1,10 +1,12 @@
 """The experiments of the literature come out as the literature, or theory, has them."""
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from recrawl.cli.figure import draw_panels
 from recrawl.lab.experiments import behind, figure_4_5, opic, two_pages
 from recrawl.lab.experiments.findings import Findings, Panel, Row
 from recrawl.lab.experiments.registry import EXPERIMENTS, experiment_named
@@ -34,7 +36,7 @@ def panels(of: Findings) -> list[Panel]:
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_an_experiment_finds_tables_a_figure_and_a_sentence(name: str) -> None:
+def test_an_experiment_finds_tables_a_figure_and_a_sentence(name: str, tmp_path: Path) -> None:
     of = found(name)
     assert EXPERIMENTS[name].says.endswith(".") and of.says.endswith(".") and "nan" not in of.says
     for table in of.tables:
@@ -45,6 +47,8 @@ def test_an_experiment_finds_tables_a_figure_and_a_sentence(name: str) -> None:
         for series in panel.series:
             assert series.x.shape == series.y.shape and series.x.size
             assert np.isfinite(series.x).all() and np.isfinite(series.y).all()
+    draw_panels(of.figure, tmp_path / "figure.png")
+    assert (tmp_path / "figure.png").stat().st_size > 20_000
 
 
 def test_an_unknown_experiment_is_named_with_those_that_there_are() -> None:

@@ -15,7 +15,7 @@ from spiders import Project
 from web import Answer, Request, Web, links
 
 Make = Callable[..., Project]
-GAP = 0.2  # seconds
+GAP = 0.4  # seconds
 
 TREE = """
 class Tree(scrapy.Spider):
@@ -143,7 +143,7 @@ def test_a_project_runs_as_it_is(project: Make, db: psycopg.Connection[Any], web
     requests = len(web.log)
 
     again = shop.run("shop", RECRAWL_IDLE=0)
-    assert len(web.log) == requests, "nothing was due"
+    assert {entry.path for entry in web.log[requests:]} <= {"/fails", "/raises"}, "only what failed is due again"
     assert again.stats["finish_reason"] == "finished" and again.process.returncode == 0
 
 
@@ -259,7 +259,7 @@ def test_a_second_interrupt_ends_it_at_once_and_its_pages_come_back(
     time.sleep(1)
     assert crawler.process.poll() is None, "a request is under way"
     crawler.interrupt()
-    crawler.ends(10)
+    crawler.ends()
     assert len(leases(db)) == 1
     site.answers["/0"] = Answer()
     again = both.start("tree", RECRAWL_IDLE=30)

@@ -85,6 +85,7 @@ def worker(crawl: Crawl, url: str, worker_port: int) -> Iterator["subprocess.Pop
     command = [sys.executable, "-m", "recrawl", "worker", "--metrics", f"127.0.0.1:{worker_port}"]
     with process(*command, DATABASE_URL=url) as started:
         eventually(lambda: b"recrawl_up 1" in scraped(worker_port) or started.poll())
+        eventually(lambda: crawl.value("select is_called from worker_ticked"), what="it is not at work")
         yield started
         started.terminate()
         assert started.wait(60) == 0
