@@ -22,7 +22,7 @@ class Checkup:
 
 
 @dataclass(frozen=True)
-class Server:
+class ServerFacts:
     version: int
     clock: datetime
     vacuums: bool
@@ -63,7 +63,7 @@ class Table:
 @dataclass(frozen=True)
 class Facts:
     figures: Figures
-    server: Server
+    server: ServerFacts
     asked_at: datetime  # by the clock of this machine
     is_embedded: bool = False
     checkup: Checkup = Checkup()
@@ -76,7 +76,7 @@ class Facts:
 
 def read(connection: store.Connection, is_embedded: bool) -> Facts:
     before = datetime.now(UTC)
-    server = store.server(connection, Server)
+    server = store.server(connection, ServerFacts)
     asked_at = before + (datetime.now(UTC) - before) / 2
     found = figures.read(connection)
     if found.database != "same":
