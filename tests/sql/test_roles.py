@@ -568,7 +568,10 @@ def test_no_inlined_function_steps_into_a_trap_on_the_callers_search_path(
 def test_neither_worker_nor_command_line_steps_into_a_trap(trapped: str) -> None:
     url = f"{trapped}{'&' if '?' in trapped else '?'}options={quote('-c search_path=mine,public')}"
     with store.connect(url) as connection:
-        assert store.add_pages(connection, [store.Page("http://z.test/"), store.Page("?")]).counts["invalid"] == 1
+        assert (
+            store.add_pages(connection, [store.PageToAdd("http://z.test/"), store.PageToAdd("?")]).counts["invalid"]
+            == 1
+        )
         assert store.host_names(connection, [1, 2]) == ["a.test", "b.test"]
         store.due_jobs(connection, True)
         assert store.queue_status(connection)

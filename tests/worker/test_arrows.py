@@ -39,15 +39,15 @@ ALLOWED = {
     "lab.policies": "model numpy scipy",
     "lab.visits": "model model.compiled numpy",
     "lab.driver": "jobs store",  # the only one that needs a database, with those that it drives for
-    "lab.crawl": "lab lab.driver store model numpy",
+    "lab.demo_crawl": "lab lab.driver store model numpy",
     "lab.through_sql": "lab lab.driver store numpy",
     "lab.experiments": "lab lab.methods lab.policies model numpy",
-    "jobs": "jobs.crawl jobs.job store model words numpy psycopg",
+    "jobs": "jobs.allocation_input jobs.job store model words numpy psycopg",
     "jobs.job": "store",
-    "jobs.crawl": "jobs.job store model words numpy",
-    "jobs.plan": "jobs.crawl store model numpy",  # what-if answers: of the jobs, nothing that writes
+    "jobs.allocation_input": "jobs.job store model words numpy",
+    "jobs.plan": "jobs.allocation_input store model numpy",  # what-if answers: of the jobs, nothing that writes
     "jobs.audit": "store model numpy",
-    "jobs.compare": "jobs.crawl store model",
+    "jobs.compare": "jobs.allocation_input store model",
     "jobs.clock": "jobs store apscheduler psycopg",
     "urlfrontier": "client client.clock intake google grpc psycopg sqlalchemy",
     "view": "words view.parts view.serving store setup.project psycopg",
@@ -57,9 +57,9 @@ ALLOWED = {
     "view.metrics": "view view.serving store prometheus_client psycopg",
     "setup.project": "",
     "setup": "setup.project alembic platformdirs psycopg sqlalchemy",
-    "cli": "client urlfrontier intake jobs jobs.audit jobs.clock jobs.compare jobs.crawl jobs.job jobs.plan lab"
-    " lab.crawl lab.experiments lab.policies lab.through_sql model setup setup.project store view view.metrics words"
-    " click matplotlib psycopg rich sqlalchemy",
+    "cli": "client urlfrontier intake jobs jobs.allocation_input jobs.audit jobs.clock jobs.compare jobs.job jobs.plan"
+    " lab lab.demo_crawl lab.experiments lab.policies lab.through_sql model setup setup.project store view view.metrics"
+    " words click matplotlib psycopg rich sqlalchemy",
 }
 
 STANDARD = sys.stdlib_module_names | {"_typeshed"}  # known to type checkers alone
@@ -148,7 +148,7 @@ def test_sql_is_spoken_where_the_contributors_are_told_and_nowhere_else() -> Non
     }
     assert {name for name in spoken if not name.startswith(("store.", "setup."))} == {
         "client.database",
-        "urlfrontier.crawl",
+        "urlfrontier.crawl_database",
         "urlfrontier.crawls",
     }
 

@@ -9,11 +9,11 @@ import pytest
 from recrawl.intake import bulk
 from recrawl.intake.bulk import BATCH, CONNECTIONS, Progress
 from recrawl.intake.importers import ImportFileError
-from recrawl.store import Page
+from recrawl.store import PageToAdd
 
 
-def pages(count: int, hosts: int = 50) -> Iterator[Page]:
-    return (Page(f"http://h{i % hosts}.test/{i}") for i in range(count))
+def pages(count: int, hosts: int = 50) -> Iterator[PageToAdd]:
+    return (PageToAdd(f"http://h{i % hosts}.test/{i}") for i in range(count))
 
 
 def count(connection: psycopg.Connection, query: str) -> int:
@@ -39,20 +39,24 @@ def test_what_was_added_is_in_the_queue_afterwards(url: str, connection: psycopg
 
 
 def test_value_rate_due_and_meta_arrive(url: str, connection: psycopg.Connection) -> None:
-    bulk.add(url, [Page("http://a.test/", 2.5, 0.5, None, {"k": ["v"]}), Page("http://b.test/")])
+    bulk.add(url, [PageToAdd("http://a.test/", 2.5, 0.5, None, {"k": ["v"]}), PageToAdd("http://b.test/")])
     rows = connection.execute("select value, pinned_rate, meta from page order by url").fetchall()
     assert rows == [(2.5, 0.5, {"k": ["v"]}), (1.0, None, None)]
 
 
 def test_a_page_that_is_never_due_is_known_and_not_handed_out(url: str, connection: psycopg.Connection) -> None:
     now = datetime.now(UTC)
-    pages = [Page("http://a.test/done", due="infinity"), Page("http://b.test/", due=now), Page("http://c.test/")]
+    pages = [
+        PageToAdd("http://a.test/done", due="infinity"),
+        PageToAdd("http://b.test/", due=now),
+        PageToAdd("http://c.test/"),
+    ]
     assert bulk.add(url, pages).counts == {"new": 3}
     states = connection.execute("select url, state from recrawl.page_status order by url").fetchall()
     assert states[0] == ("http://a.test/done", "done")
     handed_out = connection.execute("select url from recrawl.next_pages(10) order by url").fetchall()
     assert handed_out == [("http://b.test/",), ("http://c.test/",)]
-    assert bulk.add(url, [Page("http://a.test/done")]).counts == {"known": 1}
+    assert bulk.add(url, [PageToAdd("http://a.test/done")]).counts == {"known": 1}
 
 
 def test_the_same_page_in_every_batch_and_on_every_connection_is_one_page(
@@ -60,7 +64,8 @@ def test_the_same_page_in_every_batch_and_on_every_connection_is_one_page(
 ) -> None:
     spellings = ["http://a.test/%7Ex", "HTTP://A.test:80/~x", "http://a.test/./~x#top", "http://a.test/%7ex"]
     everywhere = [
-        Page(spellings[i % 4]) if i % 10 == 0 else Page(f"http://b.test/{i % 3000}") for i in range(12 * BATCH)
+        PageToAdd(spellings[i % 4]) if i % 10 == 0 else PageToAdd(f"http://b.test/{i % 3000}")
+        for i in range(12 * BATCH)
     ]
     counts = bulk.add(url, everywhere).counts
     different = 1 + len({i % 3000 for i in range(12 * BATCH) if i % 10})
@@ -70,15 +75,15 @@ def test_the_same_page_in_every_batch_and_on_every_connection_is_one_page(
 
 def test_counts_say_what_became_of_each(url: str, connection: psycopg.Connection) -> None:
     connection.execute("select exclude('/private/')")
-    bulk.add(url, [Page("http://a.test/known")])
+    bulk.add(url, [PageToAdd("http://a.test/known")])
     progress = bulk.add(
         url,
         [
-            Page("http://a.test/known"),
-            Page("http://a.test/new"),
-            Page("http://a.test/new"),
-            Page("http://a.test/private/x"),
-            *(Page(f"ftp://a.test/{i}") for i in range(20)),
+            PageToAdd("http://a.test/known"),
+            PageToAdd("http://a.test/new"),
+            PageToAdd("http://a.test/new"),
+            PageToAdd("http://a.test/private/x"),
+            *(PageToAdd(f"ftp://a.test/{i}") for i in range(20)),
         ],
     )
     assert progress.counts == {"known": 2, "new": 1, "excluded": 1, "invalid": 20}
@@ -97,7 +102,7 @@ def test_the_counts_grow_as_it_goes(url: str) -> None:
 def test_when_the_pages_end_in_an_error_what_came_before_it_stays(
     url: str, connection: psycopg.Connection, good: int
 ) -> None:
-    def failing() -> Iterator[Page]:
+    def failing() -> Iterator[PageToAdd]:
         yield from pages(good)
         raise ImportFileError("line 4: torn")
 
@@ -127,7 +132,7 @@ def test_when_the_user_interrupts_what_was_added_stays_and_is_counted(url: str, 
 def test_a_page_the_database_refuses_is_invalid_and_harms_no_other(
     url: str, connection: psycopg.Connection, meta: dict[str, object]
 ) -> None:
-    refused = Page("http://a.test/", meta=meta)
+    refused = PageToAdd("http://a.test/", meta=meta)
     progress = bulk.add(url, [*pages(BATCH + 7), refused, *pages(BATCH), refused])
     assert progress.counts == {"new": BATCH + 7, "known": BATCH, "invalid": 2}
     assert [bad for bad, _ in progress.invalid] == ["http://a.test/"] * 2
@@ -157,7 +162,7 @@ def test_when_the_connections_break_all_that_is_in_is_counted_or_unanswered(
 def test_it_reads_no_further_ahead_than_its_connections_can_take(url: str) -> None:
     read = 0
 
-    def counted() -> Iterator[Page]:
+    def counted() -> Iterator[PageToAdd]:
         nonlocal read
         for page in pages(40 * BATCH):
             read += 1

@@ -29,7 +29,7 @@ from recrawl.intake.importers import (
     short_lines,
     urlfrontier,
 )
-from recrawl.store import Page
+from recrawl.store import PageToAdd
 
 A, B = "http://example.com/a", "http://example.com/b"
 
@@ -50,17 +50,17 @@ def refusal(reader: Reader, text: str) -> str:
 
 
 def test_a_plain_list_has_one_url_a_line() -> None:
-    assert list(plain(lines(f"{A}\n{B}"))) == [Page(A), Page(B)]
+    assert list(plain(lines(f"{A}\n{B}"))) == [PageToAdd(A), PageToAdd(B)]
 
 
 def test_blank_lines_and_comments_name_no_page() -> None:
-    assert list(plain(lines(f"# seeds\n\n  \n{A}\n  # more\n{B}#top\n"))) == [Page(A), Page(B + "#top")]
+    assert list(plain(lines(f"# seeds\n\n  \n{A}\n  # more\n{B}#top\n"))) == [PageToAdd(A), PageToAdd(B + "#top")]
 
 
 @pytest.mark.parametrize("reader", [plain, csv_pages, urlfrontier])
 def test_a_list_written_on_windows_reads_like_any_other(reader: Reader) -> None:
     header = "url\r\n" if reader is csv_pages else ""
-    assert list(reader(lines(f"\ufeff{header}{A}\r\n\r\n{B}\r\n"))) == [Page(A), Page(B)]
+    assert list(reader(lines(f"\ufeff{header}{A}\r\n\r\n{B}\r\n"))) == [PageToAdd(A), PageToAdd(B)]
 
 
 @pytest.mark.parametrize("reader", [plain, urlfrontier])
@@ -89,8 +89,8 @@ def test_a_file_without_end_is_read_as_it_comes(reader: Reader, head: list[str],
 
 def test_a_csv_row_gives_url_value_and_rate_in_the_order_of_its_header() -> None:
     assert list(csv_pages(lines(f"rate,URL , value\n0.5,{A},3\n1e-3,{B},-2.5\n"))) == [
-        Page(A, value=3.0, rate=0.5),
-        Page(B, value=-2.5, rate=0.001),
+        PageToAdd(A, value=3.0, rate=0.5),
+        PageToAdd(B, value=-2.5, rate=0.001),
     ]
 
 
@@ -98,32 +98,32 @@ def test_a_csv_row_says_when_its_page_is_due() -> None:
     noon = datetime(2026, 11, 22, 12, tzinfo=UTC)
     cells = ["2026-11-22T12:00:00Z", "2026-11-22 14:00:00+02", "2026-11-22 12:00:00.000+00:00"]
     assert list(csv_pages(lines(f"due,url\n{cells[0]},{A}\n{cells[1]},{A}\n{cells[2]},{A}\n,{B}\n"))) == [
-        *([Page(A, due=noon)] * 3),
-        Page(B),
+        *([PageToAdd(A, due=noon)] * 3),
+        PageToAdd(B),
     ]
 
 
 @pytest.mark.parametrize("cell", ["2026-11-22T12:00:00", "yesterday", "1763812800", "2026-13-01T00:00:00Z"])
 def test_a_due_time_that_cannot_be_meant_is_told(cell: str) -> None:
     problem = f"due must be a time with its zone, like 2026-11-22T09:30:00Z, got {cell!r}"
-    assert list(csv_pages(lines(f"url,due\n{A},{cell}\n{B},\n"))) == [BadLine("line 2", problem), Page(B)]
+    assert list(csv_pages(lines(f"url,due\n{A},{cell}\n{B},\n"))) == [BadLine("line 2", problem), PageToAdd(B)]
 
 
 def test_an_empty_cell_is_not_zero_but_not_given() -> None:
     assert list(csv_pages(lines(f"url,value,rate\n{A},,0\n{B},0,\n"))) == [
-        Page(A, rate=0.0),
-        Page(B, value=0.0),
+        PageToAdd(A, rate=0.0),
+        PageToAdd(B, value=0.0),
     ]
 
 
 def test_a_quoted_url_may_contain_commas_and_quotes() -> None:
     assert list(csv_pages(lines('url,value\n"http://example.com/?q=a,""b""",1\n'))) == [
-        Page('http://example.com/?q=a,"b"', value=1.0)
+        PageToAdd('http://example.com/?q=a,"b"', value=1.0)
     ]
 
 
 def test_rows_without_any_content_name_no_page() -> None:
-    assert list(csv_pages(lines(f"\nurl,value\n\n{A},1\n,\n"))) == [Page(A, value=1.0)]
+    assert list(csv_pages(lines(f"\nurl,value\n\n{A},1\n,\n"))) == [PageToAdd(A, value=1.0)]
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_csv_that_cannot_be_read_is_refused_with_the_line_and_the_reason(text: s
 )
 def test_a_bad_row_is_told_and_the_reading_goes_on(text: str, where: str, problem: str) -> None:
     *_, bad, last = csv_pages(lines(f"{text}{B},1\n"))
-    assert (bad, last) == (BadLine(where, problem), Page(B, *([1.0] if "value" in text else [None, 1.0])))
+    assert (bad, last) == (BadLine(where, problem), PageToAdd(B, *([1.0] if "value" in text else [None, 1.0])))
 
 
 # -- Nutch --
@@ -174,7 +174,7 @@ def test_a_page_of_nutch_is_due_at_its_fetch_time_and_one_it_never_fetched_is_ne
     dump += f'"{B}",1,"db_unfetched",Sun Nov 22 09:30:00 UTC 2026,{REST}\n'
     dump += NUTCH + f'"{A}?a="b",c",6,"db_notmodified",Tue Dec 22 09:30:00 UTC 2026,{REST}\n\n'
     due = datetime(2026, 12, 22, 9, 30, tzinfo=UTC)
-    assert list(nutch(lines(dump))) == [Page(A, due=due), Page(B), Page(f'{A}?a="b",c', due=due)]
+    assert list(nutch(lines(dump))) == [PageToAdd(A, due=due), PageToAdd(B), PageToAdd(f'{A}?a="b",c', due=due)]
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_a_page_of_nutch_is_due_at_its_fetch_time_and_one_it_never_fetched_is_ne
 )
 def test_a_row_of_nutch_that_cannot_be_read_is_told_and_the_reading_goes_on(row: str, problem: str) -> None:
     after = f'"{B}",1,"db_unfetched",Sun Nov 22 09:30:00 UTC 2026,{REST}\n'
-    assert list(nutch(lines(f"{NUTCH}{row}\n{after}"))) == [BadLine("line 2", problem), Page(B)]
+    assert list(nutch(lines(f"{NUTCH}{row}\n{after}"))) == [BadLine("line 2", problem), PageToAdd(B)]
 
 
 numbers = st.none() | st.floats(allow_nan=False, allow_infinity=False)
@@ -207,7 +207,7 @@ def test_what_python_writes_as_csv_is_read_back(rows: list[tuple[str, float | No
     file = io.StringIO(newline="")
     csv.writer(file).writerows([("url", "value", "rate"), *rows])
     file.seek(0)
-    assert list(csv_pages(file)) == [Page(*row) for row in rows]
+    assert list(csv_pages(file)) == [PageToAdd(*row) for row in rows]
 
 
 # -- URLFrontier --
@@ -224,7 +224,7 @@ KNOWN = {
     },
     "creationDate": "1620000000",
 }
-KNOWN_PAGE = Page(
+KNOWN_PAGE = PageToAdd(
     A,
     due=datetime(2021, 7, 15, 16, tzinfo=UTC),
     meta={"depth": ["3"], "source": [B, A], "empty": []},
@@ -241,30 +241,30 @@ def test_a_known_url_keeps_its_date_and_its_metadata() -> None:
 
 def test_a_discovered_url_is_left_to_sql() -> None:
     item = {"discovered": {"info": {"url": A, "key": "example.com", "metadata": {}}}, "ID": "x"}
-    assert list(urlfrontier([json.dumps(item)])) == [Page(A)]
+    assert list(urlfrontier([json.dumps(item)])) == [PageToAdd(A)]
 
 
 @pytest.mark.parametrize("date", [{}, {"refetchableFromDate": "0"}, {"refetchableFromDate": 0}])
 def test_a_url_that_urlfrontier_has_completed_is_never_due(date: dict[str, object]) -> None:
-    assert list(urlfrontier([known(**date)])) == [Page(A, due="infinity")]
+    assert list(urlfrontier([known(**date)])) == [PageToAdd(A, due="infinity")]
 
 
 def test_an_object_may_span_lines_as_list_urls_prints_it() -> None:
     printed = json.dumps(KNOWN, indent=2)
-    assert list(urlfrontier(lines(f"{printed}\n{printed}\r\n{B}\n"))) == [KNOWN_PAGE, KNOWN_PAGE, Page(B)]
+    assert list(urlfrontier(lines(f"{printed}\n{printed}\r\n{B}\n"))) == [KNOWN_PAGE, KNOWN_PAGE, PageToAdd(B)]
 
 
 def test_objects_and_bare_urls_may_be_mixed() -> None:
     assert list(urlfrontier(lines(f"{B}\n\n# note\n  {json.dumps(KNOWN)}\n{A}\n"))) == [
-        Page(B),
+        PageToAdd(B),
         KNOWN_PAGE,
-        Page(A),
+        PageToAdd(A),
     ]
 
 
 def test_characters_escaped_by_java_are_themselves() -> None:
     assert list(urlfrontier([r'{"discovered":{"info":{"url":"http://example.com/?a\u003db\u0026c"}}}'])) == [
-        Page("http://example.com/?a=b&c")
+        PageToAdd("http://example.com/?a=b&c")
     ]
 
 
@@ -273,7 +273,7 @@ def test_metadata_postgres_cannot_hold_does_not_cost_the_batch() -> None:
     for ascii_only in (True, False):
         item = {"discovered": {"info": {"url": A, "metadata": metadata}}}
         assert list(urlfrontier([json.dumps(item, ensure_ascii=ascii_only)])) == [
-            Page(A, meta={"k\ufffd": ["\ufffd", "\U0001f600"]})
+            PageToAdd(A, meta={"k\ufffd": ["\ufffd", "\U0001f600"]})
         ]
 
 
@@ -308,7 +308,7 @@ def test_json_that_cannot_be_read_is_told_with_the_line_and_the_reason(text: str
 
 def test_json_nested_beyond_reason_is_a_bad_line_too() -> None:
     (bad, page) = urlfrontier(['{"a":' * 200_000, A])
-    assert isinstance(bad, BadLine) and page == Page(A)
+    assert isinstance(bad, BadLine) and page == PageToAdd(A)
 
 
 json_values = st.recursive(
@@ -372,7 +372,7 @@ def test_a_file_is_unpacked_and_a_wrong_byte_does_not_stop_it(
 ) -> None:
     write(tmp_path / name, "http://example.com/ü\r\nhttp://example.com/".encode() + b"\xff\n")
     with open_text(str(tmp_path / name)) as text:
-        assert list(plain(text)) == [Page("http://example.com/ü"), Page("http://example.com/\udcff")]
+        assert list(plain(text)) == [PageToAdd("http://example.com/ü"), PageToAdd("http://example.com/\udcff")]
 
 
 def test_a_dash_is_standard_input_in_utf8_whatever_the_locale() -> None:
@@ -398,7 +398,7 @@ def test_an_object_that_does_not_end_costs_itself_only() -> None:
     whole = f'{{"discovered": {{"info": {{"url": "{A}"}}}}}}\n'
     bad, page, bad_at_the_end = urlfrontier(lines(torn + whole + torn))
     assert isinstance(bad, BadLine) and bad.where == "line 1" and "not JSON" in bad.problem
-    assert page == Page(A)
+    assert page == PageToAdd(A)
     assert isinstance(bad_at_the_end, BadLine) and bad_at_the_end.where == "line 4"
 
 
@@ -406,7 +406,7 @@ def test_an_object_that_is_too_long_costs_itself_only() -> None:
     long = "{\n" + '  "x",\n' * 300_000 + "}\n"
     bad, page = urlfrontier(lines(f"{long}{B}\n"))
     assert bad == BadLine("line 1", "longer than 1,000,000 characters")
-    assert page == Page(B)
+    assert page == PageToAdd(B)
 
 
 @pytest.mark.parametrize("longer", [-1, 0, 1, 5, 1_000_000])

@@ -12,7 +12,7 @@ import pytest
 
 from helpers import DAY, HOUR, MINUTE, Crawl, result_of, run_job
 from recrawl import store
-from recrawl.lab.driver import STEPS, Answer, Driver, Told
+from recrawl.lab.driver import STEPS, Driver, FetchResult, KnownPage
 
 STEP = 10 * MINUTE
 HOSTS = 40
@@ -69,10 +69,10 @@ class World:
                 rate = self.rate.setdefault(page_id, float(np.exp(self.rng.normal() - 1.5)))
                 before = self.seen.get(page_id)
                 self.seen[page_id] = at
-                told = {} if before is None else {
+                new_pages = {} if before is None else {
                     "changed": bool(self.rng.random() < -np.expm1(-rate * ((at - before) / DAY)))
                 }  # fmt: skip
-                results.append(result_of(page, status=200) | told)
+                results.append(result_of(page, status=200) | new_pages)
             crawl.wait(self.step - timedelta(microseconds=1))
             crawl.report(*results)
             crawl.wait(timedelta(microseconds=1))
@@ -202,15 +202,15 @@ class Failing:
         self.asked: list[float] = []
         self.failed: list[float] = []
 
-    def told(self, begin: float, end: float) -> list[Told]:
-        return [Told(f"http://h{i % 400}.test/{i}") for i in range(4000)] if begin < 0 else []
+    def new_pages(self, begin: float, end: float) -> list[KnownPage]:
+        return [KnownPage(f"http://h{i % 400}.test/{i}") for i in range(4000)] if begin < 0 else []
 
-    def answer(self, url: str, page_id: int, day: float) -> Answer:
+    def answer(self, url: str, page_id: int, day: float) -> FetchResult:
         self.asked.append(day)
         if day >= self.day and page_id % 10 == 3:
             self.failed.append(day)
-            return Answer(500)
-        return Answer(200, bool(self.rng.random() < 0.1))
+            return FetchResult(500)
+        return FetchResult(200, bool(self.rng.random() < 0.1))
 
 
 @pytest.mark.soak

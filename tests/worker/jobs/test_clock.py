@@ -199,7 +199,7 @@ def test_a_stop_says_which_job_it_waits_for_and_the_next_one_kills_it(fetched: C
         eventually(lambda: runs(fetched))
         os.kill(child_of(process), signal.SIGSTOP)  # as deaf as one that computes
         process.send_signal(signal.SIGINT)
-        assert process.stderr and "waiting for rates to stop; once more kills it" in process.stderr.readline()
+        assert process.stderr and "waiting for rates to stop; a second signal kills it" in process.stderr.readline()
         time.sleep(0.5)
         assert process.poll() is None
         process.send_signal(signal.SIGINT)

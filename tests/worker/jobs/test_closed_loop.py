@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from helpers import DAY, MINUTE, Crawl, run_job
-from recrawl.jobs.crawl import read
+from recrawl.jobs.allocation_input import read
 from recrawl.model.allocation.objectives import Floats
 from recrawl.model.allocation.solve import Web as AllocationWeb
 from recrawl.model.allocation.solve import allocate

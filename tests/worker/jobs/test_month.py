@@ -101,7 +101,7 @@ class Month:
         self.crawl, self.clock, self.web = crawl, clock, Web()
         self.always, self.retention = [Upkeep(url), Vitals(url)], Retention(url)
         self.batches = {name: entry.load()(url) for name, entry in JOBS.items() if entry.is_batch and name != "opic"}
-        self.opic = running.Batch(JOBS["opic"], url)  # stays, with the graph that it remembers
+        self.opic = running.BatchRunner(JOBS["opic"], url)  # stays, with the graph that it remembers
         self.fresh: list[float] = []
 
     def step(self) -> None:

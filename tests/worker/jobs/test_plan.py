@@ -14,7 +14,7 @@ import pytest
 
 from helpers import Crawl, run_job
 from recrawl.__main__ import main
-from recrawl.jobs.crawl import NOBODY_TAKES_PART
+from recrawl.jobs.allocation_input import NOBODY_TAKES_PART
 from recrawl.jobs.plan import Plan
 
 

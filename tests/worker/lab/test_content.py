@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from recrawl.lab.content import CHURN, MIX, Page, Region, draw, of_sets, page
+from recrawl.lab.content import CHURN, MIX, ContentPage, Region, draw, of_sets, page
 from recrawl.lab.policies.curve_fitting import Curve
 
 REGIONS = {
@@ -15,13 +15,13 @@ REGIONS = {
 }
 
 
-def some_pages(kind: str, count: int, days: float = 20) -> list[Page]:
+def some_pages(kind: str, count: int, days: float = 20) -> list[ContentPage]:
     rng = np.random.default_rng(1)
     return [page(rng, REGIONS[kind], days) for _ in range(count)]
 
 
 def test_divergence_counts_what_each_version_has_and_the_other_lacks() -> None:
-    of = Page(
+    of = ContentPage(
         regions=(Region(0.2, 1, 1.0), Region(0.6, 3, 1.0)),
         updated_at=(np.array([5.0, 6.0]), np.array([1.0, 2.0, 7.0, 8.0, 9.0])),
         least=(),
@@ -33,7 +33,7 @@ def test_divergence_counts_what_each_version_has_and_the_other_lacks() -> None:
 
 def test_staleness_is_the_mean_over_time_since_the_last_visit() -> None:
     """One change of all that churns, a fifth of the page, on day 5: stale until the visit of day 8."""
-    of = Page((Region(0.2, 1, 1.0),), (np.array([5.0]),), ())
+    of = ContentPage((Region(0.2, 1, 1.0),), (np.array([5.0]),), ())
     assert of.staleness([0, 4, 8], 2, 10) == pytest.approx(3 / 8 * 0.4 / 1.2)
     assert of.staleness([0], 2, 10) == pytest.approx(5 / 8 * 0.4 / 1.2)
     assert of.staleness([0, 5], 2, 10) == 0, "a visit sees what changes just then"

@@ -13,7 +13,7 @@ from recrawl.lab.outcome import Outcome
 from recrawl.lab.policies.registry import SIMULATED
 from recrawl.lab.replay import PRODUCTION, Replay, run
 from recrawl.lab.replay import replay as let_loose
-from recrawl.lab.visits import Events, Pages, Terms, visit
+from recrawl.lab.visits import Events, Pages, VisitTerms, visit
 from recrawl.lab.world import Outages, World
 from recrawl.model.allocation.solve import Web, allocate
 from recrawl.model.policies.registry import POLICIES
@@ -79,7 +79,7 @@ def test_all_at_once_is_what_a_queue_does_page_by_page(seed: int, sketches: bool
     if not sketches:
         events = events._replace(look=np.empty(0, np.int64))
     begun = pages.next_change.tolist()  # of the version that the last visit saw
-    terms = Terms(
+    terms = VisitTerms(
         prior_changes=rng.uniform(0.3, 2, 3),
         prior_days=rng.uniform(1, 9, 3),
         price=np.array([0.3, 1.0, math.inf]),

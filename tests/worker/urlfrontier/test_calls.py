@@ -11,7 +11,7 @@ import pytest
 
 from helpers import eventually
 from recrawl.client.database import Database
-from recrawl.urlfrontier import crawl
+from recrawl.urlfrontier import crawl_database
 from recrawl.urlfrontier import urlfrontier_pb2 as pb
 from worker.urlfrontier.client import OK, SKIPPED, Frontier, discovered, info, known
 from worker.urlfrontier.conftest import Command, Served
@@ -263,7 +263,7 @@ def test_no_more_is_read_at_once_however_much_is_listed_or_deleted(
 
     call = Database.call
     monkeypatch.setattr(Database, "call", reading)
-    monkeypatch.setattr(crawl, "AT_ONCE", 10)
+    monkeypatch.setattr(crawl_database, "AT_ONCE", 10)
     assert frontier.urls(size=2**31 - 1) == pages
     assert frontier.urls(start=4, size=25) == pages[4:29]
     assert frontier.urls(start=4, filter="/3") == pages[33:]

@@ -9,10 +9,10 @@ from typing import Any
 from recrawl.view.figures import (
     DAY,
     HOUR,
-    Allocation,
     Ever,
     Figures,
     HeldBack,
+    LastAllocation,
     LastRun,
     LateHost,
     Minute,
@@ -155,7 +155,7 @@ FIGURES = Figures(
     minutes=tuple(replace(LAST_MINUTE, at=NOW - i * MINUTE) for i in range(60, 0, -1)),
     hour=Total(since=NOW - HOUR, fetches=19_300, changed=4_600, unchanged=12_000, first=1_900, missing=230, failed=350),
     day=DAY_TOTAL,
-    allocation=Allocation(
+    allocation=LastAllocation(
         started_at=NOW - 11 * HOUR,
         objective="freshness",
         budget=BUDGET,

@@ -11,8 +11,8 @@ import pytest
 
 from recrawl.jobs.registry import JOBS
 from recrawl.view import alerts, figures, screens
-from recrawl.view.facts import Checkup, Facts, Server, Slot, Superuser, Table, Transaction
-from recrawl.view.figures import Allocation, Ever, Figures, HeldBack, LastRun, LateHost, Minute, Now, Total
+from recrawl.view.facts import Checkup, Facts, ServerFacts, Slot, Superuser, Table, Transaction
+from recrawl.view.figures import Ever, Figures, HeldBack, LastAllocation, LastRun, LateHost, Minute, Now, Total
 from recrawl.view.rules import RULES, job_failing
 from recrawl.view.verdict import checks, verdict
 
@@ -72,7 +72,7 @@ WORKING = Figures(
         throttled=3541, late_1m=361900, late_10m=43200, late_1h=5600, late_6h=2700, late_1d=1010, late_more=391,
         lost=1204, handed_out=470000, expired=2100, asks=40000, stale=400, duplicate=12,
     ),
-    allocation=Allocation(
+    allocation=LastAllocation(
         NOON - 40 * MINUTE, "freshness", 500000, 441300, 30000, 28700, 1030395, 214, 0.734, 0.739, 0.812
     ),
     runs=(
@@ -285,7 +285,7 @@ def test_every_fix_in_sql_can_be_pasted(connection: psycopg.Connection) -> None:
 
 HEALTHY = Facts(
     figures=WORKING,
-    server=Server(18, NOON, vacuums=True, sees_all=True),
+    server=ServerFacts(18, NOON, vacuums=True, sees_all=True),
     asked_at=NOON,
     is_checkup=True,
     checkup=Checkup(1210571, 1210000, 1210571, 48210, "news.harbour-post.example", 203, ["a.test", "b.test"]),

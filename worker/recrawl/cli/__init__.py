@@ -6,7 +6,7 @@ from itertools import chain
 
 import click
 
-from recrawl.cli import crawl, demo, experiment, jobs, laboratory, look, server, view
+from recrawl.cli import demo, experiment, jobs, laboratory, look, pages, server, view
 from recrawl.cli.database import EPILOG
 from recrawl.cli.explain import explain
 from recrawl.cli.urlfrontier import urlfrontier
@@ -14,9 +14,9 @@ from recrawl.cli.urlfrontier import urlfrontier
 MISTYPED = 64  # the exit code, as sysexits.h has it; click's 2 is what status and doctor say of trouble
 
 SECTIONS: dict[str, list[click.Command]] = {
-    "To begin": [demo.demo, server.up, crawl.add],
+    "To begin": [demo.demo, server.up, pages.add],
     "How it does": [look.status, look.top, look.doctor, look.jobs, explain, view.report, view.dashboard],
-    "What crawlers get": [crawl.look, crawl.next_command, crawl.release],
+    "What crawlers get": [pages.look, pages.next_command, pages.release],
     "How often pages are fetched": [jobs.run_command, jobs.plan, jobs.audit_command],
     "What policies are worth": [laboratory.compare, laboratory.simulate, experiment.experiment],
     "Doors for other crawlers": [urlfrontier],
@@ -60,20 +60,22 @@ def main() -> None:
         if len(sys.argv) == 1:  # bare `recrawl`: the error is the help
             error.show()
             sys.exit(MISTYPED)
-        said = error.format_message()
-        more = f"{'' if said.endswith(('.', '?')) else '.'} Try: {error.ctx.command_path} --help" if error.ctx else ""
-        fail(said + more, MISTYPED)
+        message = error.format_message()
+        more = (
+            f"{'' if message.endswith(('.', '?')) else '.'} Try: {error.ctx.command_path} --help" if error.ctx else ""
+        )
+        fail(message + more, MISTYPED)
     except click.ClickException as error:
         fail(error.format_message())
     except Exception as error:
-        message = told(error)
-        if message is None:
+        line = explained(error)
+        if line is None:
             raise
-        fail(message)
+        fail(line)
 
 
-def told(error: Exception) -> str | None:
-    """What a user can do something about, in a line. Imported only now: `--help` has no use for it."""
+def explained(error: Exception) -> str | None:
+    """One line for an error that a user can mend; None for other errors. Imports late: `--help` needs none of it."""
     import psycopg
 
     from recrawl.setup.embedded import EmbeddedError

@@ -12,7 +12,7 @@ from recrawl.cli import show
 from recrawl.cli.database import throwaway_database
 
 if TYPE_CHECKING:
-    from recrawl.lab.crawl import Compared, Crawl
+    from recrawl.lab.demo_crawl import DemoCrawl, Reachable
 
 BUDGET, DAYS = 4000.0, 14  # fetches per day
 FILES = "recrawl-demo"  # and what they are
@@ -38,7 +38,7 @@ def demo(seed: int, folder: Path) -> None:
     """
     from recrawl.cli.progress import steps
     from recrawl.lab import drawn
-    from recrawl.lab.crawl import Crawl
+    from recrawl.lab.demo_crawl import DemoCrawl
 
     web = drawn.draw(seed)
     click.echo(
@@ -46,7 +46,7 @@ def demo(seed: int, folder: Path) -> None:
         f"Crawlers find it from {len(web.gap)} of them, and fetch {BUDGET:,.0f} a day, for {DAYS} days."
     )
     with throwaway_database() as url, steps() as tell:
-        crawl = Crawl(url, web, BUDGET, DAYS, seed)
+        crawl = DemoCrawl(url, web, BUDGET, DAYS, seed)
         figures = crawl.run(partial(tell, "crawling", of=DAYS))
     compared = crawl.compared()
     _tell(crawl, compared)
@@ -57,7 +57,7 @@ def demo(seed: int, folder: Path) -> None:
         raise click.ClickException(f"{figures.too_close} requests came too close: this must not be")
 
 
-def _tell(crawl: "Crawl", compared: "Compared") -> None:
+def _tell(crawl: "DemoCrawl", compared: "Reachable") -> None:
     rows = [
         ("reached, by what was learnt on the way", crawl.late()),
         ("all pages equally often, at best (uniform)", compared.uniform),
@@ -79,8 +79,8 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def _draw(crawl: "Crawl", compared: "Compared", file: Path) -> Iterator[str]:
-    from recrawl.lab.crawl import LOOKS
+def _draw(crawl: "DemoCrawl", compared: "Reachable", file: Path) -> Iterator[str]:
+    from recrawl.lab.demo_crawl import LOOKS
     from recrawl.view import demo as view
 
     figures = crawl.figures
@@ -90,7 +90,7 @@ def _draw(crawl: "Crawl", compared: "Compared", file: Path) -> Iterator[str]:
         "uniform": compared.uniform,
         "proportional": compared.proportional,
     }
-    said = (
+    sentence = (
         f"In the second week **{_percent(crawl.late())}** of the pages' value was fresh. With all rates known it would "
         f"be {_percent(compared.polite)} at best within the hosts' gaps, {_percent(compared.unpolite)} without them; "
         f"{_percent(compared.uniform)} if all pages were fetched equally often, {_percent(compared.proportional)} if "
@@ -98,7 +98,7 @@ def _draw(crawl: "Crawl", compared: "Compared", file: Path) -> Iterator[str]:
     )
     at = [crawl.begin + timedelta(days=day) for day in figures.day]
     page = file.with_suffix(".html")
-    page.write_text(view.page(at, timedelta(days=1) / LOOKS, figures.fresh, lines, said), encoding="utf-8")
+    page.write_text(view.page(at, timedelta(days=1) / LOOKS, figures.fresh, lines, sentence), encoding="utf-8")
     try:
         from recrawl.cli.figure import draw_freshness
 

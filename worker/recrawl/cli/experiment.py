@@ -54,7 +54,7 @@ def experiment(name: str | None, seed: int, quick: bool, figure: Path | None, as
 
 
 def _can_be_drawn(figure: Path) -> None:
-    """Told before the minutes that an experiment may take."""
+    """Refuses a bad --figure before the experiment, which may take minutes."""
     if figure.suffix != ".png":
         raise click.UsageError(f"--figure must be a file that ends in .png, got {figure}")
     if not figure.absolute().parent.is_dir():

@@ -22,8 +22,8 @@ def run_command(job: str) -> None:
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the run is ended
     with database() as url, steps() as tell:
-        said = JOBS[job].load()(url).run(tell)
-    click.echo(said)
+        message = JOBS[job].load()(url).run(tell)
+    click.echo(message)
 
 
 run_command.help = "\n\n".join(
@@ -45,7 +45,7 @@ def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
     value that is fresh), beside what it could be at most within the hosts' gaps (polite bound) and without them
     (unpolite bound). Below stand the hosts whose gaps cost most.
     """
-    from recrawl.jobs.crawl import NOBODY_TAKES_PART
+    from recrawl.jobs.allocation_input import NOBODY_TAKES_PART
     from recrawl.jobs.plan import Plan
 
     with database() as url:

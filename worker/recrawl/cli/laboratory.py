@@ -15,7 +15,7 @@ from recrawl.cli.mistyped import mistyped
 from recrawl.words import count
 
 if TYPE_CHECKING:
-    from recrawl.jobs.compare import Compared
+    from recrawl.jobs.compare import PolicyOutlook
     from recrawl.lab.outcome import Outcome
     from recrawl.lab.world import World
 
@@ -167,8 +167,8 @@ def compare(as_json: bool, png: str | None) -> None:
     Worked out from what is known of your pages, at the present budget, as if each policy had been in force for long.
     Freshness and age are by value; the delay is from a change to the visit after it.
     """
+    from recrawl.jobs.allocation_input import NOBODY_TAKES_PART
     from recrawl.jobs.compare import compare, read_crawl
-    from recrawl.jobs.crawl import NOBODY_TAKES_PART
 
     with database() as url:
         crawl = read_crawl(url)
@@ -177,8 +177,10 @@ def compare(as_json: bool, png: str | None) -> None:
     found = compare(crawl)
     if as_json:
         for one in found:
-            said = {"policy": one.policy, **asdict(one.outlook), "new_pages": one.new_pages, "unspent": one.unspent}
-            click.echo(json.dumps({name: None if figure == float("inf") else figure for name, figure in said.items()}))
+            figures = {"policy": one.policy, **asdict(one.outlook), "new_pages": one.new_pages, "unspent": one.unspent}
+            click.echo(
+                json.dumps({name: None if figure == float("inf") else figure for name, figure in figures.items()})
+            )
     else:
         click.echo(f"{crawl.pages:,} pages; {crawl.policy} is in force\n")
         show.table([_row(one) for one in found], "")
@@ -189,7 +191,7 @@ def compare(as_json: bool, png: str | None) -> None:
             draw_policies({one.policy: one.outlook.fresh for one in found}, png)
 
 
-def _row(one: "Compared") -> dict[str, str]:
+def _row(one: "PolicyOutlook") -> dict[str, str]:
     found = one.outlook
     return {
         "policy": one.policy,

@@ -23,33 +23,34 @@ def line(url: str) -> Iterator[None]:
     from rich.console import Console
     from rich.live import Live
 
-    look = Look(url)
-    look.start()
+    line = StatusLine(url)
+    line.start()
     try:
-        with Live(get_renderable=look.shown, console=Console(stderr=True), refresh_per_second=1, transient=True):
+        with Live(get_renderable=line.shown, console=Console(stderr=True), refresh_per_second=1, transient=True):
             yield
     finally:
-        look.ended.set()
+        line.ended.set()
 
 
-class Look(threading.Thread):
-    """One line, as of now. In a thread, as whoever logs waits for what is shown, and the database may not answer."""
+class StatusLine(threading.Thread):
+    """One line with the present state of the crawl. It is read in a thread, because the database may not answer and
+    whoever writes to the log waits for the line that is shown."""
 
     def __init__(self, url: str) -> None:
         super().__init__(name="status line", daemon=True)
         self.url = url
-        self.said = ""
+        self.text = ""
         self.ended = threading.Event()
         self.connection: store.Connection | None = None
 
     def shown(self) -> "Text":
         from rich.text import Text
 
-        return Text(self.said, no_wrap=True, overflow="ellipsis")
+        return Text(self.text, no_wrap=True, overflow="ellipsis")
 
     def run(self) -> None:
         while not self.ended.is_set():
-            self.said = self.look()
+            self.text = self.look()
             self.ended.wait(EVERY)
         self.close()
 

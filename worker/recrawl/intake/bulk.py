@@ -12,7 +12,7 @@ import psycopg
 from recrawl import store
 from recrawl.intake.importers import BadLine
 from recrawl.intake.urls import clean
-from recrawl.store import Page
+from recrawl.store import PageToAdd
 
 BATCH = 1000
 BATCH_CHARACTERS = 1_000_000  # with the JSON beside the URLs: a few of the longest lines
@@ -33,14 +33,14 @@ class Progress:
     counts: Counter[str] = field(default_factory=Counter)
     invalid: list[tuple[str, str]] = field(default_factory=list)
 
-    def take(self, added: store.Added) -> None:
+    def take(self, added: store.AddedPages) -> None:
         self.counts.update(added.counts)
         self.invalid = (self.invalid + added.invalid)[:INVALID_SHOWN]
 
 
 def add(
     url: str,
-    pages: Iterable[Page | BadLine],
+    pages: Iterable[PageToAdd | BadLine],
     watch: Callable[[Progress], None] = lambda _: None,
     progress: Progress | None = None,
 ) -> Progress:
@@ -59,9 +59,9 @@ def add(
         stack.enter_context(_upkeep(url))
         pool = stack.enter_context(ThreadPoolExecutor(CONNECTIONS))
 
-        def add_batch(batch: list[Page | BadLine]) -> None:
+        def add_batch(batch: list[PageToAdd | BadLine]) -> None:
             """Counts here, where the interrupt of a user cannot come between the commit and the count."""
-            pages = [item._replace(url=clean(item.url)) for item in batch if isinstance(item, Page)]
+            pages = [item._replace(url=clean(item.url)) for item in batch if isinstance(item, PageToAdd)]
             bad = [(item.where, item.problem) for item in batch if isinstance(item, BadLine)]
             connection = free.pop()
             try:
@@ -69,7 +69,7 @@ def add(
                     with counting:
                         progress.take(added)
                 with counting:
-                    progress.take(store.Added({"invalid": len(bad)} if bad else {}, bad))
+                    progress.take(store.AddedPages({"invalid": len(bad)} if bad else {}, bad))
             finally:
                 free.append(connection)
 
@@ -103,7 +103,7 @@ REFUSALS = (
 )
 
 
-def _added(connection: store.Connection, pages: list[Page]) -> Iterator[store.Added]:
+def _added(connection: store.Connection, pages: list[PageToAdd]) -> Iterator[store.AddedPages]:
     """One at which the database refuses all is looked for by halves, and is invalid."""
     if not pages:
         return
@@ -111,23 +111,23 @@ def _added(connection: store.Connection, pages: list[Page]) -> Iterator[store.Ad
         yield store.add_pages(connection, pages)
     except REFUSALS as error:
         if len(pages) == 1:
-            yield store.Added({"invalid": 1}, [(pages[0].url, str(error).partition("\n")[0])])
+            yield store.AddedPages({"invalid": 1}, [(pages[0].url, str(error).partition("\n")[0])])
         else:
             half = len(pages) // 2
             yield from _added(connection, pages[:half])
             yield from _added(connection, pages[half:])
     except psycopg.OperationalError:
         if connection.broken:
-            yield store.Added({"unanswered": len(pages)})
+            yield store.AddedPages({"unanswered": len(pages)})
         raise
 
 
-def _batches(pages: Iterable[Page | BadLine]) -> Iterator[list[Page | BadLine]]:
-    batch, characters = list[Page | BadLine](), 0
+def _batches(pages: Iterable[PageToAdd | BadLine]) -> Iterator[list[PageToAdd | BadLine]]:
+    batch, characters = list[PageToAdd | BadLine](), 0
     try:
         for page in pages:
             batch.append(page)
-            characters += len(page[0]) + (len(str(page.meta)) if isinstance(page, Page) and page.meta else 0)
+            characters += len(page[0]) + (len(str(page.meta)) if isinstance(page, PageToAdd) and page.meta else 0)
             if len(batch) == BATCH or characters > BATCH_CHARACTERS:
                 yield batch
                 batch, characters = [], 0

@@ -20,7 +20,7 @@ from pathlib import Path, PurePath
 from typing import Any, Literal, NamedTuple, TextIO
 
 from recrawl.intake.urls import storable
-from recrawl.store import Page
+from recrawl.store import PageToAdd
 
 LONGEST_LINE = 1_000_000  # characters
 _TOO_LONG = f"longer than {LONGEST_LINE:,} characters"
@@ -49,7 +49,7 @@ class ImportFileError(ValueError):
     """A file cannot be read on. The message is one line: where, what is wrong, what was found."""
 
 
-Reader = Callable[[Iterable[str]], Iterator[Page | BadLine]]
+Reader = Callable[[Iterable[str]], Iterator[PageToAdd | BadLine]]
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def short_lines(text: TextIO) -> Iterator[str]:
             line = text.readline(LONGEST_LINE + 1)
 
 
-def pages_in(name: str, text: TextIO) -> Iterator[Page | BadLine]:
+def pages_in(name: str, text: TextIO) -> Iterator[PageToAdd | BadLine]:
     """The pages that a file names. Its first line that is not blank may be needed to tell how to read it."""
     lines, blank = short_lines(text), 0
     for first in lines:
@@ -97,17 +97,17 @@ def reader_for(name: str, first_line: str) -> Reader:
     return plain
 
 
-def plain(lines: Iterable[str]) -> Iterator[Page | BadLine]:
+def plain(lines: Iterable[str]) -> Iterator[PageToAdd | BadLine]:
     """One URL a line; blank lines and lines that start with # are skipped."""
     for number, line in enumerate(_without_bom(lines), 1):
         url = line.strip()
         if len(line) > LONGEST_LINE:
             yield BadLine(f"line {number}", _TOO_LONG)
         elif url and url[0] != "#":
-            yield Page(url)
+            yield PageToAdd(url)
 
 
-def csv_pages(lines: Iterable[str]) -> Iterator[Page | BadLine]:
+def csv_pages(lines: Iterable[str]) -> Iterator[PageToAdd | BadLine]:
     """CSV with a header: `url` and, if wanted, `value`, `rate` and `due`, in any order. Empty cell = not given.
 
     A row is a line: a stray quote must not swallow the lines after it.
@@ -135,7 +135,7 @@ def csv_pages(lines: Iterable[str]) -> Iterator[Page | BadLine]:
                 continue
             row.append("")
             value, rate = _number("value", row[value_at]), _number("rate", row[rate_at])
-            yield Page(_required(row[url_at]), value, rate, _instant(row[due_at]))
+            yield PageToAdd(_required(row[url_at]), value, rate, _instant(row[due_at]))
         except ValueError as error:
             yield BadLine(f"line {number}", str(error).removeprefix(f"line {number}: "))
 
@@ -195,7 +195,7 @@ _NUTCH_HEADER = "Url,Status code,Status name,Fetch Time,"
 _NUTCH_ROW = re.compile(r'"(?P<url>.*?)",(?P<code>\d+),"(?P<status>\w+)",(?P<fetch_time>[^,]*),')
 
 
-def nutch(lines: Iterable[str]) -> Iterator[Page | BadLine]:
+def nutch(lines: Iterable[str]) -> Iterator[PageToAdd | BadLine]:
     """A CrawlDb as Nutch dumps it: its pages, due at their fetch time. Those it never fetched come in as new."""
     for number, line in enumerate(_without_bom(lines), 1):
         if line.startswith(_NUTCH_HEADER) or not line.strip():  # each part of a dump has the header
@@ -205,7 +205,7 @@ def nutch(lines: Iterable[str]) -> Iterator[Page | BadLine]:
         elif (row := _NUTCH_ROW.match(line)) is None:
             yield BadLine(f"line {number}", f"must begin with Url, Status code, Status name, got {line[:40].strip()!r}")
         elif row["status"] == "db_unfetched":
-            yield Page(row["url"])
+            yield PageToAdd(row["url"])
         else:
             try:
                 due = datetime.strptime(row["fetch_time"], "%a %b %d %H:%M:%S UTC %Y").replace(tzinfo=UTC)
@@ -213,10 +213,10 @@ def nutch(lines: Iterable[str]) -> Iterator[Page | BadLine]:
                 problem = f"Fetch Time must be in UTC (let Nutch run with TZ=UTC), got {row['fetch_time'][:40]!r}"
                 yield BadLine(f"line {number}", problem)
             else:
-                yield Page(row["url"], due=due)
+                yield PageToAdd(row["url"], due=due)
 
 
-def urlfrontier(lines: Iterable[str]) -> Iterator[Page | BadLine]:
+def urlfrontier(lines: Iterable[str]) -> Iterator[PageToAdd | BadLine]:
     """What URLFrontier's client writes (DumpURLs, ListURLs --json) and reads (PutURLs).
 
     A line is one JSON object or one URL, even mixed.
@@ -227,7 +227,7 @@ def urlfrontier(lines: Iterable[str]) -> Iterator[Page | BadLine]:
         elif text.startswith("{"):
             yield _frontier_page(text, number)
         elif text and text[0] != "#":
-            yield Page(text)
+            yield PageToAdd(text)
 
 
 def _items(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
@@ -257,7 +257,7 @@ def _items(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
         yield begun, "".join(parts)
 
 
-def _frontier_page(text: str, line: int) -> Page | BadLine:
+def _frontier_page(text: str, line: int) -> PageToAdd | BadLine:
     where = f"line {line}"
     try:
         # json.loads takes 3.8 µs for 300 bytes, this 2.3 (Python 3.11): it does not look for blanks on both sides.
@@ -285,7 +285,7 @@ def _frontier_page(text: str, line: int) -> Page | BadLine:
         url = info["url"].strip()
         if not url:
             raise KeyError("url")
-        return Page(url, None, None, due, meta or None)
+        return PageToAdd(url, None, None, due, meta or None)
     except (KeyError, TypeError, AttributeError):
         return BadLine(where, f"must be known or discovered, with info and url, got {text[:40]!r}")
     except (ValueError, OverflowError, OSError):

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl import store
-from recrawl.jobs.crawl import NOBODY_TAKES_PART, Crawl, finite, not_kept, read
+from recrawl.jobs.allocation_input import NOBODY_TAKES_PART, AllocationInput, finite, not_kept, read
 from recrawl.jobs.job import Job, Tell, nobody
 from recrawl.model.allocation import coming, what_if
 from recrawl.model.allocation.new_pages import Divided
@@ -78,7 +78,7 @@ class Allocate(Job):
         return run.message
 
 
-def _fit(run: store.Run, crawl: Crawl, divided: Divided, late: store.SpentOfLate) -> None:
+def _fit(run: store.Run, crawl: AllocationInput, divided: Divided, late: store.SpentOfLate) -> None:
     """Moves due times that were promised at other prices, so that the time until the next run keeps to the budget."""
     ahead = _ahead(late)
     owed = (late.budgeted - late.handed_out) * min(AT_ONCE, ahead / min(max(late.days, ahead), MADE_GOOD))
@@ -97,7 +97,7 @@ def _fit(run: store.Run, crawl: Crawl, divided: Divided, late: store.SpentOfLate
     run.put_in_chunks("put_dues", *_by_id(crawl, result, pages), np.full(len(pages), ahead))
 
 
-def _overtake(run: store.Run, crawl: Crawl, divided: Divided, late: store.SpentOfLate) -> int:
+def _overtake(run: store.Run, crawl: AllocationInput, divided: Divided, late: store.SpentOfLate) -> int:
     """Of hosts that are behind, what is worth most goes first until the next run. How many pages change places."""
     slots = divided.cap * (crawl.allocate_every or _ahead(late))
     host = np.repeat(np.arange(len(crawl.hosts)), np.diff(crawl.first))
@@ -148,7 +148,7 @@ class Proof:
     floor_days: float | None
 
 
-def _proof(crawl: Crawl, divided: Divided) -> Proof:
+def _proof(crawl: AllocationInput, divided: Divided) -> Proof:
     result = divided.allocation
     bounds = what_if.bounds(crawl.web(divided.cap), divided.for_revisits, crawl.objective)
     return Proof(
@@ -177,7 +177,7 @@ def _proof(crawl: Crawl, divided: Divided) -> Proof:
 
 
 @dataclass(frozen=True)
-class HeldBack:
+class HostsHeldBack:
     """The hosts whose gap costs most, those first that cost most; fetches per day."""
 
     hosts: NDArray[np.int64]
@@ -187,7 +187,7 @@ class HeldBack:
     gain: NDArray[np.float64]  # by half the gap, per unit of value
 
 
-def _held_back(crawl: Crawl, divided: Divided, most: int = 200) -> HeldBack:
+def _held_back(crawl: AllocationInput, divided: Divided, most: int = 200) -> HostsHeldBack:
     """By a bound on what half the gap brings, which is close where a host takes a small part of all fetches."""
     allocation, kept = divided.allocation, crawl.kept(divided)
     capped = np.flatnonzero(allocation.capped & crawl.is_priced_by_the_objective(allocation))
@@ -199,7 +199,7 @@ def _held_back(crawl: Crawl, divided: Divided, most: int = 200) -> HeldBack:
     best = np.argsort(-gain, kind="stable")[:most]
     best = best[(gain[best] > 0) & np.isfinite(gain[best])]
     host = np.repeat(np.arange(len(capped)), np.diff(web.first))
-    return HeldBack(
+    return HostsHeldBack(
         hosts=crawl.hosts[capped[best]],
         pages=np.diff(crawl.first)[capped][best],
         wanted=(wanted + crawl.pins.asked_on_host[capped])[best],
@@ -212,7 +212,9 @@ def _gain(figure: float | None, is_share: bool) -> str:
     return "without limit" if figure is None else percent(figure) if is_share else count(figure)
 
 
-def _by_id(crawl: Crawl, result: Allocation, pages: NDArray[np.intp]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+def _by_id(
+    crawl: AllocationInput, result: Allocation, pages: NDArray[np.intp]
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Neighbours in the table together, with their frequencies."""
     pages = pages[np.argsort(crawl.page_id[pages])]
     return crawl.page_id[pages], np.clip(result.frequency[pages], LEAST_FREQUENCY, MOST_FREQUENCY).astype(np.float32)

@@ -1,7 +1,7 @@
-"""A batch job in a process of its own, so that upkeep goes on beside it and its memory comes back. Crawlers come first.
+"""A batch job in a process of its own: upkeep goes on while it runs, and its memory is freed when it ends.
 
-It runs once for each line on its standard input and answers with one of JSON. It ends when it has nothing to remember,
-or more than it may, and when its worker has.
+The job runs once for each line on standard input, and answers each line with a line of JSON. The process ends when the
+job has nothing to remember, when it remembers more than the setting `memory` allows, and when the worker has ended.
 """
 
 import _thread
@@ -20,15 +20,16 @@ from recrawl import store
 from recrawl.jobs.job import Job
 from recrawl.jobs.registry import JOBS
 
-# Lower than all others, from when it computes: beside jobs on 10M pages and two cores a pop takes 10 % less than for 5
-# and the jobs no longer. It begins as fast as ever, and so a worker that is told to stop waits no longer for it.
+# Crawlers come first: the process gets this niceness once the job is loaded. With jobs on 10M pages and two cores, a
+# pop then takes 10 % less time than at niceness 5, and the jobs take no longer. Loading keeps the normal priority, so
+# that a worker that must stop does not wait longer for it.
 PRIORITY = 10
-ABANDONED_AFTER = 2.0  # seconds: what computes does not listen
+ABANDONED_AFTER = 2.0  # seconds from the interrupt to a hard exit, because compiled code does not notice interrupts
 
 
 def main(name: str, url: str) -> None:
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever else is printed is no answer
+    os.dup2(2, 1)  # anything else that is printed must not be read as an answer
     orders: SimpleQueue[str] = SimpleQueue()
     threading.Thread(target=_listen, args=[orders], daemon=True).start()
     job: Job | None = None
@@ -38,12 +39,12 @@ def main(name: str, url: str) -> None:
             if job is None:
                 job = JOBS[name].load()(url)
                 os.nice(PRIORITY)
-            outcome: dict[str, Any] = {"ok": True, "said": job.run()}
+            outcome: dict[str, Any] = {"ok": True, "message": job.run()}
         except Exception as error:
-            outcome = {"ok": False, "said": " ".join((str(error) or type(error).__name__).split())}
+            outcome = {"ok": False, "message": " ".join((str(error) or type(error).__name__).split())}
         stays = False
         if job is not None and outcome["ok"]:
-            with suppress(psycopg.Error):  # what it did is done; it begins anew the next time
+            with suppress(psycopg.Error):  # the run itself has succeeded; only its memory is lost
                 stays = 0 < job.remembers() <= store.memory(url)
         outcome |= {"seconds": round(time.monotonic() - started, 3), "stays": stays}
         print(json.dumps(outcome), file=answers, flush=True)
@@ -52,7 +53,7 @@ def main(name: str, url: str) -> None:
 
 
 def _listen(orders: "SimpleQueue[str]") -> None:
-    """A worker that was killed says nothing more: what it asked for is somebody else's now."""
+    """Ends this process when its worker has ended: another worker may run the job then."""
     for line in sys.stdin:
         orders.put(line)
     orders.put("")

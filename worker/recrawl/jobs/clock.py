@@ -1,4 +1,4 @@
-"""The worker's clockwork: the registry of jobs, put on a clock. APScheduler wiring and nothing else."""
+"""Runs the registry's jobs at their times, until the worker is told to stop. APScheduler keeps the times."""
 
 import logging
 import signal
@@ -15,50 +15,50 @@ from apscheduler.schedulers.blocking import BlockingScheduler
 
 from recrawl import store
 from recrawl.jobs.registry import JOBS
-from recrawl.jobs.running import Batch, Small, Ticking, first_line
+from recrawl.jobs.running import BatchRunner, IntervalRunner, UpkeepRunner, first_line
 from recrawl.jobs.upkeep import Upkeep
 
 log = logging.getLogger(__name__)
 
-SETTLED = timedelta(minutes=1)  # after the start, before the first batch job
-LOOK = timedelta(seconds=1)  # between two looks at which jobs are due
-LOOK_CLOSER = timedelta(minutes=1)  # at which are worth running early
-PATIENT = 2.0  # seconds, until it says what it waits for before it ends
-STEP = timedelta(seconds=1)  # of the machine's clock, from which on its dates are put anew
+SETTLED = timedelta(minutes=1)  # from the start of the worker to the first batch job
+LOOK = timedelta(seconds=1)  # between two questions which jobs are due
+LOOK_CLOSER = timedelta(minutes=1)  # between two questions which jobs are worth an early run
+PATIENT = 2.0  # seconds after which a worker that is stopping says what it waits for
+STEP = timedelta(seconds=1)  # a larger step of the machine's clock sets the jobs' next times anew
 
 
-class Look:
-    """Starts the batch jobs that are due, on the one worker that does them; the others stand by."""
+class BatchStarter:
+    """Starts the batch jobs that are due, if this worker leads. Other workers do nothing here."""
 
-    def __init__(self, url: str, batches: list[Batch], start: Callable[[Batch, str, int], None]) -> None:
+    def __init__(self, url: str, batches: list[BatchRunner], start: Callable[[BatchRunner, str, int], None]) -> None:
         self.url, self.batches, self.start = url, batches, start
         self.connection: store.Connection | None = None
         self.leads = False  # as long as the connection lasts
         self.is_stopped = False
-        self.problem = ""  # that was told last
-        self.from_then_on = time.monotonic() + SETTLED.total_seconds()
-        self.closer_at = self.from_then_on
+        self.problem = ""  # the problem that the log already has
+        self.starts_from = time.monotonic() + SETTLED.total_seconds()
+        self.closer_at = self.starts_from
 
     def __call__(self) -> None:
         try:
             if not self.is_stopped:
-                self._look()
+                self._start_if_it_leads()
                 self.problem = ""
         except psycopg.Error as error:
-            if not store.is_away(error) and str(error) != self.problem:  # upkeep says that it is away
+            if not store.is_away(error) and str(error) != self.problem:  # upkeep logs that the database is away
                 log.warning("what is due cannot be found out, trying again: %s", first_line(error))
             self.problem = str(error)
             self.close()
 
-    def _look(self) -> None:
+    def _start_if_it_leads(self) -> None:
         self.connection = self.connection or store.connect(self.url, "recrawl schedule")
         self.leads = self.leads or store.leads(self.connection)
         if self.leads:
             store.end_dead_runs(self.connection)
-            if time.monotonic() >= self.from_then_on:
-                self._start_what_is_due(self.connection)
+            if time.monotonic() >= self.starts_from:
+                self._start_due_jobs(self.connection)
 
-    def _start_what_is_due(self, connection: store.Connection) -> None:
+    def _start_due_jobs(self, connection: store.Connection) -> None:
         looks_closer = time.monotonic() >= self.closer_at
         if looks_closer:
             self.closer_at = time.monotonic() + LOOK_CLOSER.total_seconds()
@@ -78,69 +78,75 @@ class Look:
         self.connection, self.leads = None, False
 
 
-class Clockwork(BlockingScheduler):
-    """APScheduler goes by dates: when the machine's clock steps back an hour, nothing would run for an hour. When it
-    steps ten years ahead, each run that there would have been is listed before the next.
+class SteppingClockScheduler(BlockingScheduler):
+    """APScheduler that keeps its intervals when the machine's clock steps.
+
+    It overrides a private method, because APScheduler knows no other place that is called before each choice of the
+    jobs to run. APScheduler goes by dates: after a step of an hour back it would run nothing for an hour, and after a
+    step of ten years ahead it would first list each run that it missed. test_apscheduler.py holds what the override
+    relies on, for the versions that pyproject.toml allows.
     """
 
-    ahead: float | None = None  # of the clock that only runs forward, in seconds
-    # Set by a signal, whose handler does no more: an exception out of it may leave a lock taken for ever.
+    wall_clock_lead: float | None = None  # seconds by which the clock is ahead of the monotonic clock
+    # A signal handler only sets this: an exception raised in a signal handler may leave a lock locked forever.
     is_told_to_stop = False
 
     def _process_jobs(self) -> Any:
-        """Comes at least once a second, and as a rule as often as upkeep does."""
+        """Moves the jobs after a step of the clock, then runs what is due. APScheduler calls this at least once a
+        second, because the seconds that this method returns are at most one."""
         if self.is_told_to_stop:
-            self.shutdown(wait=False)  # it would wait with a lock in hand that a look may want
+            self.shutdown(wait=False)  # with wait=True it would hold a lock that a running job may need
             return None
-        before, self.ahead = self.ahead, time.time() - time.monotonic()
-        if before is not None and abs(self.ahead - before) > STEP.total_seconds():
-            log.warning("this machine's clock stepped by %+.0f s: the jobs follow", self.ahead - before)
+        before, self.wall_clock_lead = self.wall_clock_lead, time.time() - time.monotonic()
+        if before is not None and abs(self.wall_clock_lead - before) > STEP.total_seconds():
+            log.warning("this machine's clock stepped by %+.0f s: the jobs follow", self.wall_clock_lead - before)
         now = datetime.now(UTC)
-        for job in self.get_jobs():  # also of a step that was taken back before anybody saw it
+        for job in self.get_jobs():  # each time, because two steps between two calls may cancel each other
             every = getattr(job.trigger, "interval", timedelta(0))
             if not now - STEP <= job.next_run_time <= now + every + STEP:
                 job.modify(next_run_time=now)
         seconds = super()._process_jobs()
-        # By dates as well: of a clock that stepped back just now it would be an hour.
+        # APScheduler computes these seconds from dates: after a step back in this very moment they would be an hour.
         return LOOK.total_seconds() if seconds is None else min(seconds, LOOK.total_seconds())
 
 
 def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[], None] = lambda: None) -> None:
     """Works until SIGINT or SIGTERM. Raises at once if the database cannot be reached or was not migrated.
 
-    `restart` is called when it does not answer later on, and starts it again if it ended.
+    `restart` is called when the database stops answering. It starts the database again if that has ended.
     """
     upkeep = Upkeep(url)
     upkeep.connection = store.connect(url, store.WORKER)
     store.tick(upkeep.connection)
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
-    executors = {name: ThreadPoolExecutor(1) for name in ("default", "small", "look", "batch")}
-    scheduler = Clockwork(
+    executors = {name: ThreadPoolExecutor(1) for name in ("upkeep", "interval", "starter", "batch")}
+    scheduler = SteppingClockScheduler(
         executors=executors,
         job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
         timezone="UTC",
     )
 
-    def start(batch: Batch, why: str, newest: int) -> None:
-        # Its thread takes one at a time. Two, as the last run may be over and not yet counted so.
+    def start(batch: BatchRunner, why: str, newest: int) -> None:
+        # The executor has one thread, so one batch job runs at a time. max_instances is 2, because APScheduler may
+        # count the last run as running for a moment after it has ended.
         scheduler.add_job(
             batch, id=batch.entry.name, args=[why, newest], executor="batch", replace_existing=True, max_instances=2
         )
 
-    batches = [Batch(entry, url) for entry in JOBS.values() if entry.is_batch]
-    ticking, look = Ticking(upkeep, restart), Look(url, batches, start)
-    small = [Small(entry, url) for entry in JOBS.values() if entry.every and entry.name != "upkeep"]
+    batches = [BatchRunner(entry, url) for entry in JOBS.values() if entry.is_batch]
+    upkeep_runner, starter = UpkeepRunner(upkeep, restart), BatchStarter(url, batches, start)
+    others = [IntervalRunner(entry, url) for entry in JOBS.values() if entry.every and entry.name != "upkeep"]
 
-    def again_and_again(work: Callable[[], None], name: str, every: timedelta, executor: str) -> None:
+    def repeat(work: Callable[[], None], name: str, every: timedelta, executor: str) -> None:
         first = datetime.now(UTC) + min(every, SETTLED)
         scheduler.add_job(
             work, "interval", seconds=every.total_seconds(), id=name, executor=executor, next_run_time=first
         )
 
-    again_and_again(look, "look", LOOK, "look")
-    again_and_again(ticking, "upkeep", JOBS["upkeep"].every or LOOK, "default")
-    for job in small:
-        again_and_again(job, job.entry.name, job.entry.every or LOOK, "small")
+    repeat(starter, "starter", LOOK, "starter")
+    repeat(upkeep_runner, "upkeep", JOBS["upkeep"].every or LOOK, "upkeep")
+    for job in others:
+        repeat(job, job.entry.name, job.entry.every or LOOK, "interval")
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
         scheduler.is_told_to_stop = True
@@ -149,31 +155,31 @@ def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[]
         for batch in batches:
             batch.kill()
 
-    def tell_what_it_waits_for() -> None:
+    def log_what_it_waits_for() -> None:
         if not any(batch.is_running for batch in batches):
             log.info("waiting for the database, which does not answer")
 
     _on_signals(stop)
     ready()
-    scheduler.start()  # until it is told to stop
+    scheduler.start()  # returns when the scheduler is told to stop
 
     _on_signals(kill)
-    parts: list[Upkeep | Look | Small] = [upkeep, look, *small]
+    parts: list[Upkeep | BatchStarter | IntervalRunner] = [upkeep, starter, *others]
     for part in parts:
         part.stop()
     for batch in batches:
         if batch.is_running:
-            log.info("waiting for %s to stop; once more kills it", batch.entry.name)
+            log.info("waiting for %s to stop; a second signal kills it", batch.entry.name)
         batch.stop()
-    waits = threading.Timer(PATIENT, tell_what_it_waits_for)
+    waits = threading.Timer(PATIENT, log_what_it_waits_for)
     waits.start()
     for executor in executors.values():
         executor.shutdown(wait=True)
     waits.cancel()
     upkeep.close()
-    look.close()
-    if ticking.failure:
-        raise ticking.failure
+    starter.close()
+    if upkeep_runner.failure:
+        raise upkeep_runner.failure
 
 
 def _on_signals(handler: Callable[[int, FrameType | None], None]) -> None:

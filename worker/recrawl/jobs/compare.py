@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from recrawl import store
-from recrawl.jobs.crawl import Crawl, read
+from recrawl.jobs.allocation_input import AllocationInput, read
 from recrawl.model.policies.outlook import Outlook, as_hosts_can, outlook
 from recrawl.model.policies.registry import POLICIES
 
@@ -11,7 +11,7 @@ ROUNDING = 1e-9  # of the budget: what sums leave over
 
 
 @dataclass(frozen=True)
-class Compared:
+class PolicyOutlook:
     """Fetches per day."""
 
     policy: str
@@ -20,12 +20,12 @@ class Compared:
     unspent: float
 
 
-def read_crawl(url: str) -> Crawl:
+def read_crawl(url: str) -> AllocationInput:
     with store.connect(url, "recrawl compare") as connection:
         return read(url, connection)
 
 
-def compare(crawl: Crawl) -> list[Compared]:
+def compare(crawl: AllocationInput) -> list[PolicyOutlook]:
     """At the present budget, as if each had been in force for long."""
     found = []
     for name in POLICIES:
@@ -33,5 +33,5 @@ def compare(crawl: Crawl) -> list[Compared]:
         frequency = as_hosts_can(crawl.web(now.cap), now.allocation.frequency)
         visits = outlook(crawl.value, crawl.rate, frequency)
         unspent = now.budget - visits.fetches - now.new_pages - now.retries
-        found.append(Compared(name, visits, now.new_pages, unspent if unspent > ROUNDING * now.budget else 0.0))
+        found.append(PolicyOutlook(name, visits, now.new_pages, unspent if unspent > ROUNDING * now.budget else 0.0))
     return found

@@ -23,18 +23,18 @@ class KnownGraph:
     graph: Graph
     relevance: PageColumn  # NaN = unknown
     scores: dict[str, PageColumn]  # by store.SCORES, as last written; NaN = never
-    is_news: NDArray[np.bool_]  # what changed since the last run
+    has_changed: NDArray[np.bool_]  # since the last run
     is_whole: bool  # all of it was read
 
     @property
     def bytes(self) -> int:
         columns = [getattr(self.graph, field.name) for field in fields(self.graph)]
-        columns += [self.relevance, self.is_news, *self.scores.values()]
+        columns += [self.relevance, self.has_changed, *self.scores.values()]
         return sum(column.nbytes for column in columns if isinstance(column, np.ndarray))
 
 
 def read(url: str, run: store.Run, remembered: KnownGraph | None, tell: Tell = nobody) -> KnownGraph:
-    # False if the news are more than their table may hold, and somebody holds it so that it cannot be emptied.
+    # False if the table graph_news is full, and somebody locks it so that it cannot be emptied.
     reopened = bool(run.put("reopen_news"))
     reading = store.read_graph(
         url,
@@ -42,7 +42,7 @@ def read(url: str, run: store.Run, remembered: KnownGraph | None, tell: Tell = n
         remembered.token if remembered and reopened else None,
         watch=lambda what, rows, of: tell(f"reading the graph: {what}", rows, of),
     )
-    if remembered and isinstance(reading, store.GraphNews):
+    if remembered and isinstance(reading, store.GraphChanges):
         return _up_to_date(remembered, run.token, reading)
     assert isinstance(reading, store.WholeGraph)
     return _whole(run.token if reopened else NOBODY, reading)
@@ -64,18 +64,18 @@ def _whole(token: int, reading: store.WholeGraph) -> KnownGraph:
     )
 
 
-def _up_to_date(known: KnownGraph, token: int, news: store.GraphNews) -> KnownGraph:
-    page_id, lives = news.links.source_ids, news.is_live > 0
-    # A page that does not live has no links in the news: those of the others are all there are.
-    first = np.append(0, np.cumsum(np.diff(news.links.first)[lives]))
-    delta = Delta(page_id[lives], page_id[~lives], page_id[lives], first, news.links.target_ids)
+def _up_to_date(known: KnownGraph, token: int, changes: store.GraphChanges) -> KnownGraph:
+    page_id, lives = changes.links.source_ids, changes.is_live > 0
+    # A page that does not live has no links here, so the links of the live pages are all links.
+    first = np.append(0, np.cumsum(np.diff(changes.links.first)[lives]))
+    delta = Delta(page_id[lives], page_id[~lives], page_id[lives], first, changes.links.target_ids)
     of = graph.apply(known.graph, delta)
     carried = _carried(known.graph.page_ids, of.page_ids, known.scores | {"relevance": known.relevance})
     relevance = carried.pop("relevance")
-    is_news = np.zeros(of.pages, np.bool_)
+    has_changed = np.zeros(of.pages, np.bool_)
     at = positions(of.page_ids, page_id[lives])
-    relevance[at], is_news[at] = news.relevance[lives], True
-    return KnownGraph(token, of, relevance, carried, is_news, is_whole=False)
+    relevance[at], has_changed[at] = changes.relevance[lives], True
+    return KnownGraph(token, of, relevance, carried, has_changed, is_whole=False)
 
 
 def _carried(from_ids: graph.Ids, page_ids: graph.Ids, columns: dict[str, PageColumn]) -> dict[str, PageColumn]:

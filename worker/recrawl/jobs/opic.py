@@ -54,7 +54,7 @@ class Opic(Job):
                 exactly = {"share": 0.0} if name == "in_links" else {}
                 moved |= value.has_moved(found.scores[name], known.scores[name], **exactly)
             if weights["relevance"] > 0:
-                moved |= known.is_news
+                moved |= known.has_changed
             count = int(np.count_nonzero(moved))
             share = value.first_share(found.scores, weights, found.scores["in_links"], np.diff(graph.out_first))
             run.put("put_graph_state", terms["mean_relevance"], share)

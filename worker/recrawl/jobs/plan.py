@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from recrawl import store
-from recrawl.jobs.crawl import finite, not_kept, read
+from recrawl.jobs.allocation_input import finite, not_kept, read
 from recrawl.model.allocation import what_if
 from recrawl.model.allocation.new_pages import Divided
 from recrawl.model.allocation.solve import Allocation

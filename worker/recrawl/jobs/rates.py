@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from recrawl import store
-from recrawl.jobs.crawl import by_host
+from recrawl.jobs.allocation_input import by_host
 from recrawl.jobs.job import Job, Tell, nobody
 from recrawl.model.change import prior
 from recrawl.words import count

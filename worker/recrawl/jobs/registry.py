@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Entry:
+class JobEntry:
     """A job `name` is the class of that name, capitalised, in the module of that name."""
 
     name: str
@@ -31,30 +31,30 @@ class Entry:
 JOBS = {
     entry.name: entry
     for entry in (
-        Entry(
+        JobEntry(
             "upkeep",
             "give back what leases that ran out hold, and take new pages into the queue",
             timedelta(seconds=0.4),
         ),
-        Entry(
+        JobEntry(
             "vitals",
             "add up what was reported, minute by minute, and look at how things stand",
             timedelta(minutes=1),
         ),
-        Entry(
+        JobEntry(
             "retention",
             "delete what is older than the settings keep_vitals and keep_history",
             timedelta(hours=1),
         ),
-        Entry(
+        JobEntry(
             "rates",
             "learn how often the pages of each host tend to change",
         ),
-        Entry(
+        JobEntry(
             "opic",
             "find out from the links how good each page is as a hub and as an authority, and what it is worth",
         ),
-        Entry(
+        JobEntry(
             "allocate",
             "divide the budget of fetches between all pages, as serves the objective best within every host's gap",
         ),

@@ -1,4 +1,4 @@
-"""How the worker runs each kind of job: upkeep, which outlives its database; small jobs; batch jobs."""
+"""How the worker runs each kind of job: upkeep, jobs at intervals, and batch jobs in processes of their own."""
 
 import _thread
 import json
@@ -18,49 +18,51 @@ from typing import Any
 import psycopg
 
 from recrawl import store
-from recrawl.jobs.registry import Entry
+from recrawl.jobs.registry import JobEntry
 from recrawl.jobs.upkeep import Upkeep
 
 log = logging.getLogger(__name__)
 
-MOST_PATIENT = 5.0  # seconds, between two tries to reach a database that does not answer
-LONGEST = timedelta(hours=6)  # a run of a batch job
-SESSION_ENDS = 5.0  # seconds, after its process died; later its run is ended as any that nobody ended
+MOST_PATIENT = 5.0  # seconds between two tries to reach a database that does not answer, at most
+LONGEST = timedelta(hours=6)  # a longer run of a batch job is killed
+SESSION_ENDS = 5.0  # seconds to wait until the server has noticed that a job's process died
 
 
 class Health:
-    """Of a job that runs all the time: only that it fails, and that it goes on again, is said and written down."""
+    """Whether a job that runs at intervals works. Logs and stores only the changes: it fails now, it works again."""
 
     def __init__(self, job: str, url: str) -> None:
         self.job, self.url = job, url
-        self.is_well = True  # as was said
-        self.written: bool | None = None  # None = not yet: a worker before this one may have seen it fail
+        self.works = True  # as the log says
+        self.stored: bool | None = (
+            None  # as the database says; None = unknown: an earlier worker may have stored a failure
+        )
 
     def note(self, error: psycopg.Error | None = None) -> None:
-        """Of each run: the error with which it failed, or none."""
-        if error and self.is_well:
+        """Call this after each run, with the error if it failed."""
+        if error and self.works:
             log.warning("%s fails, trying again: %s", self.job, first_line(error))
-        elif not error and not self.is_well:
+        elif not error and not self.works:
             log.info("%s goes on again", self.job)
-        self.is_well = error is None
-        if self.written is not self.is_well:
+        self.works = error is None
+        if self.stored is not self.works:
             with suppress(psycopg.Error), store.connect(self.url, "recrawl schedule") as connection:
                 store.note_health(connection, self.job, first_line(error) if error else None)
-                self.written = self.is_well
+                self.stored = self.works
 
 
-class Ticking:
-    """Upkeep that says once when the database does not answer, and once when it does again.
+class UpkeepRunner:
+    """Runs upkeep. Logs once that the database does not answer, and once that it answers again.
 
-    Where the database cannot be started again either, the worker ends with that `failure`.
+    If the database cannot be started again, the worker ends with that `failure`.
     """
 
     def __init__(self, upkeep: Upkeep, restart: Callable[[], None]) -> None:
         self.upkeep, self.restart = upkeep, restart
         self.health = Health("upkeep", upkeep.url)
         self.is_away = False  # the database
-        self.patience = 0.0  # seconds, until it is tried again
-        self.again_at = 0.0
+        self.patience = 0.0  # seconds until the next try
+        self.again_at = 0.0  # the monotonic time of the next try
         self.failure: Exception | None = None
 
     def __call__(self) -> None:
@@ -93,10 +95,10 @@ class Ticking:
             _thread.interrupt_main()
 
 
-class Small:
-    """A job of a moment, in this process: when it fails, its next turn is the next try."""
+class IntervalRunner:
+    """Runs a short job at intervals, in this process. A failed run is tried again at the next interval."""
 
-    def __init__(self, entry: Entry, url: str) -> None:
+    def __init__(self, entry: JobEntry, url: str) -> None:
         self.entry = entry
         self.job = entry.load()(url)
         self.health = Health(entry.name, url)
@@ -108,7 +110,7 @@ class Small:
         try:
             self.job.run()
         except psycopg.Error as error:
-            if not self.is_stopped and not store.is_away(error):  # which upkeep says
+            if not self.is_stopped and not store.is_away(error):  # upkeep logs that the database is away
                 self.health.note(error)
         else:
             self.health.note()
@@ -118,42 +120,42 @@ class Small:
         self.job.stop()
 
 
-class Batch:
-    """A batch job, in a process of its own (recrawl.jobs.child)."""
+class BatchRunner:
+    """Runs a batch job in a process of its own (recrawl.jobs.child)."""
 
-    def __init__(self, entry: Entry, url: str) -> None:
+    def __init__(self, entry: JobEntry, url: str) -> None:
         self.entry, self.url = entry, url
         self.process: subprocess.Popen[str] | None = None
         self.is_under_way = self.is_running = self.is_stopped = self.is_given_up = False
 
     def __call__(self, why: str, newest: int) -> None:
-        """Runs it. `newest` was the last run of any job before."""
+        """Runs the job once. `newest` is the newest run of any job before this one."""
         try:
             if not self.is_stopped:
                 self.is_running, self.is_given_up = True, False
-                self._told(self._outcome(), why, newest)
+                self._record(self._outcome(), why, newest)
         finally:
             self.is_under_way = self.is_running = False
 
     def _outcome(self) -> dict[str, Any]:
         try:
             return self._run()
-        except (OSError, ValueError) as error:  # it cannot be started, or says what is no answer
+        except (OSError, ValueError) as error:  # it cannot be started, or its answer is no JSON
             if self.process:
                 self.process.kill()
                 self.process.wait()
             self.process = None
-            return {"ok": False, "said": f"its process failed: {error}"}
+            return {"ok": False, "message": f"its process failed: {error}"}
 
     def _run(self) -> dict[str, Any]:
         if not self.process or self.process.poll() is not None:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "recrawl.jobs.child", self.entry.name],
-                env=os.environ | {"DATABASE_URL": self.url},  # not in its command line, which is everybody's to read
+                env=os.environ | {"DATABASE_URL": self.url},  # not in its command line, which everybody can read
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
-                start_new_session=True,  # Ctrl-C is the worker's, who tells it
+                start_new_session=True,  # Ctrl-C reaches only the worker, which stops the job
             )
         process = self.process
         assert process.stdin and process.stdout
@@ -170,11 +172,11 @@ class Batch:
             code = process.wait()
         self.process = None
         how = f"was killed after {LONGEST}" if self.is_given_up else f"died ({_ending(code)})"
-        return outcome or {"ok": False, "said": f"its process {how}", "has_died": True}
+        return outcome or {"ok": False, "message": f"its process {how}", "has_died": True}
 
     @contextmanager
     def _limited(self) -> Iterator[None]:
-        """What hangs must not keep the other jobs from their turn for ever."""
+        """Kills a run that takes too long: the other batch jobs wait for it."""
         limit = threading.Timer(LONGEST.total_seconds(), self._give_up)
         limit.daemon = True
         limit.start()
@@ -187,24 +189,25 @@ class Batch:
         self.is_given_up = True
         self.kill()
 
-    def _told(self, outcome: dict[str, Any], why: str, newest: int) -> None:
+    def _record(self, outcome: dict[str, Any], why: str, newest: int) -> None:
+        """Logs the outcome, and stores a failure."""
         if self.is_stopped:
-            outcome = {"ok": False, "said": "stopped"}
+            outcome = {"ok": False, "message": "stopped"}
         level = logging.INFO if outcome["ok"] or self.is_stopped else logging.WARNING
         log.log(level, _line({"job": self.entry.name, "why": why} | outcome))
         if not outcome["ok"] and not self.is_stopped:
-            self._note_failure(newest, outcome["said"], outcome.get("has_died", False))
+            self._note_failure(newest, outcome["message"], outcome.get("has_died", False))
 
-    def _note_failure(self, newest: int, said: str, has_died: bool) -> None:
+    def _note_failure(self, newest: int, message: str, has_died: bool) -> None:
         until = time.monotonic() + SESSION_ENDS
         with suppress(psycopg.Error), store.connect(self.url, "recrawl schedule") as connection:
-            while not store.note_failure(connection, self.entry.name, newest, said, has_died):
+            while not store.note_failure(connection, self.entry.name, newest, message, has_died):
                 if self.is_stopped or time.monotonic() > until:
                     break
                 time.sleep(0.1)
 
     def stop(self) -> None:
-        """It is given up: what it wrote so far is complete in itself, and its next run goes on from there."""
+        """Gives the run up. Each chunk that it wrote is complete, and the next run goes on from there."""
         self.is_stopped = True
         if process := self.process:
             with suppress(ProcessLookupError):
@@ -220,7 +223,7 @@ def first_line(error: psycopg.Error) -> str:
 
 
 def _line(fields: dict[str, Any]) -> str:
-    """As those who search logs like it: name=value, quoted where it has more than a word."""
+    """One line for tools that search logs: name=value, with quotes around a value of several words."""
     words = {name: value if isinstance(value, str) else json.dumps(value) for name, value in fields.items()}
     is_plain = re.compile(r"[\w.-]+").fullmatch
     return " ".join(f"{name}={word if is_plain(word) else json.dumps(word)}" for name, word in words.items())

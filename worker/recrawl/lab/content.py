@@ -31,7 +31,7 @@ class Region:
 
 
 @dataclass(frozen=True, eq=False)
-class Page:
+class ContentPage:
     """Regions, and what is not in one stays for good. Times are in days."""
 
     regions: tuple[Region, ...]
@@ -105,13 +105,13 @@ def _updates(region: Region, days: Floats) -> Floats:
     return chances
 
 
-def draw(rng: np.random.Generator, pages: int, days: float) -> list[Page]:
+def draw(rng: np.random.Generator, pages: int, days: float) -> list[ContentPage]:
     """A mix of pages, each with its history over so many days."""
     kinds = rng.choice(list(MIX), pages, p=list(MIX.values()))
     return [page(rng, _regions(rng, kind), days) for kind in kinds]
 
 
-def page(rng: np.random.Generator, regions: Sequence[Region], days: float) -> Page:
+def page(rng: np.random.Generator, regions: Sequence[Region], days: float) -> ContentPage:
     updated_at = [np.sort(rng.uniform(0, days, rng.poisson(region.rate * days))) for region in regions]
     # The least of the hashes of much content is exponentially distributed, and the smaller the more content it is.
     stays = rng.exponential(size=SKETCH) / (1 - sum(region.share for region in regions))
@@ -119,7 +119,7 @@ def page(rng: np.random.Generator, regions: Sequence[Region], days: float) -> Pa
         rng.exponential(size=(region.items + len(at), SKETCH)) * region.items / region.share
         for region, at in zip(regions, updated_at, strict=True)
     ]
-    return Page(tuple(regions), tuple(updated_at), (stays, *least))
+    return ContentPage(tuple(regions), tuple(updated_at), (stays, *least))
 
 
 def _regions(rng: np.random.Generator, kind: str) -> list[Region]:

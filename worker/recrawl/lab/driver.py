@@ -1,4 +1,4 @@
-"""Simulated crawlers and a worker's jobs in a real database, all of it by a virtual clock."""
+"""Simulated crawlers and a worker's jobs on a real database, with a virtual clock."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -8,37 +8,37 @@ from recrawl import store
 from recrawl.jobs.registry import JOBS
 
 DAY = timedelta(days=1)
-STEP = timedelta(minutes=10)  # crawlers look that far ahead
-STEPS = DAY // STEP  # a day
-MOST = 1000  # pages at once
+STEP = timedelta(minutes=10)  # how far ahead crawlers ask for pages
+STEPS = DAY // STEP  # per day
+MOST = 1000  # pages per call
 
 
-class Answer(NamedTuple):
+class FetchResult(NamedTuple):
     status: int
-    changed: bool | None = None  # since the last fetch; None = nobody knows
-    links: Sequence[str] | None = None  # None = as they were
-    sketch: Sequence[int] | None = None  # of its content
+    changed: bool | None = None  # since the last fetch; None = unknown
+    links: Sequence[str] | None = None  # None = the same as before
+    sketch: Sequence[int] | None = None  # of the content
 
 
-class Told(NamedTuple):
+class KnownPage(NamedTuple):
     url: str
-    value: float | None = None  # None = nobody says
+    value: float | None = None  # None = not given
 
 
 class CrawledWeb(Protocol):
     """Days are counted from the beginning of the crawl."""
 
-    def told(self, begin: float, end: float) -> Sequence[Told]:
-        """Of pages that become known in that time without a link to them."""
+    def new_pages(self, begin: float, end: float) -> Sequence[KnownPage]:
+        """The pages that become known between these days without a link to them."""
 
-    def answer(self, url: str, page_id: int, day: float) -> Answer: ...
+    def answer(self, url: str, page_id: int, day: float) -> FetchResult: ...
 
 
 class Driver:
     def __init__(self, url: str, connection: store.Connection, web: CrawledWeb, begin: datetime) -> None:
         self.url, self.connection, self.web = url, connection, web
         self.now = self.begin = begin
-        self._told_until = float("-inf")
+        self._known_until = float("-inf")
         connection.execute("set synchronous_commit = off")
         self.set("max_ahead", f"{STEP.total_seconds():g} s")
 
@@ -53,10 +53,10 @@ class Driver:
         store.set_setting_at(self.connection, self.now, name, str(value))
 
     def step(self) -> None:
-        """Crawlers fetch what is ready until the next step, and report it then."""
-        if told := self.web.told(self._told_until, self.today):
-            store.add_pages_at(self.connection, self.now, *zip(*told, strict=True))
-        self._told_until = self.today
+        """Fetches the pages that are ready until the next step, and reports them at the next step."""
+        if pages := self.web.new_pages(self._known_until, self.today):
+            store.add_pages_at(self.connection, self.now, *zip(*pages, strict=True))
+        self._known_until = self.today
         asked = self.now
         self.now += STEP
         while pages := store.next_pages_at(self.connection, asked, MOST, STEP, 2 * STEP):

@@ -17,11 +17,11 @@ from recrawl.lab.methods.estimators import moment_matching
 from recrawl.model.allocation.floors import Limits
 from recrawl.model.allocation.objectives import OBJECTIVES, Floats
 from recrawl.model.allocation.solve import Web, allocate
-from recrawl.model.change.estimators import Visits
+from recrawl.model.change.estimators import VisitLog
 
 
 @dataclass(frozen=True, eq=False)
-class Pages:
+class PagesToLearn:
     """And a budget that visits each of them once in an interval."""
 
     value: Floats
@@ -67,7 +67,7 @@ class Pages:
 class Explored:
     """All pages visited at their interval, for so many rounds: what it costs to commit to what is then known."""
 
-    pages: Pages
+    pages: PagesToLearn
     rounds: NDArray[np.int64]
     lost: Floats  # days, per day; the mean of some runs
 
@@ -90,7 +90,7 @@ class Explored:
         return np.array([0, days, horizon]), np.array([0, exploring, exploring + (horizon - days) * lost])
 
 
-def explore(pages: Pages, most_days: float, runs: int, rng: np.random.Generator) -> Explored:
+def explore(pages: PagesToLearn, most_days: float, runs: int, rng: np.random.Generator) -> Explored:
     rounds = np.unique(np.geomspace(1, most_days / pages.interval, 150).astype(np.int64))
     lost = np.zeros(rounds.size)
     for _ in range(runs):
@@ -105,7 +105,7 @@ def explore(pages: Pages, most_days: float, runs: int, rng: np.random.Generator)
 
 
 def greedy(
-    pages: Pages, exploration: float, phase: float, phases: int, rng: np.random.Generator
+    pages: PagesToLearn, exploration: float, phase: float, phases: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
     """Days, and the regret until then: a phase of exploring, then phases of what is best for all that was seen before,
     where a share of the budget is a floor under all pages."""
@@ -124,12 +124,12 @@ def greedy(
 Seen = tuple[NDArray[np.int64], Floats, NDArray[np.bool_]]  # page, days since the visit before, whether it had changed
 
 
-def _look(pages: Pages, page: NDArray[np.int64], interval: Floats | float, rng: np.random.Generator) -> Seen:
+def _look(pages: PagesToLearn, page: NDArray[np.int64], interval: Floats | float, rng: np.random.Generator) -> Seen:
     since = np.broadcast_to(interval, page.shape)
     return page, since, rng.random(page.size) < -np.expm1(-pages.rate[page] * since)
 
 
-def _by_page(pages: int, seen: list[Seen]) -> Visits:
+def _by_page(pages: int, seen: list[Seen]) -> VisitLog:
     page, since, changed = (np.concatenate(parts) for parts in zip(*seen, strict=True))
     order = np.argsort(page, kind="stable")
-    return Visits(np.append(0, np.cumsum(np.bincount(page, minlength=pages))), since[order], changed[order])
+    return VisitLog(np.append(0, np.cumsum(np.bincount(page, minlength=pages))), since[order], changed[order])

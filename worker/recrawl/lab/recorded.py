@@ -32,7 +32,7 @@ class RecordedWebError(ValueError):
     """What is wrong in a file, and where."""
 
 
-class Page(NamedTuple):
+class RecordedPage(NamedTuple):
     host: str
     name: str
     born: float
@@ -51,7 +51,7 @@ class _Wrong(ValueError):
 def read(file: str) -> World:
     """The web in a file, which may be gzipped; that of the name `sample` comes along."""
     path = Path(str(files("recrawl.lab") / "sample.jsonl.gz")) if file == SAMPLE else Path(file)
-    pages, known = list[Page](), dict[tuple[str, str], int]()
+    pages, known = list[RecordedPage](), dict[tuple[str, str], int]()
     for number, line in _lines(path, file):
         try:
             page = _page(line, number)
@@ -91,61 +91,61 @@ def _text(line: bytes, number: int, file: str) -> str:
         raise RecordedWebError(f"{file}: line {number}, column {column}: cannot be read: {error.reason}") from None
 
 
-def _page(line: str, number: int) -> Page:
-    told = JSON.decode(line)
-    if not isinstance(told, list) or not told:
+def _page(line: str, number: int) -> RecordedPage:
+    value = JSON.decode(line)
+    if not isinstance(value, list) or not value:
         raise _Wrong("a page is a list, [host, page, born, died or null, [change, …]] or [[days, changed], …]")
-    return _of_visits(told, number) if isinstance(told[0], list) else _of_changes(told)
+    return _of_visits(value, number) if isinstance(value[0], list) else _of_changes(value)
 
 
-def _of_changes(told: list[Any]) -> Page:
-    if len(told) != 5:
-        raise _Wrong(f"a page has five entries: host, page, born, died or null, changes; got {len(told)}")
-    host, name, born, died, changes = told
+def _of_changes(value: list[Any]) -> RecordedPage:
+    if len(value) != 5:
+        raise _Wrong(f"a page has five entries: host, page, born, died or null, changes; got {len(value)}")
+    host, name, born, died, changes = value
     for place, word in enumerate(("host", "page")):
-        if not isinstance(told[place], str) or not told[place]:
-            raise _Wrong(f"{word} must be a text that is not empty, got {_told(told[place])}", place)
+        if not isinstance(value[place], str) or not value[place]:
+            raise _Wrong(f"{word} must be a text that is not empty, got {_shortened(value[place])}", place)
     born = _day(born, "born", 2)
     died = math.inf if died is None else _day(died, "died", 3)
     if died < born:
         raise _Wrong(f"died must not be before born ({born:g}), got {died:g}", 3)
     if not isinstance(changes, list):
-        raise _Wrong(f"changes must be a list of days, got {_told(changes)}", 4)
+        raise _Wrong(f"changes must be a list of days, got {_shortened(changes)}", 4)
     last = born
     for place, change in enumerate(changes):
         day = _day(change, "a change", 4, place)
         if not last <= day <= died:
             raise _Wrong(f"a change must come after the one before ({last:g}) and until death, got {day:g}", 4, place)
         last = day
-    return Page(host, name, born, died, [day for day in changes if day > born])
+    return RecordedPage(host, name, born, died, [day for day in changes if day > born])
 
 
-def _of_visits(told: list[Any], number: int) -> Page:
+def _of_visits(value: list[Any], number: int) -> RecordedPage:
     now, changes = 0.0, []
-    for place, visit in enumerate(told):
+    for place, visit in enumerate(value):
         if not isinstance(visit, list) or len(visit) != 2:
-            raise _Wrong(f"a visit is [days since the one before, changed], got {_told(visit)}", place)
+            raise _Wrong(f"a visit is [days since the one before, changed], got {_shortened(visit)}", place)
         days = _day(visit[0], "days", place, 0)
         if days <= 0:
             raise _Wrong(f"days must be positive, got {days:g}", place, 0)
         if visit[1] not in (0, 1):
-            raise _Wrong(f"changed must be true or false, got {_told(visit[1])}", place, 1)
+            raise _Wrong(f"changed must be true or false, got {_shortened(visit[1])}", place, 1)
         if visit[1]:
             changes.append(now + days / 2)
         now += days
-    return Page(VISITS, f"line {number}", 0.0, now, changes)
+    return RecordedPage(VISITS, f"line {number}", 0.0, now, changes)
 
 
-def _day(told: Any, name: str, *path: int) -> float:
+def _day(value: Any, name: str, *path: int) -> float:
     with suppress(OverflowError):
-        if isinstance(told, int | float) and not isinstance(told, bool) and math.isfinite(told):
-            return float(told)
-    raise _Wrong(f"{name} must be a number of days, got {_told(told)}", *path)
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            return float(value)
+    raise _Wrong(f"{name} must be a number of days, got {_shortened(value)}", *path)
 
 
-def _told(value: Any) -> str:
-    said = json.dumps(value)
-    return said if len(said) <= 60 else f"{said[:57]}…"
+def _shortened(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"
 
 
 def _column(line: str, path: tuple[int, ...]) -> int:
@@ -165,7 +165,7 @@ def _blank(line: str, at: int) -> int:
     return at
 
 
-def _world(pages: list[Page]) -> World:
+def _world(pages: list[RecordedPage]) -> World:
     pages.sort(key=lambda page: page.host)  # stable: in the order of the file
     hosts = sorted({page.host for page in pages})
     place = {host: index for index, host in enumerate(hosts)}

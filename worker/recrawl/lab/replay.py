@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.lab.outcome import Outcome, outcome
-from recrawl.lab.visits import Events, Pages, Terms, visit
+from recrawl.lab.visits import Events, Pages, VisitTerms, visit
 from recrawl.lab.world import World
 from recrawl.model import limits
 from recrawl.model.allocation import coming
@@ -24,7 +24,7 @@ from recrawl.model.allocation.floors import Limits
 from recrawl.model.allocation.objectives import Floats, objective_named
 from recrawl.model.allocation.solve import Web
 from recrawl.model.change import prior
-from recrawl.model.policies.policy import Answer, Policy, Question
+from recrawl.model.policies.policy import Policy, PolicyAnswer, Question
 
 ALLOCATES_EVERY = 1.0  # days
 LEARNS_EVERY = 7.0  # days between two fits of the hosts' priors
@@ -102,7 +102,7 @@ class Replay:
         self.prior_changes = np.full(hosts, limits.FIRST_CHANGES)
         self.prior_days = np.full(hosts, limits.FIRST_DAYS)
         self.learnt_at = begin
-        self.answer: Answer | None = None
+        self.answer: PolicyAnswer | None = None
         self.first_fetches = list[int]()  # day by day
         self.revisits = 0
 
@@ -129,7 +129,7 @@ class Replay:
         self.pages.due_at[here] = today  # until the first allocation says otherwise
         self.first_fetches.append(len(here))
 
-    def _find(self, today: float, tomorrow: float, terms: Terms) -> None:
+    def _find(self, today: float, tomorrow: float, terms: VisitTerms) -> None:
         """Pages are fetched for the first time when they are born."""
         pages = self.pages
         new = np.flatnonzero((pages.born > today) & (pages.born <= tomorrow) & (pages.born < self.end))
@@ -151,7 +151,7 @@ class Replay:
         host = self.pages.host
         return (self.prior_changes[host] + self.pages.seen_changes) / (self.prior_days[host] + self.pages.seen_days)
 
-    def _allocate(self, today: float) -> Terms:
+    def _allocate(self, today: float) -> VisitTerms:
         pages, world = self.pages, self.world
         known = np.flatnonzero(pages.is_known())
         rate = self._rate(today)[known]
@@ -176,7 +176,7 @@ class Replay:
             self._put_dues(known, today, for_revisits)
         assert self.answer
         found, is_planned = self.answer.allocation, of_host > 0  # the others have the common terms
-        return Terms(
+        return VisitTerms(
             prior_changes=self.prior_changes,
             prior_days=self.prior_days,
             price=np.where(is_planned, found.host_price, found.price),
@@ -186,10 +186,10 @@ class Replay:
             learns=self.answer.learns and self.believes,
         )
 
-    def _without_prices(self) -> Terms:
+    def _without_prices(self) -> VisitTerms:
         """Nobody is known who would pay one: all are visited equally often, as the setting frequency says."""
         hosts = len(self.world.hosts)
-        return Terms(
+        return VisitTerms(
             prior_changes=self.prior_changes,
             prior_days=self.prior_days,
             price=np.full(hosts, np.inf),
@@ -225,7 +225,7 @@ class Replay:
         pages.due_at[known[moved]] = own
         pages.promised[known[moved]] = own - pages.seen_at[known[moved]]
 
-    def _frequency(self, some: NDArray[np.intp], today: float, terms: Terms) -> Floats:
+    def _frequency(self, some: NDArray[np.intp], today: float, terms: VisitTerms) -> Floats:
         host, rate = self.pages.host[some], self._rate(today)[some]
         price = terms.price[host]
         found = objective_named(terms.objective).frequency(np.minimum(price, 1e100), self.pages.value[some], rate)

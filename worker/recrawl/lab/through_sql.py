@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from recrawl import store
-from recrawl.lab.driver import STEPS, Answer, Driver, Told
+from recrawl.lab.driver import STEPS, Driver, FetchResult, KnownPage
 from recrawl.lab.outcome import Fetches
 from recrawl.lab.replay import ALLOCATES_EVERY, LEARNS_EVERY
 from recrawl.lab.world import World
@@ -81,28 +81,28 @@ class _Web:
         """How many pages there are to be fetched, as far as anybody knows."""
         return int(np.count_nonzero((self.world.born <= self.begin + day) & ~self.is_gone))
 
-    def told(self, begin: float, end: float) -> Sequence[Told]:
+    def new_pages(self, begin: float, end: float) -> Sequence[KnownPage]:
         born = self.world.born - self.begin
         pages = np.flatnonzero((born > begin) & (born <= end)).tolist()
-        return [Told(self._address(page), float(self.world.value[page])) for page in pages]
+        return [KnownPage(self._address(page), float(self.world.value[page])) for page in pages]
 
     def _address(self, page: int) -> str:
         return f"https://{self.names[self.world.host_of_page[page]]}.example/{page}"
 
-    def answer(self, url: str, page_id: int, day: float) -> Answer:
+    def answer(self, url: str, page_id: int, day: float) -> FetchResult:
         world, page = self.world, int(url.rpartition("/")[2])
         today = self.begin + day
         if world.down.over(int(world.host_of_page[page]), today) > today:
-            return Answer(DOWN)
+            return FetchResult(DOWN)
         self.page.append(page)
         self.day.append(day)
         if today >= world.died[page]:
             self.is_gone[page] = True
-            return Answer(GONE)
+            return FetchResult(GONE)
         first, last = self.seen[page], world.first_change[page + 1]
         self.seen[page] = first + np.searchsorted(world.changed_at[first:last], today, "right")
         sketch = None if world.sketches is None else world.sketches[page + self.seen[page]].tolist()
         says_changed = self.is_fetched[page] and (sketch is None or world.is_noisy[page])
         self.is_fetched[page] = True
         changed = bool(world.is_noisy[page] or self.seen[page] > first)
-        return Answer(OK, changed if says_changed else None, sketch=sketch)
+        return FetchResult(OK, changed if says_changed else None, sketch=sketch)

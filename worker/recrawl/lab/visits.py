@@ -56,7 +56,7 @@ class Events(NamedTuple):
     up_at: Floats
 
 
-class Terms(NamedTuple):
+class VisitTerms(NamedTuple):
     """Of every host: what a page's frequency follows from."""
 
     prior_changes: Floats
@@ -68,7 +68,7 @@ class Terms(NamedTuple):
     learns: bool  # whether what is seen from now on counts
 
 
-def visit(begin: float, end: float, pages: Pages, events: Events, terms: Terms) -> int:
+def visit(begin: float, end: float, pages: Pages, events: Events, terms: VisitTerms) -> int:
     """Visits what is due before a day, what was due before another one not before that; how many visits that were."""
     return int(_visits(objective_named(terms.objective))(begin, end, pages, events, terms))
 

@@ -28,10 +28,10 @@ import platformdirs
 from numba.core import caching
 from numpy.typing import NDArray
 
-# What compiled loops are made of: kept with them.
+# Compiled loops are made of such functions, and are kept together with them.
 scalar = numba.njit(fastmath={"contract", "nsz"}, error_model="numpy", forceinline=True)
 
-FORGOTTEN_AFTER = 30 * 86400  # seconds without anything new, for what other versions kept
+FORGOTTEN_AFTER = 30 * 86400  # seconds without a new file, in the folder of another version
 
 
 def compiled(variant: str = "", **options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -80,7 +80,7 @@ def kept_in() -> Path | None:
         if not folder.exists():
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             _forget_former(folder.parent)
-        # What is read from there is run: it must be nobody else's.
+        # The files in the folder are run, so nobody else may be able to write them.
         if sys.platform != "win32" and (folder.stat().st_uid != os.geteuid() or folder.stat().st_mode & 0o022):
             return None
         tempfile.TemporaryFile(dir=folder).close()
@@ -96,14 +96,14 @@ def _forget_former(folders: Path) -> None:
 
 
 class _Place(caching._CacheLocator):
-    def __init__(self, folder: Path, file: Path, line: int) -> None:
-        self._folder = folder
-        self._in_the_name = f"{line}-{sha256(file.read_bytes()).hexdigest()[:16]}"
+    def __init__(self, folder: Path, place: str) -> None:
+        self._folder, self._place = folder, place
 
     @classmethod
     def from_function(cls, function: Any, file: str) -> "_Place | None":
         folder = kept_in()
-        return None if folder is None else cls(folder, Path(file), function.__code__.co_firstlineno)
+        digest = sha256(Path(file).read_bytes()).hexdigest()[:16]
+        return None if folder is None else cls(folder, f"{function.__code__.co_firstlineno}-{digest}")
 
     def get_cache_path(self) -> str:
         return str(self._folder)
@@ -112,7 +112,7 @@ class _Place(caching._CacheLocator):
         return self._folder.name
 
     def get_disambiguator(self) -> str:
-        return self._in_the_name
+        return self._place
 
 
 class _Results(caching.CompileResultCacheImpl):
@@ -128,7 +128,7 @@ class _Kept(caching.FunctionCache):
     def load_overload(self, types: Any, target: Any) -> Any:
         try:
             found = super().load_overload(types, target)
-        except Exception:  # whatever unpickling may raise
+        except Exception:  # unpickling may raise anything
             with suppress(OSError):
                 self.flush()
             return None

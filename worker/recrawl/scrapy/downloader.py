@@ -14,7 +14,7 @@ from twisted.internet.defer import Deferred
 
 from recrawl.client.answers import REDIRECTS, absolute, text_of
 from recrawl.scrapy.stored import SECRET_HEADERS, is_of_the_web, restored
-from recrawl.scrapy.visit import Visit, Visits
+from recrawl.scrapy.visit import CrawlerVisits, Visit
 
 Result = Response | Request
 
@@ -23,7 +23,7 @@ class Downloader(ScrapysDownloader):
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         self.crawler = crawler  # Scrapy 2.13 does not
-        self._visits = Visits.of(crawler)
+        self._visits = CrawlerVisits.of(crawler)
         self._follows = crawler.settings.getbool("REDIRECT_ENABLED")
         self._most_redirects = crawler.settings.getint("REDIRECT_MAX_TIMES")
 
@@ -115,14 +115,14 @@ class Downloader(ScrapysDownloader):
         if target.url.split("/")[:3] != request.url.split("/")[:3]:
             for secret in SECRET_HEADERS:
                 target.headers.pop(secret, None)
-        self._visits.asides.add(target)
+        self._visits.no_pages.add(target)
         return target
 
 
 def _location(response: Response) -> str | None:
     """Where a redirect leads. Only to another page: what a server names must read no file of this machine."""
-    said = response.headers.get("Location") if response.status in REDIRECTS else None
-    return absolute(response.url, text_of(said)) if said else None
+    location = response.headers.get("Location") if response.status in REDIRECTS else None
+    return absolute(response.url, text_of(location)) if location else None
 
 
 def _nothing_for_the_spider(request: Request) -> IgnoreRequest:

@@ -9,14 +9,14 @@ from scrapy.exceptions import CloseSpider, IgnoreRequest
 from scrapy.http import Response
 from scrapy.spidermiddlewares.httperror import HttpError
 
-from recrawl.scrapy.visit import Visit, Visits, visit_of
+from recrawl.scrapy.visit import CrawlerVisits, Visit, visit_of
 
 
 class Starting:
     """A request begins in its slot or not at all, however long it took to come here."""
 
     def __init__(self, crawler: Crawler) -> None:
-        self._visits = Visits.of(crawler)
+        self._visits = CrawlerVisits.of(crawler)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -34,7 +34,7 @@ class Reading:
     """Each page is reported once, when its callback has returned all that it had to."""
 
     def __init__(self, crawler: Crawler) -> None:
-        self._visits = Visits.of(crawler)
+        self._visits = CrawlerVisits.of(crawler)
         self._stats = crawler.stats
 
     @classmethod

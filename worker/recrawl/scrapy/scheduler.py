@@ -22,7 +22,7 @@ from twisted.internet.defer import Deferred
 
 from recrawl.client import Client, Error, Page
 from recrawl.scrapy.stored import KEY, is_of_the_web, restored, stored
-from recrawl.scrapy.visit import Visit, Visits
+from recrawl.scrapy.visit import CrawlerVisits, Visit
 
 log = logging.getLogger("recrawl.scrapy")
 
@@ -31,12 +31,12 @@ FAILED = "recrawl_failed"  # the finish_reason then
 
 def seconds(settings: BaseSettings, name: str) -> float:
     try:
-        said = float(settings[name])
+        value = float(settings[name])
     except (TypeError, ValueError):
-        said = math.nan
-    if not 0 <= said < math.inf:
+        value = math.nan
+    if not 0 <= value < math.inf:
         raise Error(f"{name} must be a number of seconds, got {settings[name]!r}")
-    return said
+    return value
 
 
 def is_on_asyncio() -> bool:
@@ -49,7 +49,7 @@ def is_on_asyncio() -> bool:
 class Scheduler(BaseScheduler):
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._visits = Visits.of(crawler)
+        self._visits = CrawlerVisits.of(crawler)
         dupefilter = load_object(crawler.settings["DUPEFILTER_CLASS"])
         self._seen = build_from_crawler(dupefilter, crawler)  # of what is no page
         self._ready: deque[Request] = deque()
@@ -144,7 +144,7 @@ class Scheduler(BaseScheduler):
             self._ready.append(request)
         elif not self._is_open or self._has_failed:
             return False
-        elif request in self._visits.asides:
+        elif request in self._visits.no_pages:
             self._client.aside(request.url, request)
         elif is_of_the_web(request) and (kept := stored(request, self._spider)) is not None:
             self._client.add(request.url, {KEY: kept})

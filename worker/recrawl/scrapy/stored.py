@@ -41,9 +41,9 @@ def stored(request: Request, spider: Spider) -> Stored | None:
 def _survives(kept: Stored) -> bool:
     """JSON in Postgres gives back just this: tuples, say, would come back as lists."""
     try:
-        said = json.dumps(kept, ensure_ascii=False, allow_nan=False)
-        said.encode()
-        return bool("\\u0000" not in said and json.loads(said) == kept)
+        text = json.dumps(kept, ensure_ascii=False, allow_nan=False)
+        text.encode()
+        return bool("\\u0000" not in text and json.loads(text) == kept)
     except (TypeError, ValueError, RecursionError):
         return False
 

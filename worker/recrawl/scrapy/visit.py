@@ -97,19 +97,19 @@ def visit_of(response: Response) -> Visit | None:
 Response.recrawl = property(visit_of)  # type: ignore[attr-defined]  # since Scrapy 2.19 a response takes no attributes
 
 
-class Visits:
+class CrawlerVisits:
     """Which page a request is for, and which page led to a request: known to all parts of a crawler."""
 
-    _of: ClassVar[WeakKeyDictionary[Crawler, "Visits"]] = WeakKeyDictionary()
+    _of: ClassVar[WeakKeyDictionary[Crawler, "CrawlerVisits"]] = WeakKeyDictionary()
 
     def __init__(self) -> None:
         self.client: Client  # as soon as the scheduler has opened it
         self.under_way: dict[Request, Visit] = {}  # from when the database hands it out to its answer
         self.wanted: WeakKeyDictionary[Request, asyncio.Future[Visit]] = WeakKeyDictionary()  # past the scheduler
         self.leads: WeakKeyDictionary[Request, Visit] = WeakKeyDictionary()  # whose callback returned it
-        self.asides: WeakSet[Request] = WeakSet()  # no pages, whatever they look like
+        self.no_pages: WeakSet[Request] = WeakSet()  # requests that are no pages, whatever their URL looks like
         self.accepted: WeakSet[Request] = WeakSet()  # by the scheduler
 
     @classmethod
-    def of(cls, crawler: Crawler) -> "Visits":
+    def of(cls, crawler: Crawler) -> "CrawlerVisits":
         return cls._of.setdefault(crawler, cls())

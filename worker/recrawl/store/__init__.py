@@ -21,7 +21,7 @@ from recrawl.store.looks import (
 from recrawl.store.reads import (
     SCORES,
     Evidence,
-    GraphNews,
+    GraphChanges,
     HostsToAllocate,
     Links,
     LoggedVisits,
@@ -51,8 +51,8 @@ from recrawl.store.scrape import Row, Scrape, scrape
 from recrawl.store.server import dead_rows, server, slots, superusers, transactions
 from recrawl.store.verbs import (
     WORKER,
-    Added,
-    Page,
+    AddedPages,
+    PageToAdd,
     add_pages,
     coming,
     explain_page,
@@ -80,14 +80,14 @@ from recrawl.store.virtual import (
 __all__ = [
     "SCORES",
     "WORKER",
-    "Added",
+    "AddedPages",
     "Connection",
     "Evidence",
-    "GraphNews",
+    "GraphChanges",
     "HostsToAllocate",
     "Links",
     "LoggedVisits",
-    "Page",
+    "PageToAdd",
     "PagesToAllocate",
     "Row",
     "Run",

@@ -195,8 +195,8 @@ class WholeGraph:
 
 
 @dataclass(frozen=True)
-class GraphNews:
-    """The present state of every page of which something changed, in order of id."""
+class GraphChanges:
+    """The present state of every page that changed, in order of id."""
 
     is_live: "NDArray[np.int32]"
     relevance: "NDArray[np.float32]"  # NaN = unknown
@@ -205,17 +205,17 @@ class GraphNews:
 
 def read_graph(
     url: str, token: int, remembered: int | None, watch: Callable[[str, int, int | None], None] = lambda *_: None
-) -> WholeGraph | GraphNews:
-    """What changed since run `remembered` read the graph; all of it if that is not known.
+) -> WholeGraph | GraphChanges:
+    """Reads the changes since run `remembered` read the graph, or the whole graph if these changes are not known.
 
-    In one transaction with one snapshot: what it does not show is news for the next read. `watch` sees what is read,
-    how many rows of it, and of how many at most.
+    Reads in one transaction with one snapshot, so that the next read gets every later change. `watch` is told what is
+    being read, how many rows so far, and of how many at most.
     """
     with Columns(url) as columns:
         columns.execute("set transaction isolation level repeatable read")
         (last_token,) = columns.read(f"select coalesce(recrawl_internal.begin_graph_read({token:d}), 0)")
-        news = _graph_news(columns) if int(last_token[0]) == remembered else None
-        graph = news or _whole_graph(columns, watch)
+        changes = _graph_changes(columns) if int(last_token[0]) == remembered else None
+        graph = changes or _whole_graph(columns, watch)
         columns.read("select recrawl_internal.end_graph_read()")
     return graph
 
@@ -230,13 +230,13 @@ def _whole_graph(columns: Columns, watch: Callable[[str, int, int | None], None]
     return WholeGraph(page_id, relevance, Links(*links), StoredScores(scored, dict(zip(SCORES, scores, strict=True))))
 
 
-def _graph_news(columns: Columns) -> GraphNews | None:
+def _graph_changes(columns: Columns) -> GraphChanges | None:
     page_id, is_live, relevance, first, target_ids = columns.read(
         "select page_id, is_live, relevance, targets from recrawl_internal.news_in_graph"
     )
     if -1 in page_id[:1]:
-        return None  # more than can be told
-    return GraphNews(is_live, relevance, Links(page_id, first, target_ids))
+        return None  # there were too many changes to record
+    return GraphChanges(is_live, relevance, Links(page_id, first, target_ids))
 
 
 def last_terms(connection: Connection) -> dict[str, float] | None:

@@ -79,9 +79,9 @@ def _json(record: Mapping[str, Any]) -> Jsonb:
 
 @contextmanager
 def run(url: str, job: str, as_of: datetime | None = None) -> Iterator[Run]:
-    """A run of a job, which no other worker can run meanwhile; it is in job_run however it ends.
+    """A run of a job. No other worker can run the job during it. However the run ends, it is in job_run.
 
-    In simulations it is as of a time of theirs.
+    `as_of` is the time of a simulation.
     """
     with connect(url, f"recrawl {job}") as connection:
         with connection.cursor(row_factory=scalar_row) as cursor:
@@ -92,8 +92,8 @@ def run(url: str, job: str, as_of: datetime | None = None) -> Iterator[Run]:
                 yield running
             except BaseException as error:
                 with suppress(psycopg.Error):
-                    said = STOPPED if isinstance(error, KeyboardInterrupt) else str(error) or type(error).__name__
-                    _end(connection, running.token, False, said)
+                    message = STOPPED if isinstance(error, KeyboardInterrupt) else str(error) or type(error).__name__
+                    _end(connection, running.token, False, message)
                 raise
             _end(connection, running.token, True, running.message)
 
@@ -104,11 +104,11 @@ def _end(connection: Connection, token: int, ok: bool, message: str) -> None:
 
 @contextmanager
 def _heartbeat(url: str, token: int) -> Iterator[None]:
-    """Signs of life while nothing is written: computing may take minutes."""
+    """Tells the database that the run is alive while nothing is written: computing may take minutes."""
     done = threading.Event()
 
     def beat() -> None:
-        # One that is not heard is followed by others; where another worker took over, the next write says so.
+        # A lost heartbeat does not matter: the next one follows. If another worker took over, the next write fails.
         while not done.is_set():
             with suppress(psycopg.Error), connect(url, "recrawl heartbeat") as connection:
                 while not done.wait(HEARTBEAT_SECONDS):

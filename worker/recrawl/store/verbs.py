@@ -49,7 +49,7 @@ def forget_history(connection: Connection) -> int:
         return int(cursor.execute("select recrawl_internal.forget_history()").fetchone() or 0)
 
 
-class Page(NamedTuple):
+class PageToAdd(NamedTuple):
     """A page to add; None = not given, so that SQL decides. The rate is in changes per day; infinity is never."""
 
     url: str
@@ -60,14 +60,14 @@ class Page(NamedTuple):
 
 
 @dataclass
-class Added:
-    """How many URLs of a batch came out as what, and a few of those that are invalid."""
+class AddedPages:
+    """The outcome of a batch: the number of URLs by code, and a few of the invalid ones."""
 
     counts: dict[str, int] = field(default_factory=dict)
     invalid: list[tuple[str, str]] = field(default_factory=list)
 
 
-def add_pages(connection: Connection, pages: Sequence[Page]) -> Added:
+def add_pages(connection: Connection, pages: Sequence[PageToAdd]) -> AddedPages:
     rows = connection.execute(
         """
         select code, count(*), (pg_catalog.array_agg(array[url, detail]) filter (where code = 'invalid'))[:3]
@@ -82,7 +82,7 @@ def add_pages(connection: Connection, pages: Sequence[Page]) -> Added:
             _column([page.meta and Jsonb(page.meta) for page in pages]),
         ],
     ).fetchall()
-    added = Added()
+    added = AddedPages()
     for code, count, invalid in rows:
         added.counts[code] = count
         added.invalid += [(url, detail) for url, detail in invalid or []]

@@ -12,7 +12,7 @@ from sqlalchemy.engine import make_url
 
 from recrawl.client import Error
 from recrawl.client.database import line
-from recrawl.urlfrontier.crawl import Crawl
+from recrawl.urlfrontier.crawl_database import CrawlDatabase
 from recrawl.urlfrontier.puts import Puts
 
 log = logging.getLogger("recrawl.urlfrontier")
@@ -30,7 +30,7 @@ class Crawls:
     def __init__(self, url: str, migrate: Callable[[str], None]) -> None:
         self._url = url
         self._migrate = migrate  # brings an empty database to the newest version; takes its URL
-        self._open: dict[str, asyncio.Task[tuple[Crawl, Puts]]] = {}  # or opening
+        self._open: dict[str, asyncio.Task[tuple[CrawlDatabase, Puts]]] = {}  # or opening
 
     async def open(self) -> None:
         await self._opened(DEFAULT, make=False)
@@ -42,7 +42,7 @@ class Crawls:
                 await puts.close()
                 await crawl.close()
 
-    async def crawl(self, name: str) -> Crawl:
+    async def crawl(self, name: str) -> CrawlDatabase:
         return (await self._opened(name, make=False))[0]
 
     async def puts(self, name: str) -> Puts:
@@ -55,7 +55,7 @@ class Crawls:
         default = await self.crawl(DEFAULT)
         return [DEFAULT, *filter(NAMED.fullmatch, await default.beside())]
 
-    async def all(self) -> list[Crawl]:
+    async def all(self) -> list[CrawlDatabase]:
         """One that cannot be opened, as nobody may or it was never migrated, keeps no other from its work."""
         crawls = []
         for name in await self.names():
@@ -65,7 +65,7 @@ class Crawls:
                 log.warning("crawl %s is passed over: %s", name, line(error))
         return crawls
 
-    async def _opened(self, name: str, make: bool) -> tuple[Crawl, Puts]:
+    async def _opened(self, name: str, make: bool) -> tuple[CrawlDatabase, Puts]:
         name = name or DEFAULT
         # Before there is a task: who puts something into a new crawl must not get the answer of one who only looked.
         if name not in self._open and not make and name != DEFAULT and name not in await self.names():
@@ -79,7 +79,7 @@ class Crawls:
         except Exception as error:
             raise error.with_traceback(None) from None  # it is told to thousands, and would keep what each of them has
 
-    def _is_opened(self, name: str, make: bool, opening: asyncio.Task[tuple[Crawl, Puts]]) -> None:
+    def _is_opened(self, name: str, make: bool, opening: asyncio.Task[tuple[CrawlDatabase, Puts]]) -> None:
         """The next one tries again; but thousands may want to put something into a crawl that cannot be made."""
         if opening.cancelled() or not (error := opening.exception()):
             return
@@ -89,10 +89,10 @@ class Crawls:
         else:
             del self._open[name]
 
-    async def _opening(self, name: str, make: bool) -> tuple[Crawl, Puts]:
+    async def _opening(self, name: str, make: bool) -> tuple[CrawlDatabase, Puts]:
         url = self._url if name == DEFAULT else self._of(name)
         is_new = make and await self._make(name, url)
-        crawl = Crawl(url, name)
+        crawl = CrawlDatabase(url, name)
         try:
             await crawl.open()
             if is_new and await (await self.crawl(DEFAULT)).is_paused():

@@ -74,8 +74,8 @@ def status_of(metadata: Metadata) -> int:
 
     Nothing ends a page here but the client's own dates: 301 and 410 would.
     """
-    said = first(metadata, "fetch.statusCode") or ""
-    status = int(said) if said.isascii() and said.isdecimal() and len(said) == 3 else NOT_FETCHED
+    code = first(metadata, "fetch.statusCode") or ""
+    status = int(code) if code.isascii() and code.isdecimal() and len(code) == 3 else NOT_FETCHED
     if any(first(metadata, key) is not None for key in ("error.cause", "fetch.error.count")):
         return status if 400 <= status <= 599 and status != 410 else NOT_FETCHED
     return status if status in (304, 429) or 500 <= status <= 599 else 200

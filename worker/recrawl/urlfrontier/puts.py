@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import psycopg
 
 from recrawl.client.database import Away, TooLong, line
-from recrawl.urlfrontier.crawl import Crawl
+from recrawl.urlfrontier.crawl_database import CrawlDatabase
 from recrawl.urlfrontier.items import Put
 from recrawl.urlfrontier.urlfrontier_pb2 import AckMessage
 
@@ -29,7 +29,7 @@ OK, SKIPPED, FAIL = AckMessage.OK, AckMessage.SKIPPED, AckMessage.FAIL
 class Puts:
     """Of one crawl, from all streams."""
 
-    def __init__(self, crawl: Crawl) -> None:
+    def __init__(self, crawl: CrawlDatabase) -> None:
         self._crawl = crawl
         self._waiting: deque[tuple[Put, Ack]] = deque()
         self._are_some = asyncio.Event()
@@ -97,7 +97,7 @@ class Puts:
             return [FAIL] * len(puts)
 
 
-async def taken(crawl: Crawl, puts: Sequence[Put]) -> list[AckMessage.Status]:
+async def taken(crawl: CrawlDatabase, puts: Sequence[Put]) -> list[AckMessage.Status]:
     """Each of them: a new page with what is said of it; of a page that is there already, what became of it."""
     rows = await crawl.add(puts)
     statuses = [OK if row.code == "new" else SKIPPED for row in rows]

@@ -15,7 +15,7 @@ from grpc import aio
 from recrawl.client import Error
 from recrawl.client.database import Away, line
 from recrawl.urlfrontier import urlfrontier_pb2 as pb
-from recrawl.urlfrontier.crawl import Crawl
+from recrawl.urlfrontier.crawl_database import CrawlDatabase
 from recrawl.urlfrontier.crawls import Crawls, UnknownCrawl
 from recrawl.urlfrontier.items import as_taken_in, info_of, item_of
 from recrawl.urlfrontier.stream import PutStreams, Unreadable, readable
@@ -61,7 +61,7 @@ class Service:
             for page in pages:
                 yield info_of(page.url, page.host, page.meta, crawl.name)
 
-    async def _asked(self, ask: pb.GetParams) -> list[Crawl]:
+    async def _asked(self, ask: pb.GetParams) -> list[CrawlDatabase]:
         """The crawl that is named; else all, each as often the first as the others. A key alone says nothing."""
         if ask.WhichOneof("item") == "crawlID":
             try:
@@ -199,24 +199,24 @@ def reader(kind: type[Message]) -> Callable[[bytes], Message | None]:
 
 
 def unary(answer: Callable[[Any, Context], Awaitable[Any]]) -> Callable[[Any, Context], Awaitable[Any]]:
-    async def told(ask: Any, context: Context) -> Any:
+    async def call(ask: Any, context: Context) -> Any:
         try:
             return await answer(readable(ask), context)
         except Exception as error:
             await refuse(error, context)
 
-    return told
+    return call
 
 
 def streaming(answer: Callable[[Any, Context], AsyncIterator[Any]]) -> Callable[[Any, Context], AsyncIterator[Any]]:
-    async def told(ask: Any, context: Context) -> AsyncIterator[Any]:
+    async def call(ask: Any, context: Context) -> AsyncIterator[Any]:
         try:
             async for message in answer(readable(ask), context):
                 yield message
         except Exception as error:
             await refuse(error, context)
 
-    return told
+    return call
 
 
 async def refuse(error: Exception, context: Context) -> None:

@@ -36,7 +36,7 @@ SLOWEST_REQUEST = 10.0  # seconds
 class Dashboard(Server):
     def __init__(self, url: str, address: tuple[str, int], names: tuple[str, ...], restart: Callable[[], None]) -> None:
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        super().__init__(address, Answer, MOST_CONNECTIONS)
+        super().__init__(address, DashboardHandler, MOST_CONNECTIONS)
         self.url, self.restart = url, restart
         here = urlsplit(self.address).hostname or ""
         ours = (*LOOPBACK, f"[{here}]" if ":" in here else here, *names)
@@ -72,7 +72,7 @@ class Dashboard(Server):
         return connection
 
 
-class Answer(BaseHTTPRequestHandler):
+class DashboardHandler(BaseHTTPRequestHandler):
     server: Dashboard
     server_version, sys_version = "recrawl", ""
     timeout = SLOWEST_REQUEST

@@ -23,7 +23,7 @@ class Checkup:
 
 
 @dataclass(frozen=True)
-class Server:
+class ServerFacts:
     version: int = OLDEST_SERVER
     clock: datetime | None = None
     vacuums: bool = True
@@ -66,7 +66,7 @@ class Facts:
     """With the figures alone, as status has them, everything else is as if nothing were wrong."""
 
     figures: Figures
-    server: Server = Server()
+    server: ServerFacts = ServerFacts()
     asked_at: datetime | None = None  # by the clock of this machine
     is_checkup: bool = False  # everything was read
     is_embedded: bool = False
@@ -80,7 +80,7 @@ class Facts:
 
 def read(connection: store.Connection, is_embedded: bool) -> Facts:
     before = datetime.now(UTC)
-    server = store.server(connection, Server)
+    server = store.server(connection, ServerFacts)
     asked_at = before + (datetime.now(UTC) - before) / 2
     found = figures.read(connection)
     if found.database != "same":

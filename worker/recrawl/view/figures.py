@@ -129,7 +129,7 @@ class Total:
 
 
 @dataclass(frozen=True)
-class Allocation:
+class LastAllocation:
     """The last that came into force. Fetches per day; utility and bounds per unit of value."""
 
     started_at: datetime
@@ -210,7 +210,7 @@ class Figures:
     minutes: tuple[Minute, ...] = ()  # of the last hour
     hour: Total = field(default_factory=Total)
     day: Total = field(default_factory=Total)
-    allocation: Allocation | None = None
+    allocation: LastAllocation | None = None
     runs: tuple[LastRun, ...] = ()
     late_hosts: tuple[LateHost, ...] = ()  # the latest first
     held_back: tuple[HeldBack, ...] = ()
@@ -264,7 +264,7 @@ def read(connection: store.Connection) -> Figures:
         minutes=tuple(store.vitals(connection, Minute, HOUR)),
         hour=store.vitals_total(connection, Total, HOUR),
         day=store.vitals_total(connection, Total, DAY),
-        allocation=store.last_allocation(connection, Allocation),
+        allocation=store.last_allocation(connection, LastAllocation),
         runs=tuple(store.last_runs(connection, LastRun, ALWAYS)),
         late_hosts=tuple(store.late_hosts(connection, LateHost, 20)),
         held_back=tuple(store.held_back(connection, HeldBack, 20)),

@@ -181,7 +181,7 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class Found:
+class MetricValues:
     """By one look at the database."""
 
     counts: Mapping[str, float]
@@ -199,7 +199,7 @@ class Looks:
         self.counts = Counts()
         self.minutes_since: datetime | None = None
         self.runs_since: datetime | None = None
-        self.found: Found | None = None
+        self.found: MetricValues | None = None
         self.complaint = ""
         self.thread: threading.Thread | None = None
         self.starting = threading.Lock()
@@ -250,7 +250,7 @@ class Looks:
         self.connection = store.connect(self.url, "recrawl metrics", connect_timeout=2, tcp_user_timeout=2000)
         return store.scrape(self.connection, ALWAYS, self.minutes_since, self.runs_since)
 
-    def took_in(self, seen: store.Scrape) -> Found:
+    def took_in(self, seen: store.Scrape) -> MetricValues:
         minutes = {row["at"]: counts_of_minute(row) for row in seen.minutes}
         self.counts.add(minutes | {(run["job"], run["started_at"]): counts_of_run(run) for run in seen.runs})
         self.minutes_since = max(minutes, default=self.minutes_since)
@@ -266,7 +266,7 @@ class Looks:
             row["job"]: {name: seconds(value) for name, value in row.items() if name != "job"} for row in seen.schedule
         }
         always = {row["job"]: {"failures": float(row["failures"])} for row in seen.always}
-        return Found(dict(self.counts.totals), gauges, jobs, always)
+        return MetricValues(dict(self.counts.totals), gauges, jobs, always)
 
 
 def counts_of_minute(row: store.Row) -> dict[str, float]:
@@ -289,7 +289,7 @@ def seconds(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def metrics(found: Found) -> Iterator[Metric]:
+def metrics(found: MetricValues) -> Iterator[Metric]:
     counts = found.counts
     for name, (says, behind) in COUNTERS.items():
         yield family(CounterMetricFamily, name, says, {label: counts.get(of, 0) for label, of in behind.items()})

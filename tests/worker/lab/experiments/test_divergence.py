@@ -5,7 +5,7 @@ import pytest
 
 from recrawl.lab.content import draw
 from recrawl.lab.experiments import divergence
-from recrawl.lab.experiments.divergence import BY_CHANGES, ORACLE, UNIFORM, Web
+from recrawl.lab.experiments.divergence import BY_CHANGES, ORACLE, UNIFORM, DriftingWeb
 from recrawl.lab.experiments.findings import Findings, Row
 
 # Of what the oracle gains over uniform visits, by the threshold: what the better of the two captures at least.
@@ -54,7 +54,7 @@ def test_to_learn_how_much_pages_change_is_worth_more_than_to_know_how_often(fou
 
 def test_nobody_is_ahead_of_who_knows_all_and_all_spend_the_same() -> None:
     rng = np.random.default_rng(3)
-    web = Web(draw(rng, 300, 200), 200, rng.random(300))
+    web = DriftingWeb(draw(rng, 300, 200), 200, rng.random(300))
     for budget in (0.05, 0.2, 1.0):
         known = web.known(budget)
         assert known[ORACLE].freshness > max(known[UNIFORM].freshness, known[BY_CHANGES].freshness)

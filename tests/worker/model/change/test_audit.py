@@ -5,13 +5,13 @@ import pytest
 
 from recrawl.lab.methods.beliefs import changed
 from recrawl.model.change.audit import Agreement, agreement
-from recrawl.model.change.estimators import Visits
+from recrawl.model.change.estimators import VisitLog
 from recrawl.model.change.gamma_filter import Array
 
 PRIOR = (0.7, 3.5)
 
 
-def crawl(pages: int, visits: int) -> tuple[Visits, Array, Array]:
+def crawl(pages: int, visits: int) -> tuple[VisitLog, Array, Array]:
     random = np.random.default_rng(8)
     rate = random.gamma(PRIOR[0], 1 / PRIOR[1], pages)
     interval = random.lognormal(0, 1, (pages, visits)) / rate[:, None]
@@ -20,7 +20,7 @@ def crawl(pages: int, visits: int) -> tuple[Visits, Array, Array]:
     for w, seen in zip(interval.T, happened.T, strict=True):
         bit_a, bit_b = changed(a, b, w)
         a, b = np.where(seen, bit_a, a), np.where(seen, bit_b, b + w)
-    return Visits(np.arange(pages + 1) * visits, interval.ravel(), happened.ravel()), a, b
+    return VisitLog(np.arange(pages + 1) * visits, interval.ravel(), happened.ravel()), a, b
 
 
 def test_a_filter_that_saw_the_same_visits_agrees() -> None:
@@ -37,23 +37,23 @@ def test_a_filter_that_is_off_by_three_is_found_out() -> None:
 
 
 def test_pages_are_grouped_by_their_visits() -> None:
-    visits = Visits(np.array([0, 0, 4, 9, 309]), np.ones(309), np.arange(309) % 2 == 0)
+    visits = VisitLog(np.array([0, 0, 4, 9, 309]), np.ones(309), np.arange(309) % 2 == 0)
     lines = agreement(visits, np.ones(4), np.ones(4))
     assert [(line.visits_from, line.pages) for line in lines] == [(1, 1), (5, 1), (200, 1)]
 
 
 def test_a_page_never_seen_to_change_agrees_with_a_low_rate_only() -> None:
-    visits = Visits(np.array([0, 100, 200]), np.ones(200), np.zeros(200, np.bool))
+    visits = VisitLog(np.array([0, 100, 200]), np.ones(200), np.zeros(200, np.bool))
     (line,) = agreement(visits, np.array([0.7, 7.0]), np.array([103.5, 100.0]))
     assert (line.pages, line.changed_pages, line.inside) == (2, 0, 0.5)
     assert np.isnan(line.median_log_ratio)
 
 
 def test_nothing_to_audit_is_no_line_and_nonsense_is_refused() -> None:
-    nothing = Visits(np.array([0]), np.array([]), np.array([]))
+    nothing = VisitLog(np.array([0]), np.array([]), np.array([]))
     none: list[Agreement] = []
     assert agreement(nothing, [], []) == none
-    visits = Visits(np.array([0, 1]), np.ones(1), np.ones(1, np.bool))
+    visits = VisitLog(np.array([0, 1]), np.ones(1), np.ones(1, np.bool))
     with pytest.raises(ValueError, match=r"^b must be positive, got 0.0 at index 0$"):
         agreement(visits, [1.0], [0.0])
     with pytest.raises(ValueError, match=r"^a must have one element for each of 1 pages, got 2$"):

@@ -12,34 +12,34 @@ from scipy.optimize import minimize_scalar
 from recrawl.lab.methods import beliefs
 from recrawl.lab.methods import estimators as reference
 from recrawl.model.change import estimators
-from recrawl.model.change.estimators import Visits
+from recrawl.model.change.estimators import VisitLog
 from recrawl.model.change.gamma_filter import Array
 
 PRIOR = (0.7, 3.5)
 
 
-def page(*visits: tuple[float, bool]) -> Visits:
+def page(*visits: tuple[float, bool]) -> VisitLog:
     return pages(list(visits))
 
 
-def pages(*of_page: list[tuple[float, bool]]) -> Visits:
+def pages(*of_page: list[tuple[float, bool]]) -> VisitLog:
     every = [visit for visits in of_page for visit in visits]
-    return Visits(
+    return VisitLog(
         np.cumsum([0, *map(len, of_page)]),
         np.array([interval for interval, _ in every], np.float64),
         np.array([changed for _, changed in every], np.bool),
     )
 
 
-def regular(interval: float, changes: int, visits: int) -> Visits:
+def regular(interval: float, changes: int, visits: int) -> VisitLog:
     return page(*[(interval, i < changes) for i in range(visits)])
 
 
-def crawled(rate: Array, interval: Array, seed: int) -> Visits:
+def crawled(rate: Array, interval: Array, seed: int) -> VisitLog:
     """Every page visited after each interval of its row."""
     happened = np.random.default_rng(seed).random(interval.shape) < -np.expm1(-rate[:, None] * interval)
     count, visits = interval.shape
-    return Visits(np.arange(count + 1) * visits, interval.ravel(), happened.ravel())
+    return VisitLog(np.arange(count + 1) * visits, interval.ravel(), happened.ravel())
 
 
 HISTORIES = st.lists(
@@ -47,7 +47,7 @@ HISTORIES = st.lists(
 )
 
 
-def log_likelihood(log_rate: float, visits: Visits) -> float:
+def log_likelihood(log_rate: float, visits: VisitLog) -> float:
     y = math.exp(log_rate) * visits.interval
     with np.errstate(divide="ignore"):
         return float(np.where(visits.changed, np.log(-np.expm1(-y)), -y).sum())
@@ -109,7 +109,7 @@ def test_the_date_of_the_last_change_finds_the_rate_of_pages_that_always_changed
     random = np.random.default_rng(4)
     count, visits, rate, interval = 500, 200, 5.0, 1.0
     age = random.exponential(1 / rate, (count, visits))  # a Poisson process looks the same backwards
-    log = Visits(np.arange(count + 1) * visits, np.full(age.size, interval), age.ravel() < interval)
+    log = VisitLog(np.arange(count + 1) * visits, np.full(age.size, interval), age.ravel() < interval)
     found = reference.last_modified(log, np.minimum(age, interval).ravel())
     assert np.median(found) == pytest.approx(rate, rel=0.02)
 
@@ -131,7 +131,7 @@ def test_counted_changes_stay_within_their_radius_however_often_a_page_is_visite
     rate = random.uniform(0.1, 2, pages)
     for visits in (1, 10):
         interval = np.full(pages * visits, days / visits)
-        log = Visits(np.arange(pages + 1) * visits, interval, interval > 0)
+        log = VisitLog(np.arange(pages + 1) * visits, interval, interval > 0)
         counted = random.poisson(np.repeat(rate * days / visits, visits))
         found = np.minimum(reference.fully_observed(log, counted), 2.0)
         radius = reference.fully_observed_radius(log, most=2.0)
@@ -172,7 +172,7 @@ def test_nothing_is_likelier_than_the_map(history: list[tuple[float, bool]], a: 
 @given(HISTORIES, st.floats(0.01, 100))
 def test_in_other_units_of_time_it_is_the_same_rate(history: list[tuple[float, bool]], scale: float) -> None:
     visits = page(*history)
-    scaled = Visits(visits.first, visits.interval * scale, visits.changed)
+    scaled = VisitLog(visits.first, visits.interval * scale, visits.changed)
     assert estimators.full_mle(scaled) * scale == pytest.approx(estimators.full_mle(visits), rel=1e-9)
 
 
@@ -194,7 +194,7 @@ def test_pages_do_not_disturb_each_other(histories: list[list[tuple[float, bool]
         reference.simple,
     ],
 )
-def test_nobody_knows_the_rate_of_a_page_without_visits(estimate: Callable[[Visits], Array]) -> None:
+def test_nobody_knows_the_rate_of_a_page_without_visits(estimate: Callable[[VisitLog], Array]) -> None:
     assert np.isnan(estimate(pages([], [(1.0, True), (1.0, False)], []))).tolist() == [True, False, True]
     assert estimate(pages()).size == 0
 
@@ -247,7 +247,7 @@ def test_two_numbers_are_as_good_as_the_whole_log() -> None:
     assert cho[2] > 3 * filter_[2], "made for equal intervals, it stays wrong"
 
 
-def filtered(log: Visits) -> Array:
+def filtered(log: VisitLog) -> Array:
     interval, happened = (x.reshape(log.visits.size, -1) for x in (log.interval, log.changed))
     a, b = np.full(log.visits.size, PRIOR[0]), np.full(log.visits.size, PRIOR[1])
     for w, changed in zip(interval.T, happened.T, strict=True):
@@ -268,13 +268,13 @@ def test_an_interval_that_cannot_be_is_refused(bad: float) -> None:
 @pytest.mark.parametrize("first", [[], [1, 2], [0, 1], [0, 2, 1, 2]])
 def test_pages_must_cover_the_visits(first: list[int]) -> None:
     with pytest.raises(ValueError, match=r"^first must rise from 0 to the number of visits, 2, got"):
-        Visits(np.array(first), np.ones(2), np.ones(2, np.bool))
+        VisitLog(np.array(first), np.ones(2), np.ones(2, np.bool))
 
 
 def test_arguments_that_do_not_fit_are_refused() -> None:
     visits = page((1.0, True), (2.0, False))
     with pytest.raises(ValueError, match=r"^changed must have one element for each of 1 visits, got 2$"):
-        Visits(np.array([0, 1]), np.ones(1), np.ones(2, np.bool))
+        VisitLog(np.array([0, 1]), np.ones(1), np.ones(2, np.bool))
     with pytest.raises(ValueError, match=r"^changes must have one element for each of 2 visits, got 1$"):
         reference.fully_observed(visits, [1])
     with pytest.raises(ValueError, match=r"^age must not exceed the interval of a changed visit, got 3.0 at index 0$"):

@@ -8,7 +8,7 @@ import pytest
 from recrawl.model.allocation.floors import Limits
 from recrawl.model.allocation.solve import Web, allocate
 from recrawl.model.policies import epsilon_greedy
-from recrawl.model.policies.policy import Answer, Question
+from recrawl.model.policies.policy import PolicyAnswer, Question
 from recrawl.model.policies.registry import POLICIES
 
 LIMITS = Limits(exploration=0.05, longest_interval=60, shortest_interval=0.01)
@@ -31,7 +31,7 @@ def asked(web: Web, budget: float = 40, objective: str = "freshness", **more: fl
     return Question(web, budget, objective, LIMITS, None, **more)
 
 
-def on_hosts(web: Web, answer: Answer) -> np.ndarray:
+def on_hosts(web: Web, answer: PolicyAnswer) -> np.ndarray:
     host = np.repeat(np.arange(len(web.cap)), np.diff(web.first))
     return np.bincount(host, answer.allocation.frequency, minlength=len(web.cap))
 
@@ -74,7 +74,7 @@ def test_proportional_visits_are_so_but_where_a_host_is_slow(seed: int) -> None:
         assert some == pytest.approx(some[:1].repeat(len(some)), rel=1e-9)
     most = per_change[below].max()
     for slow in np.flatnonzero(found.capped & (web.cap > 0)):
-        assert on_hosts(web, Answer(found))[slow] == pytest.approx(web.cap[slow])
+        assert on_hosts(web, PolicyAnswer(found))[slow] == pytest.approx(web.cap[slow])
         assert per_change[below & (host == slow)].max() < most
     assert (found.frequency[~counts] == 0).all()
 
@@ -89,7 +89,7 @@ def test_without_gaps_the_best_is_the_optimum() -> None:
     best = allocate(wide, 40, limits=LIMITS)
     assert (optimal.frequency == best.frequency).all() and free.utility == pytest.approx(best.utility)
     assert optimal.utility < polite.utility < free.utility, "told as it will be: late on hosts that cannot keep up"
-    assert optimal.spent == pytest.approx(np.minimum(on_hosts(web, Answer(optimal)), web.cap).sum())
+    assert optimal.spent == pytest.approx(np.minimum(on_hosts(web, PolicyAnswer(optimal)), web.cap).sum())
 
 
 def test_best_first_never_comes_back() -> None:

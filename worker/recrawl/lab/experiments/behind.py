@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.lab.experiments.findings import Findings, Panel, Row, Series, Table
+from recrawl.lab.experiments.findings import Findings, Panel, PlotSeries, ResultTable, Row
 from recrawl.lab.methods import delayed
 from recrawl.model.allocation.objectives import Floats
 from recrawl.model.allocation.overtaking import overtaking
@@ -64,9 +64,9 @@ def run(seed: int, quick: bool) -> Findings:
     passed, known = _gain(start, AS_THEY_CAME, NO_PASS), _gain(start, STEADIEST, AS_THEY_CAME)
     return Findings(
         tables=[
-            Table(f"fresh after {24 * OUTAGE:g} hours without a crawler, % of the pages, mean of "
+            ResultTable(f"fresh after {24 * OUTAGE:g} hours without a crawler, % of the pages, mean of "
                   f"{24 * AFTERWARDS:g} hours", [_row(pages, of) for pages, of in after.items()]),
-            Table(f"fresh from the start, % of the pages, mean of {START:g} days",
+            ResultTable(f"fresh from the start, % of the pages, mean of {START:g} days",
                   [_row(pages, of) for pages, of in start.items()]),
         ],
         figure=[[_panel(f"{pages:,} pages, after the outage", 24 * AFTERWARDS, "hours", after[pages])
@@ -191,4 +191,4 @@ def _row(pages: int, of: dict[str, Floats]) -> Row:
 
 def _panel(title: str, length: float, unit: str, of: dict[str, Floats]) -> Panel:
     x = (np.arange(LOOKS) + 0.5) / LOOKS * length
-    return Panel(title, unit, "fresh, % of the pages", [Series(name, x, fresh) for name, fresh in of.items()])
+    return Panel(title, unit, "fresh, % of the pages", [PlotSeries(name, x, fresh) for name, fresh in of.items()])

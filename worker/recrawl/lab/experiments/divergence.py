@@ -6,8 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
-from recrawl.lab.content import Page, draw
-from recrawl.lab.experiments.findings import Findings, Panel, Row, Series, Table
+from recrawl.lab.content import ContentPage, draw
+from recrawl.lab.experiments.findings import Findings, Panel, PlotSeries, ResultTable, Row
 from recrawl.lab.policies.longevity import Terms, Visitor
 from recrawl.lab.policies.registry import BY_DIVERGENCE
 from recrawl.model.allocation.objectives import Floats
@@ -19,7 +19,7 @@ WAITS = np.geomspace(1 / 24, 1000, 300)  # days: what the oracle chooses from
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Reached:
     fetches: float  # per page and day
     freshness: float  # one less the mean divergence
 
@@ -30,8 +30,8 @@ class Learnt:
 
     policy: str
     threshold: float
-    by: Outcome
-    others: dict[str, Outcome]
+    by: Reached
+    others: dict[str, Reached]
 
     def captured(self, freshness: float) -> float:
         """Of what the oracle gains over uniform visits."""
@@ -40,17 +40,17 @@ class Learnt:
 
 
 @dataclass(frozen=True, eq=False)
-class Web:
+class DriftingWeb:
     """Figures are of the second half of the days, when policies have learnt."""
 
-    pages: Sequence[Page]
+    pages: Sequence[ContentPage]
     days: float
     phase: Floats  # of each page, where visits are regular
 
-    def learn(self, policy: Callable[[Terms], Visitor], terms: Terms) -> Outcome:
+    def learn(self, policy: Callable[[Terms], Visitor], terms: Terms) -> Reached:
         return self._outcome([_visits(page, policy(terms), self.days) for page in self.pages])
 
-    def known(self, budget: float) -> dict[str, Outcome]:
+    def known(self, budget: float) -> dict[str, Reached]:
         """By those who know all that they ask for: nothing, how often pages change, how they diverge."""
         fetches = budget * len(self.pages)
         rate = np.array([page.rate for page in self.pages])
@@ -63,17 +63,17 @@ class Web:
         }
         return {name: self._regular(of_page) for name, of_page in waits.items()}
 
-    def _regular(self, waits: Floats) -> Outcome:
+    def _regular(self, waits: Floats) -> Reached:
         return self._outcome([
             [0.0, *np.arange(phase * wait, self.days, wait)] if wait < np.inf else [0.0]
             for phase, wait in zip(self.phase, waits, strict=True)
         ])  # fmt: skip
 
-    def _outcome(self, visits: Sequence[Sequence[float]]) -> Outcome:
+    def _outcome(self, visits: Sequence[Sequence[float]]) -> Reached:
         begin = self.days / 2
         late = sum(len(of_page) - int(np.searchsorted(of_page, begin)) for of_page in visits)
         stale = [page.staleness(of_page, begin, self.days) for page, of_page in zip(self.pages, visits, strict=True)]
-        return Outcome(late / begin / len(visits), 1 - float(np.mean(stale)))
+        return Reached(late / begin / len(visits), 1 - float(np.mean(stale)))
 
     def _best_waits(self, fetches: float) -> Floats:
         """A day, of all pages: each is visited when that is worth one threshold, which is looked for."""
@@ -94,7 +94,7 @@ class Web:
         ]  # fmt: skip
 
 
-def _visits(page: Page, visitor: Visitor, end: float) -> list[float]:
+def _visits(page: ContentPage, visitor: Visitor, end: float) -> list[float]:
     visits, today = list[float](), 0.0
     while today < end:
         visits.append(today)
@@ -107,16 +107,18 @@ def run(seed: int, quick: bool) -> Findings:
     """Four of ten pages never change; the others in part, entirely or item by item, at rates of .02 to 5 a day."""
     rng = np.random.default_rng(seed)
     pages, days = (200, 150.0) if quick else (1000, 300.0)
-    web = Web(draw(rng, pages, days), days, rng.random(pages))
+    web = DriftingWeb(draw(rng, pages, days), days, rng.random(pages))
     found = [_learnt(web, name, threshold) for threshold in THRESHOLDS for name in BY_DIVERGENCE]
     return Findings(
-        tables=[Table("freshness with as many fetches, and what of the possible gain that is", [*map(_row, found)])],
+        tables=[
+            ResultTable("freshness with as many fetches, and what of the possible gain that is", [*map(_row, found)])
+        ],
         figure=[[_against_budget(web, found), _captured(found)]],
         says=_says(found),
     )
 
 
-def _learnt(web: Web, name: str, threshold: float) -> Learnt:
+def _learnt(web: DriftingWeb, name: str, threshold: float) -> Learnt:
     by = web.learn(BY_DIVERGENCE[name], Terms(threshold))
     return Learnt(name, threshold, by, web.known(by.fetches))
 
@@ -133,16 +135,16 @@ def _row(found: Learnt) -> Row:
     }
 
 
-def _against_budget(web: Web, found: Sequence[Learnt]) -> Panel:
+def _against_budget(web: DriftingWeb, found: Sequence[Learnt]) -> Panel:
     spent = [one.by.fetches for one in found]
     budgets = np.geomspace(min(spent) / 1.5, max(spent) * 1.5, 7)
     known = [web.known(float(budget)) for budget in budgets]
     lines = [
-        Series(name, budgets, np.array([100 * of[name].freshness for of in known]), "dashed" if at else "line")
+        PlotSeries(name, budgets, np.array([100 * of[name].freshness for of in known]), "dashed" if at else "line")
         for at, name in enumerate((ORACLE, UNIFORM, BY_CHANGES))
     ]
     dots = [
-        Series(
+        PlotSeries(
             name,
             np.array([one.by.fetches for one in found if one.policy == name]),
             np.array([100 * one.by.freshness for one in found if one.policy == name]),
@@ -155,7 +157,7 @@ def _against_budget(web: Web, found: Sequence[Learnt]) -> Panel:
 
 def _captured(found: Sequence[Learnt]) -> Panel:
     series = [
-        Series(
+        PlotSeries(
             name,
             np.array(THRESHOLDS),
             np.array([one.captured(one.by.freshness) for one in found if one.policy == name]),
@@ -167,11 +169,11 @@ def _captured(found: Sequence[Learnt]) -> Panel:
 
 def _says(found: Sequence[Learnt]) -> str:
     best = [max((one for one in found if one.threshold == threshold), key=_share) for threshold in THRESHOLDS]
-    told = ", ".join(f"{_share(one):.2f} ({one.policy}) at {one.threshold:g}" for one in best)
+    shares = ", ".join(f"{_share(one):.2f} ({one.policy}) at {one.threshold:g}" for one in best)
     worst = min(found, key=_share)
     by_changes = [one.captured(one.others[BY_CHANGES].freshness) for one in found]
     return (
-        f"Of what the oracle gains over uniform visits the better of the two captures {told} days; the worst is "
+        f"Of what the oracle gains over uniform visits the better of the two captures {shares} days; the worst is "
         f"{_share(worst):.2f} ({worst.policy} at {worst.threshold:g}). Who is told how often pages change, and not "
         f"how much, captures {min(by_changes):.2f} to {max(by_changes):.2f}."
     )

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from recrawl.lab.experiments.findings import Findings, Panel, Row, Series, Table
+from recrawl.lab.experiments.findings import Findings, Panel, PlotSeries, ResultTable, Row
 from recrawl.lab.methods import delayed
 from recrawl.lab.replay import PRODUCTION
 from recrawl.model.allocation.objectives import Floats
@@ -32,7 +32,7 @@ class Drawn:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class PoliteRun:
     """Freshness in %, of all pages."""
 
     drawn: str
@@ -53,7 +53,9 @@ def run(seed: int, quick: bool) -> Findings:
     price = max(run.unpolite - run.polite for run in runs)
     floors = max(run.late[OPT_POLITE] - run.late[OURS] for run in runs)
     return Findings(
-        tables=[Table(f"expected freshness in %, mean of the second half; {hosts} hosts", [run.row for run in runs])],
+        tables=[
+            ResultTable(f"expected freshness in %, mean of the second half; {hosts} hosts", [run.row for run in runs])
+        ],
         figure=[[_panel(run) for run in runs if run.drawn == name] for name in "AB"],
         says=(
             f"Gaps cost up to {price:.1f} points of freshness. DELAYED + OPT_POLITE comes within {gap:.3f} points of "
@@ -78,7 +80,7 @@ def draw(name: str, seed: int = 0, hosts: int = HOSTS) -> Drawn:
     return Drawn(web, np.random.default_rng(seed + 100).random(rate.size))
 
 
-def _run(name: str, drawn: Drawn, share: float, count: int) -> Run:
+def _run(name: str, drawn: Drawn, share: float, count: int) -> PoliteRun:
     web, pages, days = drawn.web, len(drawn.web.rate), DAYS[share]
     budget = share * float(web.cap.sum())
     polite, unpolite = allocate(web, budget), unconstrained(web.value, web.rate, budget)
@@ -88,7 +90,7 @@ def _run(name: str, drawn: Drawn, share: float, count: int) -> Run:
     for policy, allocation in allocated.items():
         late[policy], fresh[policy] = simulate(drawn, allocation.frequency, days, looks)
     bounds = {"UNPOLITE": 100 * unpolite.utility / pages, "POLITE": 100 * polite.utility / pages}
-    return Run(
+    return PoliteRun(
         name,
         share,
         bounds["UNPOLITE"],
@@ -120,16 +122,16 @@ def simulate(drawn: Drawn, frequency: Floats, days: float, looks: Floats) -> tup
     return 100 * late / pages, 100 * fresh / pages
 
 
-def _panel(run: Run) -> Panel:
+def _panel(run: PoliteRun) -> Panel:
     ends = run.days[[0, -1]]
     return Panel(
         f"web {run.drawn}, budget {100 * run.share:g} % of what hosts can take",
         "days",
         "fresh, % of the pages",
         [
-            Series("UNPOLITE, a bound", ends, np.full(2, run.unpolite), "dotted"),
-            Series("POLITE, a bound", ends, np.full(2, run.polite), "dashed"),
-            *(Series(policy, run.days, fresh) for policy, fresh in run.fresh.items()),
+            PlotSeries("UNPOLITE, a bound", ends, np.full(2, run.unpolite), "dotted"),
+            PlotSeries("POLITE, a bound", ends, np.full(2, run.polite), "dashed"),
+            *(PlotSeries(policy, run.days, fresh) for policy, fresh in run.fresh.items()),
         ],
         log="x",
     )

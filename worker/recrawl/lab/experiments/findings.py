@@ -10,13 +10,13 @@ Row = Mapping[str, str | int | float]  # by heading, with its unit
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     title: str
     rows: Sequence[Row]  # all with the same headings
 
 
 @dataclass(frozen=True, eq=False)
-class Series:
+class PlotSeries:
     """What is of one name is of one colour in the whole figure."""
 
     name: str  # empty: what the legend leaves out
@@ -30,12 +30,12 @@ class Panel:
     title: str
     x: str  # what the axis shows, with its unit
     y: str
-    series: Sequence[Series]
+    series: Sequence[PlotSeries]
     log: Literal["", "x", "y", "xy"] = ""  # which axes are logarithmic
 
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    tables: Sequence[Table]
+    tables: Sequence[ResultTable]
     figure: Sequence[Sequence[Panel]]  # row by row
     says: str  # what comes of it, computed

@@ -9,14 +9,14 @@ from typing import Literal
 
 import numpy as np
 
-from recrawl.lab.experiments.findings import Findings, Panel, Row, Series, Table
-from recrawl.lab.learners import Explored, Pages, explore, greedy
+from recrawl.lab.experiments.findings import Findings, Panel, PlotSeries, ResultTable, Row
+from recrawl.lab.learners import Explored, PagesToLearn, explore, greedy
 from recrawl.lab.methods import estimators
 from recrawl.lab.policies import explore_then_commit
 from recrawl.lab.policies.regret import Exploration
 from recrawl.model.allocation.floors import Limits
 from recrawl.model.allocation.objectives import Floats
-from recrawl.model.change.estimators import Visits, full_mle
+from recrawl.model.change.estimators import VisitLog, full_mle
 from recrawl.model.policies.epsilon_greedy import until_steady
 from recrawl.model.policies.policy import Question
 
@@ -59,13 +59,13 @@ def run(seed: int, quick: bool) -> Findings:
     estimates = [_estimates(visits, size.pages_looked_at, rng) for visits in OBSERVATIONS]
     return Findings(
         tables=[
-            Table("exploring for the best time, then committing", [row for of in growth for row in of.rows()]),
-            Table("how that grows", [of.row() for of in growth]),
-            Table(
+            ResultTable("exploring for the best time, then committing", [row for of in growth for row in of.rows()]),
+            ResultTable("how that grows", [of.row() for of in growth]),
+            ResultTable(
                 f"lost in a crawl of {CRAWL:,.0f} days; a visit a day while exploring",
                 [{"policy": name, "regret, days": float(regret[-1])} for name, (_, regret) in crawls.items()],
             ),
-            Table(
+            ResultTable(
                 f"estimates of a rate of {RATE:g} changes a day, known to be below {KNOWN_BELOW:g}, in changes a day; "
                 "visits at random moments, one a day on average",
                 estimates,
@@ -76,10 +76,10 @@ def run(seed: int, quick: bool) -> Findings:
     )
 
 
-def draw(pages: int, interval: float, seed: int) -> Pages:
+def draw(pages: int, interval: float, seed: int) -> PagesToLearn:
     rng = np.random.default_rng(seed)
     rate = np.exp(rng.uniform(math.log(LEAST), math.log(MOST), pages))
-    return Pages(rng.lognormal(0, SPREAD, pages), rate, LEAST, MOST, interval)
+    return PagesToLearn(rng.lognormal(0, SPREAD, pages), rate, LEAST, MOST, interval)
 
 
 class Growth:
@@ -116,7 +116,7 @@ class Growth:
         return rows[::2]
 
 
-def _crawls(pages: Pages, runs: int, rng: np.random.Generator) -> dict[str, Course]:
+def _crawls(pages: PagesToLearn, runs: int, rng: np.random.Generator) -> dict[str, Course]:
     """The policy of production counts on Theorem 1 as far as that goes, and stops at a tenth of the horizon."""
     explored = explore(pages, CRAWL, 5 * runs, rng)
     asked = Question(pages.web(pages.rate), pages.budget, "poisson_freshness", Limits(), horizon=CRAWL)
@@ -134,7 +134,7 @@ def _estimates(visits: int, pages: int, rng: np.random.Generator) -> Row:
     """Of many pages that are alike."""
     interval = rng.exponential(1.0, pages * visits)
     changes = rng.poisson(RATE * interval)
-    log = Visits(np.arange(pages + 1) * visits, interval, changes > 0)
+    log = VisitLog(np.arange(pages + 1) * visits, interval, changes > 0)
     likeliest = np.abs(full_mle(log) - RATE)
     matched = np.abs(estimators.moment_matching(log, most=KNOWN_BELOW) - RATE)
     counted = np.abs(np.minimum(estimators.fully_observed(log, changes), KNOWN_BELOW) - RATE)
@@ -152,7 +152,7 @@ def _estimates(visits: int, pages: int, rng: np.random.Generator) -> Row:
 # --------------------------------------------------------------------------------------------------- what is shown
 
 
-def _name(pages: Pages) -> str:
+def _name(pages: PagesToLearn) -> str:
     return f"visits a day: {1 / pages.interval:g}"
 
 
@@ -160,19 +160,19 @@ def _regrets(explored: list[Explored]) -> Panel:
     series = []
     for found in explored:
         shown = found.days <= SHOWN
-        series.append(Series(_name(found.pages), found.days[shown], found.regret(SHOWN)[shown]))
+        series.append(PlotSeries(_name(found.pages), found.days[shown], found.regret(SHOWN)[shown]))
     return Panel(f"regret until day {SHOWN:,.0f}", "exploring, days", "regret, days", series, log="xy")
 
 
 def _best_days(growth: list[Growth]) -> Panel:
-    series = [Series(_name(of.explored.pages), HORIZONS, of.days) for of in growth]
-    root = Series("√horizon", HORIZONS, np.sqrt(HORIZONS), "dotted")
+    series = [PlotSeries(_name(of.explored.pages), HORIZONS, of.days) for of in growth]
+    root = PlotSeries("√horizon", HORIZONS, np.sqrt(HORIZONS), "dotted")
     return Panel("best time to explore", "horizon, days", "exploring, days", [*series, root], log="xy")
 
 
 def _courses(crawls: dict[str, Course]) -> Panel:
     series = [
-        Series(name, days, regret, "dashed" if name.startswith("explore") else "line")
+        PlotSeries(name, days, regret, "dashed" if name.startswith("explore") else "line")
         for name, (days, regret) in crawls.items()
     ]
     return Panel("exploring first, and all along", "days", "regret so far, days", series)
@@ -180,7 +180,9 @@ def _courses(crawls: dict[str, Course]) -> Panel:
 
 def _errors(estimates: list[Row]) -> Panel:
     visits = np.array([float(row["visits"]) for row in estimates])
-    series = [Series(name, visits, np.array([float(row[name]) for row in estimates]), ERRORS[name]) for name in ERRORS]
+    series = [
+        PlotSeries(name, visits, np.array([float(row[name]) for row in estimates]), ERRORS[name]) for name in ERRORS
+    ]
     return Panel("errors, and within which they surely are", "visits", "changes a day", series, log="xy")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.lab.experiments.findings import Findings, Panel, Row, Series, Table
+from recrawl.lab.experiments.findings import Findings, Panel, PlotSeries, ResultTable, Row
 from recrawl.lab.methods import opic_plain, power
 from recrawl.lab.methods.opic_classic import Books, Order, highest_cash, in_turn, step
 from recrawl.model.allocation.objectives import Floats
@@ -34,8 +34,8 @@ def run(seed: int, quick: bool) -> Findings:
     needs = {name: _needed(errors, 1e-6) for name, errors in importance.items()}
     return Findings(
         tables=[
-            Table("importance on crawlfrontier's graph 1→2→4, 3→1, 3→2, 3→4", _on_the_toy()),
-            Table(
+            ResultTable("importance on crawlfrontier's graph 1→2→4, 3→1, 3→2, 3→4", _on_the_toy()),
+            ResultTable(
                 f"passes over {of.pages:,} pages with {of.links:,} links, until the error is at most (L1)",
                 [_row(name, errors) for name, errors in [*importance.items(), *authority.items()]],
             ),
@@ -128,5 +128,5 @@ def _needed(errors: Errors, least: float) -> int | str:
 
 
 def _panel(title: str, of: dict[str, Errors]) -> Panel:
-    series = [Series(name, passes.astype(np.float64), error) for name, (passes, error) in of.items()]
+    series = [PlotSeries(name, passes.astype(np.float64), error) for name, (passes, error) in of.items()]
     return Panel(title, "passes over all pages", "error, L1", series, log="xy")

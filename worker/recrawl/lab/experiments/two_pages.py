@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from recrawl.lab.experiments.findings import Findings, Panel, Row, Series, Table
+from recrawl.lab.experiments.findings import Findings, Panel, PlotSeries, ResultTable, Row
 from recrawl.lab.methods import dual_ascent
 from recrawl.model.allocation.objectives import OBJECTIVES, Floats
 from recrawl.model.allocation.solve import unconstrained
@@ -22,7 +22,9 @@ def run(seed: int, quick: bool) -> Findings:
     both = many > starts
     overtakes = float(np.interp(0, shared[both, 0] - shared[both, 1], many[both]))
     return Findings(
-        tables=[Table("fetches a day, and the value of the changes that they find", [_row(of) for of in BUDGETS])],
+        tables=[
+            ResultTable("fetches a day, and the value of the changes that they find", [_row(of) for of in BUDGETS])
+        ],
         figure=[[_contour(many), _against_budget(many, shared)]],
         says=(
             f"Below {starts:.2f} fetches a day, page 1, which changes five times as often and is worth a fifth, is not "
@@ -52,14 +54,14 @@ def _contour(many: Floats) -> Panel:
     for allocation in best:
         missing = allocation.utility - of_first
         reached = (missing >= 0) & (missing <= of_second[-1])
-        levels.append(Series("", many[reached], np.interp(missing[reached], of_second, many), "thin"))
-    ends = [Series(f"budget {budget:g}", np.array([0, budget]), np.array([budget, 0])) for budget in BUDGETS]
+        levels.append(PlotSeries("", many[reached], np.interp(missing[reached], of_second, many), "thin"))
+    ends = [PlotSeries(f"budget {budget:g}", np.array([0, budget]), np.array([budget, 0])) for budget in BUDGETS]
     points = np.array([allocation.frequency for allocation in best])
     return Panel(
         "what budgets allow, and lines of equal value found",
         "page 1, fetches a day",
         "page 2, fetches a day",
-        [*levels, *ends, Series("the best", points[:, 0], points[:, 1], "dots")],
+        [*levels, *ends, PlotSeries("the best", points[:, 0], points[:, 1], "dots")],
     )
 
 
@@ -68,6 +70,6 @@ def _against_budget(many: Floats, shared: Floats) -> Panel:
         "the best division",
         "budget, fetches a day",
         "fetches a day",
-        [Series("page 1: 5 changes a day, worth 1", many, shared[:, 0]),
-         Series("page 2: 1 change a day, worth 5", many, shared[:, 1], "dashed")],
+        [PlotSeries("page 1: 5 changes a day, worth 1", many, shared[:, 0]),
+         PlotSeries("page 2: 1 change a day, worth 5", many, shared[:, 1], "dashed")],
     )  # fmt: skip

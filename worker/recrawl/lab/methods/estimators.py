@@ -7,7 +7,7 @@ Crawl, 2020 (moment matching). `full_map` is the likelihood of change/estimators
 import numpy as np
 from numpy.typing import ArrayLike
 
-from recrawl.model.change.estimators import Visits, likeliest, root
+from recrawl.model.change.estimators import VisitLog, likeliest, root
 from recrawl.model.change.gamma_filter import Array, not_negative, positive
 
 # Rates that moment matching may answer, per day: once in three thousand years, every tenth of a second.
@@ -15,7 +15,7 @@ RATE_LEAST = 1e-6
 RATE_MOST = 1e6
 
 
-def full_map(visits: Visits, prior_a: ArrayLike, prior_b: ArrayLike) -> Array:
+def full_map(visits: VisitLog, prior_a: ArrayLike, prior_b: ArrayLike) -> Array:
     """The likeliest ln λ for a rate that was drawn from Gamma(prior_a, prior_b).
 
     The mode of ln λ, not of λ: it does not depend on whether rates or intervals are asked for, and is positive for
@@ -24,7 +24,7 @@ def full_map(visits: Visits, prior_a: ArrayLike, prior_b: ArrayLike) -> Array:
     return likeliest(visits, positive("prior_a", prior_a), positive("prior_b", prior_b))
 
 
-def moment_matching(visits: Visits, least: float = RATE_LEAST, most: float = RATE_MOST) -> Array:
+def moment_matching(visits: VisitLog, least: float = RATE_LEAST, most: float = RATE_MOST) -> Array:
     """The rate at which as many visits as did would find no change on average: mean e^{−λw} = 1 − mean(changed).
 
     Within [least, most], which answer for pages that never or always changed; nan
@@ -44,7 +44,7 @@ def moment_matching(visits: Visits, least: float = RATE_LEAST, most: float = RAT
     return np.where(visits.visits > 0, np.clip(rate, least, most), np.nan)
 
 
-def moment_matching_radius(visits: Visits, most: float, confidence: float = 0.9) -> Array:
+def moment_matching_radius(visits: VisitLog, most: float, confidence: float = 0.9) -> Array:
     """How far moment matching may be from the truth, if that is at most `most`. Infinite where nothing can be said.
 
     √(ln(2/δ)/2n) / mean(w e^{−most·w}), by Hoeffding's inequality and the mean value theorem (Lemma 3). Valid for any n
@@ -57,20 +57,20 @@ def moment_matching_radius(visits: Visits, most: float, confidence: float = 0.9)
     return radius
 
 
-def equal_intervals(visits: Visits) -> Array:
+def equal_intervals(visits: VisitLog) -> Array:
     """−ln(1 − X/n)/w: the MLE for visits at equal intervals. Infinite if all found a change, nan without visits."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return -np.log1p(-visits.changes / visits.visits) / (visits.days / visits.visits)
 
 
-def cho_garcia_molina(visits: Visits) -> Array:
+def cho_garcia_molina(visits: VisitLog) -> Array:
     """−ln((n − X + ½)/(n + ½))/w: the same, finite and less biased. For near-regular visits only: it does not
     converge to the rate when intervals vary. nan without visits."""
     with np.errstate(invalid="ignore"):
         return -np.log1p(-visits.changes / (visits.visits + 0.5)) / (visits.days / visits.visits)
 
 
-def simple(visits: Visits) -> Array:
+def simple(visits: VisitLog) -> Array:
     """Visits that found a change, per day. Never more than the frequency of visits: λ = 3 visited daily gives .95.
 
     nan without visits."""
@@ -78,14 +78,14 @@ def simple(visits: Visits) -> Array:
         return visits.changes / visits.days
 
 
-def fully_observed(visits: Visits, changes: ArrayLike) -> Array:
+def fully_observed(visits: VisitLog, changes: ArrayLike) -> Array:
     """Changes per day, where each visit learns how many there were since the last. nan without visits."""
     changes = _for_each(visits, "changes", changes)
     with np.errstate(invalid="ignore"):
         return visits.total(changes) / visits.days
 
 
-def fully_observed_radius(visits: Visits, most: float, confidence: float = 0.9) -> Array:
+def fully_observed_radius(visits: VisitLog, most: float, confidence: float = 0.9) -> Array:
     """How far `fully_observed`, cut off at `most`, may be from the truth, if that is at most `most` (Lemma 8).
 
     √(most·ln(2/δ)/((2 ln 2 − 1)·days)), and no more than `most`. By Bennett's inequality for the number of changes, of
@@ -99,7 +99,7 @@ def fully_observed_radius(visits: Visits, most: float, confidence: float = 0.9) 
     return within
 
 
-def last_modified(visits: Visits, age: ArrayLike) -> Array:
+def last_modified(visits: VisitLog, age: ArrayLike) -> Array:
     """The MLE when each change comes with its age (days before the visit, less than the interval): X/(Σ_unchanged w
     + Σ age).
 
@@ -126,7 +126,7 @@ def _check_radius(most: float, confidence: float) -> None:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
 
 
-def _for_each(visits: Visits, name: str, given: ArrayLike) -> Array:
+def _for_each(visits: VisitLog, name: str, given: ArrayLike) -> Array:
     array = not_negative(name, given)
     if array.shape != visits.interval.shape:
         raise ValueError(f"{name} must have one element for each of {visits.interval.size} visits, got {array.size}")

@@ -13,16 +13,16 @@ from recrawl.lab.policies.regret import Exploration
 from recrawl.model.allocation.floors import NO_LIMITS
 from recrawl.model.allocation.solve import allocate
 from recrawl.model.policies import uniform
-from recrawl.model.policies.policy import Answer, Question
+from recrawl.model.policies.policy import PolicyAnswer, Question
 
 MOST = 0.1  # of the horizon, spent on exploring
 
 
-def answer(asked: Question) -> Answer:
+def answer(asked: Question) -> PolicyAnswer:
     if asked.days < explores_for(asked):
         return uniform.answer(asked)
     found = allocate(asked.web, asked.budget, asked.objective, NO_LIMITS, asked.last_price)
-    return Answer(found, learns=False)
+    return PolicyAnswer(found, learns=False)
 
 
 def explores_for(asked: Question) -> float:

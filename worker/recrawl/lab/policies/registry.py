@@ -1,6 +1,6 @@
 """The policies that only the laboratory can follow, and all policies that `recrawl simulate` can follow.
 
-A live crawl can follow those of model/policies/registry.py. It cannot follow these:
+A live crawl can follow the policies of model/policies/registry.py. It cannot follow these:
 
 * `explore_then_commit` must stop learning at some day. The filter of a live crawl always learns.
 * `bound_based` and `curve_fitting` decide page by page, by how much of a page changed. They compare a visit with up to

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from recrawl.model.change.estimators import Visits, full_mle
+from recrawl.model.change.estimators import VisitLog, full_mle
 from recrawl.model.change.gamma_filter import credible_interval, positive
 
 # Pages are grouped by their visits: 1–4, 5–9, 10–49, 50–199 and 200 or more.
@@ -30,7 +30,7 @@ class Agreement:
     inside: float
 
 
-def agreement(visits: Visits, a: ArrayLike, b: ArrayLike) -> list[Agreement]:
+def agreement(visits: VisitLog, a: ArrayLike, b: ArrayLike) -> list[Agreement]:
     """One line for each group of pages that has any; a and b are the filter's state after these visits."""
     a, b = positive("a", a), positive("b", b)
     for name, array in (("a", a), ("b", b)):

@@ -16,7 +16,7 @@ from recrawl.model.change.gamma_filter import Array, positive
 
 
 @dataclass(frozen=True)
-class Visits:
+class VisitLog:
     """The successful visits of many pages, page by page: those of page i are first[i]:first[i + 1].
 
     `interval` is the time in days since the visit before, `changed` whether the page had changed meanwhile. A
@@ -61,7 +61,7 @@ class Visits:
         return by_page(self.page, of_visit, self.first.size - 1)
 
 
-def full_mle(visits: Visits) -> Array:
+def full_mle(visits: VisitLog) -> Array:
     """The rate under which the visits are likeliest. Always finite: nan without visits, 0 if no visit found a change.
 
     Where every visit found a change, half an unchanged visit of mean length is added: at equal intervals this is
@@ -71,7 +71,7 @@ def full_mle(visits: Visits) -> Array:
     return np.where(visits.visits > 0, likeliest(visits, 0.0, phantom), np.nan)
 
 
-def likeliest(visits: Visits, more_changes: ArrayLike, more_days: ArrayLike) -> Array:
+def likeliest(visits: VisitLog, more_changes: ArrayLike, more_days: ArrayLike) -> Array:
     """Solves a0 + Σ_changed y/(e^y − 1) = λ·(b0 + Σ_unchanged w), y = λw, by Newton steps in ln λ on its logarithm.
 
     As 1 − y/2 <= y/(e^y − 1) <= 1, the solution lies between (a0 + X)/(b0 + U + V/2) and (a0 + X)/(b0 + U).

@@ -5,8 +5,8 @@ It assumes that pages do not change. New pages have the whole budget.
 
 from recrawl.model.allocation.floors import NO_LIMITS
 from recrawl.model.allocation.solve import allocate
-from recrawl.model.policies.policy import Answer, Question, without_price
+from recrawl.model.policies.policy import PolicyAnswer, Question, without_price
 
 
-def answer(asked: Question) -> Answer:
+def answer(asked: Question) -> PolicyAnswer:
     return without_price(asked, allocate(asked.web, 0.0, asked.objective, NO_LIMITS))

@@ -12,10 +12,10 @@ import math
 import numpy as np
 
 from recrawl.model.policies import opt_polite, uniform
-from recrawl.model.policies.policy import Answer, Question
+from recrawl.model.policies.policy import PolicyAnswer, Question
 
 
-def answer(asked: Question) -> Answer:
+def answer(asked: Question) -> PolicyAnswer:
     return uniform.answer(asked) if asked.days < phase(asked) else opt_polite.answer(asked)
 
 

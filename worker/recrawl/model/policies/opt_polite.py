@@ -5,8 +5,8 @@ visited, as rates are not known but learnt; and no page is visited more often th
 """
 
 from recrawl.model.allocation.solve import allocate
-from recrawl.model.policies.policy import Answer, Question
+from recrawl.model.policies.policy import PolicyAnswer, Question
 
 
-def answer(asked: Question) -> Answer:
-    return Answer(allocate(asked.web, asked.budget, asked.objective, asked.limits, asked.last_price))
+def answer(asked: Question) -> PolicyAnswer:
+    return PolicyAnswer(allocate(asked.web, asked.budget, asked.objective, asked.limits, asked.last_price))

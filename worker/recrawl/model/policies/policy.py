@@ -25,7 +25,7 @@ class Question:
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class PolicyAnswer:
     """Utility is by the objective that was asked for, whatever the policy makes largest."""
 
     allocation: Allocation
@@ -35,10 +35,10 @@ class Answer:
 @dataclass(frozen=True)
 class Policy:
     name: str
-    answer: Callable[[Question], Answer]
+    answer: Callable[[Question], PolicyAnswer]
 
 
-def without_price(asked: Question, found: Allocation) -> Answer:
+def without_price(asked: Question, found: Allocation) -> PolicyAnswer:
     """Nothing is worth a fetch beyond its floor, whatever is learnt of it."""
     hosts = len(asked.web.cap)
     return worth_of(
@@ -48,7 +48,7 @@ def without_price(asked: Question, found: Allocation) -> Answer:
     )
 
 
-def worth_of(asked: Question, found: Allocation, frequency: Floats) -> Answer:
+def worth_of(asked: Question, found: Allocation, frequency: Floats) -> PolicyAnswer:
     """As it comes about: with the frequencies that pages will really have."""
     of_page = objective_named(asked.objective).utility(frequency, asked.web.value, asked.web.rate)
-    return Answer(replace(found, utility=float(of_page.sum()), spent=float(frequency.sum())))
+    return PolicyAnswer(replace(found, utility=float(of_page.sum()), spent=float(frequency.sum())))

@@ -7,9 +7,9 @@ is also best-first in rounds, where the next round begins with the page that was
 from dataclasses import replace
 
 from recrawl.model.allocation.solve import allocate
-from recrawl.model.policies.policy import Answer, Question, without_price
+from recrawl.model.policies.policy import PolicyAnswer, Question, without_price
 
 
-def answer(asked: Question) -> Answer:
+def answer(asked: Question) -> PolicyAnswer:
     all_of_it = replace(asked.limits, exploration=1.0, floor_share=1.0)
     return without_price(asked, allocate(asked.web, asked.budget, asked.objective, all_of_it))

@@ -36,7 +36,7 @@ def add(sources: tuple[str, ...]) -> None:
     """
     from recrawl.intake import bulk
     from recrawl.intake.importers import ImportFileError
-    from recrawl.store import Page
+    from recrawl.store import PageToAdd
 
     urls = [source for source in sources if "://" in source]
     files = [source for source in sources if "://" not in source]
@@ -44,7 +44,7 @@ def add(sources: tuple[str, ...]) -> None:
     with database(makes=True) as url, one_interrupt("stopping: what is being added is taken back or counted"):
         try:
             if urls:
-                bulk.add(url, [Page(u) for u in urls], progress=progress)
+                bulk.add(url, [PageToAdd(u) for u in urls], progress=progress)
             for name in files:
                 try:
                     add_file(url, name, progress)

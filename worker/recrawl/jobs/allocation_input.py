@@ -42,7 +42,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Crawl:
+class AllocationInput:
     """Host by host."""
 
     today: float  # days since 1970, when it was read
@@ -139,7 +139,7 @@ class Crawl:
         return np.bincount(host_of_page, found.frequency, minlength=len(self.hosts)).astype(np.float64)
 
 
-def read(url: str, connection: store.Connection, tell: Tell = nobody, as_of: datetime | None = None) -> Crawl:
+def read(url: str, connection: store.Connection, tell: Tell = nobody, as_of: datetime | None = None) -> AllocationInput:
     wanted = store.settings(connection, Wanted)
     t = as_of or store.clock(connection)
     today = t.timestamp() / 86400
@@ -153,7 +153,7 @@ def read(url: str, connection: store.Connection, tell: Tell = nobody, as_of: dat
     hosts, order, first = by_host(pages.host_id[is_open])
     order = np.flatnonzero(is_open)[order]
     is_read = np.isin(new.host_id, all_hosts.host_id)  # hosts may have come in between
-    return Crawl(
+    return AllocationInput(
         today=today,
         hosts=hosts,
         closed_hosts=np.intersect1d(pages.host_id[~is_open], all_hosts.host_id),

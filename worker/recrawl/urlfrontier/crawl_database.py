@@ -27,7 +27,7 @@ MATCHING: LiteralString = """
 """
 
 
-class Crawl:
+class CrawlDatabase:
     def __init__(self, dsn: str, name: str) -> None:
         self.name = name
         clock = Clock()
@@ -63,7 +63,7 @@ class Crawl:
             """
             with
             lease as materialized (select * from recrawl.leases_of(%(pages)s::bigint[])),
-            said as (
+            reported as (
                 select u.*, lease.lease_id
                 from unnest(%(pages)s::bigint[], %(statuses)s::int[], %(hashes)s::text[], %(metas)b::text[]::jsonb[],
                             %(dues)s::timestamptz[]) with ordinality as u (page_id, status, hash, meta, due, place)
@@ -73,7 +73,7 @@ class Crawl:
                 select array_agg(page_id order by place) as pages, array_agg(lease_id order by place) as leases,
                        array_agg(status order by place) as statuses, array_agg(hash order by place) as hashes,
                        array_agg(meta order by place) as metas, array_agg(due order by place) as dues
-                from said
+                from reported
             )
             select r.code
             from packed p

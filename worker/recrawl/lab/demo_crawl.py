@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from recrawl import store
 from recrawl.lab.drawn import DrawnWeb
-from recrawl.lab.driver import DAY, STEP, STEPS, Answer, Driver, Told
+from recrawl.lab.driver import DAY, STEP, STEPS, Driver, FetchResult, KnownPage
 from recrawl.model.allocation import what_if
 from recrawl.model.allocation.floors import Limits
 from recrawl.model.allocation.solve import Web
@@ -26,7 +26,7 @@ START_WITHIN = 0.1  # of the gap, at most 2 s: the window of a slot, as settings
 
 
 @dataclass
-class Figures:
+class DemoFigures:
     """Freshness by value, of the pages that were found."""
 
     day: list[float] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class Compared:
+class Reachable:
     """What the pages that were found could be: freshness by value when all is known of them and has settled, in
     equally long visits."""
 
@@ -47,7 +47,7 @@ class Compared:
     proportional: float
 
 
-class Crawl:
+class DemoCrawl:
     def __init__(self, url: str, web: DrawnWeb, budget: float, days: int, seed: int) -> None:
         """The budget is in fetches per day."""
         self.url, self.web, self.budget, self.days = url, web, budget, days
@@ -57,9 +57,9 @@ class Crawl:
         self.value = np.ones(web.pages)
         self.page_of_id: dict[int, int] = {}
         self.last_start = np.full(len(web.gap), -math.inf)  # seconds since the beginning
-        self.figures = Figures()
+        self.figures = DemoFigures()
 
-    def run(self, watch: Callable[[float], None] = lambda days: None) -> Figures:
+    def run(self, watch: Callable[[float], None] = lambda days: None) -> DemoFigures:
         with store.connect(self.url, "recrawl demo") as connection:
             driver = Driver(self.url, connection, self, self.begin)
             driver.set("budget", self.budget)
@@ -77,10 +77,10 @@ class Crawl:
                 watch((step + 1) * (STEP / DAY))
         return self.figures
 
-    def told(self, begin: float, end: float) -> Sequence[Told]:
-        return [Told(url) for url in self.web.seeds()] if begin < 0 <= end else []
+    def new_pages(self, begin: float, end: float) -> Sequence[KnownPage]:
+        return [KnownPage(url) for url in self.web.seeds()] if begin < 0 <= end else []
 
-    def answer(self, url: str, page_id: int, day: float) -> Answer:
+    def answer(self, url: str, page_id: int, day: float) -> FetchResult:
         page, start = self.web.page_at(url), day * 86400
         self.page_of_id[page_id] = page
         host = self.web.host[page]
@@ -90,8 +90,8 @@ class Crawl:
         before, self.fetched_at[page] = self.fetched_at[page], day
         if np.isnan(before):
             self.found_at[page] = day
-            return Answer(200, None, self.web.links(page))
-        return Answer(200, bool(self.rng.random() < -math.expm1(-self.web.rate[page] * (day - before))))
+            return FetchResult(200, None, self.web.links(page))
+        return FetchResult(200, bool(self.rng.random() < -math.expm1(-self.web.rate[page] * (day - before))))
 
     def _learn_values(self) -> None:
         known = store.pages_to_allocate(self.url)
@@ -112,11 +112,11 @@ class Crawl:
         """The mean of the second half."""
         return float(np.mean(self.figures.fresh[len(self.figures.fresh) // 2 :]))
 
-    def compared(self) -> Compared:
+    def compared(self) -> Reachable:
         """The mean of the second half, too: pages are still being found, and the fewer they are the more often each
         can be fetched."""
         days = self.figures.day[len(self.figures.day) // 2 :]
-        return Compared(*np.mean([self._reachable(self.found_at <= day) for day in days], axis=0).tolist())
+        return Reachable(*np.mean([self._reachable(self.found_at <= day) for day in days], axis=0).tolist())
 
     def _reachable(self, found: NDArray[np.bool_]) -> tuple[float, ...]:
         """By the true rates, and the values that opic found."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from recrawl.lab import drawn
-from recrawl.lab.crawl import Crawl
+from recrawl.lab.demo_crawl import DemoCrawl
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -21,7 +21,7 @@ def test_every_page_of_a_drawn_web_is_reached_from_the_first_of_its_host(seed: i
 
 def test_a_simulated_crawl_keeps_gaps_and_budget_and_is_fresher_than_uniform_visits(url: str) -> None:
     web = drawn.draw(5, hosts=20, pages=400)
-    crawl = Crawl(url, web, budget=300, days=8, seed=5)
+    crawl = DemoCrawl(url, web, budget=300, days=8, seed=5)
     figures = crawl.run()
     assert figures.too_close == 0
     assert figures.pages == sorted(figures.pages) and figures.pages[-1] >= 380
