@@ -423,7 +423,8 @@ def test_a_changed_declaration_needs_no_version(
 def make_a_view_of_the_user(url: str) -> None:
     with psycopg.connect(url) as connection:
         connection.execute(
-            "create view public.mine as select subject, recrawl.sketch_distance('{1}', '{1}') from recrawl.events"
+            "create view public.mine as select subject, slot_every, recrawl.sketch_distance('{1}', '{1}')"
+            " from recrawl.events cross join recrawl.host_status"
         )
 
 
@@ -435,21 +436,28 @@ def test_a_view_of_the_user_stays_while_ours_gets_more_columns(copy: Project, ur
 
 
 @pytest.mark.parametrize(
-    ("thing", "file", "old", "new"),
+    ("thing", "changes"),
     [
-        ("view recrawl.events", "show/events.sql", "subject, says", "says"),
-        ("view recrawl.events", "show/events.sql", "recrawl.events", "recrawl.happenings"),
-        ("function recrawl.sketch_distance(integer[],integer[])", "show/sketch_distance.sql",
-         "(one int[], other int[])", "(one int[], other int[], x int = 4)"),
+        ("view recrawl.events", [("show/events.sql", "subject, says", "says")]),
+        ("view recrawl.events", [("show/events.sql", "recrawl.events", "recrawl.happenings")]),
+        (
+            "function recrawl.sketch_distance(integer[],integer[])",
+            [("show/sketch_distance.sql", "(one int[], other int[])", "(one int[], other int[], x int = 4)")],
+        ),
+        (
+            "function recrawl_internal.start_window(interval,real)",
+            CHANGED_DECLARATIONS["a function that views call with one more argument"],
+        ),
     ],
-    ids=["a column", "a view", "a function"],
-)  # fmt: skip
+    ids=["a column", "a view", "a function", "a function that its views call"],
+)
 def test_what_a_view_of_the_user_needs_is_not_taken_away(
-    copy: Project, url: str, thing: str, file: str, old: str, new: str
+    copy: Project, url: str, thing: str, changes: list[tuple[str, str, str]]
 ) -> None:
     make_a_view_of_the_user(url)
     before, written = everything(url), rows(url, WRITTEN)
-    copy.change(file, old, new)
+    for change in changes:
+        copy.change(*change)
     line = one_line(copy.fails(url, "recrawl", "migrate"))
     assert f"the {thing}, which view public.mine depends on" in line
     assert everything(url) == before

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from psycopg.errors import InvalidTableDefinition
-from sqlalchemy import Connection, CursorResult
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from recrawl.setup import project
@@ -98,23 +98,29 @@ RIGHTS = (
 )
 
 
-def run(connection: Connection, sql: str) -> CursorResult[Any]:
+def run(connection: Connection, sql: str) -> Any:
     # With parameters, every % in the file would be taken for one.
     return connection.exec_driver_sql(sql, execution_options={"no_parameters": True})
 
 
+def rows(connection: Connection, sql: str) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in run(connection, sql)]
+
+
 def replay(connection: Connection) -> None:
-    known = connection.exec_driver_sql("select digest, in_force, declared from recrawl_internal.replayed").one_or_none()
-    if known and known[:2] == (project.sql_digest(), run(connection, IN_FORCE).scalar()):
+    known = rows(connection, "select digest, in_force, declared from recrawl_internal.replayed")
+    digest, in_force, before = known[0] if known else ("", "", {})
+    if (digest, in_force) == (project.sql_digest(), run(connection, IN_FORCE).scalar()):
         return
-    before, declared = known[2] if known else {}, project.declarations()
+    declared = project.declarations()
     changed = {name for name in {*before, *declared} if before.get(name) != declared.get(name)}
-    granted_by_hand = [right for right in run(connection, RIGHTS) if right[3] not in project.roles()]
+    granted_by_hand = [right for right in rows(connection, RIGHTS) if right[3] not in project.roles()]
 
     dropped, blocked = drop(connection, changed)
     for thing, others in blocked.items():
-        name = thing.partition(" ")[2]
-        if not (thing.startswith("view ") and name in declared):
+        # A view can be replaced where it stands if it only gets more columns.
+        may_stay = thing.startswith("view ") and thing.removeprefix("view ") in declared
+        if thing.partition(" ")[2].partition("(")[0] in changed and not may_stay:
             raise SystemExit(refusal(thing, others))
     try:
         for path in project.sql_files():
@@ -128,14 +134,14 @@ def replay(connection: Connection) -> None:
     run(connection, record())
 
 
-def drop(connection: Connection, names: set[str]) -> tuple[set[str], dict[str, list[str]]]:
+def drop(connection: Connection, names: set[str]) -> tuple[set[str], dict[str, set[str]]]:
     """Drops the things with these names and recrawl's own things that depend on them.
 
-    Returns what was dropped, and what could not be, each with the things of others that depend on it.
+    Returns the dropped things; and the things that stay because things of others depend on them, with these.
     """
-    ours: dict[str, str] = {row.thing: row.name for row in run(connection, NAMES)}
+    ours: dict[str, str] = dict(rows(connection, NAMES))
     dependants: dict[str, set[str]] = {thing: set() for thing in ours}
-    for thing, dependant in run(connection, DEPENDS):
+    for thing, dependant in rows(connection, DEPENDS):
         dependants[thing].add(dependant)
     unwanted: set[str] = set()
     found = [thing for thing, name in ours.items() if name in names]
@@ -149,8 +155,12 @@ def drop(connection: Connection, names: set[str]) -> tuple[set[str], dict[str, l
         for thing in free:
             run(connection, f"drop {thing}")
         left -= set(free)
-    blocked = {thing: [d for d in dependants[thing] if d not in ours] for thing in left}
-    return unwanted - left, {thing: others for thing, others in blocked.items() if others}
+    return unwanted - left, {thing: others_on(thing, dependants) for thing in left}
+
+
+def others_on(thing: str, dependants: dict[str, set[str]]) -> set[str]:
+    """The things of others that depend on it, directly or through recrawl's own things."""
+    return set().union(*(others_on(d, dependants) if d in dependants else {d} for d in dependants[thing]))
 
 
 def refusal(thing: str, others: Iterable[str]) -> str:
@@ -161,7 +171,7 @@ def refusal(thing: str, others: Iterable[str]) -> str:
 
 
 def grant_again(connection: Connection, rights: Iterable[Any]) -> None:
-    now = [(thing, name) for thing, name in run(connection, NAMES)]
+    now = rows(connection, NAMES)
     for _, name, privilege, grantee, is_grantable in rights:
         for thing in (thing for thing, its_name in now if its_name == name):
             option = " with grant option" if is_grantable else ""
