@@ -10,6 +10,7 @@ import click
 
 from recrawl.cli import show
 from recrawl.cli.database import throwaway_database
+from recrawl.cli.example import example
 
 if TYPE_CHECKING:
     from recrawl.lab.crawl import Compared, Crawl
@@ -24,7 +25,7 @@ Next:
 """
 
 
-@click.command()
+@click.command(epilog=example("recrawl demo"))
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the web, and of chance.")
 @click.option(
     "--folder", type=click.Path(file_okay=False, exists=True, path_type=Path), default=".", help="For the pictures."
