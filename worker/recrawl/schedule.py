@@ -46,7 +46,7 @@ class Look:
                 self.problem = ""
         except psycopg.Error as error:
             if not store.is_away(error) and str(error) != self.problem:  # upkeep says that it is away
-                log.warning("what is due cannot be found out, trying again: %s", first_line(error))
+                log.warning("cannot read which jobs are due, trying again: %s", first_line(error))
             self.problem = str(error)
             self.close()
 
@@ -94,7 +94,9 @@ class Clockwork(BlockingScheduler):
             return None
         before, self.ahead = self.ahead, time.time() - time.monotonic()
         if before is not None and abs(self.ahead - before) > STEP.total_seconds():
-            log.warning("this machine's clock stepped by %+.0f s: the jobs follow", self.ahead - before)
+            log.warning(
+                "this machine's clock stepped by %+.0f s. The times of the jobs are adjusted", self.ahead - before
+            )
         now = datetime.now(UTC)
         for job in self.get_jobs():  # also of a step that was taken back before anybody saw it
             every = getattr(job.trigger, "interval", timedelta(0))
@@ -151,7 +153,7 @@ def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[]
 
     def tell_what_it_waits_for() -> None:
         if not any(batch.is_running for batch in batches):
-            log.info("waiting for the database, which does not answer")
+            log.info("the database does not answer, waiting for it")
 
     _on_signals(stop)
     ready()
@@ -163,7 +165,7 @@ def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[]
         part.stop()
     for batch in batches:
         if batch.is_running:
-            log.info("waiting for %s to stop; once more kills it", batch.entry.name)
+            log.info("waiting for the job %s to stop; a second Ctrl-C kills it", batch.entry.name)
         batch.stop()
     waits = threading.Timer(PATIENT, tell_what_it_waits_for)
     waits.start()

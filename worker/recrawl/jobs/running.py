@@ -41,7 +41,7 @@ class Health:
         if error and self.is_well:
             log.warning("%s fails, trying again: %s", self.job, first_line(error))
         elif not error and not self.is_well:
-            log.info("%s goes on again", self.job)
+            log.info("%s works again", self.job)
         self.is_well = error is None
         if self.written is not self.is_well:
             with suppress(psycopg.Error), store.connect(self.url, "recrawl schedule") as connection:
