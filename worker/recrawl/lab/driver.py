@@ -52,14 +52,14 @@ class Driver:
     def set(self, name: str, value: object) -> None:
         store.set_setting_at(self.connection, self.now, name, str(value))
 
-    def step(self) -> None:
+    def step(self, length: timedelta = STEP) -> None:
         """Crawlers fetch what is ready until the next step, and report it then."""
         if told := self.web.told(self._told_until, self.today):
             store.add_pages_at(self.connection, self.now, *zip(*told, strict=True))
         self._told_until = self.today
         asked = self.now
-        self.now += STEP
-        while pages := store.next_pages_at(self.connection, asked, MOST, STEP, 2 * STEP):
+        self.now += length
+        while pages := store.next_pages_at(self.connection, asked, MOST, length, 2 * max(length, STEP)):
             answers = [self.web.answer(page.url, page.page_id, self.day(page.fetch_at)) for page in pages]
             store.report_at(self.connection, self.now, pages, *zip(*answers, strict=True))
             if len(pages) < MOST:
