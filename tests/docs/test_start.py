@@ -82,7 +82,7 @@ def crawls_a_site(reader: Reader, text: str, web: Web) -> None:
         with psycopg.connect(reader.environment["DATABASE_URL"]) as connection:
             reported = "select count(*) = 3 from recrawl.page_status where host = %s and fetches = 1"
             eventually(lambda: connection.execute(reported, [HOST]).fetchone() == (True,), 30, "all is reported")
-        assert looks.splitlines()[0].startswith("recrawl status") and "Working" in reader.says(looks)
+        assert looks.splitlines()[0].startswith("recrawl status") and "The crawl " in reader.says(looks)
     assert said.read_text() == "", "the crawler prints nothing"
     assert (reader.folder / "recrawl.html").exists()
     assert [entry.path for entry in web.log][:2] == ["/robots.txt", "/"]

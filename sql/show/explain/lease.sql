@@ -1,5 +1,5 @@
--- Who has a page. No index leads from a page to its lease: where its place in the queue is not the one that its row
--- says, the leases that are newer than the last one it was reported on are looked through, .6 µs each.
+-- The lease of a page. No index leads from a page to its lease. If the place of the page in the queue is not the one in
+-- its row, all leases that are newer than its last reported lease are searched, at .6 µs each.
 
 create or replace function recrawl_internal.lease_of(p recrawl_internal.page)
 returns table (
@@ -17,7 +17,7 @@ as $$
     limit 1
 $$;
 comment on function recrawl_internal.lease_of(recrawl_internal.page) is
-    'The newest lease of a page, running or ended; no row = it has none.';
+    'The newest lease of a page, running or ended; no row = it has no lease.';
 
 create or replace function recrawl_internal.explain_lease(
     t timestamptz, lease_id bigint, popped_at timestamptz, lease_until timestamptz, slot timestamptz,

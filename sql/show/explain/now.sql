@@ -1,8 +1,8 @@
--- Why a live page is not handed out now: every reason that there is, with the time until which it counts if nothing
--- happens meanwhile. The rules are those of next_pages; a look decides none of them.
+-- Why a live page is not handed out now: every reason, with the time until which it applies if nothing else happens.
+-- The rules are the same as in next_pages. Explaining changes nothing.
 --
---     not here     it comes back from a lease, or is on its way into the queue
---     nobody's     the crawl is paused, its host is blocked or busy, leases that ran out go first
+--     not here     it comes back from an ended lease, or is in the inbox
+--     nobody's     the crawl is paused, its host is blocked or busy, ended leases go first
 --     not due      and why so late
 --     its turn     of a revisit: its host's gap, crawlers; of a new page also other new pages, revisits, the budget
 

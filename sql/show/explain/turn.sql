@@ -1,5 +1,5 @@
--- Whose turn comes before that of a page that may be fetched. Hosts give their revisits in order of due times, and
--- their new pages in order of value, each a slot after the other; which host is asked next is decided over all hosts.
+-- The pages and hosts that come before a page that may be fetched. A host hands out its revisits in order of due times
+-- and its new pages in order of value, one per slot. The order of the hosts is decided over all hosts.
 
 -- Further is not counted: that would be an index scan of as many entries.
 create or replace function recrawl_internal.most_counted() returns int

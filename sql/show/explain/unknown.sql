@@ -1,4 +1,4 @@
--- URLs, ids and names that are no page: why, and what add_pages would do with them.
+-- URLs, ids and names that are not a page in the crawl: the reason, and whether add_pages would add them.
 
 create or replace function recrawl_internal.explain_no_url(problem text) returns setof recrawl.explanation
 language sql stable

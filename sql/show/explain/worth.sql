@@ -1,5 +1,4 @@
--- What else is to be said of a page: its last visit, how often it is visited and why, how often it changes, what it is
--- worth.
+-- The other topics of a page: its last report, how often it is fetched and why, how often it changes, and its value.
 
 create or replace function recrawl_internal.explain_last(t timestamptz, p recrawl_internal.page)
 returns setof recrawl.explanation

@@ -173,7 +173,7 @@ def next_command(n: int, ahead: timedelta, lease: timedelta, per_host: int | Non
 def look(n: int, as_json: bool) -> None:
     """Show N pages (default 100) that will be handed out soon, without a lease.
 
-    The result is roughly that of `recrawl next`: for each host the first revisit and the first new page, if the host
+    The result is roughly what `recrawl next` takes: for each host the first revisit and the first new page, if the host
     has a slot within the setting max_ahead. Pages that were added in the last second may be missing.
     """
     from recrawl import store

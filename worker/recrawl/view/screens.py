@@ -89,7 +89,7 @@ def _figures(figures: Figures) -> Iterator[str]:
 
 
 def limits(minute: Minute) -> str:
-    """What the freshness is compared with."""
+    """The figures that the freshness is compared with."""
     bounds = {"expected": minute.promised, "limit": minute.possible, "without gaps": minute.unpolite}
     return ", ".join(f"{word} {percent(bound)}" for word, bound in bounds.items() if bound is not None)
 
