@@ -129,18 +129,14 @@ begin
            and exists (select from vital where at > t - interval '1 day' and fetches > 0) then
             update vitals_state s set still_since = coalesce(last_report, t - patience);
             perform note_event(t, 'crawl', 'crawlers', format(
-                'nothing has been reported for 5 minutes, though %s free',
-                case now_.hosts_ready
-                    when 1 then 'one host is'
-                    when 1000 then 'at least 1000 hosts are'
-                    else now_.hosts_ready || ' hosts are'
-                end), null);
+                'no crawler has reported for %s, although %s free', in_words(patience),
+                how_many(now_.hosts_ready::bigint, 1000, 'host')
+                || case now_.hosts_ready when 1 then ' is' else ' are' end), null);
         end if;
     elsif last_report > still_since then
         update vitals_state s set still_since = null;
         perform note_event(t, 'crawl', 'crawlers', format(
-            'reports come again, after %s minutes without any',
-            round(date_part('epoch', last_report - still_since) / 60)), null);
+            'crawlers report again, after %s without a report', in_words(last_report - still_since)), null);
     elsif still_since > t then
         update vitals_state s set still_since = t;
     end if;

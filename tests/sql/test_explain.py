@@ -483,10 +483,10 @@ examples = pytest.mark.parametrize(("topic", "code"), EXAMPLES)
 
 def test_it_does_not_say_that_longest_interval_is_kept_where_it_is_not(here: Crawl) -> None:
     kept = find(ask(here, longest_interval(here)), "often", "longest_interval")
-    assert kept["says"].startswith("To be visited every 60 days, as no page waits longer")
+    assert kept["says"].startswith("It is fetched every 60 days, because no page waits longer")
     here.connection.execute("update host_terms set floor = 1 / 600.0")
     longer = find(ask(here, A), "often", "longest_interval")
-    assert longer["says"].startswith("To be visited every 600 days, which is longer than the setting")
+    assert longer["says"].startswith("It is fetched every 600 days, which is longer than the setting")
 
 
 def test_the_name_of_a_host_tells_as_which_it_is_asked_and_what_holds_that(here: Crawl) -> None:
@@ -494,21 +494,21 @@ def test_the_name_of_a_host_tells_as_which_it_is_asked_and_what_holds_that(here:
     here.connection.execute("select recrawl.block_host('blogs.test')")
     here.tick()
     asked, held = ask(here, name)
-    assert asked["says"] == "No page, but a host that is asked as blogs.test, with 1 page."
+    assert asked["says"] == "This is a host (also known as blogs.test), with 1 page."
     assert asked["detail"] == {"name": "ann.blogs.test", "host": "blogs.test", "pages": 1}
     assert (held["topic"], held["code"]) == ("also", "host_blocked")
-    assert ask(here, "blogs.test")[0]["says"] == "No page, but a host, with 1 page."
+    assert ask(here, "blogs.test")[0]["says"] == "This is a host, with 1 page."
     assert codes_of(ask(here, "nowhere.test")) == {("now", "invalid")}
 
 
 def test_a_page_that_no_policy_visits_again_is_told_so(here: Crawl) -> None:
     row = find(ask(here, divided(here, policy="best_first")), "often", "policy")
-    assert row["says"].startswith("Never again, whatever it is worth: the policy in force")
+    assert row["says"].startswith("It is never fetched again, independent of its value: the policy in force")
 
 
 def test_a_page_that_a_policy_visits_as_often_as_it_changes_is_told_so(here: Crawl) -> None:
     row = find(ask(here, divided(here, policy="proportional")), "often", "policy")
-    assert row["says"].endswith("(the setting policy) visits pages in proportion to how often they change.")
+    assert row["says"].endswith("(the setting policy) fetches pages in proportion to how often they change.")
 
 
 @pytest.mark.parametrize("objective", ["freshness", "age"])
@@ -519,7 +519,7 @@ def test_where_pins_take_the_budget_the_others_are_told_so(here: Crawl, url: str
         here.value("select recrawl.set_setting(%s, %s)", name, value)
     run_job("allocate", url)
     row = find(ask(here, B), "often", "nothing_left")
-    assert "0 went to new pages, 5 to pinned ones" in row["says"]
+    assert "0 are for new pages, 5 for pinned pages" in row["says"]
     assert row["mend"] == "SELECT recrawl.set_setting('budget', '10');"
     assert ("often", "pinned_less") in codes_of(ask(here, A))
 
@@ -753,7 +753,7 @@ def test_where_a_chain_of_redirects_leads_is_said(here: Crawl) -> None:
 def test_infinities_and_hosts_without_a_row_are_no_trouble(here: Crawl) -> None:
     host_blocked(here)
     row = find(ask(here, A), "now", "host_blocked")
-    assert row["detail"]["until"] is None and "until somebody unblocks it" in row["says"]
+    assert row["detail"]["until"] is None and "until you unblock it" in row["says"]
     here.connection.execute("update host set ready_at = 'infinity', blocked_until = null, last_start_by = 'infinity'")
     assert codes_of(ask(here, A)) >= {("now", "host_gap")}
     here.connection.execute("delete from host")
@@ -767,7 +767,7 @@ def test_times_are_told_in_utc_and_numbers_in_plain_digits_whatever_the_session_
     here.connection.execute("set timezone = 'Asia/Tokyo'; set lc_numeric = 'C'; set datestyle = 'German'")
     row = find(ask(here, A), "now", "not_due")
     assert row["detail"]["until"].endswith("+00:00")
-    assert re.fullmatch(r"Not due for 1[12] h\. .*", row["says"])
+    assert re.fullmatch(r"Not due for another 1[12] h\. .*", row["says"])
 
 
 def test_it_can_be_asked_in_a_transaction_that_only_reads(here: Crawl) -> None:

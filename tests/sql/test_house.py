@@ -302,8 +302,8 @@ def test_what_keeps_a_page_away_is_as_long_as_is_said_elsewhere(sources: dict[st
     (denied,) = said("wait_after", r"'denied' then interval '(\d+) hours'")
     (missing,) = said("wait_after", r"'missing' then\s+\S+\('24 hours', '(\d+) hours'")
     (failed,) = said("wait_after", r"'(\d+) hours', attempts - 1\)")
-    assert said("explain_wait", r"at most '\s*'every (\d+) days") == (missing / 24,)
-    assert said("explain_wait", r"at most every '\s*'(\d+) days") == (failed / 24,)
+    assert said("explain_wait", r"grow to '\s*'(\d+) days") == (missing / 24,)
+    assert said("explain_wait", r"that '\s*'grow to (\d+) days") == (failed / 24,)
     assert (denied / 24, "once a week" in sources["explain_wait"]) == (7, True)
     # A clock that was ahead is told from a page that waits by its longest wait, with the jitter.
     longest, other = said("pull_in_pages", r"attempts > 0 then interval '(\d+) days' else interval '(\d+) days'")

@@ -178,7 +178,7 @@ def test_explain_says_so_and_how_to_take_it_back(crawl: Crawl) -> None:
     pin(crawl, "6 hours", page["page_id"])
     row = crawl.row("select * from explain_page_at(%s, %s) where topic = 'often'", crawl.now, page["page_id"])
     assert (row["code"], row["says"]) == (
-        "pinned", "To be visited every 6 hours, whatever that earns: somebody pinned it."
+        "pinned", "It is fetched every 6 h: this interval was set with set_interval."
     )  # fmt: skip
     crawl.rows(row["mend"])
     assert code_of(crawl, page["page_id"]) == "unallocated"

@@ -576,7 +576,7 @@ def test_runs_of_jobs_are_written_down(crawl: Crawl) -> None:
     ]
 
 
-@pytest.mark.parametrize(("free", "says"), [(1, "one host is free"), (3, "3 hosts are free")])
+@pytest.mark.parametrize(("free", "says"), [(1, "1 host is free"), (3, "3 hosts are free")])
 def test_a_crawl_that_stands_still_is_noticed_and_that_it_goes_on(crawl: Crawl, free: int, says: str) -> None:
     crawl.add(*(f"http://{n}.test/" for n in range(free + 2)))
     crawl.tick()
@@ -589,8 +589,8 @@ def test_a_crawl_that_stands_still_is_noticed_and_that_it_goes_on(crawl: Crawl, 
         crawl.wait(MINUTE)
         take(crawl)
     assert events(crawl, "crawl") == [
-        ("crawlers", f"nothing has been reported for 5 minutes, though {says}", None),
-        ("crawlers", "reports come again, after 20 minutes without any", None),
+        ("crawlers", f"no crawler has reported for 5 min, although {says}", None),
+        ("crawlers", "crawlers report again, after 20 min without a report", None),
     ]
 
 

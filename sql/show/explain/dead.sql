@@ -14,7 +14,7 @@ begin
         kept_by := array(select e.pattern from exclusion e where canonical_of(p.url) ~ e.pattern order by e.pattern);
         return query
         select 'now', 'excluded',
-               case when kept_by = '{}' then 'Excluded, though no pattern that is excluded matches it any more.'
+               case when kept_by = '{}' then 'Excluded, although no excluded pattern matches it now.'
                     when cardinality(kept_by) = 1 then format('Excluded: its URL matches the pattern %s.', kept_by[1])
                     else format('Excluded: its URL matches the patterns %s.', array_to_string(kept_by, ', ')) end,
                case when kept_by = '{}' then
@@ -28,21 +28,21 @@ begin
         select * into target from page q where q.page_id = where_now(p.page_id);
         return query
         select 'now', 'moved',
-               format('Moved for good, to page %s: %s', target.page_id, target.url),
+               format('Moved permanently to page %s: %s', target.page_id, target.url),
                format('SELECT * FROM recrawl.explain_page(%s);', target.page_id),
                jsonb_build_object('moved_to', p.moved_to, 'leads_to', target.page_id, 'url', target.url,
                                   'state', target.state);
     elsif p.state = 'gone' then
         return query
         select 'now', 'gone',
-               format('Gone for good: the server answered 410, %s ago. It is never asked for again.',
+               format('Gone: the server answered 410, %s ago. It is never requested again.',
                       in_words(t - p.reported_at)),
                format('SELECT recrawl.delete_pages(''{%s}'');', p.page_id),
                jsonb_build_object('reported_at', p.reported_at);
     else
         return query
         select 'now', 'forgotten',
-               'Forgotten: somebody took it out and keeps it out.',
+               'Forgotten: it was removed with forget, which keeps it out.',
                format('SELECT recrawl.delete_pages(''{%s}'');', p.page_id), null::jsonb;
     end if;
     return query
@@ -51,7 +51,7 @@ begin
     where l.lease_until > t;
 end $$;
 comment on function recrawl_internal.explain_dead(timestamptz, recrawl_internal.page) is
-    'What is to be said of a page that is not live.';
+    'Explains a page that is not live.';
 
 create or replace function recrawl_internal.just(canonical text) returns text
 language sql immutable

@@ -1,5 +1,5 @@
--- Who has a page. No index leads from a page to its lease: where its place in the queue is not the one that its row
--- says, the leases that are newer than the last one it was reported on are looked through, .6 µs each.
+-- The lease of a page. No index leads from a page to its lease. If the place of the page in the queue is not the one in
+-- its row, all leases that are newer than its last reported lease are searched, at .6 µs each.
 
 create or replace function recrawl_internal.lease_of(p recrawl_internal.page)
 returns table (
@@ -17,7 +17,7 @@ as $$
     limit 1
 $$;
 comment on function recrawl_internal.lease_of(recrawl_internal.page) is
-    'The newest lease that holds a page, running or not; no row where none does.';
+    'The newest lease of a page, running or ended; no row = it has no lease.';
 
 create or replace function recrawl_internal.explain_lease(
     t timestamptz, lease_id bigint, popped_at timestamptz, lease_until timestamptz, slot timestamptz,
@@ -27,11 +27,11 @@ language sql stable
 set search_path = recrawl_internal, pg_temp
 as $$
     select 'now', 'leased',
-           format('A crawler has it: handed out %s ago as lease %s, %s. If nothing is reported within %s it comes back '
-                  'by itself.',
+           format('A crawler has it: handed out %s ago with lease %s, %s. If it is not reported within %s, the lease '
+                  'ends and it is handed out again.',
                   in_words(t - popped_at), lease_id,
-                  case when slot > t then format('to be requested in %s', in_words(slot - t))
-                       else 'to be requested by now' end,
+                  case when slot > t then format('with a slot in %s', in_words(slot - t))
+                       else 'and its slot has begun' end,
                   in_words(lease_until - t)),
            null,
            jsonb_build_object('lease_id', lease_id, 'handed_out_at', popped_at, 'fetch_at', slot,
@@ -40,7 +40,7 @@ $$;
 comment on function recrawl_internal.explain_lease(
     timestamptz, bigint, timestamptz, timestamptz, timestamptz, timestamptz
 ) is
-    'What is to be said of a page that is out.';
+    'Explains a page that is leased.';
 
 create or replace function recrawl_internal.place_of(t timestamptz, p recrawl_internal.page, out place text)
 language plpgsql stable
@@ -58,5 +58,5 @@ begin
                       'inbox') end;
 end $$;
 comment on function recrawl_internal.place_of(timestamptz, recrawl_internal.page) is
-    'Where a live page is: in the queue, among the new pages, out, coming back from a lease that ran out, or, as it is '
-    'nowhere else, in the inbox.';
+    'The place of a live page: in the queue of revisits, among the new pages, leased, coming back from an ended lease, '
+    'or in the inbox.';

@@ -1,8 +1,8 @@
--- Why a live page is not handed out now: every reason that there is, with the time until which it counts if nothing
--- happens meanwhile. The rules are those of next_pages; a look decides none of them.
+-- Why a live page is not handed out now: every reason, with the time until which it applies if nothing else happens.
+-- The rules are the same as in next_pages. Explaining changes nothing.
 --
---     not here     it comes back from a lease, or is on its way into the queue
---     nobody's     the crawl is paused, its host is blocked or busy, leases that ran out go first
+--     not here     it comes back from an ended lease, or is in the inbox
+--     nobody's     the crawl is paused, its host is blocked or busy, ended leases go first
 --     not due      and why so late
 --     its turn     of a revisit: its host's gap, crawlers; of a new page also other new pages, revisits, the budget
 
@@ -20,7 +20,7 @@ begin
     if place = 'coming back' then
         return query
         select 'now', 'lease_expired',
-               format('Its lease %s ran out %s ago, and nothing was reported: the next upkeep gives it back.',
+               format('Its lease %s ended %s ago without a report. The next upkeep puts it back into the queue.',
                       l.lease_id, in_words(t - l.lease_until)),
                'recrawl worker',
                jsonb_build_object('lease_id', l.lease_id, 'handed_out_at', l.popped_at, 'lease_until', l.lease_until)
@@ -29,15 +29,15 @@ begin
         return query
         select 'now', 'inbox',
                case when clock_timestamp() - oldest > interval '10 seconds' then
-                   format('On its way to its place in the queue, behind others that have waited for %s: upkeep is '
-                          'behind, or nobody does it.', in_words(clock_timestamp() - oldest))
-               else 'On its way to its place in the queue: the next upkeep takes it there.' end,
+                   format('It waits in the inbox for upkeep, which puts it into the queue. The oldest entry has '
+                          'waited %s: upkeep is behind, or does not run.', in_words(clock_timestamp() - oldest))
+               else 'It is in the inbox. The next upkeep puts it into the queue.' end,
                'recrawl worker',
                jsonb_build_object('oldest_at', oldest, 'due_at', p.due_at);
     end if;
 end $$;
 comment on function recrawl_internal.explain_place(timestamptz, recrawl_internal.page, text) is
-    'Why a page is not where next_pages looks for it.';
+    'Why a page is in no queue of next_pages.';
 
 -- next_pages gives such leases back, a hundred a call, before it hands anything out. Where an open transaction holds
 -- one, it passes over the hosts of its pages.
@@ -62,7 +62,7 @@ as $$
                where p.host_id = waits_for_leases.host_id and coalesce(p.last_lease, 0) < i.lease_id)
 $$;
 comment on function recrawl_internal.waits_for_leases(timestamptz, bigint) is
-    'Whether a host gives nothing before leases that ran out long ago are taken back.';
+    'Whether upkeep must end old leases of a host before its pages are handed out.';
 
 create or replace function recrawl_internal.explain_holds(
     t timestamptz, h recrawl_internal.host, s recrawl_internal.setting
@@ -84,8 +84,8 @@ begin
         return query
         select 'now', 'host_blocked',
                format('Its host %s is blocked %s, by %s: %s.', h.name,
-                      case when isfinite(h.blocked_until) then 'for ' || in_words(h.blocked_until - t) || ' more'
-                           else 'until somebody unblocks it' end,
+                      case when isfinite(h.blocked_until) then 'for another ' || in_words(h.blocked_until - t)
+                           else 'until you unblock it' end,
                       case when h.strikes > 0 then 'its own answers' else 'an operator' end,
                       coalesce(h.blocked_reason, 'no reason was given')),
                format('SELECT recrawl.unblock_host(%L);', h.name),
@@ -96,28 +96,28 @@ begin
     if h.busy_until > t then
         return query
         select 'now', 'host_busy',
-               format('Its host %s is asked for one page at a time, and one is out: lease %s, which ends in %s unless '
-                      'it is reported before.', h.name, h.busy_lease, in_words(h.busy_until - t)),
+               format('Its host %s allows one request at a time, and another of its pages is leased: lease %s, which '
+                      'ends in %s or with its report.', h.name, h.busy_lease, in_words(h.busy_until - t)),
                format('SELECT recrawl.set_host(%L, one_at_a_time => false);', h.name),
                jsonb_build_object('until', h.busy_until, 'lease_id', h.busy_lease, 'host', h.name);
     end if;
     if waits_for_leases(t, h.host_id) then
         return query
         select 'now', 'leases_first',
-               format('Leases that ran out more than %s ago are taken back first. If that lasts, a transaction that '
-                      'somebody left open holds them.', in_words(longest_ahead())),
+               format('Leases of its host ended more than %s ago, and upkeep must end them first. If this lasts, an '
+                      'open transaction locks them.', in_words(longest_ahead())),
                'recrawl worker', jsonb_build_object('host', h.name);
     end if;
     if ahead then
         return query
         select 'now', 'clock',
-               format('The clock was ahead, at least until %s from now: upkeep pulls in whatever was written for a '
-                      'time that has not come.', in_words(latest - t)),
+               format('The clock of the server was ahead by at least %s. Upkeep moves all times that were written then '
+                      'to the present.', in_words(latest - t)),
                'recrawl worker', jsonb_build_object('until', 'infinity', 'clock_stood_at', latest);
     end if;
 end $$;
 comment on function recrawl_internal.explain_holds(timestamptz, recrawl_internal.host, recrawl_internal.setting) is
-    'What keeps all pages of a host from being handed out.';
+    'The reasons why no page of a host is handed out.';
 
 -- What the last report said, in the words of outcome_of(); a 301 or 308 of a page that lives led nowhere.
 create or replace function recrawl_internal.last_outcome(p recrawl_internal.page) returns text
@@ -128,7 +128,7 @@ as $$
                 else outcome_of(p.last_status, p.is_denied, p.moved_to, p.page_id) end
 $$;
 comment on function recrawl_internal.last_outcome(recrawl_internal.page) is
-    'What became of a page''s last visit, as far as anything was reported; none = nothing ever was.';
+    'The result of the last report of a page; none = it was never reported.';
 
 create or replace function recrawl_internal.explain_wait(
     t timestamptz, p recrawl_internal.page, s recrawl_internal.setting
@@ -146,42 +146,43 @@ as $$
                               'planned_due', p.planned_due)
     from (values
         ('declined',
-         'Its crawler declined it, without a request. It is not wanted until somebody asks for it: fetch_now, or '
-         'add_pages with a due time.',
+         'A crawler declined it without a request. It is not fetched until you call fetch_now, or add_pages with a '
+         'due time.',
          p.due_is = 'declined'),
         ('done',
-         'Not wanted any more: whoever had it or added it said so. That counts until somebody asks for it: fetch_now, '
-         'or add_pages with a due time.',
+         'It was reported or added as not wanted any more. It is not fetched until you call fetch_now, or add_pages '
+         'with a due time.',
          p.due_is = 'done'),
         ('set_due',
-         'Not due for %1$s: somebody said that it is wanted then.',
+         'Not due for another %1$s: its due time was set.',
          p.due_is = 'set'),
         ('denied',
-         'Not due for %1$s: its robots.txt forbade it %4$s ago. It is tried again once a week.',
+         'Not due for another %1$s: robots.txt forbade it %4$s ago. It is tried again once a week.',
          p.is_denied and p.attempts = 0),
         ('unreported',
-         'Not due for %1$s: handed out %2$s in a row and never reported, each time until its lease ran out. It is '
-         'tried ever more rarely. Does a crawler die of it? For what cannot be fetched report status 0.',
+         'Not due for another %1$s: it was handed out %2$s in a row, and each lease ended without a report. The '
+         'intervals grow. Does a crawler crash on it? Report status 0 for pages that cannot be fetched.',
          p.attempts > 0 and last_outcome(p) in ('none', 'fetched', 'denied')),
         ('missing',
-         'Not due for %1$s: it is missing, the server answered %3$s %4$s ago. It is tried ever more rarely, at most '
-         'every 90 days.',
+         'Not due for another %1$s: the server answered %3$s %4$s ago. It is tried again at intervals that grow to '
+         '90 days.',
          last_outcome(p) in ('missing', 'moved', 'gone') and p.attempts > 0),
         ('given_up',
-         'Not due for %1$s: it failed or was not reported %2$s in a row, and is tried ever more rarely, at most every '
-         '30 days; the last report, status %3$s, was %4$s ago.',
+         'Not due for another %1$s: it failed or was not reported %2$s in a row. It is tried again at intervals that '
+         'grow to 30 days. The last report, status %3$s, was %4$s ago.',
          p.attempts >= s.max_attempts),
         ('backing_off',
-         'Not due for %1$s: it failed or was not reported %2$s in a row; the last report, status %3$s, was %4$s ago.',
+         'Not due for another %1$s: it failed or was not reported %2$s in a row. The last report, status %3$s, was '
+         '%4$s ago.',
          p.attempts > 0),
         ('set_due',
-         'Not due for %1$s: it was never fetched, and is first wanted then.',
+         'Not due for another %1$s: it was never fetched, and its first due time was set.',
          p.fetched_at is null),
         ('brought_forward',
-         'Not due for %1$s. That is sooner than planned: a hint said that it may have changed.',
+         'Not due for another %1$s. This is sooner than planned, because of a hint that it may have changed.',
          p.planned_due is not null),
         ('not_due',
-         'Not due for %1$s. How often it is visited is said below.',
+         'Not due for another %1$s. How often it is fetched is explained below.',
          true)
     ) as c (code, says, applies)
     where c.applies

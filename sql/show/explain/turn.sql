@@ -1,11 +1,11 @@
--- Whose turn comes before that of a page that may be fetched. Hosts give their revisits in order of due times, and
--- their new pages in order of value, each a slot after the other; which host is asked next is decided over all hosts.
+-- The pages and hosts that come before a page that may be fetched. A host hands out its revisits in order of due times
+-- and its new pages in order of value, one per slot. The order of the hosts is decided over all hosts.
 
 -- Further is not counted: that would be an index scan of as many entries.
 create or replace function recrawl_internal.most_counted() returns int
 language sql immutable parallel safe
 begin atomic select 1000; end;
-comment on function recrawl_internal.most_counted() is 'Further than this, explain_page counts nothing.';
+comment on function recrawl_internal.most_counted() is 'explain_page stops counting here.';
 
 create or replace function recrawl_internal.revisits_before(
     p recrawl_internal.page, h recrawl_internal.host
@@ -82,7 +82,7 @@ as $$
         date_part('epoch', every) * ceil(pages_before / greatest(share, 0.01)), 3e9))
 $$;
 comment on function recrawl_internal.turn_comes(bigint, float8, timestamptz, interval) is
-    'About when a host has given so many pages.';
+    'About when a host will have handed out that number of pages.';
 
 -- A place in line that a longer gap gave counts until it comes. While the host is held, that is another reason.
 create or replace function recrawl_internal.free_from(
@@ -97,7 +97,7 @@ $$;
 comment on function recrawl_internal.free_from(
     timestamptz, recrawl_internal.host, recrawl_internal.setting, timestamptz
 ) is
-    'From when on a host may be asked, but for what holds it.';
+    'When a host is free, apart from blocks and leases.';
 
 create or replace function recrawl_internal.explain_revisit(
     t timestamptz, p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting
@@ -122,8 +122,8 @@ begin
         hosts := hosts_before(t, h, s);
         return query
         select 'now', 'crawlers',
-               format('Due for %s. Its host %s is free, and has waited for a crawler for %s; %s free for longer, and '
-                      '%s due before it. Start more crawlers, or let each ask for more at once.',
+               format('Overdue by %s. Its host %s is free and has waited for a crawler for %s. %s free for longer, and '
+                      '%s due before it. Start more crawlers, or let each take more pages in one call.',
                       in_words(t - p.due_at), h.name, in_words(t - greatest(free_at, h.head_due)),
                       how_many(hosts, most, 'host') || case hosts when 1 then ' is' else ' are' end,
                       how_many(before, most, 'page') || case before when 1 then ' is' else ' are' end),
@@ -131,17 +131,17 @@ begin
     else
         return query
         select 'now', 'host_gap',
-               format('Due for %s. Its host %s may be asked once in %s, and %s due before: its turn comes in %s%s.',
+               format('Overdue by %s. Its host %s has a slot every %s, and %s due before it. Its turn comes in %s%s.',
                       in_words(t - p.due_at), h.name, in_words(every),
                       how_many(before, most, 'page') || case before when 1 then ' is' else ' are' end,
-                      case when before >= most then 'no less than ' else 'about ' end, in_words(turn - t)),
+                      case when before >= most then 'at least ' else 'about ' end, in_words(turn - t)),
                halved_gap(h, s), figures;
     end if;
 end $$;
 comment on function recrawl_internal.explain_revisit(
     timestamptz, recrawl_internal.page, recrawl_internal.host, recrawl_internal.setting
 ) is
-    'What a page that is due waits for.';
+    'Explains why a due page is not handed out.';
 
 -- The first that applies is what decides; then the budget, which counts whatever else does.
 create or replace function recrawl_internal.explain_new(
@@ -165,36 +165,38 @@ declare
         'next_slot_at', greatest(next_slot(h, s), t), 'about', turn, 'until', turn, 'host', h.name);
 begin
     return query
-    select 'now', c.code, 'New, never handed out. ' || c.says, format('SELECT recrawl.fetch_now(''{%s}'');', p.page_id),
+    select 'now', c.code, 'New: it was never handed out. ' || c.says,
+           format('SELECT recrawl.fetch_now(''{%s}'');', p.page_id),
            figures || c.more
     from (values
         ('new_place',
-         format('Of its host %s, %s worth more, or as much and came first; it may be asked once in %s: its turn comes '
-                'in %s%s.',
+         format('On its host %s, %s more valuable, or as valuable and older. The host has a slot every %s. Its turn '
+                'comes in %s%s.',
                 h.name, how_many(before, most, 'new page') || case before when 1 then ' is' else ' are' end,
-                in_words(every), case when before >= most then 'no less than ' else 'about ' end, in_words(turn - t)),
+                in_words(every), case when before >= most then 'at least ' else 'about ' end, in_words(turn - t)),
          jsonb_build_object(),
          before > 0),
         ('new_share',
-         'Revisits are due, and new pages get only what these leave: the setting discovery is 0.',
+         'Revisits are due, and the setting discovery is 0: new pages get only the slots that revisits leave.',
          jsonb_build_object('until', greatest(t, next_slot(h, s))),
          s.discovery = 0 and revisits),
         ('new_after_revisits',
-         format('Its host %s has given its share of new pages while revisits of it are due: it comes after all other '
-                'hosts that are free and have new pages.', h.name),
+         format('Its host %s has revisits that are due, and has given its share of new pages. All other free hosts '
+                'with new pages come first.', h.name),
          jsonb_build_object('until', greatest(t, next_slot(h, s)), 'better_class', better),
          h.new_class = last_class() and better is not null),
         ('new_class',
-         format('It is the first of its host %s, but other hosts that are free have new pages worth more: from %s up, '
-                'while it is worth %s.', h.name, amount(-worst_rank_of(better)), amount(p.value)),
+         format('It is the first new page of its host %s. But other free hosts have more valuable new pages: their '
+                'value is at least %s, and its value is %s.', h.name, amount(-worst_rank_of(better)), amount(p.value)),
          jsonb_build_object('until', greatest(t, next_slot(h, s)), 'better_class', better),
          better is not null),
         ('new_gap',
-         format('It is the first of its host %s, which may be asked again in %s.', h.name, in_words(free_at - t)),
+         format('It is the first new page of its host %s, which has its next slot in %s.',
+                h.name, in_words(free_at - t)),
          jsonb_build_object('until', free_at),
          free_at > t),
         ('new_crawlers',
-         format('It is the first of its host %s, which is free and has waited for a crawler for %s.',
+         format('It is the first new page of its host %s, which is free and has waited for a crawler for %s.',
                 h.name, in_words(t - free_at)),
          jsonb_build_object('until', t, 'free_since', free_at),
          true)
@@ -205,8 +207,9 @@ begin
     if room_at > t then
         return query
         select 'now', 'new_budget',
-               format('New, never handed out. New pages are paced to what revisits leave of the budget of %s fetches a '
-                      'day: the next may be handed out in %s.', amount(s.budget), in_words(room_at - t)),
+               format('New: it was never handed out. New pages get the part of the budget of %s fetches a day that '
+                      'revisits leave. The next new page is handed out in %s.',
+                      amount(s.budget), in_words(room_at - t)),
                format('SELECT recrawl.fetch_now(''{%s}'');', p.page_id),
                figures || jsonb_build_object('budget', s.budget, 'until', room_at);
     end if;
@@ -214,7 +217,7 @@ end $$;
 comment on function recrawl_internal.explain_new(
     timestamptz, recrawl_internal.page, recrawl_internal.host, recrawl_internal.setting
 ) is
-    'What a page that was never handed out waits for.';
+    'Explains why a new page is not handed out.';
 
 create or replace function recrawl_internal.is_revisit_due(t timestamptz, s recrawl_internal.setting) returns boolean
 language sql stable
@@ -237,4 +240,4 @@ as $$
     where host_gap(h.gap, h.crawl_delay, s.default_gap) >= interval '2 milliseconds'
 $$;
 comment on function recrawl_internal.halved_gap(recrawl_internal.host, recrawl_internal.setting) is
-    'What halves the gap of a host; null where it is as short as it can be.';
+    'The statement that halves the gap of a host; null = the gap cannot be shorter.';

@@ -1,24 +1,25 @@
--- URLs, ids and names that are no page: why, and what add_pages would do with them.
+-- URLs, ids and names that are not a page in the crawl: the reason, and whether add_pages would add them.
 
 create or replace function recrawl_internal.explain_no_url(problem text) returns setof recrawl.explanation
 language sql stable
 set search_path = recrawl_internal, pg_temp
 as $$
     select 'now', 'invalid',
-           format('No page can be of that URL: %s. Ask for a page by its URL or its page_id, or for a host that has '
-                  'pages by its name.', problem), null,
+           format('This is not a valid URL: %s. Give the URL or the page_id of a page, or the name of a host that has '
+                  'pages.', problem), null,
            jsonb_build_object('problem', problem)
 $$;
-comment on function recrawl_internal.explain_no_url(text) is 'What is to be said of something that is no URL.';
+comment on function recrawl_internal.explain_no_url(text) is 'Explains an argument that is not a URL.';
 
 create or replace function recrawl_internal.explain_no_page(page_id bigint) returns setof recrawl.explanation
 language sql stable
 set search_path = recrawl_internal, pg_temp
 as $$
-    select 'now', 'no_page', format('There is no page %s.', coalesce(page_id::text, 'without a number')), null,
+    select 'now', 'no_page',
+           format('There is no page with the page_id %s.', coalesce(page_id::text, 'without a number')), null,
            jsonb_build_object('page_id', page_id)
 $$;
-comment on function recrawl_internal.explain_no_page(bigint) is 'What is to be said of an id that no page has.';
+comment on function recrawl_internal.explain_no_page(bigint) is 'Explains a page_id that no page has.';
 
 -- What holds a host holds all of its pages.
 create or replace function recrawl_internal.explain_host(t timestamptz, name text, id bigint)
@@ -35,8 +36,8 @@ begin
     select * into s from setting;
     return query
     select 'now', 'is_host',
-           format('No page, but a host%s, with %s.',
-                  case when h.name <> explain_host.name then format(' that is asked as %s', h.name) end,
+           format('This is a host%s, with %s.',
+                  case when h.name <> explain_host.name then format(' (also known as %s)', h.name) end,
                   how_many(h.pages, null, 'page')),
            format('SELECT * FROM recrawl.host_status WHERE host = %L;', h.name),
            jsonb_build_object('name', explain_host.name, 'host', h.name, 'pages', h.pages)
@@ -44,7 +45,7 @@ begin
     select 'also', e.code, e.says, e.mend, e.detail from explain_holds(t, h, s) e;
 end $$;
 comment on function recrawl_internal.explain_host(timestamptz, text, bigint) is
-    'What is to be said of the name of a host, its own or one that is asked as it.';
+    'Explains the name of a host.';
 
 -- Pages of a host for max_pages, as intern_unknown() counts them.
 create or replace function recrawl_internal.room_on_host(
@@ -68,7 +69,7 @@ begin
     end if;
 end $$;
 comment on function recrawl_internal.room_on_host(text, recrawl_internal.setting) is
-    'How many pages a host has, those on their way included, and how many it may have; null = as many as there are.';
+    'How many pages a host has, with those in the inbox, and how many it may have; null = no limit.';
 
 -- A link that somebody else's open transaction was taking in: see intern_where_free().
 create or replace function recrawl_internal.is_set_aside(canonical text) returns boolean
@@ -104,30 +105,31 @@ begin
                               'pages', room.pages, 'max_pages', room.max_pages)
     from (
         select 'kept_out' as code,
-               format('Kept out: nobody added it yet, and the pattern %s that is excluded would not let it in.',
+               format('It is not in the crawl, and the excluded pattern %s keeps it out.',
                       kept_by[1]) as says,
                (select string_agg(format('SELECT recrawl.unexclude(%L);', k), ' ') from unnest(kept_by) as k) as mend
         where kept_by <> '{}'
         union all
         select 'set_aside',
-               'On its way in: a page that links to it was reported, while another transaction that is still open was '
-               'taking it in too. Upkeep takes it in when that ends.',
+               'It was reported as a link, but another transaction that is still open is adding it, too. Upkeep adds '
+               'it when that transaction ends.',
                'SELECT pid, usename, state_change, query FROM pg_stat_activity WHERE state = ''idle in transaction'';'
         where is_set_aside(canonical)
         union all
         select 'host_full',
-               format('Kept out: its host %s has %s pages and may have %s.', host, grouped(room.pages),
+               format('It is not in the crawl, and its host is full: %s has %s pages and may have %s.',
+                      host, grouped(room.pages),
                       grouped(room.max_pages)),
                format('SELECT recrawl.set_host(%L, max_pages => %s);', host, least(room.pages + 1000, 2147483647))
         where room.pages + 1 > room.max_pages
         union all
         select 'unknown',
-               'Unknown: nobody added it, and no page that was reported links to it'
-               || coalesce(' within ' || s.max_depth || ' links of where the crawl began (the setting max_depth)', '')
+               'It is not in the crawl: it was not added, and no reported page links to it'
+               || coalesce(' within ' || s.max_depth || ' links of the first pages (the setting max_depth)', '')
                || '.',
                format('SELECT * FROM recrawl.add_pages(ARRAY[%L]);', url)
     ) c
     limit 1;
 end $$;
 comment on function recrawl_internal.explain_unknown(text, text, text) is
-    'What is to be said of a URL that is no page: whether add_pages would take it in, and if not, why.';
+    'Explains a URL that is not in the crawl: whether add_pages would add it, and if not, why.';

@@ -1,5 +1,4 @@
--- What else is to be said of a page: its last visit, how often it is visited and why, how often it changes, what it is
--- worth.
+-- The other topics of a page: its last report, how often it is fetched and why, how often it changes, and its value.
 
 create or replace function recrawl_internal.explain_last(t timestamptz, p recrawl_internal.page)
 returns setof recrawl.explanation
@@ -8,19 +7,19 @@ set search_path = recrawl_internal, pg_temp
 as $$
     select 'last', case o.outcome when 'none' then 'never_reported' else 'last_' || o.outcome end,
            case o.outcome
-               when 'none' then 'Nothing was ever reported of it'
+               when 'none' then 'It was never reported'
                when 'fetched' then format('Fetched %s ago, status %s', in_words(t - p.reported_at), p.last_status)
-               when 'denied' then format('Reported %s ago: its robots.txt forbids it', in_words(t - p.reported_at))
-               when 'throttled' then format('Asked for %s ago: its host wanted to be left alone, status %s',
+               when 'denied' then format('Reported %s ago: robots.txt forbids it', in_words(t - p.reported_at))
+               when 'throttled' then format('Requested %s ago: its host asked for fewer requests, status %s',
                                             in_words(t - p.reported_at), p.last_status)
-               else format('Asked for %s ago, in vain: %s', in_words(t - p.reported_at),
+               else format('Requested %s ago without success: %s', in_words(t - p.reported_at),
                            case when p.last_status > 0 then 'status ' || p.last_status else 'no answer' end) end
            || case when p.fetched_at is not null and o.outcome <> 'fetched'
                    then format('; last fetched %s ago', in_words(t - p.fetched_at)) else '' end
            || case when p.attempts > 0 then format('; %s in a row failed or %s not reported',
                                                    how_many(p.attempts, 30000, 'attempt'),
                                                    case p.attempts when 1 then 'was' else 'were' end) else '' end
-           || case when p.fetches > 0 then format('. Its %s saw %s',
+           || case when p.fetches > 0 then format('. %s found %s',
                                                   how_many(p.fetches, 2147483647, 'fetch'),
                                                   how_many(p.changes, 2147483647, 'change')) else '' end || '.',
            null,
@@ -29,7 +28,7 @@ as $$
     from (select last_outcome(p) as outcome) o
 $$;
 comment on function recrawl_internal.explain_last(timestamptz, recrawl_internal.page) is
-    'What became of a page''s last visit.';
+    'Explains the last report of a page.';
 
 -- Until its last fetch earns what the terms of its host ask for, a page is visited no more often than its floor. Values
 -- in steps of a factor of four are tried, as objectives differ.
@@ -51,7 +50,7 @@ comment on function recrawl_internal.value_for_more(
     recrawl_internal.page, recrawl_internal.setting, recrawl_internal.host_terms, recrawl_internal.host_terms,
     float8, float8
 ) is
-    'A value at which a page would be visited more often; null where none would do.';
+    'A value at which a page would be fetched more often; null = there is none.';
 
 create or replace function recrawl_internal.why_so_often(
     p recrawl_internal.page, s recrawl_internal.setting, own recrawl_internal.host_terms,
@@ -92,7 +91,7 @@ $$;
 comment on function recrawl_internal.why_so_often(
     recrawl_internal.page, recrawl_internal.setting, recrawl_internal.host_terms, recrawl_internal.host_terms, float8
 ) is
-    'What decides how often a page is visited, in a code.';
+    'The code for what decides how often a page is fetched.';
 
 create or replace function recrawl_internal.explain_often(
     t timestamptz, p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting,
@@ -109,8 +108,8 @@ declare
     code    text;
     more    float8;                    -- the value that would bring more visits
     raise_value text;                  -- how to give it
-    visited constant text := 'To be visited ' || often_in_words(frequency);
-    worth   constant text := format('It changes %s and is worth %s (1 is the average)',
+    visited constant text := 'It is fetched ' || often_in_words(frequency);
+    worth   constant text := format('It changes %s, and its value is %s (the average is 1)',
                                     often_in_words(rate), amount(p.value));
 begin
     select * into common from host_terms t where t.host_id = 0;
@@ -132,77 +131,77 @@ begin
                               'pinned_interval', p.pinned_interval)
     from (values
         ('price',
-         format('%s. %s: a visit more would earn less than %s, which the last fetch of the budget earns elsewhere.',
+         format('%s. %s. One more fetch a day would gain less than the price of %s, which a fetch gains elsewhere.',
                 visited, worth, amount(coalesce(own.price, common.price))),
          raise_value),
         ('capped',
-         format('%s. %s. Its host is at its cap: one request in %s for %s pages, so a fetch must earn %s there, and %s '
-                'elsewhere.',
+         format('%s. %s. The gap limits its host: there is one slot every %s for %s pages. So the price of a fetch is '
+                '%s there, and %s on other hosts.',
                 visited, worth, in_words(slot_every(h, s)), grouped(h.pages), amount(own.price), amount(common.price)),
          halved_gap(h, s)),
         ('floor',
-         format('%s. %s: no visit would earn its price of %s, so only the share of the budget that goes round all '
-                'pages (the setting exploration) brings one.',
+         format('%s. %s. A fetch gains less than its price of %s. So it gets only the share of the budget that goes to '
+                'all pages (the setting exploration).',
                 visited, worth, amount(coalesce(own.price, common.price))),
          raise_value),
         ('longest_interval',
-         format('%s, %s. %s: no visit would earn its price of %s.',
+         format('%s, %s. %s. A fetch gains less than its price of %s.',
                 visited,
                 case when frequency >= times_per_day(s.longest_interval) * (1 - 1e-6)
-                     then 'as no page waits longer (the setting longest_interval)'
-                     else 'which is longer than the setting longest_interval says, as that takes half of the budget '
-                          'and of its host''s slots at most' end,
+                     then 'because no page waits longer (the setting longest_interval)'
+                     else 'which is longer than the setting longest_interval, because that gets at most half of the '
+                          'budget and half of the slots of its host' end,
                 worth, amount(coalesce(own.price, common.price))),
          raise_value),
         ('policy',
-         format('%s, whatever it is worth: the policy in force (the setting policy) %s.',
-                case when frequency > 1e-9 then visited else 'Never again' end,
-                case when common.objective = 'proportional' then 'visits pages in proportion to how often they change'
-                     when frequency > 1e-9 then 'visits all pages equally often, as far as gaps allow'
-                     else 'visits each page once' end),
+         format('%s, independent of its value: the policy in force (the setting policy) %s.',
+                case when frequency > 1e-9 then visited else 'It is never fetched again' end,
+                case when common.objective = 'proportional' then 'fetches pages in proportion to how often they change'
+                     when frequency > 1e-9 then 'fetches all pages equally often, within the gaps'
+                     else 'fetches each page once' end),
          'SELECT recrawl.set_setting(''policy'', ''opt_polite'');'),
         ('closed',
-         'Not at all: when the budget was divided last, its host was blocked for longer than a day, and others got its '
-         'share.',
+         'It has no share of the budget: its host was blocked for longer than a day when the budget was last '
+         'divided.',
          case when h.blocked_until > t then format('SELECT recrawl.unblock_host(%L);', h.name)
               else 'recrawl run allocate' end),
         ('nothing_left',
-         format('Not at all: nothing was left of the budget of %s fetches a day, of which %s went to new pages, %s to '
-                'pinned ones and %s to retries.',
+         format('It has no share of the budget of %s fetches a day: %s are for new pages, %s for pinned pages and %s '
+                'for retries.',
                 amount(a.budget), amount(a.new_pages), amount(coalesce(a.pinned, 0)), amount(coalesce(a.retries, 0))),
          case when a.new_pages > coalesce(a.pinned, 0) + coalesce(a.retries, 0)
               then format('SELECT recrawl.set_setting(''discovery'', ''%s'');', short_number(s.discovery / 2))
               else format('SELECT recrawl.set_setting(''budget'', ''%s'');', short_number(2 * a.budget)) end),
         ('never',
-         format('Never, or nearly. %s: no visit would earn its price of %s, and the settings exploration and '
-                'longest_interval give none.', worth, amount(coalesce(own.price, common.price))),
+         format('It is never fetched, or almost never. %s. A fetch gains less than its price of %s, and the settings '
+                'exploration and longest_interval give it none.', worth, amount(coalesce(own.price, common.price))),
          raise_value),
         ('shortest_interval',
-         format('%s, as no page is fetched more often (the setting shortest_interval). %s.', visited, worth),
+         format('%s, because no page is fetched more often (the setting shortest_interval). %s.', visited, worth),
          format('SELECT recrawl.set_setting(''shortest_interval'', ''%s seconds'');',
                 short_number(greatest(1, date_part('epoch', s.shortest_interval) / 2)))),
         ('as_it_changes',
-         format('%s, as often as somebody said that it changes: no allocation has reckoned with it yet.', visited),
+         format('%s, as often as it changes by set_rate: it is in no allocation yet.', visited),
          'recrawl run allocate'),
         ('unallocated',
-         format('%s, as the setting frequency says: no allocation has reckoned with it yet.', visited),
+         format('%s, by the setting frequency: it is in no allocation yet.', visited),
          'recrawl run allocate'),
         ('pinned',
-         format('%s, whatever that earns: somebody pinned it.', visited),
+         format('%s: this interval was set with set_interval.', visited),
          format('SELECT recrawl.set_interval(''{%s}'', NULL);', p.page_id)),
         ('pinned_less',
-         format('%s. Somebody pinned it %s, but %s does not suffice for all that is pinned, and each gets its share.',
+         format('%s. It is pinned to %s, but %s not enough for all pinned intervals. Each gets its share.',
                 visited, often_in_words(times_per_day(p.pinned_interval)),
-                case when own.pins_kept is null then 'the budget' else 'what its host has of slots' end),
+                case when own.pins_kept is null then 'the budget is' else 'the slots of its host are' end),
          case when own.pins_kept is null
               then format('SELECT recrawl.set_setting(''budget'', ''%s'');', short_number(2 * s.budget))
               else halved_gap(h, s) end),
         ('first_fetch',
-         'Not decided yet: it was never fetched.',
+         'Not decided yet, because it was never fetched.',
          null),
         ('resting',
-         case when p.due_is in ('done', 'declined') then 'It has no share of the budget, as it is not wanted.'
-              else format('It has no share of the budget, as %s in a row failed or were not reported.',
+         case when p.due_is in ('done', 'declined') then 'It has no share of the budget, because it is not wanted.'
+              else format('It has no share of the budget, because %s in a row failed or were not reported.',
                           how_many(p.attempts, 30000, 'attempt')) end,
          format('SELECT recrawl.fetch_now(''{%s}'');', p.page_id))
     ) as c (for_code, says, mend)
@@ -211,7 +210,7 @@ end $$;
 comment on function recrawl_internal.explain_often(
     timestamptz, recrawl_internal.page, recrawl_internal.host, recrawl_internal.setting, float8, float8
 ) is
-    'How often a page is visited, and what decides it.';
+    'Explains how often a page is fetched.';
 
 create or replace function recrawl_internal.explain_rate(
     p recrawl_internal.page, rate float8, rate_low float8, rate_high float8
@@ -224,17 +223,17 @@ as $$
                               'seen_changes', p.seen_changes, 'seen_days', p.seen_days)
     from (values
         ('rate_pinned',
-         format('It changes %s: somebody pinned that.', often_in_words(p.pinned_rate)),
+         format('It changes %s: this rate was set with set_rate.', often_in_words(p.pinned_rate)),
          format('SELECT recrawl.set_rate(%s, NULL);', p.page_id),
          p.pinned_rate is not null),
         ('rate_learnt',
-         format('It changes %s, as learnt from what %s saw: with a probability of 90 %% between %s and %s.',
-                often_in_words(rate), how_many(p.fetches, 2147483647, 'visit'), often_in_words(rate_low),
+         format('It changes %s, learned from %s. With a probability of 90 %% the truth is between %s and %s.',
+                often_in_words(rate), how_many(p.fetches, 2147483647, 'fetch'), often_in_words(rate_low),
                 often_in_words(rate_high)),
          null,
          p.seen_days > 0),
         ('rate_guessed',
-         format('It changes %s, by what is known of other pages: no two fetches of it could be compared yet.',
+         format('It changes %s, a guess from other pages: no two fetches of it could be compared yet.',
                 often_in_words(rate)),
          null,
          true)
@@ -243,7 +242,7 @@ as $$
     limit 1
 $$;
 comment on function recrawl_internal.explain_rate(recrawl_internal.page, float8, float8, float8) is
-    'How often a page changes, and how that is known.';
+    'Explains how often a page changes.';
 
 create or replace function recrawl_internal.explain_value(
     p recrawl_internal.page, hub real, authority real, importance real
@@ -253,7 +252,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
     select 'value', c.code,
            c.says || case when p.boost is not null
-                          then format(' Boosts that its URL matches made that %s times as much.', amount(p.boost))
+                          then format(' Boosts of its URL multiplied the value by %s.', amount(p.boost))
                           else '' end,
            c.mend,
            jsonb_build_object('value', p.value, 'pinned_value', p.pinned_value, 'boost', p.boost, 'hub', hub,
@@ -261,16 +260,16 @@ as $$
                               'relevance', coalesce(p.pinned_relevance, p.relevance), 'depth', p.depth)
     from (values
         ('value_pinned',
-         format('It is worth %s, where 1 is the average: somebody pinned that.', amount(p.value)),
+         format('Its value is %s (the average is 1): it was set with set_value.', amount(p.value)),
          format('SELECT recrawl.set_value(%s, NULL);', p.page_id),
          p.pinned_value is not null),
         ('value_scored',
-         format('It is worth %s, where 1 is the average, by its place in the graph: authority %s, hub %s.',
+         format('Its value is %s (the average is 1), computed from links: authority %s, hub %s.',
                 amount(p.value), amount(authority), amount(hub)),
          null,
          authority is not null),
         ('value_guessed',
-         format('It is worth %s, where 1 is the average: a first guess, until the job opic has seen who links to it.',
+         format('Its value is %s (the average is 1): a first guess, until the job opic has seen the links to it.',
                 amount(p.value)),
          'recrawl run opic',
          true)
@@ -279,7 +278,7 @@ as $$
     limit 1
 $$;
 comment on function recrawl_internal.explain_value(recrawl_internal.page, real, real, real) is
-    'What a page is worth, and how that is known.';
+    'Explains the value of a page.';
 
 create or replace function recrawl_internal.explain_worth(
     t timestamptz, p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting
@@ -299,4 +298,4 @@ end $$;
 comment on function recrawl_internal.explain_worth(
     timestamptz, recrawl_internal.page, recrawl_internal.host, recrawl_internal.setting
 ) is
-    'How often a live page is visited, how often it changes and what it is worth, and how that is known.';
+    'Explains how often a live page is fetched, how often it changes, and its value.';

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -90,6 +91,16 @@ def test_every_command_explains_itself_and_its_options(name: str) -> None:
     assert output(None, name, "-h") == text
 
 
+@pytest.mark.parametrize("name", [None, *COMMANDS])
+def test_every_help_ends_with_an_example_that_can_be_typed(name: str | None) -> None:
+    text = output(None, *filter(None, [name]), "--help")
+    examples = [shlex.split(line) for line in text.partition("Example:\n")[2].splitlines()]
+    assert examples
+    for program, called, *arguments in examples:
+        assert program == "recrawl" and called == (name or called)
+        cli.cli.commands[called].make_context(called, arguments)  # click refuses unknown options and arguments
+
+
 def test_bare_recrawl_shows_the_help() -> None:
     done = recrawl(None)
     assert "Usage:" in done.stdout + done.stderr
@@ -117,9 +128,9 @@ def test_next_shows_a_table(url: str) -> None:
     output(url, "add", "http://a.test/", "http://b.test/")
     lines = output(url, "next", "5").splitlines()
     assert {"page_id", "url", "fetch_at", "start_by", "value"} <= set(re.split(r"[ |]+", lines[0]))
-    assert re.fullmatch(r"Yours until [\d: -]+. To give them back: recrawl release \d+", lines[-1])
+    assert re.fullmatch(r"Leased to you until [\d: -]+. To release them: recrawl release \d+", lines[-1])
     assert {word for line in lines for word in line.split() if "://" in word} == {"http://a.test/", "http://b.test/"}
-    assert output(url, "next", "5").startswith("nothing may be fetched now")
+    assert output(url, "next", "5").startswith("no page can be fetched now")
 
 
 def test_next_as_json_is_one_object_a_line(url: str) -> None:
@@ -162,9 +173,9 @@ def test_a_look_leases_nothing_and_what_is_leased_can_be_given_back(url: str, co
     taken = [json.loads(line) for line in output(url, "next", "--json").splitlines()]
     lease_id = str(taken[0]["lease_id"])
     assert [json.loads(line)["url"] for line in output(url, "look", "--json").splitlines()] == ["http://a.test/2"]
-    assert output(url, "release", lease_id, str(taken[0]["page_id"])) == "1 given back\n"
-    assert output(url, "release", lease_id) == "1 given back\n"
-    assert f"lease {lease_id} holds nothing" in error(url, "release", lease_id)
+    assert output(url, "release", lease_id, str(taken[0]["page_id"])) == "1 released\n"
+    assert output(url, "release", lease_id) == "1 released\n"
+    assert f"lease {lease_id} has no such page" in error(url, "release", lease_id)
     assert connection.execute("select from lease").fetchall() == []
 
 
@@ -311,7 +322,7 @@ def test_bad_lines_of_a_file_are_told_and_harm_no_other(url: str, connection: ps
 )
 def test_a_database_that_was_not_migrated_is_told_how(new_database: Callable[..., str], arguments: list[str]) -> None:
     said = error(new_database(), *arguments)
-    assert said.endswith("does not exist: Perhaps this database was not migrated: say `recrawl migrate`.")
+    assert said.endswith("does not exist: Perhaps this database was not migrated: run `recrawl migrate`.")
 
 
 def test_when_every_url_is_invalid_the_command_fails(url: str) -> None:
@@ -380,7 +391,7 @@ def test_ctrl_c_counts_what_is_in_and_it_can_go_on(url: str, connection: psycopg
     assert process.returncode == 130
     kept = len(addresses(connection))
     assert said.splitlines()[0] == f"{kept:,} new"
-    assert "to add the same again is safe" in said
+    assert "You can add the same URLs again" in said
     assert errors.splitlines()[0].startswith("recrawl: stopping")
     assert "Traceback" not in errors
     said = output(url, "add", "-", text=lines)
@@ -420,7 +431,7 @@ def test_what_came_before_a_torn_end_stays(url: str, connection: psycopg.Connect
     done = recrawl(url, "add", "torn.gz", cwd=tmp_path)
     assert done.returncode == 1 and "torn.gz: Compressed file ended" in done.stderr
     assert done.stdout.splitlines()[0] == f"{len(addresses(connection)):,} new"
-    assert "to add the same again is safe" in done.stdout
+    assert "You can add the same URLs again" in done.stdout
     assert len(addresses(connection)) > 3000
 
 
@@ -705,7 +716,7 @@ def test_up_starts_its_server_again_and_again_when_that_is_killed_and_a_second_o
             assert eventually(partial(answers, url, "select count(*) from recrawl_internal.inbox", 0))
         with Embedded(home, "up") as second:
             assert second.url() == url
-            assert "1 other worker runs on it already; this one helps with upkeep" in second.said
+            assert "1 other worker already runs. This one helps with upkeep" in second.said
             second.stop(signal.SIGINT)
             assert second.process.returncode == 0
         errors = running.stop(signal.SIGINT)

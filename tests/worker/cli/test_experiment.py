@@ -37,4 +37,4 @@ def test_what_is_wrong_is_said_in_a_line(tmp_path: Path) -> None:
         None, "experiment", "opic", "--figure", "a.svg"
     )
     nowhere = str(tmp_path / "nowhere" / "a.png")
-    assert "--figure must be in a folder that there is" in error(None, "experiment", "opic", "--figure", nowhere)
+    assert "--figure must be in an existing folder" in error(None, "experiment", "opic", "--figure", nowhere)

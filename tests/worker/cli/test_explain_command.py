@@ -25,7 +25,7 @@ def test_a_page_is_explained_in_eighty_columns_by_its_url_in_any_spelling_or_its
     assert [line.split()[0] for line in text.splitlines() if line[0] != " "] == [
         "page", "now", "last", "often", "changes", "value",
     ]  # fmt: skip
-    assert re.search(r"^now +New, never handed out\.", text, re.MULTILINE)
+    assert re.search(r"^now +New: it was never handed out\.", text, re.MULTILINE)
     assert re.search(r"^ +SELECT recrawl\.fetch_now\('\{1\}'\);$", text, re.MULTILINE)
     by_id = output(url, "explain", "1")
     assert by_id.split("now", 1)[0] == text.split("now", 1)[0] and "SELECT recrawl.fetch_now('{1}');" in by_id
@@ -40,7 +40,12 @@ def test_programs_get_a_row_a_line(url: str, page: str) -> None:
 
 @pytest.mark.parametrize(
     ("what", "said"),
-    [("https://example.org/", "Unknown"), ("7", "no page 7"), ("mailto:me@example.org", "http"), ("", "empty")],
+    [
+        ("https://example.org/", "not in the crawl"),
+        ("7", "page_id 7"),
+        ("mailto:me@example.org", "http"),
+        ("", "empty"),
+    ],
 )
 def test_what_is_no_page_is_explained_too_and_the_exit_code_says_so(url: str, page: str, what: str, said: str) -> None:
     done = recrawl(url, "explain", what)
@@ -50,7 +55,7 @@ def test_what_is_no_page_is_explained_too_and_the_exit_code_says_so(url: str, pa
 
 def test_what_a_reader_may_ask_a_crawler_may_not(url: str, page: str) -> None:
     assert output(acting_as(url, "recrawl_reader"), "explain", page)
-    assert "GRANT this login recrawl_reader" in error(acting_as(url, "recrawl_crawler"), "explain", page)
+    assert "GRANT recrawl_reader" in error(acting_as(url, "recrawl_crawler"), "explain", page)
 
 
 def test_what_others_wrote_does_not_steer_a_terminal(url: str, page: str, connection: psycopg.Connection) -> None:

@@ -29,7 +29,7 @@ def test_policies_stand_side_by_side() -> None:
     terms, _, head, _, *rows = said.splitlines()
     assert terms == "day 5000 to day 5100, 0.1 fetches per page and day"
     assert [row.split()[0] for row in rows] == ["opt_polite", "oracle"]
-    assert all(unit in head for unit in ("fetches", "fresh %", "mean delay days"))
+    assert all(unit in head for unit in ("fetches", "fresh %", "mean delay, days"))
 
 
 def test_what_is_wrong_is_said_in_a_line(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_what_is_wrong_is_said_in_a_line(tmp_path: Path) -> None:
 
 
 def test_the_demonstration_is_better_than_what_knows_all_and_visits_all_equally_often(tmp_path: Path) -> None:
-    """Its own server, nothing left of it but two pictures. The README shows its table."""
+    """Its own server, and nothing of it stays but a report and a picture. The README shows its table."""
     said = output(None, "demo", "--folder", str(tmp_path), timeout=900)
     rows = re.findall(r"^(\w.*?) *\| +([0-9.]+) %", said, re.MULTILINE)
     reached, uniform, proportional, polite, unpolite = (float(share) for _, share in rows)
@@ -56,20 +56,25 @@ def test_the_demonstration_is_better_than_what_knows_all_and_visits_all_equally_
     shown = re.findall(r"^(\w.*?) *\| +([0-9.]+) %", README.read_text(), re.MULTILINE)
     assert [name for name, _ in shown] == [name for name, _ in rows]
     assert [float(share) for _, share in shown] == pytest.approx([float(share) for _, share in rows], abs=1)
-    assert "closer than the gap of their host: 0" in said
+    assert "Requests closer than the gap of their host: 0." in said
     assert re.findall(r"^  recrawl (\w+)", said, re.MULTILINE) == ["up", "add", "status"]
     png, page = tmp_path / "recrawl-demo.png", tmp_path / "recrawl-demo.html"
-    assert png.read_bytes().startswith(b"\x89PNG") and "of the pages&#x27; value was fresh" in page.read_text()
+    assert png.read_bytes().startswith(b"\x89PNG") and "of the value of all pages was fresh" in page.read_text()
+    parts = set(re.findall(r'data-part="([\w-]+)"', page.read_text()))
+    assert {"verdict", "tiles", "worth", "budget", "late", "held-back", "news", "machinery"} <= parts
+    assert 'class="verdict ok"' in page.read_text(), "the report is of the moment at which its crawl ended"
     assert sorted(tmp_path.iterdir()) == [page, png]
 
 
 def test_a_web_is_recorded_or_drawn() -> None:
-    assert "which web" in error(None, "simulate", "--budget", "1")
-    assert "which web" in error(None, "simulate", "--recorded", "sample", "--drawn", "steady", "--budget", "1")
+    assert "choose a web" in error(None, "simulate", "--budget", "1")
+    assert "choose a web" in error(None, "simulate", "--recorded", "sample", "--drawn", "steady", "--budget", "1")
     assert error(None, "simulate", "--drawn", "lively", "--budget", "1").startswith(
         "recrawl: there is no kind of web 'lively'; there are steady, drift, turnover, values, outages, noise, content"
     )
-    assert "a drawn web lasts 90 days" in error(None, "simulate", "--drawn", "steady", "--budget", "1", "--to", "91")
+    assert "a simulated web lasts 90 days" in error(
+        None, "simulate", "--drawn", "steady", "--budget", "1", "--to", "91"
+    )
 
 
 def test_a_drawn_web_through_sql_and_without(url: str) -> None:
@@ -81,7 +86,7 @@ def test_a_drawn_web_through_sql_and_without(url: str) -> None:
     assert "has pages already" in error(None, *drawn, "--database", url)
     assert "one policy" in error(None, *drawn, "--database", url, "--policy", "uniform", "--policy", "optimal")
     for name in ("explore_then_commit", "oracle"):
-        assert "works in the laboratory alone" in error(None, *drawn, "--sql", "--policy", name)
+        assert "does not work with --sql" in error(None, *drawn, "--sql", "--policy", name)
 
 
 def test_nothing_is_done_to_a_database_of_a_crawl(url: str) -> None:

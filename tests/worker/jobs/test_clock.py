@@ -199,7 +199,10 @@ def test_a_stop_says_which_job_it_waits_for_and_the_next_one_kills_it(fetched: C
         eventually(lambda: runs(fetched))
         os.kill(child_of(process), signal.SIGSTOP)  # as deaf as one that computes
         process.send_signal(signal.SIGINT)
-        assert process.stderr and "waiting for rates to stop; a second signal kills it" in process.stderr.readline()
+        assert (
+            process.stderr
+            and "waiting for the job rates to stop; a second Ctrl-C kills it" in process.stderr.readline()
+        )
         time.sleep(0.5)
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
@@ -256,7 +259,7 @@ def test_what_goes_wrong_again_and_again_is_said_and_written_down_once(
             process.send_signal(signal.SIGTERM)
             _, said = process.communicate(timeout=60)
         lines = [line for line in said.splitlines() if job in line]
-        assert [line.split(":")[0] for line in lines] == [f"{job} fails, trying again", f"{job} goes on again"], said
+        assert [line.split(":")[0] for line in lines] == [f"{job} fails, trying again", f"{job} works again"], said
         assert runs(fetched) == [(job, False), (job, True)]
         events = [row["says"] for row in fetched.rows("select says from events where subject = %s order by at", job)]
         assert events == [f"failed: permission denied for function {function}", "works again"]

@@ -129,7 +129,7 @@ def test_installed_elsewhere_it_migrates_and_hands_out_pages(
     where = run(bin_ / "python", "-c", "from recrawl.setup import project; print(project.root())", cwd=tmp_path)
     assert Path(where.strip()).is_relative_to(bin_.parent)
     assert "newest version" in recrawl("migrate")
-    assert recrawl("next").startswith("nothing may be fetched now")
+    assert recrawl("next").startswith("no page can be fetched now")
     assert recrawl("add", "http://a.test/") == "1 new\n"
     assert "http://a.test/" in recrawl("next", "1")
 

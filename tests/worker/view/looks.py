@@ -197,8 +197,8 @@ HISTORY = History(
     events=(
         Event(NOW - 52 * MINUTE, "setting", "longest_interval", "none → 30 days", "anna"),
         Event(NOW - 11 * HOUR, "job", "allocate", "freshness 0.734 with 471,300 of 500,000 fetches a day", None),
-        Event(NOW - 11.2 * HOUR, "crawl", "crawlers", "reports come again, after 45 minutes without any", None),
-        Event(NOW - 12 * HOUR, "crawl", "crawlers", "nothing has been reported for 5 minutes", None),
+        Event(NOW - 11.2 * HOUR, "crawl", "crawlers", "crawlers report again, after 45 min without a report", None),
+        Event(NOW - 12 * HOUR, "crawl", "crawlers", "no crawler has reported for 5 min", None),
         Event(NOW - 22 * HOUR, "setting", "budget", "480,000 → 500,000", "anna"),
     ),
 )  # fmt: skip

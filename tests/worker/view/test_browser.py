@@ -150,7 +150,7 @@ def test_a_plot_tells_its_numbers_by_keyboard_and_pointer(browser: Browser, tmp_
         """
     )
     browser.tell("Input.dispatchMouseEvent", type="mouseMoved", x=left + 2, y=top + 50)
-    assert "their host's gap" in browser.text("#waiting output")
+    assert "the gap of their host" in browser.text("#waiting output")
     browser.tell("Input.dispatchMouseEvent", type="mouseMoved", x=1, y=1)
     assert browser.text("#waiting output") == ""
 
@@ -199,7 +199,7 @@ def test_the_search_explains_a_page_and_a_host(browser: Browser, dashboard: Dash
         browser.show(dashboard.address, width, dark=dark)
         box = browser.find("input[type=search]")
         box.send_keys("http://H1.test/3\n")
-        until(lambda: "Why not now?" in browser.text("main"))
+        until(lambda: "Why is it not fetched now?" in browser.text("main"))
         assert browser.complaints() == []
         assert_fits(browser)
         if pictures := os.environ.get("RECRAWL_PICTURES"):

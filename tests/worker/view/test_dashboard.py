@@ -80,7 +80,7 @@ def test_head_is_get_without_its_body(dashboard: Dashboard) -> None:
 def test_there_is_nothing_to_write(dashboard: Dashboard, method: str) -> None:
     answer = Answer(dashboard, "/", method)
     assert answer.status == 405
-    assert "changes nothing" in answer.text
+    assert "GET and HEAD only" in answer.text
 
 
 def test_a_page_is_found_by_its_url_in_any_spelling_and_by_its_id(dashboard: Dashboard, crawl: Crawl) -> None:
@@ -89,7 +89,7 @@ def test_a_page_is_found_by_its_url_in_any_spelling_and_by_its_id(dashboard: Das
     for asked in ("http%3A%2F%2FA.test%3A80%2Fx%23top", str(page["page_id"])):
         answer = Answer(dashboard, f"/find?q={asked}")
         assert answer.status == 200
-        assert "Why not now?" in answer.text
+        assert "Why is it not fetched now?" in answer.text
 
 
 @pytest.mark.parametrize("until", ["1 hour", "infinity"])
@@ -108,22 +108,22 @@ def test_a_host_is_found_by_the_name_of_one_that_is_asked_as_it(dashboard: Dashb
     crawl.tick()
     text = Answer(dashboard, "/find?q=Ann.blogs.test").text
     assert "set_host(&#x27;blogs.test&#x27;" in text
-    assert "asked as this host" in text and "ann.blogs.test" in text
-    assert "asked as this host" not in Answer(dashboard, "/find?q=blogs.test").text
+    assert "also known as" in text and "ann.blogs.test" in text
+    assert "also known as" not in Answer(dashboard, "/find?q=blogs.test").text
 
 
 @pytest.mark.parametrize("asked", ["nowhere.test", "", "%00", "%FF%FE", "a%27%3B--"])
 def test_what_is_not_known_is_said_in_words(dashboard: Dashboard, asked: str) -> None:
     answer = Answer(dashboard, f"/find?q={asked}")
     assert answer.status == 404
-    assert "Nothing is known by that name." in answer.text
+    assert "This page or host is not in the crawl." in answer.text
 
 
 @pytest.mark.parametrize("asked", ["77", "9" * 30, "http%3A%2F%2Fnowhere.test%2F", "x%3A%2F%2F", "nowhere.test%2Fa"])
 def test_of_what_is_no_page_it_says_why(dashboard: Dashboard, asked: str) -> None:
     answer = Answer(dashboard, f"/find?q={asked}")
     assert answer.status == 404
-    assert "Why not now?" in answer.text
+    assert "Why is it not fetched now?" in answer.text
 
 
 def test_other_paths_lead_back(dashboard: Dashboard) -> None:
@@ -240,7 +240,7 @@ def test_a_login_that_may_not_read_is_told_what_to_do(url: str, on_server: Calla
             pytest.skip("this server lets no new login in without a password")
         said = error(theirs, "dashboard", "--listen", "127.0.0.1:0")
         assert said == (
-            f"recrawl: the login {login} may not read as recrawl_reader: as the database's owner say "
+            f"recrawl: the login {login} may not read as recrawl_reader. The owner of the database can allow it: "
             f"GRANT recrawl_reader TO {login}"
         )
         with serving(theirs) as server_of_theirs:

@@ -1,4 +1,4 @@
-"""recrawl … on the command line: arguments in, words out. Errors are one line and the exit code is not 0."""
+"""The command line of recrawl. An error is one line, and the exit code is not 0."""
 
 import re
 import sys
@@ -11,21 +11,21 @@ from recrawl.cli.database import EPILOG
 from recrawl.cli.explain import explain
 from recrawl.cli.urlfrontier import urlfrontier
 
-MISTYPED = 64  # the exit code, as sysexits.h has it; click's 2 is what status and doctor say of trouble
+MISTYPED = 64  # the exit code of sysexits.h; status and doctor use 2, which is click's default, for trouble
 
 SECTIONS: dict[str, list[click.Command]] = {
-    "To begin": [demo.demo, server.up, pages.add],
-    "How it does": [look.status, look.top, look.doctor, look.jobs, explain, view.report, view.dashboard],
-    "What crawlers get": [pages.look, pages.next_command, pages.release],
-    "How often pages are fetched": [jobs.run_command, jobs.plan, jobs.audit_command],
-    "What policies are worth": [laboratory.compare, laboratory.simulate, experiment.experiment],
-    "Doors for other crawlers": [urlfrontier],
-    "The database and its worker": [server.migrate_command, server.worker, server.psql],
+    "Start": [demo.demo, server.up, pages.add],
+    "See how the crawl is doing": [look.status, look.top, look.doctor, look.jobs, explain, view.report, view.dashboard],
+    "Do by hand what a crawler does": [pages.look, pages.next_command, pages.release],
+    "Decide how often pages are fetched": [jobs.run_command, jobs.plan, jobs.audit_command],
+    "Compare policies": [laboratory.compare, laboratory.simulate, experiment.experiment],
+    "Serve other crawlers": [urlfrontier],
+    "Run the database and the worker": [server.migrate_command, server.worker, server.psql],
 }
 
 
 class Sections(click.Group):
-    """Its help lists the commands by what they are for, each with its first sentence, uncut."""
+    """The help lists the commands by purpose, each with its whole first sentence."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, self.commands))
@@ -41,8 +41,8 @@ class Sections(click.Group):
 def cli() -> None:
     """A crawl scheduler embedded in Postgres.
 
-    A crawler needs nothing of this: it says SELECT * FROM next_pages(100), fetches, and says report(…).
-    These commands set the database up, look after it, and look at it.
+    A crawler calls two SQL functions: SELECT * FROM next_pages(100), and report(…) after the requests.
+    These commands set up the database, run the worker, and show how the crawl is doing.
     """
 
 
@@ -51,7 +51,7 @@ for command in chain.from_iterable(SECTIONS.values()):
 
 
 def main() -> None:
-    """Runs a command; whatever goes wrong becomes one line on standard error."""
+    """Runs a command. An error becomes one line on standard error."""
     try:
         sys.exit(cli(standalone_mode=False))
     except click.Abort:
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def explained(error: Exception) -> str | None:
-    """One line for an error that a user can mend; None for other errors. Imports late: `--help` needs none of it."""
+    """The message of an error that a user can correct, otherwise None. The imports are slow, and --help needs none."""
     import psycopg
 
     from recrawl.setup.embedded import EmbeddedError
@@ -83,9 +83,9 @@ def explained(error: Exception) -> str | None:
     if isinstance(error, psycopg.Error):
         message, hint = str(error.diag.message_primary or error), error.diag.message_hint or ""
         if re.search(r"recrawl.*does not exist", message) and sys.argv[1:2] != ["migrate"]:
-            hint = "Perhaps this database was not migrated: say `recrawl migrate`."
+            hint = "Perhaps this database was not migrated: run `recrawl migrate`."
         elif isinstance(error, psycopg.errors.InsufficientPrivilege):
-            hint = hint or "As the database's owner GRANT this login recrawl_reader to look, recrawl_operator to steer."
+            hint = hint or "The owner of the database can GRANT recrawl_reader or recrawl_operator to this login."
         return f"{message}: {hint}" if hint else message
     if isinstance(error, EmbeddedError | ValueError | OSError):  # an ImportFileError is a ValueError
         return str(error)

@@ -1,4 +1,4 @@
-"""Which database a command works on."""
+"""The database that a command uses."""
 
 import os
 import re
@@ -9,24 +9,29 @@ from pathlib import Path
 
 import click
 
-EPILOG = (
-    "DATABASE_URL says which database: postgresql://user@host/name. Without it, recrawl runs an embedded PostgreSQL "
-    "of its own while the command does; RECRAWL_DATA_DIR says where that keeps its data. `recrawl up` makes it."
+from recrawl.cli.example import example
+
+EPILOG = example(
+    "recrawl up",
+    "recrawl add https://example.com/",
+    "recrawl status",
+    notes="DATABASE_URL names the database: postgresql://user@host/name. Without it, recrawl runs an embedded "
+    "PostgreSQL while the command runs. `recrawl up` creates it; RECRAWL_DATA_DIR is the folder of its data.",
 )
 
-PATIENCE = 10  # seconds, for a database that is looked at and does not answer
+PATIENCE = 10  # seconds to wait for a database that does not answer
 
 
 @contextmanager
 def database(*, makes: bool = False) -> Iterator[str]:
-    """The URL of the migrated database to use: DATABASE_URL's, else the embedded one, which only some commands make."""
+    """The URL of the migrated database: DATABASE_URL, otherwise the embedded one, which only some commands create."""
     with lasting_database(makes=makes) as (url, _):
         yield url
 
 
 @contextmanager
 def lasting_database(*, makes: bool = False) -> Iterator[tuple[str, Callable[[], None]]]:
-    """The same for a command that stays, with what starts the embedded server again should it have ended."""
+    """The same for a command that keeps running, with a function that restarts the embedded server if it ended."""
     if url := given_url():
         yield url, lambda: None
         return
@@ -35,8 +40,8 @@ def lasting_database(*, makes: bool = False) -> Iterator[tuple[str, Callable[[],
 
     if not makes and not embedded.exists():
         raise click.ClickException(
-            f"there is no crawl in {embedded.default_data_dir()} yet: say `recrawl up`, or set DATABASE_URL to one "
-            "that is elsewhere"
+            f"there is no crawl in {embedded.default_data_dir()} yet: run `recrawl up`, or set DATABASE_URL to the "
+            "database of a crawl"
         )
     with embedded.lasting_server() as (url, restart):
         with store.connect(url) as connection:
@@ -50,7 +55,7 @@ def lasting_database(*, makes: bool = False) -> Iterator[tuple[str, Callable[[],
 
 @contextmanager
 def throwaway_database() -> Iterator[str]:
-    """The URL of a migrated database in an embedded PostgreSQL that nobody else has, and that nothing is left of."""
+    """The URL of a migrated database in an embedded PostgreSQL that is deleted at the end."""
     from recrawl.setup import embedded, migrate
 
     with tempfile.TemporaryDirectory(prefix="recrawl-laboratory-") as folder:
@@ -61,7 +66,7 @@ def throwaway_database() -> Iterator[str]:
 
 
 def given_url() -> str | None:
-    """DATABASE_URL, if it is set. What is wrong with it is told without quoting it: it may hold a password."""
+    """DATABASE_URL, if it is set. An error message does not quote it, because it may contain a password."""
     url = os.environ.get("DATABASE_URL")
     if not url:
         return None

@@ -1,4 +1,4 @@
-"""recrawl demo: what it does and is worth, within a minute."""
+"""The command `recrawl demo`: shows within a minute what recrawl does, and compares it with other policies."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -10,100 +10,113 @@ import click
 
 from recrawl.cli import show
 from recrawl.cli.database import throwaway_database
+from recrawl.cli.example import example
+from recrawl.words import count, percent
 
 if TYPE_CHECKING:
     from recrawl.lab.demo_crawl import DemoCrawl, Reachable
+    from recrawl.view.parts.page import Look
 
 BUDGET, DAYS = 4000.0, 14  # fetches per day
-FILES = "recrawl-demo"  # and what they are
+FILES = "recrawl-demo"  # .html and .png
 NEXT = """
 Next:
-  recrawl up                          a crawl of your own: PostgreSQL and a worker, until Ctrl-C
-  recrawl add https://example.com/    where to begin
-  recrawl status                      does it work, and what is to be done
+  recrawl up                          start a crawl of your own: PostgreSQL and a worker, until Ctrl-C
+  recrawl add https://example.com/    add the URLs to start from
+  recrawl status                      see whether it works, and what to fix
 """
 
 
-@click.command()
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the web, and of chance.")
+@click.command(epilog=example("recrawl demo"))
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Random seed.")
 @click.option(
-    "--folder", type=click.Path(file_okay=False, exists=True, path_type=Path), default=".", help="For the pictures."
+    "--folder",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    default=".",
+    help="Folder for the report and the picture.",
 )
 def demo(seed: int, folder: Path) -> None:
-    """Show it working: two weeks of a crawl within a minute.
+    """Show two weeks of a simulated crawl, within a minute.
 
-    A web of 150 hosts and 10,000 pages is drawn at random. Simulated crawlers ask next_pages and report, in an
-    embedded PostgreSQL of its own, on a virtual clock; the jobs rates, opic and allocate run every day. Nothing of it
-    is kept but its pictures.
+    The web is simulated: 150 hosts and 10,000 pages, which change and link to each other. The database is real:
+    simulated crawlers call next_pages and report in an embedded PostgreSQL, with a virtual clock. The jobs rates, opic
+    and allocate run every day. At the end the database is deleted; the report and the picture stay.
     """
+    from recrawl import store
     from recrawl.cli.progress import steps
     from recrawl.lab import drawn
     from recrawl.lab.demo_crawl import DemoCrawl
+    from recrawl.view import report
 
     web = drawn.draw(seed)
     click.echo(
-        f"A web of {len(web.gap)} hosts and {web.pages:,} pages, which change and link to each other.\n"
-        f"Crawlers find it from {len(web.gap)} of them, and fetch {BUDGET:,.0f} a day, for {DAYS} days."
+        f"A simulated web of {count(len(web.gap))} hosts and {count(web.pages)} pages, which change and link to each "
+        f"other.\nCrawlers start from one page per host and fetch {count(BUDGET)} pages a day, for {DAYS} days."
     )
-    with throwaway_database() as url, steps() as tell:
-        crawl = DemoCrawl(url, web, BUDGET, DAYS, seed)
-        figures = crawl.run(partial(tell, "crawling", of=DAYS))
-    compared = crawl.compared()
+    with steps() as tell:
+        tell("starting a PostgreSQL for the demo")
+        with throwaway_database() as url:
+            crawl = DemoCrawl(url, web, BUDGET, DAYS, seed)
+            figures = crawl.run(partial(tell, f"crawling {DAYS} days; jobs learn and divide the budget", of=DAYS))
+            tell("reading the report")
+            with store.connect(url) as connection:
+                look = report.read(connection)
+        tell("computing what other policies would reach")
+        compared = crawl.compared()
     _tell(crawl, compared)
-    for file in _draw(crawl, compared, folder / FILES):
+    for file in _draw(crawl, compared, look, folder / FILES):
         click.echo(file)
     click.echo(NEXT.rstrip())
     if figures.too_close:
-        raise click.ClickException(f"{figures.too_close} requests came too close: this must not be")
+        raise click.ClickException(f"{figures.too_close} requests came too close: this is a bug of recrawl")
 
 
 def _tell(crawl: "DemoCrawl", compared: "Reachable") -> None:
-    rows = [
-        ("reached, by what was learnt on the way", crawl.late()),
-        ("all pages equally often, at best (uniform)", compared.uniform),
-        ("as often as they change, at best (proportional)", compared.proportional),
-        ("nobody can within the hosts' gaps (POLITE)", compared.polite),
-        ("nobody can without them (UNPOLITE)", compared.unpolite),
-    ]
+    rows = {
+        "recrawl, learning the rates as it goes": crawl.late(),
+        "every page equally often": compared.uniform,
+        "each page as often as it changes": compared.proportional,
+        "the best possible with the politeness limits": compared.polite,
+        "the best possible without politeness limits": compared.unpolite,
+    }
     click.echo()
-    what = "in the second week, of the pages found"
-    show.table([{what: name, "fresh, by value": _percent(share)} for name, share in rows], "")
+    show.table(
+        [{"mean of the second week": name, "fresh, by value": percent(share)} for name, share in rows.items()], ""
+    )
+    click.echo("\nAll rows but the first know the true change rates.")
     figures = crawl.figures
     click.echo(
-        f"\n{figures.pages[-1]:,} pages found, {figures.fetches:,} requests, "
-        f"closer than the gap of their host: {figures.too_close}\n"
+        f"recrawl found {count(figures.pages[-1])} pages with {count(figures.fetches)} requests. Requests closer than "
+        f"the gap of their host: {count(figures.too_close)}.\n"
     )
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
-
-
-def _draw(crawl: "DemoCrawl", compared: "Reachable", file: Path) -> Iterator[str]:
+def _draw(crawl: "DemoCrawl", compared: "Reachable", look: "Look", file: Path) -> Iterator[str]:
     from recrawl.lab.demo_crawl import LOOKS
     from recrawl.view import demo as view
 
     figures = crawl.figures
     lines = {
-        "within gaps": compared.polite,
-        "without gaps": compared.unpolite,
-        "uniform": compared.uniform,
-        "proportional": compared.proportional,
+        "limit": compared.polite,
+        "limit, no gaps": compared.unpolite,
+        "equally often": compared.uniform,
+        "as they change": compared.proportional,
     }
-    sentence = (
-        f"In the second week **{_percent(crawl.late())}** of the pages' value was fresh. With all rates known it would "
-        f"be {_percent(compared.polite)} at best within the hosts' gaps, {_percent(compared.unpolite)} without them; "
-        f"{_percent(compared.uniform)} if all pages were fetched equally often, {_percent(compared.proportional)} if "
-        f"as often as they change."
+    said = (
+        f"In the second week **{percent(crawl.late())}** of the value of all pages was fresh. Policies that know all "
+        f"change rates would reach {percent(compared.uniform)} if they fetch every page equally often, "
+        f"{percent(compared.proportional)} if they fetch each page as often as it changes, and at most "
+        f"{percent(compared.polite)} within the gaps of the hosts ({percent(compared.unpolite)} without gaps)."
     )
     at = [crawl.begin + timedelta(days=day) for day in figures.day]
-    page = file.with_suffix(".html")
-    page.write_text(view.page(at, timedelta(days=1) / LOOKS, figures.fresh, lines, sentence), encoding="utf-8")
+    html = file.with_suffix(".html")
+    html.write_text(view.html(look, at, timedelta(days=1) / LOOKS, figures.fresh, lines, said), encoding="utf-8")
+    yield f"{html}  the report of this crawl"
+    png = file.with_suffix(".png")
     try:
         from recrawl.cli.figure import draw_freshness
 
-        draw_freshness(figures.day, figures.fresh, lines, str(file.with_suffix(".png")))
-        yield str(file.with_suffix(".png"))
+        draw_freshness(figures.day, figures.fresh, lines, str(png))
+        yield f"{png}   its freshness, as a picture"
     except ImportError:
-        yield "(a PNG needs matplotlib: pip install 'recrawl[png]')"
-    yield str(page)
+        yield "(the picture needs matplotlib: pip install 'recrawl[png]')"

@@ -1,4 +1,4 @@
-"""recrawl experiment: what the literature measured, measured again."""
+"""The command `recrawl experiment`: repeats measurements of the literature."""
 
 import json
 from pathlib import Path
@@ -7,27 +7,32 @@ from typing import TYPE_CHECKING
 import click
 
 from recrawl.cli import show
+from recrawl.cli.example import example
 from recrawl.cli.mistyped import mistyped
 
 if TYPE_CHECKING:
     from recrawl.lab.experiments.findings import Findings
 
 
-@click.command()
+@click.command(epilog=example("recrawl experiment", "recrawl experiment opic --quick"))
 @click.argument("name", required=False)
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of chance; the documents show that of 0."
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Random seed. The documents show the results of seed 0.",
 )
-@click.option("--quick", is_flag=True, help="A smaller form, which takes seconds; its numbers are rough.")
+@click.option("--quick", is_flag=True, help="A smaller experiment: it takes seconds, and its numbers are rough.")
 @click.option(
     "--figure", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE.png",
     help="Also draw it into this file (needs matplotlib).",
 )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def experiment(name: str | None, seed: int, quick: bool, figure: Path | None, as_json: bool) -> None:
-    """Do an experiment of the literature again; without a NAME, say which there are.
+    """Repeat an experiment of the literature. Without a NAME, list the experiments.
 
-    Needs no database. What is run is what production runs, beside the methods of the papers as their authors have them.
+    No database is needed. The experiments run the code of production and the methods of the papers.
     """
     from recrawl.cli.progress import steps
     from recrawl.lab.experiments.registry import EXPERIMENTS, experiment_named
@@ -58,7 +63,7 @@ def _can_be_drawn(figure: Path) -> None:
     if figure.suffix != ".png":
         raise click.UsageError(f"--figure must be a file that ends in .png, got {figure}")
     if not figure.absolute().parent.is_dir():
-        raise click.UsageError(f"--figure must be in a folder that there is, got {figure}")
+        raise click.UsageError(f"--figure must be in an existing folder, got {figure}")
     with show.drawn("--figure"):
         import recrawl.cli.figure  # noqa: F401
 

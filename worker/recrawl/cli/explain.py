@@ -1,4 +1,4 @@
-"""The command `recrawl explain`: a page in plain words."""
+"""The command `recrawl explain`: a page or a host in plain words."""
 
 import json
 import textwrap
@@ -8,23 +8,31 @@ import click
 
 from recrawl.cli import show
 from recrawl.cli.database import PATIENCE, database
+from recrawl.cli.example import example
 
 WIDTH = 80  # columns
-NO_PAGE = 4  # the exit code when what was asked for is no page
+NO_PAGE = 4  # the exit code if there is no such page
 HEADINGS = {"page": "page", "now": "now", "also": "and", "last": "last", "often": "often", "changes": "changes",
             "value": "value"}  # fmt: skip
 INDENT = max(map(len, HEADINGS.values())) + 2
 
 
-@click.command()
+@click.command(
+    epilog=example(
+        "recrawl explain https://example.com/news",
+        "recrawl explain example.com",
+        notes="The exit code is 4 if there is no such page.",
+    )
+)
 @click.argument("what", metavar="URL|ID|HOST")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with all figures; times in UTC.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object per topic, with all figures. Times are in UTC."
+)
 def explain(what: str, as_json: bool) -> None:
-    """Say why a page is not fetched now, when it will be, how often.
+    """Explain why a page is not fetched now, when it will be fetched, and how often.
 
-    The URL may be in any spelling, with http:// or https://. Of a host's name it says what holds that host. Where
-    something can be done about it, the line below is what does it: SQL for `recrawl psql`, or a command. The exit code
-    is 4 if there is no such page.
+    The argument is a URL, a page_id or the name of a host. For a host the answer says whether it is blocked, and until
+    when. If you can change something, the line below the explanation is the SQL (for `recrawl psql`) or the command.
     """
     from recrawl import store
 
@@ -40,7 +48,7 @@ def explain(what: str, as_json: bool) -> None:
 
 
 def tell(row: dict[str, Any]) -> None:
-    """A row in 80 columns, but for words that are longer: what is to be pasted is not broken."""
+    """A row in 80 columns. Statements and other long words are not broken, so that they can be pasted."""
     says, mend = show.plain(row["says"]), show.plain(row["mend"] or "")
     heading = f"{HEADINGS[row['topic']]:{INDENT}}"
     click.echo(

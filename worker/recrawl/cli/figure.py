@@ -1,4 +1,4 @@
-"""What commands draw, with matplotlib: who loads this file must have it."""
+"""The pictures that commands draw. This module needs matplotlib."""
 
 from collections.abc import Sequence
 from math import nan
@@ -52,7 +52,7 @@ def _draw(axes: Axes, panel: Panel, colours: dict[str, str]) -> None:
 def draw_freshness(day: Sequence[float], fresh: Sequence[float], compared: dict[str, float], file: str) -> None:
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.add_subplot()
-    axes.plot(day, fresh, color="C0", lw=2, label="reached")
+    axes.plot(day, fresh, color="C0", lw=2, label="recrawl")
     for (name, share), style in zip(compared.items(), ("--", ":", "-.", (0, (1, 3))), strict=True):
         axes.axhline(share, color="0.4", ls=style, lw=1.2, label=f"{name}: {share:.1%}")
     axes.set(xlabel="days", ylabel="share of the value that is fresh", xlim=(0, max(day)))
@@ -77,9 +77,9 @@ def draw_budgets(points: "Sequence[Point]", present: float, objective: str, file
     points = sorted(points, key=lambda point: point.budget)
     budgets = [point.budget for point in points]
     lines: dict[str, dict[str, Any]] = {
-        "unpolite_bound": {"color": "0.6", "ls": ":", "marker": ".", "label": "bound without gaps"},
-        "polite_bound": {"color": "0.3", "ls": "--", "marker": ".", "label": "bound within gaps"},
-        "utility": {"color": "C0", "marker": "o", "label": f"{objective} reached"},
+        "unpolite_bound": {"color": "0.6", "ls": ":", "marker": ".", "label": "limit without gaps"},
+        "polite_bound": {"color": "0.3", "ls": "--", "marker": ".", "label": "limit with gaps"},
+        "utility": {"color": "C0", "marker": "o", "label": f"{objective} expected"},
     }
     for figure_of, looks in lines.items():
         figures = [getattr(point, figure_of) for point in points]

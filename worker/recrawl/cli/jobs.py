@@ -1,4 +1,4 @@
-"""Commands about the jobs, and what they would find: run, plan, audit."""
+"""Commands that run a job or compute what it would find: run, plan, audit."""
 
 import signal
 
@@ -6,15 +6,20 @@ import click
 
 from recrawl.cli import show
 from recrawl.cli.database import database
+from recrawl.cli.example import example
 from recrawl.cli.mistyped import mistyped
 from recrawl.jobs.registry import JOBS
 from recrawl.words import count
 
-BUDGETS = "0.5x,1x,2x,5x"  # what `plan` tells, unless somebody says otherwise
+BUDGETS = "0.5x,1x,2x,5x"  # the default of `plan`
 
 
 @click.command(
-    "run", epilog="The views job_run, opic_run and allocation_run keep what came of rates, opic and allocate."
+    "run",
+    epilog=example(
+        "recrawl run allocate",
+        notes="The views job_run, opic_run and allocation_run have the results of the jobs rates, opic and allocate.",
+    ),
 )
 @click.argument("job", type=click.Choice(list(JOBS)))
 def run_command(job: str) -> None:
@@ -28,22 +33,24 @@ def run_command(job: str) -> None:
 
 run_command.help = "\n\n".join(
     [
-        "Run a job once, now. A worker runs each by itself now and then.",
+        "Run a job once, now. A worker runs all jobs regularly.",
         *(f"{entry.name}: {entry.does}." for entry in JOBS.values()),
     ]
 )
 
 
-@click.command()
-@click.option("--budget", "budgets", help=f"Fetches per day, or multiples of the present budget; else {BUDGETS}.")
-@click.option("--freshness", type=float, help="Also the budget that reaches this share (as 0.95) of what could be.")
+@click.command(epilog=example("recrawl plan", "recrawl plan --budget 10000,50000 --freshness 0.9"))
+@click.option("--budget", "budgets", help=f"Fetches per day, or multiples of the present budget. Default: {BUDGETS}.")
+@click.option(
+    "--freshness", type=float, help="Also find the budget that reaches this share of the limit with gaps, such as 0.95."
+)
 @click.option("--png", type=click.Path(dir_okay=False), help="Also draw the curve into this file (needs matplotlib).")
 def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
-    """What other budgets would bring. Changes nothing.
+    """Show what other budgets would bring. Changes nothing.
 
-    Worked out from what is known of your pages. The objective is told per unit of value (freshness: the share of the
-    value that is fresh), beside what it could be at most within the hosts' gaps (polite bound) and without them
-    (unpolite bound). Below stand the hosts whose gaps cost most.
+    The figures are computed from the rates and values of your pages. The table shows the objective per unit of value
+    (for freshness: the share of the value that is fresh) and its limits: the best possible with the gaps of the hosts,
+    and without gaps. A second table shows the hosts whose gaps cost most.
     """
     from recrawl.jobs.allocation_input import NOBODY_TAKES_PART
     from recrawl.jobs.plan import Plan
@@ -66,7 +73,7 @@ def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
         if point.not_kept:
             click.echo(f"\nAt {count(point.budget)} fetches a day {point.not_kept}.")
     if held_back:
-        click.echo("\nHosts of which half the gap would bring most at the present budget:\n")
+        click.echo("\nHosts where half the gap would gain most, at the present budget:\n")
         show.held_back(held_back, objective)
     if png:
         with show.drawn("--png"):
@@ -75,12 +82,12 @@ def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
             draw_budgets(points, present, objective, png)
 
 
-@click.command("audit")
+@click.command("audit", epilog=example("recrawl audit"))
 def audit_command() -> None:
-    """Check the learnt change rates against the fetch log.
+    """Compare the learned change rates with the fetch log.
 
-    The log is kept while the setting keep_log says so. The rate of each page whose visits are all in it is estimated
-    anew, by maximum likelihood from all of them; what is learnt keeps two numbers a page.
+    recrawl learns the rate of a page from two numbers per page. The audit estimates it again, by maximum likelihood,
+    from all fetches in the log. The log is kept if the setting keep_log is set.
     """
     from recrawl import store
     from recrawl.jobs.audit import audit
@@ -91,10 +98,10 @@ def audit_command() -> None:
             is_kept = store.shown_settings(connection)["keep_log"] is not None
     if not lines:
         raise click.ClickException(
-            "no page has all its visits in the fetch log yet: those will that are first fetched while it is kept, from "
-            "their second visit on"
+            "no page has all its fetches in the fetch log yet: a page counts if it was first fetched after keep_log "
+            "was set and then fetched again"
             if is_kept
-            else "no fetch log is kept: say SELECT recrawl.set_setting('keep_log', '90 days') first"
+            else "there is no fetch log: run SELECT recrawl.set_setting('keep_log', '90 days') first"
         )
     show.agreement(lines)
 

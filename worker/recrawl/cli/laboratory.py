@@ -1,4 +1,4 @@
-"""Commands that try policies: on webs whose every change is known, and on the user's own crawl."""
+"""Commands that compare policies: on simulated or recorded webs, and on your own crawl."""
 
 import json
 from collections.abc import Callable
@@ -11,6 +11,7 @@ import click
 
 from recrawl.cli import show
 from recrawl.cli.database import database, throwaway_database
+from recrawl.cli.example import example
 from recrawl.cli.mistyped import mistyped
 from recrawl.words import count
 
@@ -21,59 +22,71 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    epilog="The file: a page a line, as JSON, gzipped or not: "
-    '["host", "page", born, died or null, [change, …]] with times in days, or [[days, changed], …], the visits of a '
-    "crawl: days since the one before, and whether the page had changed. The name sample is that of a web that comes "
-    "along: 5,950 text files of seven public repositories."
+    epilog=example(
+        "recrawl simulate --recorded sample --budget 0.1",
+        "recrawl simulate --drawn drift --budget 0.2 --policy opt_polite --policy uniform",
+        notes='A file has one page per line, as JSON: ["host", "page", born, died or null, [change, …]] with times in '
+        "days. Or [[days, changed], …] with the fetches of a crawl: days since the fetch before, and whether the "
+        "page had changed. The file may be gzipped. The name `sample` stands for a file that is part of recrawl: 5,950 "
+        "text files of seven public repositories.",
+    )
 )
-@click.option("--recorded", "file", metavar="FILE", help="The web: a file of recorded histories.")
+@click.option("--recorded", "file", metavar="FILE", help="Use this file of recorded histories as the web.")
 @click.option(
     "--drawn",
     "kind",
     metavar="KIND",
-    help="The web: drawn at random, steady, drift, turnover, values, outages, noise or content.",
+    help="Use a simulated web: steady, drift, turnover, values, outages, noise or content.",
 )
-@click.option("--from", "begin", type=float, metavar="DAY", help="Begin on that day of the web; else the first one.")
-@click.option("--to", "end", type=float, metavar="DAY", help="End on that day; else the last one.")
+@click.option("--from", "begin", type=float, metavar="DAY", help="First day. Default: the first day of the web.")
+@click.option("--to", "end", type=float, metavar="DAY", help="Last day. Default: the last day of the web.")
 @click.option(
     "--policy",
     "names",
     multiple=True,
     metavar="NAME",
-    help="How fetches are divided; else opt_polite. Also oracle and foresight, who know how often pages change.",
+    help="The policy that divides the fetches. Default: opt_polite. oracle and foresight know all change rates.",
 )
 @click.option("--budget", type=float, required=True, metavar="FETCHES", help="Fetches per page and day.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of what is left to chance.")
-@click.option("--sql", "through_sql", is_flag=True, help="Real verbs and jobs, in a PostgreSQL that is thrown away.")
-@click.option("--database", "url", metavar="URL", help="The same in that database, to look at: one that has no pages.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a policy.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
+@click.option(
+    "--sql",
+    "through_sql",
+    is_flag=True,
+    help="Call the SQL functions and jobs, in a PostgreSQL that is deleted afterwards.",
+)
+@click.option("--database", "url", metavar="URL", help="Like --sql, in this empty database, which is kept.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per policy.")
 def simulate(
     file: str | None, kind: str | None, begin: float | None, end: float | None, names: tuple[str, ...], budget: float,
     seed: int, through_sql: bool, url: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Let a policy loose on a web whose every change is known.
+    """Run a policy on a web whose changes are all known.
 
-    What is computed is what production computes: the filter that learns how often pages change, the priors of
-    hosts, a daily allocation, each page's next due time. Hosts have no gaps. Freshness is the share of their lives
-    that pages were fresh, by value; the delay is from a change to the fetch that came after it. Give --policy several
-    times to compare.
+    The simulation runs the code of production: it learns change rates, divides the budget every day, and schedules each
+    page. Hosts have no gaps. Freshness is the share of time that pages were fresh, weighted by value. The delay is the
+    time from a change to the next fetch. Use --policy several times to compare policies.
 
-    Pages of a steady web change at rates of their own, which stay; in drift these wander off, and in turnover pages
-    come and go. Of the others each is a steady one and one thing more: in values pages are not worth the same; in
-    outages every host is down for a day now and then; in noise a tenth of the pages seem to have changed at every
-    visit; in content changes are updates, large and small ones, and a visit sees what a sketch of eight numbers tells.
+    \b
+    The simulated webs:
+      steady     each page changes at its own constant rate
+      drift      rates change slowly
+      turnover   pages appear and disappear
+      values     like steady, and pages have different values
+      outages    like steady, and sometimes a host is down for a day
+      noise      like steady, and a tenth of the pages look changed at every fetch
+      content    like steady, with small and large changes that a sketch of eight numbers can see
 
-    Without --sql it needs no database, and takes seconds where SQL takes minutes; once a crawl has settled both come to
-    the same within some tenths of a percent. Pages that live at the beginning were fetched just then; with --sql they
-    are new. With --sql hosts that are down are asked in vain, which takes its part of the budget, and then left alone
-    for longer than they are down.
+    Without --sql no database is needed, and a run takes seconds instead of minutes. After the first days both ways
+    agree within some tenths of a percent. At the start all pages have just been fetched; with --sql they are new. With
+    --sql requests to a host that is down fail and count for the budget.
     """
     from recrawl.cli.progress import steps
 
     with mistyped():
         names = tuple(map(_checked, names)) or ("opt_polite",)
     if url and len(names) > 1:
-        raise click.UsageError("--database takes one policy: the next one would find its pages")
+        raise click.UsageError("--database accepts one policy: a second one would find the pages of the first")
     world = _world(file, kind, end, seed)
     first, last = world.days
     begin, end = first if begin is None else begin, last if end is None else end
@@ -95,9 +108,9 @@ def _world(file: str | None, kind: str | None, end: float | None, seed: int) -> 
     from recrawl.lab import recorded, worlds
 
     if (file is None) == (kind is None):
-        raise click.UsageError("which web: --recorded FILE, or --drawn KIND?")
+        raise click.UsageError("choose a web: --recorded FILE, or --drawn KIND")
     if kind is not None and end is not None and end > worlds.DAYS:
-        raise click.UsageError(f"a drawn web lasts {worlds.DAYS} days, got --to {end:g}")
+        raise click.UsageError(f"a simulated web lasts {worlds.DAYS} days, got --to {end:g}")
     if kind is None:
         return recorded.read(str(file))
     with mistyped():
@@ -122,7 +135,7 @@ def _simulated(
             return oracle(world, name, budget, begin, end, seed, watch)
         return replay.replay(world, SIMULATED[name], budget, begin, end, seed, watch)
     if name in {*ONLY_SIMULATED, *ORACLES}:
-        raise click.UsageError(f"{name} works in the laboratory alone: leave out --sql and --database")
+        raise click.UsageError(f"{name} does not work with --sql or --database")
     world = world.between(begin, end)
     with nullcontext(url) if url else throwaway_database() as used:
         sql.refuse_pages(used)
@@ -149,7 +162,7 @@ def _show(outcomes: "list[Outcome]") -> None:
             "fresh %": f"{100 * found.freshness:.2f}",
             "changes": f"{found.changes:,}",
             "seen": f"{found.changes_seen:,}",
-            "mean delay days": f"{found.mean_delay_days:.2f}",
+            "mean delay, days": f"{found.mean_delay_days:.2f}",
             "worst host": min(found.hosts, key=lambda host: host.freshness).host,
             "fresh % there": f"{100 * min(host.freshness for host in found.hosts):.1f}",
         }
@@ -158,14 +171,15 @@ def _show(outcomes: "list[Outcome]") -> None:
     show.table(rows, "no policy")
 
 
-@click.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a policy.")
+@click.command(epilog=example("recrawl compare"))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per policy.")
 @click.option("--png", type=click.Path(dir_okay=False), help="Also draw freshness into this file (needs matplotlib).")
 def compare(as_json: bool, png: str | None) -> None:
-    """What every policy would make of your own crawl. Changes nothing.
+    """Compare all policies on your own crawl. Changes nothing.
 
-    Worked out from what is known of your pages, at the present budget, as if each policy had been in force for long.
-    Freshness and age are by value; the delay is from a change to the visit after it.
+    The figures are computed from the rates and values of your pages, at the present budget, as if each policy had been
+    in force for a long time. Freshness and age are weighted by value. The delay is the time from a change to the next
+    fetch.
     """
     from recrawl.jobs.allocation_input import NOBODY_TAKES_PART
     from recrawl.jobs.compare import compare, read_crawl
@@ -182,7 +196,7 @@ def compare(as_json: bool, png: str | None) -> None:
                 json.dumps({name: None if figure == float("inf") else figure for name, figure in figures.items()})
             )
     else:
-        click.echo(f"{crawl.pages:,} pages; {crawl.policy} is in force\n")
+        click.echo(f"{count(crawl.pages)} pages. The policy {crawl.policy} is in force.\n")
         show.table([_row(one) for one in found], "")
     if png:
         with show.drawn("--png"):
@@ -201,9 +215,9 @@ def _row(one: "PolicyOutlook") -> dict[str, str]:
         "age, days": _days(found.age_days),
         "revisits a day": count(found.fetches),
         "new pages a day": count(one.new_pages),
-        "unspent a day": count(one.unspent),
+        "not used a day": count(one.unspent),
     }
 
 
 def _days(days: float) -> str:
-    return "never seen" if days == float("inf") else f"{days:.3g}"
+    return "never seen" if days == float("inf") else count(days)

@@ -1,4 +1,4 @@
-"""The line at the bottom of a terminal that says how the crawl stands, for as long as a worker works there."""
+"""The status line at the bottom of a terminal while a worker runs there."""
 
 import sys
 import threading
@@ -16,7 +16,7 @@ EVERY = 2.0  # seconds
 
 @contextmanager
 def line(url: str) -> Iterator[None]:
-    """What is printed meanwhile scrolls by above it. Off a terminal there is none."""
+    """Shows the line while the block runs; other output scrolls above it. Without a terminal nothing is shown."""
     if not sys.stderr.isatty():
         yield
         return
@@ -33,8 +33,7 @@ def line(url: str) -> Iterator[None]:
 
 
 class StatusLine(threading.Thread):
-    """One line with the present state of the crawl. It is read in a thread, because the database may not answer and
-    whoever writes to the log waits for the line that is shown."""
+    """The present line. It is read in a thread, because log output waits for the screen, and the database may hang."""
 
     def __init__(self, url: str) -> None:
         super().__init__(name="status line", daemon=True)

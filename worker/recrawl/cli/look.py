@@ -1,4 +1,4 @@
-"""Commands that tell how the crawl stands: status, top, doctor, jobs. They change nothing."""
+"""Commands that show how the crawl is doing: status, top, doctor, jobs. They change nothing."""
 
 import json
 import os
@@ -11,23 +11,27 @@ import click
 
 from recrawl.cli import show
 from recrawl.cli.database import PATIENCE, database
+from recrawl.cli.example import example
 from recrawl.jobs.registry import JOBS
 
 if TYPE_CHECKING:
     from recrawl import store
     from recrawl.view.screens import Scheduled
 
-TROUBLE, WARNING = 2, 3  # exit codes; 1 is an error: it could not be found out
+TROUBLE, WARNING = 2, 3  # exit codes; 1 is an error, such as no connection
 EVERY = 2.0  # seconds between two looks of `recrawl top`
 COLOURS = {"✓": "green", "▲": "yellow", "✕": "red", "▶": "cyan"}
 
 
 @click.command(
-    epilog="The exit code is 2 when there is trouble, else 0; 1 when it cannot be found out, as the database is away."
+    epilog=example(
+        "recrawl status",
+        notes="The exit code is 0 without trouble, 2 with trouble, and 1 if the database does not answer.",
+    )
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object: the verdict, and the figures it is made of.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with the verdict and its figures.")
 def status(as_json: bool) -> None:
-    """Whether the crawl works, the figures that matter, and what to do."""
+    """Show whether the crawl works, its most important figures, and what to fix."""
     from recrawl import store
     from recrawl.view import figures, screens
     from recrawl.view.verdict import verdict
@@ -45,12 +49,15 @@ def status(as_json: bool) -> None:
 
 
 @click.command(
-    epilog="The exit code is 2 when there is trouble, 3 when there is something to mend, else 0; 1 when it cannot be "
-    "found out, as the database is away."
+    epilog=example(
+        "recrawl doctor",
+        notes="The exit code is 0 if all checks are well, 2 if there is trouble, 3 if there is a warning, and 1 if the "
+        "database does not answer.",
+    )
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a check.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per check.")
 def doctor(as_json: bool) -> None:
-    """Check everything, and say what mends what is wrong."""
+    """Check everything, and show how to fix what is wrong."""
     from recrawl import store
     from recrawl.setup import embedded
     from recrawl.view import facts, screens
@@ -69,13 +76,13 @@ def doctor(as_json: bool) -> None:
     sys.exit(TROUBLE if "trouble" in levels else WARNING if "warn" in levels else 0)
 
 
-@click.command()
+@click.command(epilog=example("recrawl jobs", "recrawl jobs allocate"))
 @click.argument("job", type=click.Choice(list(JOBS)), required=False)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a run, the newest first.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per run, the newest first.")
 def jobs(job: str | None, as_json: bool) -> None:
-    """What the jobs did last, what runs, what comes next.
+    """Show the last runs of the jobs, and when each runs next.
 
-    With the name of a batch job: its last runs. To run one now, say `recrawl run`.
+    With the name of a job: its last runs. `recrawl run` runs a job now.
     """
     from recrawl import store
     from recrawl.view import figures, screens
@@ -96,7 +103,7 @@ def jobs(job: str | None, as_json: bool) -> None:
 
 
 def scheduled(connection: "store.Connection") -> "list[Scheduled]":
-    """The jobs of the registry, as the settings have them run."""
+    """The jobs of the registry, with their intervals from the settings."""
     from recrawl import store
     from recrawl.view.screens import Scheduled
 
@@ -106,11 +113,11 @@ def scheduled(connection: "store.Connection") -> "list[Scheduled]":
     ]
 
 
-@click.command()
+@click.command(epilog=example("recrawl top"))
 def top() -> None:
-    """How the crawl stands, every two seconds, until q is pressed."""
+    """Show how the crawl is doing, renewed every two seconds. Press q to quit."""
     if not sys.stdin.isatty() or not sys.stdout.isatty():
-        raise click.ClickException("top needs a terminal; for a look at once say: recrawl status")
+        raise click.ClickException("top needs a terminal. Without a terminal, use: recrawl status")
     from rich.console import Console
     from rich.live import Live
 
@@ -118,7 +125,7 @@ def top() -> None:
 
     console = Console(highlight=False)
     if console.is_dumb_terminal:
-        raise click.ClickException("top needs a terminal that can be drawn on; for a look at once say: recrawl status")
+        raise click.ClickException("top needs a terminal that can move its cursor. Otherwise use: recrawl status")
     for number in (signal.SIGTERM, signal.SIGHUP):  # so that the terminal is put back
         signal.signal(number, signal.default_int_handler)
     with database() as url, store.connect(url, connect_timeout=PATIENCE) as connection:
@@ -146,7 +153,7 @@ def _screen(connection: "store.Connection", name: str, console: Any) -> Any:
 
 
 class _keys:
-    """The keyboard without Enter and without echo. What it gives waits some seconds, and says whether to quit."""
+    """The keyboard without Enter and without echo. Gives a function that waits some seconds for the key to quit."""
 
     def __enter__(self) -> Any:
         import termios
@@ -174,7 +181,7 @@ class _keys:
 
 
 def tell(lines: Iterable[str]) -> None:
-    """Lines in which a mark at the beginning is painted, on a terminal; for one without these signs, without them."""
+    """Prints lines. On a terminal the mark at the beginning has a colour. Unknown characters become question marks."""
     is_plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
     for line in map(show.plain, lines):
         mark = line[:1]

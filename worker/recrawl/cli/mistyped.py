@@ -1,4 +1,4 @@
-"""What is wrong with what was typed, where only those who work with it can tell."""
+"""Errors in arguments that only the called code can detect."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ import click
 
 @contextmanager
 def mistyped() -> Iterator[None]:
-    """A ValueError within is about an argument."""
+    """A ValueError in the block becomes a usage error."""
     try:
         yield
     except ValueError as error:

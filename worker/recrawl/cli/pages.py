@@ -1,4 +1,4 @@
-"""Commands that a crawler's owner looks through: add, next, look, release."""
+"""Commands to add URLs, and to do by hand what a crawler does: add, next, look, release."""
 
 import json
 import signal
@@ -15,24 +15,31 @@ import click
 
 from recrawl.cli import show
 from recrawl.cli.database import database
+from recrawl.cli.example import example
 
 if TYPE_CHECKING:
     from recrawl.intake import bulk
 
 BIGINT = click.IntRange(-(2**63), 2**63 - 1)
-SOME_INVALID = 3  # the exit code when all lines were read and some are not in
+SOME_INVALID = 3  # the exit code if all lines were read and some were invalid
 
 
-@click.command()
+@click.command(
+    epilog=example(
+        "recrawl add https://example.com/",
+        "recrawl add urls.txt",
+        notes="The exit code is 3 if some URLs were invalid and all others were added, 1 after an error, 130 after "
+        "Ctrl-C.",
+    )
+)
 @click.argument("sources", nargs=-1, required=True, metavar="FILE|URL…")
 def add(sources: tuple[str, ...]) -> None:
-    """Add URLs: given as such, or in files, or on standard input (-).
+    """Add URLs from the command line, from files, or from standard input (-).
 
-    A file holds one URL a line, or is a CSV with a header (url and, if you like, value, rate, the changes per day, and
-    due), or a dump of URLFrontier in JSON lines, or one of Nutch's CrawlDb in CSV. Any of them may be gzipped (.gz).
+    A file has one URL per line. It can also be a CSV file with the column url and optional columns value, rate (changes
+    per day) and due, or a dump of URLFrontier in JSON lines, or a dump of Nutch's CrawlDb in CSV. Files may be gzipped.
 
-    What is in stays in, also after an error or Ctrl-C: to add the same again is safe. The exit code is 3 if some were
-    invalid and all others are in, 1 after an error, 130 after Ctrl-C.
+    URLs that were added stay in the crawl, also after an error or Ctrl-C. You can add the same file again.
     """
     from recrawl.intake import bulk
     from recrawl.intake.importers import ImportFileError
@@ -41,7 +48,7 @@ def add(sources: tuple[str, ...]) -> None:
     urls = [source for source in sources if "://" in source]
     files = [source for source in sources if "://" not in source]
     progress = bulk.Progress()
-    with database(makes=True) as url, one_interrupt("stopping: what is being added is taken back or counted"):
+    with database(makes=True) as url, one_interrupt("stopping, after the current batch of URLs"):
         try:
             if urls:
                 bulk.add(url, [PageToAdd(u) for u in urls], progress=progress)
@@ -52,11 +59,11 @@ def add(sources: tuple[str, ...]) -> None:
                 except (ImportFileError, EOFError, zlib.error, BadGzipFile) as error:
                     raise ImportFileError(f"{name}: {error}") from None
                 except FileNotFoundError:
-                    raise ImportFileError(f"{name}: no such file; a URL begins with http:// or https://") from None
+                    raise ImportFileError(f"{name}: no such file. A URL begins with http:// or https://") from None
         except BaseException:
             tell_counts(progress)
             if progress.counts:
-                click.echo("Not all was added. What is in stays in: to add the same again is safe.")
+                click.echo("Not all URLs were added. You can add the same URLs again.")
             raise
         tell_counts(progress)
     if not progress.counts:
@@ -69,7 +76,9 @@ def tell_counts(progress: "bulk.Progress") -> None:
     if progress.counts:
         click.echo(", ".join(f"{count:,} {code}" for code, count in sorted(progress.counts.items())))
     if progress.counts["unanswered"]:
-        click.echo("  unanswered: the connection broke meanwhile; they may be in or not", err=True)
+        click.echo(
+            "  unanswered: the connection broke. These URLs may be in the crawl or not; add them again", err=True
+        )
     for bad, reason in progress.invalid:
         click.echo(f"  invalid: {bad[:200]!r}: {show.plain(reason)}", err=True)
     if unsaid := progress.counts["invalid"] - len(progress.invalid):
@@ -78,7 +87,7 @@ def tell_counts(progress: "bulk.Progress") -> None:
 
 @contextmanager
 def one_interrupt(words: str) -> Iterator[None]:
-    """Ctrl-C is told at once, and does not cut short what it sets going."""
+    """The first Ctrl-C prints a message and stops the command. Later ones do not interrupt the stop."""
 
     def stop(*_: object) -> None:
         signal.signal(signal.SIGINT, lambda *_: click.echo("still stopping", err=True))
@@ -125,7 +134,7 @@ def add_file(url: str, name: str, progress: "bulk.Progress") -> None:
 
 
 def position(text: TextIO) -> int:
-    """How many bytes of the file have been read; of the packed ones, if it is."""
+    """How many bytes of the file have been read, compressed bytes if it is gzipped."""
     source: Any = text.buffer
     return int((source.fileobj if hasattr(source, "fileobj") else source.raw).tell())
 
@@ -137,16 +146,16 @@ def seconds(text: str) -> timedelta:
         raise click.BadParameter(f"{text!r} is not a number of seconds") from None
 
 
-@click.command("next")
+@click.command("next", epilog=example("recrawl next 5", "recrawl next 100 --ahead 10 --json"))
 @click.argument("n", type=click.IntRange(max=2**31 - 1), default=100)
-@click.option("--ahead", type=seconds, default="0", show_default=True, help="Look this far ahead for slots.")
-@click.option("--lease", type=seconds, default="600", show_default=True, help="How long the pages are yours.")
-@click.option("--per-host", type=click.IntRange(max=2**31 - 1), help="At most this many pages of one host.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--ahead", type=seconds, default="0", show_default=True, help="Seconds to look ahead for slots.")
+@click.option("--lease", type=seconds, default="600", show_default=True, help="Seconds until the lease ends.")
+@click.option("--per-host", type=click.IntRange(max=2**31 - 1), help="Maximum number of pages of one host.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per page.")
 def next_command(n: int, ahead: timedelta, lease: timedelta, per_host: int | None, as_json: bool) -> None:
-    """Take the next N pages, as a crawler does: they are leased to you.
+    """Take the next N pages (default 100), as a crawler does: they are leased to you.
 
-    `recrawl look` leases nothing, and `recrawl release` gives the pages of a lease back.
+    `recrawl look` shows pages without a lease. `recrawl release` releases the pages of a lease.
     """
     from recrawl import store
 
@@ -155,17 +164,17 @@ def next_command(n: int, ahead: timedelta, lease: timedelta, per_host: int | Non
     show_pages(pages, as_json)
     if pages and not as_json:
         lease_id, until = pages[0]["lease_id"], show.readable(pages[0]["lease_until"])
-        click.echo(f"\nYours until {until}. To give them back: recrawl release {lease_id}")
+        click.echo(f"\nLeased to you until {until}. To release them: recrawl release {lease_id}")
 
 
-@click.command()
+@click.command(epilog=example("recrawl look 10"))
 @click.argument("n", type=click.IntRange(1, 2**31 - 1), default=100)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per page.")
 def look(n: int, as_json: bool) -> None:
-    """Look at N pages that are about to be handed out. Leases nothing.
+    """Show N pages (default 100) that will be handed out soon, without a lease.
 
-    It is about what `recrawl next` would give: of each host the first revisit and the first new page, where they may be
-    fetched within the setting max_ahead. It leaves out what was added just now, and how new pages are paced.
+    The result is roughly what `recrawl next` takes: for each host the first revisit and the first new page, if the host
+    has a slot within the setting max_ahead. Pages that were added in the last second may be missing.
     """
     from recrawl import store
 
@@ -173,21 +182,23 @@ def look(n: int, as_json: bool) -> None:
         show_pages(store.coming(connection, n), as_json)
 
 
-@click.command()
+@click.command(epilog=example("recrawl release 17", "recrawl release 17 4 5"))
 @click.argument("lease_id", type=BIGINT)
 @click.argument("page_ids", type=BIGINT, nargs=-1, metavar="[PAGE_ID…]")
 def release(lease_id: int, page_ids: tuple[int, ...]) -> None:
-    """Give back, unfetched, what `recrawl next` leased to you.
+    """Release pages that `recrawl next` leased to you and that you did not fetch.
 
-    All that is left of a lease, or some of its pages.
+    Without PAGE_ID all pages of the lease are released.
     """
     from recrawl import store
 
     with database() as url, store.connect(url) as connection:
         released = store.release(connection, lease_id, page_ids or None)
     if not released:
-        raise click.ClickException(f"lease {lease_id} holds nothing of that: it ended, or was given back or reported")
-    click.echo(f"{released:,} given back")
+        raise click.ClickException(
+            f"lease {lease_id} has no such page: the lease ended, or the page was released or reported"
+        )
+    click.echo(f"{released:,} released")
 
 
 def show_pages(pages: list[dict[str, Any]], as_json: bool) -> None:
@@ -197,4 +208,4 @@ def show_pages(pages: list[dict[str, Any]], as_json: bool) -> None:
     else:
         columns = ("page_id", "url", "is_new", "fetch_at", "start_by", "due_at", "attempt", "value")
         rows = [{name: page[name] for name in columns if name in page} for page in pages]
-        show.table(rows, "nothing may be fetched now; recrawl status says what waits for what")
+        show.table(rows, "no page can be fetched now; recrawl status says why")

@@ -1,4 +1,4 @@
-"""Commands that bring things up: up, migrate, worker, psql."""
+"""Commands for the database and the worker: up, migrate, worker, psql."""
 
 import logging
 import os
@@ -13,6 +13,7 @@ import click
 
 from recrawl.cli import live
 from recrawl.cli.database import database, given_url, lasting_database, without_password
+from recrawl.cli.example import example
 
 Address = tuple[str, int]
 
@@ -36,17 +37,17 @@ metrics_option = click.option(
     "--metrics",
     metavar="HOST:PORT",
     callback=address,
-    help="Also serve metrics to Prometheus there, as in 127.0.0.1:9888; whoever reaches it can read them.",
+    help="Also serve metrics for Prometheus there. Everybody who reaches the address can read them.",
 )
 
 
-@click.command()
+@click.command(epilog=example("recrawl up", "recrawl up --metrics 127.0.0.1:9888"))
 @metrics_option
 def up(metrics: Address | None) -> None:
     """Run the database and a worker, until Ctrl-C.
 
-    The database is brought to the newest version first. The embedded PostgreSQL is started again should it end; where
-    it cannot be, this ends with the reason. With DATABASE_URL it is your server, and recrawl starts none.
+    The tables are migrated to the newest version first. If the embedded PostgreSQL ends, it is restarted. If
+    DATABASE_URL is set, recrawl uses that server and starts none.
     """
     from recrawl.setup import migrate
 
@@ -55,17 +56,17 @@ def up(metrics: Address | None) -> None:
         if given_url():
             click.echo(f"The database is at {without_password(url)}")
         else:
-            click.echo(f"Crawlers find the database so:\nexport DATABASE_URL='{url}'")
+            click.echo(f"Your crawlers need this setting:\nexport DATABASE_URL='{url}'")
         click.echo(NEXT)
         work(url, restart, metrics, live.line(url))
 
 
-@click.command("migrate")
-@click.option("--search-path", is_flag=True, help="Also put the schema recrawl on this database's search_path.")
+@click.command("migrate", epilog=example("recrawl migrate"))
+@click.option("--search-path", is_flag=True, help="Also put the schema recrawl on the search_path of the database.")
 def migrate_command(search_path: bool) -> None:
-    """Bring the database to the newest version, also an empty one.
+    """Create the tables, or migrate them to the newest version.
 
-    In a checkout alembic upgrade head does the same. To do it again is safe.
+    In a checkout `alembic upgrade head` does the same. You can run it again at any time.
     """
     from recrawl import store
     from recrawl.setup import migrate
@@ -75,28 +76,30 @@ def migrate_command(search_path: bool) -> None:
         if search_path:
             with store.connect(url) as connection:
                 store.put_on_search_path(connection)
-        click.echo(f"{without_password(url)} is at the newest version")
+        click.echo(f"{without_password(url)} has the newest version")
 
 
-@click.command()
+@click.command(epilog=example("recrawl worker", "recrawl worker --metrics 127.0.0.1:9888"))
 @metrics_option
 def worker(metrics: Address | None) -> None:
-    """Look after the queue and run the batch jobs, until Ctrl-C.
+    """Do the upkeep of the queue and run the batch jobs, until Ctrl-C.
 
-    The settings rates_every, opic_every and allocate_every say how often each job runs; it also comes early when it is
-    worth it, and soon again after it failed. Of several workers one does the jobs, and another within seconds of its
-    death. Without a worker next_pages looks after the queue itself, less promptly, and nobody does the jobs.
+    The settings rates_every, opic_every and allocate_every are the intervals of the jobs. A job runs earlier if much
+    has changed or if its last run failed. If several workers run, one of them runs the jobs; if it dies, another takes
+    over within seconds. Without a worker next_pages does the upkeep, with some delay, and no job runs.
     """
     with lasting_database(makes=True) as (url, restart):
         work(url, restart, metrics, nullcontext())
 
 
-@click.command(context_settings={"ignore_unknown_options": True})
+@click.command(
+    context_settings={"ignore_unknown_options": True}, epilog=example("recrawl psql -c 'SELECT * FROM queue_status'")
+)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def psql(arguments: tuple[str, ...]) -> None:
     """Open psql, with the schema recrawl on its search_path.
 
-    Arguments go to psql: recrawl psql -c 'SELECT * FROM queue_status'
+    All arguments are passed to psql.
     """
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -108,7 +111,7 @@ def psql(arguments: tuple[str, ...]) -> None:
         if "sslpassword" in target:
             raise click.ClickException(
                 "psql would show the sslpassword of DATABASE_URL to everybody on this machine: "
-                "put the connection into ~/.pg_service.conf, and say psql 'service=…'"
+                "put the connection into ~/.pg_service.conf, and run psql 'service=…'"
             )
         secret = {"PGPASSWORD": str(target.pop("password"))} if "password" in target else {}
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is psql's: it cancels a query
@@ -116,7 +119,7 @@ def psql(arguments: tuple[str, ...]) -> None:
         options = f'{given} -c search_path="$user",public,recrawl'.strip()
         code = subprocess.run(
             [program, make_conninfo("", **target), *arguments],
-            env=os.environ | {"PGOPTIONS": options} | secret,  # a command line is everybody's to read
+            env=os.environ | {"PGOPTIONS": options} | secret,  # everybody on this machine can read a command line
             check=False,
         ).returncode
     sys.exit(code)
@@ -128,17 +131,19 @@ def work(url: str, restart: Callable[[], None], metrics: Address | None, shown: 
 
     with store.connect(url) as connection:
         if others := store.workers(connection):
-            run = "worker runs" if others == 1 else "workers run"
-            click.echo(f"{others} other {run} on it already; this one helps with upkeep.")
+            run = "worker already runs" if others == 1 else "workers already run"
+            click.echo(f"{others} other {run}. This one helps with upkeep.")
     with shown, served(url, metrics):
         logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
         clock.run(url, ready=lambda: click.echo("The worker is at work; Ctrl-C stops it."), restart=restart)
-    click.echo("The worker stopped." if given_url() else "The worker stopped; PostgreSQL stops, unless others use it.")
+    click.echo(
+        "The worker stopped." if given_url() else "The worker stopped. PostgreSQL stops unless other commands use it."
+    )
 
 
 @contextmanager
 def served(url: str, address: Address | None) -> Iterator[None]:
-    """Metrics, where they are asked for."""
+    """Serves metrics if there is an address for them."""
     if address is None:
         yield
         return
@@ -146,7 +151,7 @@ def served(url: str, address: Address | None) -> Iterator[None]:
 
     host, port = address
     stop = metrics.serve(url, host, port)
-    click.echo(f"Prometheus finds metrics at http://{f'[{host}]' if ':' in host else host}:{port}/metrics")
+    click.echo(f"The metrics for Prometheus are at http://{f'[{host}]' if ':' in host else host}:{port}/metrics")
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""What the command line shows: tables. Units stand in the headings."""
+"""Tables on the command line. The heading of a column has the unit."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recrawl.words import count
+from recrawl.words import count, lasting, percent
 
 if TYPE_CHECKING:
     from recrawl.jobs.plan import HostAtGap, Point
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def table(rows: list[dict[str, Any]], nothing: str) -> None:
-    """Rows as a table, without the columns that are empty in all of them; where it is too wide, a line a cell."""
+    """Prints rows as a table without its empty columns. If the table is too wide, each cell gets a line."""
     if not rows:
         click.echo(nothing)
         return
@@ -43,12 +43,12 @@ def table(rows: list[dict[str, Any]], nothing: str) -> None:
     for name, wide in zip(names, _widths(names, cells, least, width), strict=True):
         table.add_column(name, overflow="fold", width=wide)
     for row in cells:
-        table.add_row(*map(Text, row))  # as they are: rich would read markup in them
+        table.add_row(*map(Text, row))  # plain text: rich would read markup
     Console(width=width, highlight=False).print(table)
 
 
 def _widths(names: list[str], cells: list[list[str]], least: list[int], width: int) -> list[int]:
-    """The widest columns give way first, none below its least: rich cuts the last ones off instead."""
+    """The widest columns shrink first, none below its minimum. (rich would cut off the last columns.)"""
     widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
     while sum(widths) + len(" | ") * (len(names) - 1) > width:
         wide = [full if full > narrowest else 0 for full, narrowest in zip(widths, least, strict=True)]
@@ -60,13 +60,13 @@ FOLDED = 24  # characters; a longer URL takes several lines
 
 
 def _least(name: str, text: str) -> int:
-    """How wide a column must be to hold a text without cutting words."""
+    """The width that a column needs to show a text without cutting words."""
     widest = max(map(len, text.split()), default=0)
     return min(FOLDED, widest) if name in ("url", "host") else widest
 
 
 def plain(text: str) -> str:
-    """On a terminal: what others wrote neither steers it nor turns its lines round."""
+    """Text from the web, without characters that control a terminal or change the direction of a line."""
     return "".join(character if character.isprintable() else " " for character in text)
 
 
@@ -78,25 +78,25 @@ def readable(value: Any) -> str:
 
 
 def iso(value: Any) -> str:
-    """Times and durations as ISO 8601 has them, for JSON."""
+    """Times and durations in ISO 8601, for JSON."""
     if isinstance(value, timedelta):
         return f"PT{value.total_seconds():.6f}".rstrip("0").rstrip(".") + "S"
     return str(value.isoformat())
 
 
 def curve(points: "Sequence[Point]", present: float, objective: str) -> None:
-    """What budgets would bring, beside the present one."""
+    """The table of `recrawl plan`: what each budget would bring."""
     rows = [
         {
             "budget, fetches a day": count(point.budget),
-            "of the present": f"{point.budget / present:.3g} x",
+            "of the present": f"{count(point.budget / present)} x",
             "revisits": count(point.spent),
             "new pages": count(point.new_pages),
             "pinned, of the revisits": count(point.pinned) if point.pinned else None,
             objective: _utility(point.utility),
-            "polite bound": _utility(point.polite_bound),
-            "unpolite bound": _utility(point.unpolite_bound),
-            "hosts at their cap": f"{point.capped_hosts:,}",
+            "limit with gaps": _utility(point.polite_bound),
+            "limit without gaps": _utility(point.unpolite_bound),
+            "hosts limited by gap": f"{point.capped_hosts:,}",
         }
         for point in points
     ]
@@ -104,7 +104,7 @@ def curve(points: "Sequence[Point]", present: float, objective: str) -> None:
 
 
 def _utility(per_unit_of_value: float | None) -> str:
-    return "no end of loss" if per_unit_of_value is None else f"{per_unit_of_value:.4f}"
+    return "unlimited loss" if per_unit_of_value is None else f"{per_unit_of_value:.4f}"
 
 
 def held_back(hosts: "Sequence[HostAtGap]", objective: str) -> None:
@@ -112,7 +112,7 @@ def held_back(hosts: "Sequence[HostAtGap]", objective: str) -> None:
         {
             "host": host.host,
             "pages": f"{host.pages:,}",
-            "slot every, s": f"{host.slot_every:,.6g}",
+            "a slot every": lasting(timedelta(seconds=host.slot_every)),
             f"{objective} with half the gap": f"+{host.gain:.4f}" if host.gain >= 0.0001 else "under +0.0001",
         }
         for host in hosts
@@ -121,15 +121,15 @@ def held_back(hosts: "Sequence[HostAtGap]", objective: str) -> None:
 
 
 def agreement(lines: "Sequence[Agreement]") -> None:
-    """Of the rates that were learnt with those that the fetch log suggests."""
+    """The table of `recrawl audit`: learned rates compared with the fetch log."""
     rows = [
         {
-            "visits, from": f"{line.visits_from:,}",
+            "fetches, from": f"{line.visits_from:,}",
             "pages": f"{line.pages:,}",
-            "that changed": f"{line.changed_pages:,}",
-            "rates differ by, median": _times(line.median_log_ratio),
-            "90 % by less than": _times(line.most_log_ratio),
-            "likeliest rate within rate_low … rate_high": f"{line.inside:.1%}",
+            "pages that changed": f"{line.changed_pages:,}",
+            "difference of rates, median": _times(line.median_log_ratio),
+            "90 % differ by less than": _times(line.most_log_ratio),
+            "log's rate within rate_low … rate_high": percent(line.inside),
         }
         for line in lines
     ]
@@ -137,13 +137,13 @@ def agreement(lines: "Sequence[Agreement]") -> None:
 
 
 def _times(log_ratio: float) -> str:
-    """Where no page was seen to change there is no rate to compare with."""
-    return "–" if isnan(log_ratio) else f"{exp(log_ratio):.3g} x"
+    """Unknown if no page was seen to change."""
+    return "–" if isnan(log_ratio) else f"{count(exp(log_ratio))} x"
 
 
 @contextmanager
 def drawn(option: str) -> Iterator[None]:
-    """What is done within is done with matplotlib, which not everybody has."""
+    """The block needs matplotlib, which is optional."""
     try:
         yield
     except ImportError:

@@ -1,4 +1,4 @@
-"""The command that serves URLFrontier's gRPC."""
+"""The command that serves the gRPC interface of URLFrontier."""
 
 import asyncio
 import logging
@@ -7,39 +7,40 @@ import signal
 import click
 
 from recrawl.cli.database import lasting_database
+from recrawl.cli.example import example
 from recrawl.cli.server import Address, address
 
-GRACE = 5.0  # seconds, for calls that are being answered
+GRACE = 5.0  # seconds for calls in progress
 
 
-@click.command()
+@click.command(epilog=example("recrawl frontier", "recrawl frontier --listen 0.0.0.0:7071 --schedule recrawl"))
 @click.option(
     "--listen",
     metavar="HOST:PORT",
     default="127.0.0.1:7071",
     show_default=True,
     callback=address,
-    help="Where clients find it; whoever reaches it may steer the crawl.",
+    help="Address and port for clients. Everybody who reaches it can operate the crawl.",
 )
 @click.option(
     "--schedule",
     type=click.Choice(["client", "recrawl"]),
     default="client",
     show_default=True,
-    help="Who says when a page is fetched again.",
+    help="Which side decides when a page is fetched again.",
 )
 def urlfrontier(listen: Address, schedule: str) -> None:
-    """Serve URLFrontier's gRPC, as for StormCrawler, until Ctrl-C.
+    """Serve the gRPC interface of URLFrontier, for StormCrawler and others, until Ctrl-C.
 
-    With --schedule recrawl the dates that clients send are left alone, and a page that they fetched is an observation.
-    Beside it a worker should run: recrawl worker.
+    With --schedule recrawl the dates that clients send are ignored: recrawl learns from each fetch and decides itself.
+    Run a worker, too: recrawl worker.
     """
     try:
         from recrawl.urlfrontier import service  # noqa: F401
     except ModuleNotFoundError as error:
         if error.name not in ("grpc", "google", "google.protobuf"):
             raise
-        needed = f"this needs {error.name.partition('.')[0]}, which comes with: pip install 'recrawl[urlfrontier]'"
+        needed = f"{error.name.partition('.')[0]} is missing; install it with: pip install 'recrawl[urlfrontier]'"
         raise click.ClickException(needed) from None
     with lasting_database(makes=True) as (url, _):
         asyncio.run(run(url, listen, schedule == "client"))
@@ -51,7 +52,9 @@ async def run(url: str, listen: Address, obeys: bool) -> None:
     from recrawl.urlfrontier.crawls import Crawls
     from recrawl.urlfrontier.service import serve
 
-    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)  # not before: Alembic tells of itself
+    logging.basicConfig(
+        format="%(asctime)s %(message)s", level=logging.INFO
+    )  # not earlier: Alembic would write log lines
     crawls = Crawls(url, migrate.upgrade)
     try:
         await crawls.open()
@@ -63,7 +66,7 @@ async def run(url: str, listen: Address, obeys: bool) -> None:
     host, port = listen
 
     def ready(bound: int) -> None:
-        click.echo(f"URLFrontier's gRPC is at {host}:{bound}; Ctrl-C stops it.")
+        click.echo(f"The URLFrontier server is at {host}:{bound}; Ctrl-C stops it.")
 
     server = await serve(crawls, host, port, obeys, ready)
     await stop.wait()

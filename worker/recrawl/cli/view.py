@@ -1,4 +1,4 @@
-"""To look at: report, dashboard."""
+"""Commands that show the crawl in a browser: report, dashboard."""
 
 import os
 import signal
@@ -9,18 +9,19 @@ from pathlib import Path
 import click
 
 from recrawl.cli.database import database, lasting_database
+from recrawl.cli.example import example
 from recrawl.cli.mistyped import mistyped
 
 
-@click.command()
+@click.command(epilog=example("recrawl report crawl.html"))
 @click.argument("file", default="recrawl.html", type=click.Path(dir_okay=False, allow_dash=True))
 def report(file: str) -> None:
-    """Write a report of the crawl: one HTML page.
+    """Write a report of the crawl into an HTML file.
 
-    It needs no network. FILE is recrawl.html unless you say otherwise; - is standard output.
+    The default FILE is recrawl.html; - is standard output. The file needs no network.
 
-    A verdict and what to do, then how fresh the crawl is beside what is possible, where its fetches go, who is late and
-    why, which hosts hold it back, and what changed since yesterday.
+    The report has a verdict with its fixes, the freshness and its limit, what the fetches find, which pages are overdue
+    and why, which hosts are limited by their gap, and what changed since yesterday.
     """
     from recrawl import store
     from recrawl.view import report
@@ -38,7 +39,7 @@ def report(file: str) -> None:
 
 
 def replace(file: Path, text: str) -> None:
-    """A browser that looks meanwhile sees the old or the new one, not a part."""
+    """A browser that reads the file at this moment gets the old or the new file, never a part."""
     handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
     os.close(handle)
     new = Path(name)
@@ -57,27 +58,27 @@ def current_umask() -> int:
     return mask
 
 
-@click.command()
+@click.command(epilog=example("recrawl dashboard", "recrawl dashboard --listen 0.0.0.0:8035 --name crawl.example.com"))
 @click.option(
     "--listen",
     default="127.0.0.1:8035",
     show_default=True,
     metavar="ADDRESS:PORT",
-    help="Where to listen; port 0 finds a free one.",
+    help="Address and port to listen on. Port 0 takes any free port.",
 )
 @click.option(
     "--name",
     "names",
     multiple=True,
     metavar="HOST",
-    help="A host name by which browsers may ask for it too, with its port unless that is 80 or the one it listens on. "
-    "Needed to listen elsewhere than on loopback.",
+    help="Another host name for browsers. Add the port if it is neither 80 nor the port of --listen. "
+    "Required if --listen is not loopback.",
 )
 def dashboard(listen: str, names: tuple[str, ...]) -> None:
     """Show the report live in a browser, until Ctrl-C.
 
-    A search explains a page, or a host. It reads as recrawl_reader and changes nothing: what to do stands there as SQL
-    to copy. It has no login, so it listens on this machine only.
+    Its search explains a page or a host. The dashboard reads as recrawl_reader and changes nothing: it shows each fix
+    as SQL to copy. It has no login, so it listens on this machine only.
     """
     from recrawl.view.dashboard import Dashboard, listening
 

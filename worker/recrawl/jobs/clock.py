@@ -46,7 +46,7 @@ class BatchStarter:
                 self.problem = ""
         except psycopg.Error as error:
             if not store.is_away(error) and str(error) != self.problem:  # upkeep logs that the database is away
-                log.warning("what is due cannot be found out, trying again: %s", first_line(error))
+                log.warning("cannot read which jobs are due, trying again: %s", first_line(error))
             self.problem = str(error)
             self.close()
 
@@ -99,7 +99,10 @@ class SteppingClockScheduler(BlockingScheduler):
             return None
         before, self.wall_clock_lead = self.wall_clock_lead, time.time() - time.monotonic()
         if before is not None and abs(self.wall_clock_lead - before) > STEP.total_seconds():
-            log.warning("this machine's clock stepped by %+.0f s: the jobs follow", self.wall_clock_lead - before)
+            log.warning(
+                "this machine's clock stepped by %+.0f s. The times of the jobs are adjusted",
+                self.wall_clock_lead - before,
+            )
         now = datetime.now(UTC)
         for job in self.get_jobs():  # each time, because two steps between two calls may cancel each other
             every = getattr(job.trigger, "interval", timedelta(0))
@@ -157,7 +160,7 @@ def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[]
 
     def log_what_it_waits_for() -> None:
         if not any(batch.is_running for batch in batches):
-            log.info("waiting for the database, which does not answer")
+            log.info("the database does not answer, waiting for it")
 
     _on_signals(stop)
     ready()
@@ -169,7 +172,7 @@ def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[]
         part.stop()
     for batch in batches:
         if batch.is_running:
-            log.info("waiting for %s to stop; a second signal kills it", batch.entry.name)
+            log.info("waiting for the job %s to stop; a second Ctrl-C kills it", batch.entry.name)
         batch.stop()
     waits = threading.Timer(PATIENT, log_what_it_waits_for)
     waits.start()

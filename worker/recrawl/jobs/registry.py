@@ -1,4 +1,4 @@
-"""Which jobs there are. The command line, its help, the worker's schedule and the tests of roles follow from this."""
+"""The list of jobs. The command line, its help, the worker's schedule and the tests of roles are made from it."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,15 +15,15 @@ class JobEntry:
 
     name: str
     does: str
-    every: timedelta | None = None  # how often the worker runs it; None = a batch job: its setting says, NAME_every
+    every: timedelta | None = None  # None = a batch job, whose interval is the setting NAME_every
 
     @property
     def is_batch(self) -> bool:
-        """It may take minutes, runs in a process of its own and is in job_run."""
+        """It may take minutes, runs in a process of its own and has a row in job_run."""
         return self.every is None
 
     def load(self) -> "type[Job]":
-        """Only now: numpy and what is compiled take a second, psycopg .2 s, which `--help` has no use for."""
+        """Imported late: numpy and compiled code take a second, psycopg .2 s, and `--help` needs neither."""
         loaded: type[Job] = getattr(import_module(f"recrawl.jobs.{self.name}"), self.name.capitalize())
         return loaded
 
@@ -33,30 +33,31 @@ JOBS = {
     for entry in (
         JobEntry(
             "upkeep",
-            "give back what leases that ran out hold, and take new pages into the queue",
+            "release the pages of ended leases, and put new pages into the queue",
             timedelta(seconds=0.4),
         ),
         JobEntry(
             "vitals",
-            "add up what was reported, minute by minute, and look at how things stand",
+            "count what was reported, minute by minute, and sample the state of the crawl",
             timedelta(minutes=1),
         ),
         JobEntry(
             "retention",
-            "delete what is older than the settings keep_vitals and keep_history",
+            "delete rows that are older than the settings keep_vitals and keep_history",
             timedelta(hours=1),
         ),
         JobEntry(
             "rates",
-            "learn how often the pages of each host tend to change",
+            "learn how often the pages of each host usually change",
         ),
         JobEntry(
             "opic",
-            "find out from the links how good each page is as a hub and as an authority, and what it is worth",
+            "compute from the links how good each page is as a hub and as an authority, and its value",
         ),
         JobEntry(
             "allocate",
-            "divide the budget of fetches between all pages, as serves the objective best within every host's gap",
+            "divide the budget of fetches between all pages, in the best way for the objective within the gaps of "
+            "all hosts",
         ),
     )
 }

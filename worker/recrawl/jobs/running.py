@@ -43,7 +43,7 @@ class Health:
         if error and self.works:
             log.warning("%s fails, trying again: %s", self.job, first_line(error))
         elif not error and not self.works:
-            log.info("%s goes on again", self.job)
+            log.info("%s works again", self.job)
         self.works = error is None
         if self.stored is not self.works:
             with suppress(psycopg.Error), store.connect(self.url, "recrawl schedule") as connection:

@@ -22,6 +22,7 @@ from recrawl.model.policies.policy import Question
 from recrawl.model.policies.registry import POLICIES
 
 LOOKS = 4  # at freshness, a day
+SAMPLED = STEPS // 24  # steps: every hour, and on the last day at every step
 START_WITHIN = 0.1  # of the gap, at most 2 s: the window of a slot, as settings are at first
 
 
@@ -60,6 +61,7 @@ class DemoCrawl:
         self.figures = DemoFigures()
 
     def run(self, watch: Callable[[float], None] = lambda days: None) -> DemoFigures:
+        """Crawls until now, so that a report of the present shows the whole crawl."""
         with store.connect(self.url, "recrawl demo") as connection:
             driver = Driver(self.url, connection, self, self.begin)
             driver.set("budget", self.budget)
@@ -69,12 +71,18 @@ class DemoCrawl:
                 store.set_gap_at(connection, driver.now, self.web.host_name(int(host)), gap)
             for step in range(self.days * STEPS):
                 driver.step()
+                if (step + 1) % SAMPLED == 0 or step >= (self.days - 1) * STEPS:
+                    store.take_vitals_at(connection, driver.now)
                 if (step + 1) % (STEPS // LOOKS) == 0:
                     self._look(driver.today)
                 if step % STEPS == STEPS // 2:
                     driver.work("rates", "opic", "allocate")
                     self._learn_values()
                 watch((step + 1) * (STEP / DAY))
+            for _ in range(2):  # the first takes a second, which the second catches up with
+                driver.step(datetime.now(UTC) - driver.now)
+            store.tick(connection)
+            store.take_vitals_at(connection, driver.now)
         return self.figures
 
     def new_pages(self, begin: float, end: float) -> Sequence[KnownPage]:

@@ -41,7 +41,7 @@ class Addon:
             settings.set("RECRAWL_DSN", os.environ.get("DATABASE_URL"), OVER_ALL)
         for name, path in PARTS.items():
             if (settings.getpriority(name) or 0) > 0:
-                log.warning("%s is recrawl's, not %s", name, settings[name])
+                log.warning("recrawl replaces the setting %s; it was %s", name, settings[name])
             settings.set(name, path, OVER_ALL)
         for name, components in OURS.items():
             for path, order in components.items():

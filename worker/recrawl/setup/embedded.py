@@ -348,7 +348,7 @@ def _prepared(data_dir: Path) -> Path:
                 f"{directory} belongs to {_name(found)}, not to {_name(owner)}: {ELSEWHERE}, or run as {_name(found)}"
             )
     if home.exists() and any(home.iterdir()) and not (home / USERS).exists():
-        raise EmbeddedError(f"{home} holds something else than an embedded database: {ELSEWHERE}")
+        raise EmbeddedError(f"{home} is not empty and is not a database of recrawl: {ELSEWHERE}")
     parents = [parent for parent in reversed(home.parents) if parent.exists()]
     if _is_root() and (closed := _closed_to_account(parents)):
         raise EmbeddedError(f"root runs PostgreSQL as {_name(_account_uid())}, who may not enter {closed}: {ELSEWHERE}")

@@ -74,6 +74,7 @@ from recrawl.store.virtual import (
     report_at,
     set_gap_at,
     set_setting_at,
+    take_vitals_at,
     tick_at,
 )
 
@@ -157,6 +158,7 @@ __all__ = [
     "spent_of_late",
     "superusers",
     "take_vitals",
+    "take_vitals_at",
     "tick",
     "tick_at",
     "transactions",

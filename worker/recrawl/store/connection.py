@@ -54,9 +54,10 @@ def only_read(connection: Connection, longest: timedelta) -> None:
     except (InsufficientPrivilege, UndefinedObject) as error:
         login = connection.info.user
         raise PermissionError(
-            f"the login {login} may not read as {READER}: as the database's owner say GRANT {READER} TO {login}"
+            f"the login {login} may not read as {READER}. The owner of the database can allow it: "
+            f"GRANT {READER} TO {login}"
             if isinstance(error, InsufficientPrivilege)
-            else f"the role {READER} does not exist on this server: say recrawl migrate"
+            else f"the role {READER} does not exist on this server: run recrawl migrate"
         ) from None
     connection.execute("set default_transaction_read_only = on")
     connection.execute(sql.SQL("set statement_timeout = {}").format(int(longest.total_seconds() * 1000)))

@@ -77,11 +77,16 @@ def tick_at(connection: Connection, t: datetime) -> None:
 
 
 def fold_vitals_at(connection: Connection, t: datetime) -> None:
-    """Adds up what was reported in a minute. How things stand is left out, which takes as long as a step."""
+    """Adds up what was reported in a minute. The state of the crawl is not sampled: that takes as long as a step."""
     connection.execute(
         "select recrawl_internal.fold_pulses(%b, %b), recrawl_internal.fold_minutes(%b)",
         [t, t + timedelta(minutes=1), t],
     )
+
+
+def take_vitals_at(connection: Connection, t: datetime) -> None:
+    """Adds up what was reported, and samples the state of the crawl."""
+    connection.execute("select recrawl_internal.take_vitals_at(%b)", [t])
 
 
 def set_gap_at(connection: Connection, t: datetime, host: str, gap: timedelta) -> None:

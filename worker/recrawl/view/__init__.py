@@ -1,1 +1,1 @@
-"""What people and programs see of a crawl: figures read once, a verdict on them, and what shows both."""
+"""Screens, reports and metrics of a crawl: figures, the rules for trouble, and the views that show both."""

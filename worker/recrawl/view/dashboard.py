@@ -1,7 +1,7 @@
-"""The report, live, on this machine: an HTTP server that reads as recrawl_reader and changes nothing.
+"""The live report: an HTTP server that reads as recrawl_reader and changes nothing.
 
-There is no login, so it listens on loopback, and answers only to names that it was given: a page from elsewhere whose
-name leads here (DNS rebinding) reads nothing.
+It has no login, so it listens on loopback and answers only to the host names that it was given. A web site whose name
+points to this machine (DNS rebinding) gets no answer.
 """
 
 import socket
@@ -25,11 +25,11 @@ from recrawl.view.serving import LOOPBACK, Server
 from recrawl.words import lasting
 
 REFRESH_SECONDS = 5
-REMEMBERED_SECONDS = 2.0  # many windows cost the database one look
+REMEMBERED_SECONDS = 2.0  # many windows cause one read
 LONGEST_READ = timedelta(seconds=10)
 LONGEST_CONNECT = 5  # seconds
 MOST_CONNECTIONS = 32
-LONGEST_TARGET = 8192  # bytes; what may be searched for has 2048 characters, each up to 12 bytes when quoted
+LONGEST_TARGET = 8192  # bytes: a URL has up to 2048 characters, each up to 12 bytes when quoted
 SLOWEST_REQUEST = 10.0  # seconds
 
 
@@ -40,7 +40,7 @@ class Dashboard(Server):
         self.url, self.restart = url, restart
         here = urlsplit(self.address).hostname or ""
         ours = (*LOOPBACK, f"[{here}]" if ":" in here else here, *names)
-        bare = ours if self.server_port == 80 else names  # a browser does not say port 80
+        bare = ours if self.server_port == 80 else names  # a browser leaves out port 80
         self.names = {f"{name}:{self.server_port}".lower() for name in ours} | {name.lower() for name in bare}
         self.reading = threading.Lock()
         self.last: tuple[float, Look] | None = None
@@ -62,7 +62,7 @@ class Dashboard(Server):
             return find.find(connection, asked)
 
     def connect(self) -> store.Connection:
-        """A connection a look: whatever happens to the database, the next look finds it as it is."""
+        """A new connection for each read, so that a restart of the database does no harm."""
         connection = store.connect(self.url, "recrawl dashboard", connect_timeout=LONGEST_CONNECT)
         try:
             store.only_read(connection, LONGEST_READ)
@@ -91,8 +91,8 @@ class DashboardHandler(BaseHTTPRequestHandler):
             )
         except Exception as error:
             self.log_message("%s", repr(error))
-            said = f"{type(error).__name__}. What happened stands in the log of recrawl dashboard."
-            status, html = HTTPStatus.INTERNAL_SERVER_ERROR, trouble("The dashboard failed to show this.", said)
+            said = f"{type(error).__name__}. The log of recrawl dashboard has the details."
+            status, html = HTTPStatus.INTERNAL_SERVER_ERROR, trouble("The dashboard cannot show this.", said)
         self.send(status, html)
 
     do_HEAD = do_GET
@@ -100,33 +100,38 @@ class DashboardHandler(BaseHTTPRequestHandler):
     def answer(self) -> tuple[HTTPStatus, str]:
         if self.headers.get("Host", "").lower() not in self.server.names:
             return HTTPStatus.MISDIRECTED_REQUEST, refusal(
-                "This name is not the dashboard's.", f"Ask for {self.server.address}, or start it with --name."
+                "The dashboard does not answer to this host name.",
+                f"Open {self.server.address}, or start the dashboard with --name.",
             )
         if len(self.path) > LONGEST_TARGET:
-            return HTTPStatus.REQUEST_URI_TOO_LONG, refusal("That is too long.", "A URL has at most 2048 characters.")
+            return HTTPStatus.REQUEST_URI_TOO_LONG, refusal(
+                "This address is too long.", "A URL has at most 2048 characters."
+            )
         try:
             target = urlsplit(self.path)
         except ValueError:
-            return HTTPStatus.BAD_REQUEST, refusal("That is no address.", f"Ask for {self.server.address}")
+            return HTTPStatus.BAD_REQUEST, refusal("This is not an address.", f"Open {self.server.address}")
         if target.path == "/":
             return HTTPStatus.OK, report.html(self.server.look(), REFRESH_SECONDS)
         if target.path == "/find":
             asked = parse_qs(target.query).get("q", [""])[0].strip()
             found = self.server.find(asked)
             return HTTPStatus.OK if found.ok else HTTPStatus.NOT_FOUND, find.shown(found, REFRESH_SECONDS)
-        return HTTPStatus.NOT_FOUND, refusal("There is no such page.", f"The dashboard is at {self.server.address}")
+        return HTTPStatus.NOT_FOUND, refusal(
+            "There is nothing at this address.", f"The dashboard is at {self.server.address}"
+        )
 
     def away(self, error: psycopg.Error) -> str:
         self.log_message("%s", " ".join(str(error).split()))
         if isinstance(error, psycopg.errors.QueryCanceled):
             return trouble(
                 "The database is too slow to answer.",
-                f"It was asked for {lasting(LONGEST_READ)}. The next try is made by itself.",
+                f"It did not answer within {lasting(LONGEST_READ)}. The dashboard tries again automatically.",
             )
         return trouble(
             "The database does not answer.",
-            "This page comes back by itself when it does. Crawlers that cannot ask for pages wait as well. "
-            f"It said: {' '.join(str(error).split())[:300]}",
+            "The dashboard tries again automatically. Crawlers that use this database wait, too. "
+            f"The error is: {' '.join(str(error).split())[:300]}",
         )
 
     def send(self, status: HTTPStatus, html: str) -> None:
@@ -149,21 +154,21 @@ class DashboardHandler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What http.server itself refuses: other methods, broken or too large requests. The connection is closed."""
+        """Requests that http.server refuses: other methods, broken or too large requests. The connection is closed."""
         status = HTTPStatus(code)
         self.close_connection = True
         if status == HTTPStatus.NOT_IMPLEMENTED:
             status = HTTPStatus.METHOD_NOT_ALLOWED
         self.command = getattr(self, "command", None) or "GET"
         self.requestline, self.request_version = "", self.protocol_version  # it may have understood neither
-        self.send(status, refusal(f"{status.phrase}.", "The dashboard answers GET and HEAD, and changes nothing."))
+        self.send(status, refusal(f"{status.phrase}.", "The dashboard answers GET and HEAD only."))
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """A page that refreshes itself would fill the log."""
+        """Nothing: a document that refreshes itself would fill the log."""
 
 
 def trouble(headline: str, detail: str) -> str:
-    """A page that says what is wrong, and asks again by itself."""
+    """A document that says what is wrong, and tries again."""
     return _plain(headline, detail, REFRESH_SECONDS)
 
 
@@ -181,7 +186,7 @@ def _plain(headline: str, detail: str, live_seconds: float | None) -> str:
 
 
 def listening(listen: str, names: tuple[str, ...]) -> tuple[str, int]:
-    """Where to listen. Elsewhere than on loopback only for names that somebody gave: anybody there reads the crawl."""
+    """The address and port. Outside of loopback anybody can read the crawl, so a --name must be given."""
     host, _, port = listen.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or not port.isdecimal() or int(port) > 65535:
@@ -192,7 +197,7 @@ def listening(listen: str, names: tuple[str, ...]) -> tuple[str, int]:
         raise ValueError(f"--listen must begin with an address like 127.0.0.1 or localhost, got {listen!r}") from None
     if not is_loopback and not names:
         raise ValueError(
-            f"{host} is not loopback, and the dashboard has no login: whoever reaches it reads the crawl. "
-            "If that is meant, say by which host name it is asked for: --name HOST"
+            f"{host} is not loopback, and the dashboard has no login: everybody who reaches it can read the crawl. "
+            "If you want that, give the host name that browsers use: --name HOST"
         )
     return ("127.0.0.1" if host == "localhost" else host), int(port)

@@ -1,30 +1,35 @@
-"""What the demonstration showed, as a page to keep. Pure."""
+"""The report of the demo's crawl, with a chart of what other policies would reach. Pure."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
+from recrawl.view import report
 from recrawl.view.parts.charts import Plot, Series, figure, lines, numbers
-from recrawl.view.parts.page import document, header, part
+from recrawl.view.parts.page import Look, part
 from recrawl.words import percent
 
+LOOKS = ("first", "soft", "unchanged", "missing")  # of the lines that freshness is compared with
 
-def page(
-    at: Sequence[datetime], every: timedelta, fresh: Sequence[float], compared: Mapping[str, float], said: str
+
+def html(
+    look: Look,
+    at: Sequence[datetime],
+    every: timedelta,
+    fresh: Sequence[float],
+    compared: Mapping[str, float],
+    said: str,
 ) -> str:
-    """Freshness over time, beside what it is compared with: names and shares."""
     plot = Plot(at, every, until=at[-1] + every, longest=at[-1] + every - at[0])
-    looks = ("first", "soft", "unchanged", "missing")
     series = [
-        Series("reached", "changed", fresh),
-        *(Series(name, look, [share] * len(at)) for (name, share), look in zip(compared.items(), looks, strict=True)),
+        Series("recrawl", "changed", fresh),
+        *(Series(name, look, [share] * len(at)) for (name, share), look in zip(compared.items(), LOOKS, strict=True)),
     ]
     chart = figure(
-        "freshness",
-        "How fresh is it, beside what could be?",
+        "compared",
+        "How fresh is it, compared with other policies?",
         said,
         lines(plot, series, [None] * len(at), lambda share: f"{share * 100:.3g} %"),
         (),
         numbers(plot, [(one.name, one.values) for one in series], percent),
     )
-    head = header("the demonstration", "", live=False)
-    return document("recrawl: the demonstration", head, part("fresh", None, chart))
+    return report.html(look, more=part("worth", "What is it worth?", chart))

@@ -1,4 +1,4 @@
-"""What the rules for trouble look at: the figures, and for doctor also the server, its transactions and its tables."""
+"""Facts for the rules for trouble: the figures, and for doctor also the server, its transactions and its tables."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta

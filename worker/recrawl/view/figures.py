@@ -1,4 +1,4 @@
-"""All that status, top, the report's head and the verdict are made of, read in one go."""
+"""The present figures, for status, top, the report and the rules for trouble. They are read together."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from recrawl import store
 from recrawl.setup import project
 
-ALWAYS = ["upkeep", "vitals", "retention"]  # jobs that run all the time: of them only failures are kept
+ALWAYS = ["upkeep", "vitals", "retention"]  # jobs that run all the time: job_run keeps only their failures
 SHARES = {"freshness", "poisson_freshness"}  # objectives that are a share of the time
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
@@ -19,7 +19,7 @@ class Now:
     paused: bool = False
     last_report_at: datetime | None = None  # within the last quarter of an hour
     fetches_per_second: float | None = None  # over the last five minutes
-    ready_wait: timedelta | None = None  # of the first free host with work; None = none is free
+    ready_wait: timedelta | None = None  # of the first free host with work; None = no host is free
     hosts_ready: int = 0  # counted up to 1,000
     due: int = 0
     new_waiting: int = 0
@@ -37,7 +37,7 @@ class Now:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Of time: counts of what happened in it, means of what was so. None = not known."""
+    """A span of time: counts of events, and means of states. None = not known."""
 
     at: datetime
     fetches: float = 0
@@ -82,11 +82,11 @@ class Minute(Stretch):
 class Total:
     """The counts of many minutes, added up."""
 
-    since: datetime | None = None  # the start of the first of them; None = there is none
+    since: datetime | None = None  # the start of the first minute; None = there are no minutes
     fetches: float = 0
     changed: float = 0
     unchanged: float = 0
-    untold: float = 0  # those of the unchanged of which nothing tells
+    untold: float = 0  # the part of `unchanged` whose report did not say whether the page changed
     first: float = 0
     missing: float = 0
     failed: float = 0
@@ -115,22 +115,22 @@ class Total:
 
     @property
     def in_time(self) -> float:
-        """Of the revisits, the share that began within ten minutes of their time."""
+        """The share of the revisits that began within ten minutes of their due time."""
         return (self.late_1m + self.late_10m) / self.revisits if self.revisits else 0.0
 
     def lasts(self, now: datetime) -> timedelta | None:
-        """How long it is of which something is known, a day at most; None = nothing is."""
+        """The time that the counts cover, a day at most; None = nothing is known."""
         return None if self.since is None else min(DAY, max(now - self.since, MINUTE))
 
     def of_budget(self, budget: float | None, now: datetime) -> float | None:
-        """What was fetched, as a share of what a budget (fetches per day) gives that time."""
+        """The fetches as a share of the budget (fetches per day) for the same time."""
         lasts = self.lasts(now)
         return self.fetches / (budget * (lasts / DAY)) if budget and lasts else None
 
 
 @dataclass(frozen=True)
 class LastAllocation:
-    """The last that came into force. Fetches per day; utility and bounds per unit of value."""
+    """The allocation in force. Fetches per day; utility and bounds per unit of value."""
 
     started_at: datetime
     objective: str
@@ -147,7 +147,7 @@ class LastAllocation:
 
 @dataclass(frozen=True)
 class LastRun:
-    """Of one job."""
+    """The last run of one job."""
 
     job: str
     started_at: datetime
@@ -163,7 +163,7 @@ class LastRun:
 
 
 def fared(ok: bool | None, message: str | None) -> str:
-    """How a run did. One that was told to stop has not failed."""
+    """The result of a run in one word. A run that was told to stop has not failed."""
     if ok is None:
         return "running"
     return "ran" if ok else "stopped" if message == "stopped" else "failed"
@@ -192,7 +192,7 @@ class HeldBack:
 
 @dataclass(frozen=True)
 class Ever:
-    """Of the row of checkup."""
+    """Two columns of the view checkup."""
 
     has_pages: bool = True
     has_handed_out: bool = True
@@ -200,13 +200,13 @@ class Ever:
 
 @dataclass(frozen=True)
 class Figures:
-    """Of a database that is not migrated, or of another version, only `database` says something."""
+    """If the database has no tables or another version, only `database` is known."""
 
     now: Now
-    database: str = "same"  # as the program wants it; or none, older, newer
+    database: str = "same"  # compared with this program: same, none, older or newer
     ever: Ever = field(default_factory=Ever)
-    reported_at: datetime | None = None  # about; None = never, as far as is remembered
-    workers: int = 0  # that are connected, whether they do anything or not
+    reported_at: datetime | None = None  # about; None = never, or forgotten
+    workers: int = 0  # connected, working or not
     minutes: tuple[Minute, ...] = ()  # of the last hour
     hour: Total = field(default_factory=Total)
     day: Total = field(default_factory=Total)
@@ -218,12 +218,12 @@ class Figures:
 
     @property
     def minute(self) -> Minute | None:
-        """The newest that is known."""
+        """The newest minute."""
         return self.minutes[-1] if self.minutes else None
 
     @property
     def set_budget(self) -> float | None:
-        """Fetches per day, as somebody set it; None = none, or it is measured."""
+        """Fetches per day, if the setting is a number."""
         try:
             return float(self.settings.get("budget") or "")
         except ValueError:
@@ -236,7 +236,7 @@ class Figures:
 
     @property
     def quiet(self) -> timedelta | None:
-        """How long no crawler has reported; None = longer than is remembered."""
+        """The time since the last report; None = never, or forgotten."""
         return None if self.reported_at is None else self.now.as_of - self.reported_at
 
     @property
@@ -245,7 +245,7 @@ class Figures:
 
 
 def compared(version: str | None, known: list[str]) -> str:
-    """How a database is beside what the program knows."""
+    """Compares the version of a database with the versions that this program knows."""
     if version is None:
         return "none"
     return "same" if version == known[-1] else "newer" if version > known[-1] else "older"

@@ -1,4 +1,4 @@
-"""What somebody looks for: a page by its URL or id, or a host. Reading, and rendering apart from it."""
+"""The search of the dashboard: a page by its URL or id, or a host. Reading and rendering are separate."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from recrawl import store
 from recrawl.view.parts import page
 from recrawl.view.parts.hosts import interval
 from recrawl.view.parts.html import Html, el
-from recrawl.words import HERE, clock, count, lasting, literal, moment
+from recrawl.words import HERE, clock, count, lasting, literal, moment, things
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def shown(found: Found, live_seconds: float) -> str:
     elif found.host:
         body = described(found, found.host)
     else:
-        body = page.verdict_box("warn", "Nothing is known by that name.", HOW)
+        body = page.verdict_box("warn", "This page or host is not in the crawl.", HOW)
     title = f"recrawl: {found.asked}" if found.asked else "recrawl"
     return page.document(
         title,
@@ -55,18 +55,18 @@ def shown(found: Found, live_seconds: float) -> str:
 
 
 HOW = (
-    "Ask for a page by its whole URL (https://example.com/news), in any spelling, or by its page_id; or for a host by "
-    "its name (example.com), without port."
+    "Type the whole URL of a page (https://example.com/news) or its page_id, or the name of a host (example.com) "
+    "without a port."
 )
 
 TOPICS = {
     "page": "The page",
-    "now": "Why not now?",
-    "also": "What else holds it up",
-    "last": "Last time",
-    "often": "How often?",
+    "now": "Why is it not fetched now?",
+    "also": "What else delays it",
+    "last": "The last fetch",
+    "often": "How often is it fetched?",
     "changes": "How often does it change?",
-    "value": "What is it worth?",
+    "value": "How valuable is it?",
 }
 
 
@@ -87,25 +87,25 @@ def explained(found: Found) -> Html:
 
 def described(found: Found, host: Mapping[str, Any]) -> Html:
     now = found.now
-    rows: list[tuple[str, object]] = [("asked as this host", found.name)] if found.name != host["host"] else []
+    rows: list[tuple[str, object]] = [("also known as", found.name)] if found.name != host["host"] else []
     rows += [
         ("pages", count(host["pages"])),
         ("gap between two requests", f"{lasting(host['gap'])}{_own_gap(host)}"),
         ("next request may start", _at(host["next_slot_at"], now) or "now"),
         ("blocked", _blocked(host, now)),
-        ("late", _late(host)),
-        ("fetches a day that it was given", count(host["frequency"])),
-        ("at its cap", {True: "yes: its gap, not the budget, decides", False: "no", None: "–"}[host["capped"]]),
+        ("overdue", _late(host)),
+        ("fetches a day", count(host["frequency"])),
+        ("limited by its gap", {True: "yes", False: "no: the budget decides", None: "–"}[host["capped"]]),
         ("fetches so far", count(host["fetches"])),
-        ("failed of late", count(host["failures"])),
+        ("failed recently", count(host["failures"])),
     ]
     name = literal(host["host"])
     changes = [
         ("twice as fast, if the host agrees", f"SELECT recrawl.set_host({name}, gap => {_gap(host['gap'] / 2)});"),
         ("half as fast", f"SELECT recrawl.set_host({name}, gap => {_gap(host['gap'] * 2)});"),
-        ("let it be asked again", f"SELECT recrawl.unblock_host({name});")
+        ("unblock it", f"SELECT recrawl.unblock_host({name});")
         if host["blocked_until"]
-        else ("not at all", f"SELECT recrawl.block_host({name}, now() + interval '1 day', 'a reason');"),
+        else ("block it", f"SELECT recrawl.block_host({name}, now() + interval '1 day', 'a reason');"),
     ]
     return el(
         "div",
@@ -142,5 +142,5 @@ def _blocked(host: Mapping[str, Any], now: datetime) -> str:
 
 def _late(host: Mapping[str, Any]) -> str:
     if not host["due"]:
-        return "not among the latest hosts"
-    return f"{count(host['due'])} pages are past their time, the oldest by {lasting(host['late'])}"
+        return "not among the hosts with the most overdue pages"
+    return f"{things(host['due'], 'page')}, the oldest by {lasting(host['late'])}"

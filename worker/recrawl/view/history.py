@@ -1,4 +1,4 @@
-"""What the report shows beside the present figures: two weeks hour by hour, a day in tens of minutes, what happened."""
+"""The past in the report: two weeks hour by hour, one day in steps of ten minutes, and events."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -1,11 +1,11 @@
-"""What Prometheus reads of a crawl, served at /metrics.
+"""Metrics for Prometheus, served at /metrics.
 
-A scrape looks at the database in one short transaction that writes nothing, on a thread and a connection of its own. It
-waits PATIENCE seconds at most, and one that comes meanwhile waits for the same look: where the database hangs, one
-thread and one connection hang, and recrawl_up is 0.
+A scrape reads the database in one short transaction that writes nothing, on a thread and a connection of its own. It
+waits for at most PATIENCE seconds. Scrapes at the same time wait for the same read: if the database hangs, one thread
+and one connection hang, and recrawl_up is 0.
 
-Counters begin at 0 with the process and never fall: a look adds what rows of `vitals` and `job_run` have more than when
-they were seen last. What was there at the first look is not counted.
+Counters begin at 0 when the process starts, and never fall. A read adds the growth of the rows of `vitals` and
+`job_run` since the last read. The first read adds nothing.
 """
 
 import logging
@@ -35,37 +35,38 @@ from recrawl.view.serving import LOOPBACK, Server
 log = logging.getLogger(__name__)
 
 PATIENCE = 1.5  # seconds that a scrape waits for the database
-CLIENT_PATIENCE = 5  # seconds that a client has to say what it wants
-CLIENTS = 8  # served at once; one is meant to be there
-REMEMBERED = 1_000  # rows, of which those of the last hour may be seen again
+CLIENT_PATIENCE = 5  # seconds that a client has to send its request
+CLIENTS = 8  # served in parallel; one is usual
+REMEMBERED = 1_000  # rows; only the rows of the last hour can grow
 
 Figures = Mapping[str, float | None]  # times in seconds; None = unknown: no sample
 
-# A name, its help, and the figure behind it or behind each value of its label.
+# The name, its help, and the figure for the metric or for each value of its label.
 OUTCOMES = ("changed", "unchanged", "first", "missing", "failed", "throttled", "denied")
 COUNTERS: dict[str, tuple[str, dict[str, str]]] = {
     "recrawl_fetches{outcome}": (
-        "Fetches that were reported, by what came of them: first = the page's first success, missing = 404, 410 or "
-        "moved, failed = other errors, throttled = 429 or 503, denied = by robots.txt.",
+        "Reported requests by outcome: changed, unchanged, first = the first success of the page, missing = 404, 410 "
+        "or moved, failed = other errors, throttled = 429 or 503, denied = forbidden by robots.txt.",
         {outcome: outcome for outcome in OUTCOMES},
     ),
     "recrawl_fetches_untold": (
-        "Fetches of which the report did not say whether the page changed: nothing is learnt from them.",
+        "Fetches whose report did not say whether the page changed. Nothing is learned from them.",
         {"": "untold"},
     ),
     "recrawl_reports_not_ok{code}": (
-        "Reports that were not ok, by their code: refused = unknown_page or invalid.",
+        "Reports that were not accepted, by code: stale_lease = the lease had ended, duplicate, refused = "
+        "unknown_page or invalid.",
         {"stale_lease": "stale", "duplicate": "duplicate", "refused": "refused"},
     ),
     "recrawl_asks{answer}": (
-        "Calls of next_pages, by what they got.",
+        "Calls of next_pages, by whether they returned pages.",
         {"pages": "asks_answered", "nothing": "empty_asks"},
     ),
-    "recrawl_pages_handed_out": ("Pages that crawlers were given.", {"": "handed_out"}),
-    "recrawl_pages_expired": ("Pages that came back because their lease ran out.", {"": "expired"}),
+    "recrawl_pages_handed_out": ("Pages that were handed out to crawlers.", {"": "handed_out"}),
+    "recrawl_pages_expired": ("Pages whose lease ended before they were reported.", {"": "expired"}),
     "recrawl_slots_missed": ("Pages that crawlers released after their slot had passed.", {"": "missed"}),
-    "recrawl_pages_added": ("Pages that were taken in, from links or by add_pages.", {"": "new_pages"}),
-    "recrawl_visit_periods_lost": ("Whole periods that had passed before a late revisit began.", {"": "lost"}),
+    "recrawl_pages_added": ("Pages that were added, from links or by add_pages.", {"": "new_pages"}),
+    "recrawl_visit_periods_lost": ("Revisits that were skipped because the next one was due already.", {"": "lost"}),
 }
 LATENESS = {
     "60": "late_1m",
@@ -78,48 +79,54 @@ LATENESS = {
 GAUGES: dict[str, tuple[str, dict[str, str]]] = {
     # of the last minute
     "recrawl_due_pages{waits_for}": (
-        "Fetched pages that are due again, by what they wait for: crawler = their host is free, gap = its next slot is "
-        "still to come, block = it is blocked.",
+        "Overdue pages, by what they wait for: crawler = their host is free, gap = the next slot of their host is in "
+        "the future, block = their host is blocked.",
         {"crawler": "due_crawler", "gap": "due_gap", "block": "due_blocked"},
     ),
-    "recrawl_new_pages": ("Pages that wait for their first fetch.", {"": "new_waiting"}),
-    "recrawl_pages": ("Pages that the crawl knows.", {"": "pages"}),
-    "recrawl_hosts": ("Hosts that the crawl knows.", {"": "hosts"}),
-    "recrawl_hosts_ready": ("Hosts that have work and are free.", {"": "hosts_ready"}),
+    "recrawl_new_pages": ("New pages: they were never handed out.", {"": "new_waiting"}),
+    "recrawl_pages": ("Pages in the crawl.", {"": "pages"}),
+    "recrawl_hosts": ("Hosts in the crawl.", {"": "hosts"}),
+    "recrawl_hosts_ready": ("Free hosts that have pages to hand out.", {"": "hosts_ready"}),
     "recrawl_hosts_blocked": ("Hosts that are blocked.", {"": "hosts_blocked"}),
     "recrawl_hosts_capped": (
-        "Hosts whose gap decides how often they are visited, not the budget.",
+        "Hosts whose gap, not the budget, limits how often their pages are fetched.",
         {"": "hosts_capped"},
     ),
-    "recrawl_freshness_ratio": ("Share of the pages' value that is fresh, estimated (0 to 1).", {"": "fresh"}),
+    "recrawl_freshness_ratio": ("Share of the value of all pages that is fresh, estimated (0 to 1).", {"": "fresh"}),
     "recrawl_freshness_error_ratio": ("Standard error of recrawl_freshness_ratio (0 to 1).", {"": "fresh_error"}),
-    "recrawl_freshness_promised_ratio": ("Freshness that the last allocation promises (0 to 1).", {"": "promised"}),
-    "recrawl_freshness_possible_ratio": ("Freshness at most possible with budget and gaps (0 to 1).", {"": "possible"}),
-    "recrawl_covered_ratio": ("Share of the pages' value that was fetched at least once (0 to 1).", {"": "covered"}),
+    "recrawl_freshness_promised_ratio": ("Freshness that the allocation expects (0 to 1).", {"": "promised"}),
+    "recrawl_freshness_possible_ratio": (
+        "Limit of the freshness with this budget and these gaps (0 to 1).",
+        {"": "possible"},
+    ),
+    "recrawl_covered_ratio": (
+        "Share of the value of all pages that was fetched at least once (0 to 1).",
+        {"": "covered"},
+    ),
     "recrawl_budget_fetches_per_second": ("Fetches per second that the budget allows.", {"": "budget_per_second"}),
     # live
-    "recrawl_paused": ("1 while the crawl is paused, else 0.", {"": "paused"}),
-    "recrawl_worker_runs": ("1 if a worker did upkeep within the last five seconds, else 0.", {"": "worker_runs"}),
-    "recrawl_leased_pages": ("Pages that crawlers have.", {"": "leased"}),
+    "recrawl_paused": ("1 while the crawl is paused, otherwise 0.", {"": "paused"}),
+    "recrawl_worker_runs": ("1 if a worker did upkeep within the last five seconds, otherwise 0.", {"": "worker_runs"}),
+    "recrawl_leased_pages": ("Pages that are leased to crawlers.", {"": "leased"}),
     "recrawl_ready_wait_seconds": (
-        "How long the first free host with work has waited for a crawler, in seconds; 0 = none waits.",
+        "Time that the first free host with work has waited for a crawler, in seconds; 0 = no host waits.",
         {"": "ready_wait"},
     ),
     "recrawl_inbox_wait_seconds": (
-        "How long the oldest entry of the inbox has waited for upkeep, in seconds; 0 = none waits.",
+        "Time that the oldest entry of the inbox has waited for upkeep, in seconds; 0 = no entry waits.",
         {"": "inbox_wait"},
     ),
     "recrawl_longest_transaction_seconds": (
-        "Age of the longest transaction that holds the crawl's rows, or their old versions, in seconds; 0 = none.",
+        "Age of the oldest open transaction that locks rows of the crawl or keeps deleted rows, in seconds; 0 = none.",
         {"": "longest_transaction"},
     ),
     "recrawl_last_report_timestamp_seconds": (
-        "When a crawler last reported, in Unix time (seconds).",
+        "Time of the last report, in Unix time (seconds).",
         {"": "last_report_at"},
     ),
-    "recrawl_upkeep_timestamp_seconds": ("When upkeep last ran, in Unix time (seconds).", {"": "ticked_at"}),
+    "recrawl_upkeep_timestamp_seconds": ("Time of the last upkeep, in Unix time (seconds).", {"": "ticked_at"}),
     "recrawl_vitals_timestamp_seconds": (
-        "When the last minute of figures began, in Unix time (seconds).",
+        "Start of the newest minute of figures, in Unix time (seconds).",
         {"": "vitals_at"},
     ),
 }
@@ -128,19 +135,19 @@ COUNTED |= {*LATENESS.values(), "late_seconds", "asks"}
 ZERO_IF_NONE = ("ready_wait", "inbox_wait", "longest_transaction")
 JOB_GAUGES = {
     "recrawl_job_last_success_timestamp_seconds": (
-        "When the job last ended well, in Unix time (seconds).",
+        "Time of the last success of the job, in Unix time (seconds).",
         "succeeded_at",
     ),
     "recrawl_job_failures_since_success": (
-        "Runs of the job that failed since it last ended well, up to 20; of one that always runs, 1 while it fails.",
+        "Failed runs of the job since its last success, up to 20. For upkeep, vitals and retention: 1 while it fails.",
         "failures",
     ),
-    "recrawl_job_interval_seconds": ("How often the job is meant to run, in seconds.", "every"),
+    "recrawl_job_interval_seconds": ("Interval at which the job should run, in seconds.", "every"),
 }
 
 
 def serve(url: str, host: str, port: int) -> Callable[[], None]:
-    """Serves what is known of a crawl, on threads of its own; what it returns ends that."""
+    """Serves the metrics of a crawl on threads of its own. Returns the function that stops it."""
     looks = Looks(url)
     registry = CollectorRegistry()
     registry.register(looks)
@@ -161,7 +168,7 @@ def serve(url: str, host: str, port: int) -> Callable[[], None]:
 
 
 class Counts:
-    """Sums that never fall, over rows that may grow for a while and are removed one day."""
+    """Sums that never fall, over rows that grow for a while and are deleted later."""
 
     def __init__(self) -> None:
         self.totals: dict[str, float] = defaultdict(float)
@@ -182,16 +189,16 @@ class Counts:
 
 @dataclass(frozen=True)
 class MetricValues:
-    """By one look at the database."""
+    """The result of one read."""
 
     counts: Mapping[str, float]
     gauges: Figures
     jobs: Mapping[str, Figures]
-    always: Mapping[str, Figures]  # of jobs that run all the time
+    always: Mapping[str, Figures]  # the jobs that run all the time
 
 
 class Looks:
-    """Looks at the database, and tells Prometheus what it found."""
+    """Reads the database, and answers Prometheus."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -209,15 +216,17 @@ class Looks:
         look = self.begin()
         look.join(PATIENCE)
         found = None if look.is_alive() else self.found
-        yield GaugeMetricFamily("recrawl_up", "1 if the database answered in time, else 0.", bool(found))
-        build = GaugeMetricFamily("recrawl_build_info", "1; the label says which recrawl this is.", labels=["version"])
+        yield GaugeMetricFamily("recrawl_up", "1 if the database answered in time, otherwise 0.", bool(found))
+        build = GaugeMetricFamily(
+            "recrawl_build_info", "Always 1. The label is the version of recrawl.", labels=["version"]
+        )
         build.add_metric([version("recrawl")], 1)
         yield build
         if found:
             yield from metrics(found)
 
     def begin(self) -> threading.Thread:
-        """A look, or the one that is on its way."""
+        """Starts a read, or returns the one that is running."""
         with self.starting:
             if not self.thread or not self.thread.is_alive():
                 self.thread = threading.Thread(target=self.look, name="metrics look", daemon=True)
@@ -229,7 +238,7 @@ class Looks:
             self.connection.close()
 
     def look(self) -> None:
-        self.found = None  # whatever happens, what is shown is of now
+        self.found = None  # after an error no old figures are shown
         try:
             self.found = self.took_in(self.seen())
             self.complaint = ""
@@ -246,7 +255,7 @@ class Looks:
             except psycopg.OperationalError:
                 if not self.connection.closed:
                     raise
-        # The first, or the server was started again meanwhile.
+        # The first read, or the first after a restart of the server.
         self.connection = store.connect(self.url, "recrawl metrics", connect_timeout=2, tcp_user_timeout=2000)
         return store.scrape(self.connection, ALWAYS, self.minutes_since, self.runs_since)
 
@@ -281,7 +290,7 @@ def counts_of_run(run: store.Row) -> dict[str, float]:
 
 
 def seconds(value: Any) -> float | None:
-    """Numbers as they are."""
+    """Times in seconds, and numbers unchanged."""
     if isinstance(value, datetime):
         return value.timestamp()
     if isinstance(value, timedelta):
@@ -295,21 +304,19 @@ def metrics(found: MetricValues) -> Iterator[Metric]:
         yield family(CounterMetricFamily, name, says, {label: counts.get(of, 0) for label, of in behind.items()})
     bins = accumulate(counts.get(name, 0) for name in LATENESS.values())
     lateness = HistogramMetricFamily(
-        "recrawl_visit_lateness_seconds", "How long after they were due revisits had their slot, in seconds."
+        "recrawl_visit_lateness_seconds", "Time from the due time of a revisit to its slot, in seconds."
     )
     lateness.add_metric([], list(zip(LATENESS, bins, strict=True)), counts.get("late_seconds", 0))
     yield lateness
     for name, (says, behind) in GAUGES.items():
         yield family(GaugeMetricFamily, name, says, {label: found.gauges.get(of) for label, of in behind.items()})
-    runs = CounterMetricFamily("recrawl_job_runs", "Runs of jobs that ended, by how.", labels=["job_name", "result"])
+    runs = CounterMetricFamily("recrawl_job_runs", "Runs of jobs, by result.", labels=["job_name", "result"])
     for job in found.jobs:
         for result in ("ok", "failed"):
             runs.add_metric([job, result], counts.get(f"{job} {result}", 0))
     yield runs
     took = {job: counts.get(f"{job} seconds", 0) for job in found.jobs}
-    yield family(
-        CounterMetricFamily, "recrawl_job_run_seconds{job_name}", "How long these runs took, in seconds.", took
-    )
+    yield family(CounterMetricFamily, "recrawl_job_run_seconds{job_name}", "Duration of these runs, in seconds.", took)
     for name, (says, of) in JOB_GAUGES.items():
         known = {job: figures[of] for job, figures in {**found.jobs, **found.always}.items() if of in figures}
         yield family(GaugeMetricFamily, f"{name}{{job_name}}", says, known)
@@ -319,7 +326,7 @@ Family = type[CounterMetricFamily] | type[GaugeMetricFamily]
 
 
 def family(kind: Family, name: str, says: str, samples: Figures) -> Metric:
-    """One metric; its name may end in {label}, else its one sample goes by the empty string."""
+    """One metric. A name that ends in {label} has a sample for each value. Otherwise the key of its sample is empty."""
     name, _, label = name.rstrip("}").partition("{")
     made = kind(name, says, labels=[label] if label else [])
     for value, figure in samples.items():
@@ -345,10 +352,12 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         name = re.sub(r":\d*$", "", self.headers.get("Host", LOOPBACK[0])).lower()
         if self.server.names and name not in self.server.names:
-            self.send_error(HTTPStatus.MISDIRECTED_REQUEST, "Ask for them at the address that --metrics has")
+            self.send_error(
+                HTTPStatus.MISDIRECTED_REQUEST, "This host name is not served: use the address of --metrics"
+            )
             return
         if self.path.partition("?")[0] != "/metrics":
-            self.send_error(404, "There is only /metrics")
+            self.send_error(404, "Only /metrics is served")
             return
         encode, content_type = choose_encoder(self.headers.get("Accept", ""))
         body = encode(self.server.registry)
@@ -359,4 +368,4 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Scrapes come every few seconds: nothing to tell."""
+        """Nothing: there is a scrape every few seconds."""

@@ -1,4 +1,4 @@
-"""The report of a crawl: reads all of it, and puts its parts together."""
+"""The report of a crawl as an HTML file: reads the figures, and puts the parts together."""
 
 from recrawl import store
 from recrawl.view import figures as present
@@ -14,13 +14,14 @@ from recrawl.words import HERE, moment, things
 
 
 def read(connection: store.Connection, *, live: bool = False) -> Look:
-    """With times in the zone of this machine."""
+    """Times are in the time zone of this machine."""
     figures = present.read(connection)
     past = history.read(connection) if figures.database == "same" else history.History()
     return Look(figures, verdict(figures), past, figures.now.as_of.astimezone(HERE), live)
 
 
-def html(look: Look, live_seconds: float | None = None) -> str:
+def html(look: Look, live_seconds: float | None = None, more: Html | None = None) -> str:
+    """`more` stands before the charts."""
     minute = look.figures.minute
     about = (
         f"{things(minute.pages, 'page')} on {things(minute.hosts, 'host')}"
@@ -28,8 +29,8 @@ def html(look: Look, live_seconds: float | None = None) -> str:
         else ""
     )
     head = header(about, moment(look.now), live=look.live)
-    sections = [section for make in SECTIONS if (section := make(look))]
-    return document(f"recrawl: {look.verdict.headline}", head, Html.of(sections, footer()), live_seconds=live_seconds)
+    body = Html.of(judged(look), tiles(look), more, (make(look) for make in SECTIONS), footer())
+    return document(f"recrawl: {look.verdict.headline}", head, body, live_seconds=live_seconds)
 
 
 def judged(look: Look) -> Html:
@@ -39,9 +40,9 @@ def judged(look: Look) -> Html:
 def footer() -> Html:
     return el(
         "footer",
-        "Freshness, coverage and what pages wait for are estimates, made by a worker every minute. ",
-        "What to do stands there as SQL or as a command, to copy: nothing here changes anything.",
+        "A worker estimates freshness, coverage and what pages wait for, every minute. ",
+        "This screen changes nothing: copy the SQL or the command of a fix and run it yourself.",
     )
 
 
-SECTIONS = (judged, tiles, freshness_and_budget, lateness, held_back, blocked, news, machinery)
+SECTIONS = (freshness_and_budget, lateness, held_back, blocked, news, machinery)

@@ -20,7 +20,7 @@ class Fix:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a rule says of a crawl."""
+    """The result of a rule for one crawl."""
 
     code: str
     level: Level

@@ -864,5 +864,5 @@ def _in_force(run: LastRun, as_of: datetime) -> str:
 
 
 def _day(facts: Facts) -> str:
-    """What the figures of the day cover: a young crawl has less than a day."""
+    """The time that the figures of the day cover. A young crawl has less than a day."""
     return lasting(facts.figures.day.lasts(facts.figures.now.as_of) or timedelta(days=1))

@@ -1,6 +1,6 @@
-"""What status, doctor, jobs and top print: lines of at most 80 columns, from figures alone.
+"""The screens of status, doctor, jobs and top: lines of at most 80 columns, made from figures alone.
 
-A line that begins with a mark (✓ ▲ ✕) is what a terminal paints.
+A terminal colours the mark (✓ ▲ ✕) at the beginning of a line.
 """
 
 import re
@@ -10,14 +10,19 @@ from datetime import datetime, timedelta
 from textwrap import wrap
 from typing import Any
 
-from recrawl.view.figures import Figures, LastRun, Now, fared
+from recrawl.view.figures import Figures, LastRun, Minute, Now, fared
 from recrawl.view.rule import Finding, Fix
-from recrawl.words import count, lasting, percent, when
+from recrawl.words import count, either, lasting, percent, things, when
 
 WIDTH = 80
 MARKS = {"ok": "✓", "warn": "▲", "trouble": "✕", "unseen": "?"}
 OF_RUNS = {"ran": MARKS["ok"], "failed": MARKS["trouble"], "stopped": "·", "running": "▶"}
-QUIETLY = {"gaps_set_pace", "budget_sets_pace", "budget_unspent", "nothing_due"}  # whose detail the figures tell too
+QUIETLY = {
+    "gaps_set_pace",
+    "budget_sets_pace",
+    "budget_unspent",
+    "nothing_due",
+}  # the rows below say the same as their detail
 
 
 def status(figures: Figures, said: Finding) -> list[str]:
@@ -44,19 +49,10 @@ def _figures(figures: Figures) -> Iterator[str]:
             f"{count(day.fetches)} in {_lasting_day(lasts)}{spent}" if day.fetches else "",
         )
     if minute and minute.fresh is not None:
-        known = [
-            f"{word} {100 * bound:.1f}"
-            for word, bound in (
-                ("promised", minute.promised),
-                ("possible", minute.possible),
-                ("without gaps", minute.unpolite),
-            )
-            if bound is not None
-        ]
-        yield _row("fresh", percent(minute.fresh), ", ".join(known) or "of the pages' value, by estimate")
+        yield _row("fresh", percent(minute.fresh), limits(minute) or "of the value of all pages, estimated")
     if day.revisits:
-        lost = f"; {count(day.lost)} lost in {_lasting_day(lasts)}" if day.lost >= 1 else ""
-        yield _row("in time", percent(day.in_time), f"of visits made, within 10 min{lost}")
+        skipped = f"; {count(day.lost)} skipped in {_lasting_day(lasts)}" if day.lost >= 1 else ""
+        yield _row("on time", percent(day.in_time), f"of revisits within 10 min{skipped}")
     about = "about " if now.is_estimate else ""
     parts = [
         f"{word} {count(pages)}"
@@ -68,32 +64,34 @@ def _figures(figures: Figures) -> Iterator[str]:
         if pages
     ]
     then = (
-        f"next {when(now.next_ready_at, now.as_of)}"
+        f"next page {when(now.next_ready_at, now.as_of)}"
         if now.next_ready_at and not now.due and not now.new_waiting
         else ""
     )
-    yield _row("waiting", f"{about}{count(now.due)} due", " · ".join(parts) if now.due and parts else then)
+    waits = f"pages wait: {', '.join(parts)}"
+    yield _row("overdue", f"{about}{count(now.due)}", waits if now.due and parts else then)
     if now.ready_wait is not None:
-        free = "1 host" if now.hosts_ready == 1 else f"{_thousand(now.hosts_ready)} hosts"
-        yield _row("free", free, f"the first has waited {lasting(now.ready_wait)} for a crawler")
+        hosts = f"{_thousand(now.hosts_ready)} {either(now.hosts_ready, 'host', 'hosts')}"
+        yield _row("free", hosts, f"the first has waited {lasting(now.ready_wait)} for a crawler")
     if now.new_waiting:
         pace = day.first / (lasts / timedelta(days=1)) if lasts and day.first else 0
-        left = f"{lasting(timedelta(days=now.new_waiting / pace))} at today's pace" if pace else ""
-        yield _row("new", f"{about}{count(now.new_waiting)}", left)
+        left = f", {lasting(timedelta(days=now.new_waiting / pace))} at today's pace" if pace else ""
+        yield _row("new", f"{about}{count(now.new_waiting)}", f"pages{left}")
     if now.leased:
-        oldest = (
-            f", the oldest from {lasting(now.as_of - now.oldest_lease_at)} ago"
-            if now.oldest_lease_at is not None
-            else ""
-        )
-        leases = "1 lease" if now.leases == 1 else f"{count(now.leases)} leases"
-        yield _row("out", _pages(now.leased), f"{leases}{oldest}")
+        age = "" if now.oldest_lease_at is None else f", the oldest is {lasting(now.as_of - now.oldest_lease_at)} old"
+        yield _row("leased", things(now.leased, "page"), f"in {things(now.leases, 'lease')}{age}")
     if minute and minute.pages:
-        capped = f"{count(minute.hosts_capped)} at the cap" if minute.hosts_capped else ""
+        capped = f"{count(minute.hosts_capped)} limited by gap" if minute.hosts_capped else ""
         blocked = f"{count(minute.hosts_blocked)} blocked" if minute.hosts_blocked else ""
         more = ", ".join(filter(None, (capped, blocked)))
-        hosts = "1 host" if minute.hosts == 1 else f"{count(minute.hosts or 0)} hosts"
-        yield _row("pages", count(minute.pages), f"on {hosts}" + (f"; {more}" if more else ""))
+        hosts = things(minute.hosts or 0, "host")
+        yield _row("pages", count(minute.pages), f"on {hosts}" + (f": {more}" if more else ""))
+
+
+def limits(minute: Minute) -> str:
+    """The figures that the freshness is compared with."""
+    bounds = {"expected": minute.promised, "limit": minute.possible, "without gaps": minute.unpolite}
+    return ", ".join(f"{word} {percent(bound)}" for word, bound in bounds.items() if bound is not None)
 
 
 def doctor(checks: Sequence[Finding]) -> list[str]:
@@ -105,9 +103,8 @@ def doctor(checks: Sequence[Finding]) -> list[str]:
             lines += _commands(fix.do)
     levels = [check.level for check in checks]
     bad, unseen = levels.count("warn") + levels.count("trouble"), levels.count("unseen")
-    hidden = f", {unseen} cannot be seen by this login" if unseen else ""
-    well = levels.count("ok")
-    lines += ["", f"{well} of {len(levels)} checks are well" + (f", {bad} not" if bad else "") + hidden]
+    hidden = f", this login may not make {unseen}" if unseen else ""
+    lines += ["", f"{levels.count('ok')} of {len(levels)} checks are well{f', {bad} not' if bad else ''}{hidden}"]
     return lines
 
 
@@ -116,9 +113,9 @@ class Scheduled:
     """A job as the worker has it."""
 
     name: str
-    every: timedelta | None  # None = only when somebody says so
+    every: timedelta | None  # None = only by hand
     due_at: datetime | None = None
-    is_kept: bool = True  # its runs are in job_run; else, only that it fails, and that it works again
+    is_kept: bool = True  # job_run has its runs; otherwise only when it began to fail, and when it worked again
 
 
 def jobs(scheduled: Iterable[Scheduled], runs: Sequence[LastRun], as_of: datetime, worker_runs: bool) -> list[str]:
@@ -126,19 +123,19 @@ def jobs(scheduled: Iterable[Scheduled], runs: Sequence[LastRun], as_of: datetim
     lines = []
     for job in scheduled:
         run = last.get(job.name)
-        every = f"every {lasting(job.every)}" if job.every else "when told"
+        every = f"every {lasting(job.every)}" if job.every else "by hand"
         mark = OF_RUNS[run.fared] if run else "·"
         comes = _next(job, as_of, worker_runs)
         lines.append(f"{mark} {job.name:<10} {_ran(job, run, as_of):<38} {every:<12} {comes}".rstrip())
         if run and run.message and run.ok is not None:
             lines += [f"    {line}" for line in wrap(run.message, WIDTH - 4)[:3]]
     if not worker_runs:
-        lines += ["", "▲ No worker runs, so none of them will by itself: recrawl worker"]
-    return [*lines, "", "Run one now: recrawl run JOB"]
+        lines += ["", "▲ No worker runs, so no job starts automatically: recrawl worker"]
+    return [*lines, "", "Run a job now: recrawl run JOB"]
 
 
 def runs(name: str, past: Sequence[dict[str, Any]], is_kept: bool) -> list[str]:
-    """Of one job, the newest first."""
+    """The runs of one job, the newest first."""
     if not past:
         return [f"{name} never ran: recrawl run {name}" if is_kept else f"{name} never failed"]
     lines = []
@@ -154,7 +151,7 @@ def _ran(job: Scheduled, run: LastRun | None, as_of: datetime) -> str:
     if not job.is_kept:
         if run is None:
             return "never failed"
-        return f"has {'worked again' if run.ok else 'failed'} for {lasting(as_of - run.started_at)}"
+        return f"has {'worked' if run.ok else 'failed'} for {lasting(as_of - run.started_at)}"
     if run is None:
         return "never ran"
     if run.ok is None:
@@ -169,10 +166,10 @@ def _next(job: Scheduled, as_of: datetime, worker_runs: bool) -> str:
 
 
 def line(now: Now, runs: Sequence[LastRun], due: Mapping[str, datetime]) -> str:
-    """Of one line: what happens, what ran last and what comes next."""
+    """One line: what happens, which job ran last and which comes next."""
     about = "about " if now.is_estimate else ""
-    parts = ["paused"] if now.paused else [f"{now.fetches_per_second or 0:.3g} fetches/s"]
-    parts.append(f"{about}{now.due:,} due, {now.new_waiting:,} new, {now.leased:,} out")
+    parts = ["paused"] if now.paused else [f"{count(now.fetches_per_second or 0)} fetches/s"]
+    parts.append(f"{about}{count(now.due)} overdue, {count(now.new_waiting)} new, {count(now.leased)} leased")
     if runs:
         last = max(runs, key=lambda run: run.started_at)
         did = "began" if last.ok is None else last.fared
@@ -184,7 +181,7 @@ def line(now: Now, runs: Sequence[LastRun], due: Mapping[str, datetime]) -> str:
 
 
 def top(figures: Figures, said: Finding, name: str, height: int = 24) -> list[str]:
-    """A full screen: the same every two seconds."""
+    """A full screen."""
     now, minutes = figures.now, figures.minutes
     clock = f"{now.as_of.astimezone():%H:%M:%S}"
     head = f"recrawl  {name}"[: WIDTH - 12]
@@ -209,35 +206,35 @@ def top(figures: Figures, said: Finding, name: str, height: int = 24) -> list[st
     )
     lines.append(_trend("fetches/s", per_minute, count(now.fetches_per_second or 0), kinds))
     waits = [(minute.ready_wait or timedelta(0)).total_seconds() for minute in minutes]
-    lines.append(_trend("free wait", waits, lasting(now.ready_wait), f"hosts free {_thousand(now.hosts_ready)}"))
+    lines.append(_trend("free", waits, lasting(now.ready_wait), f"{_thousand(now.hosts_ready)} hosts free"))
     due = [minute.due or 0 for minute in minutes]
     parts = (
         f"gap {count(last.due_gap or 0)}  block {count(last.due_blocked or 0)}  crawler {count(last.due_crawler or 0)}"
         if last and last.due is not None
         else ""
     )
-    lines.append(_trend("due", due, count(now.due), parts))
-    inbox = f"inbox waits {lasting(now.inbox_wait)}  " if now.inbox_wait else ""
+    lines.append(_trend("overdue", due, count(now.due), parts))
+    inbox = f"inbox waits {lasting(now.inbox_wait)}" if now.inbox_wait else ""
     lines.append(_trend("new", [minute.new_waiting or 0 for minute in minutes], count(now.new_waiting), inbox))
     lines.append(
-        _trend("out", [minute.leased or 0 for minute in minutes], count(now.leased), f"leases {count(now.leases)}")
+        _trend("leased", [minute.leased or 0 for minute in minutes], count(now.leased), things(now.leases, "lease"))
     )
     if last and last.fresh is not None:
         fresh = [minute.fresh or 0 for minute in minutes]
-        promised = f"promised {percent(last.promised)}" if last.promised is not None else ""
-        lines.append(_trend("fresh", fresh, percent(last.fresh), promised))
+        expected = f"expected {percent(last.promised)}" if last.promised is not None else ""
+        lines.append(_trend("fresh", fresh, percent(last.fresh), expected))
     lines.append("")
     room = height - len(lines) - 1
     lines += _hosts(figures)[:room]
     lines = [line[:WIDTH] for line in lines]
-    return [*lines, *[""] * (height - 1 - len(lines)), "every 2 s · q quits"]
+    return [*lines, *[""] * (height - 1 - len(lines)), "renewed every 2 s · q quits"]
 
 
 def _hosts(figures: Figures) -> list[str]:
     if not figures.late_hosts:
-        return ["No host has late pages."]
+        return ["No host has overdue pages."]
     gains = {host.host: host for host in figures.held_back}
-    lines = [f"{'HOST':<34}{'DUE':>8}{'LATE':>9}  {'WAITS FOR':<10}{'GAP':>6}{'/DAY':>10}"]
+    lines = [f"{'HOST':<34}{'OVERDUE':>8}{'BY':>9}  {'WAITS FOR':<10}{'GAP':>6}{'PER DAY':>10}"]
     for host in figures.late_hosts:
         held = gains.get(host.host)
         waits = host.waits_for
@@ -259,18 +256,14 @@ def _thousand(number: int) -> str:
 
 
 def _rate(per_second: float) -> str:
-    """In the unit that shows it best."""
+    """Per second, or in the first larger unit that has a tenth of a fetch."""
     units = (("a second", 1), ("a minute", 60), ("an hour", 3600))
     unit, seconds = next((each for each in units if per_second * each[1] >= 0.1), units[0])
     return f"{count(per_second * seconds)} {unit}"
 
 
-def _pages(number: int) -> str:
-    return "1 page" if number == 1 else f"{count(number)} pages"
-
-
 def _lasting_day(lasts: timedelta | None) -> str:
-    """What the day's figures are about: a young crawl has less than a day."""
+    """The figures of a day cover less than a day in a young crawl."""
     return "24 h" if lasts is None or lasts > timedelta(hours=23) else lasting(lasts)
 
 
@@ -284,7 +277,7 @@ def _fix(fix: Fix) -> list[str]:
 
 
 def _commands(text: str) -> list[str]:
-    """To be copied: SQL is broken between words and not within its texts, so that it still means the same."""
+    """Lines to be copied. SQL is broken between words, never within a text, so that its meaning stays."""
     lines = [""]
     for word in re.findall(r"(?:'[^']*'|[^\s'])+", text) if text.endswith(";") else [text]:
         if lines[-1] and len(lines[-1]) + 1 + len(word) > WIDTH - 4:

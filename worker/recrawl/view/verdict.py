@@ -18,7 +18,7 @@ WITHOUT_TABLES = ("server_version", "database")  # the rules that can be asked b
 
 
 def verdict(figures: Figures) -> Finding:
-    """The first finding, with its fix and those of the findings after it."""
+    """The first finding, with its fix and the fixes of later findings."""
     facts = Facts(figures)
     findings = ((rule, finding) for rule in RULES if rule.in_status and (finding := rule.on(facts)))
     rule, first = next(findings)
@@ -40,7 +40,7 @@ def checks(facts: Facts) -> list[Finding]:
 
 
 def hints(figures: Figures) -> Iterator[Fix]:
-    """What could be better although nothing is wrong."""
+    """Fixes that help although nothing is wrong."""
     for host in figures.late_hosts:
         if host.waits_for == "block" and host.due >= FEW and (host.blocked_reason or "").endswith(("429", "503")):
             gap = 2 * (host.gap or timedelta(seconds=1))

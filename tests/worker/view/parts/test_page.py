@@ -155,7 +155,7 @@ def test_what_was_promised_is_told_as_a_share_where_it_is_one(objective: str, pr
     assert FIGURES.allocation
     allocation = replace(FIGURES.allocation, objective=objective, utility=0.74)
     html = report.html(replace(look(), figures=replace(FIGURES, allocation=allocation)))
-    (told,) = re.findall(r"<dt>promised</dt><dd>([^<]*)</dd>", html)
+    (told,) = re.findall(r"<dt>expected</dt><dd>([^<]*)</dd>", html)
     assert told.replace("\N{NO-BREAK SPACE}", " ") == promised
 
 

@@ -29,38 +29,38 @@ def test_freshness_of_nothing_is_not_known() -> None:
 
 def test_freshness_stands_beside_what_was_promised_and_is_possible() -> None:
     said = plain(sentences.freshness(HISTORY.hours, LAST_MINUTE, NOW))
-    assert said.startswith("72.0 % of the crawl's value is fresh")
-    assert "1.4 points less than the allocation promised (73.4 %); at most 73.9 % is possible" in said
+    assert said.startswith("72.0 % of the value of all pages is fresh")
+    assert (
+        "1.4 points less than the allocation expects (73.4 %). The limit with this budget and these gaps is 73.9 %"
+        in said
+    )
     assert "A week ago it was 71." in said
 
 
 def test_a_difference_within_the_error_is_none() -> None:
     minute = replace(LAST_MINUTE, fresh=0.72, promised=0.729, fresh_error=0.005)
-    assert "as the allocation promised (72.9 %)" in plain(sentences.freshness(HISTORY.hours, minute, NOW))
+    assert "what the allocation expects (72.9 %)" in plain(sentences.freshness(HISTORY.hours, minute, NOW))
     more = replace(LAST_MINUTE, fresh=0.76)
     assert "2.6 points more than" in plain(sentences.freshness(HISTORY.hours, more, NOW))
 
 
 def test_one_hour_without_a_promise_says_so() -> None:
     said = plain(sentences.freshness([span(HOUR / 2, fresh=1.0)], None, NOW))
-    assert (
-        said
-        == "100 % of the crawl's value is fresh, by estimate. No allocation promised a freshness to compare it with."
-    )
+    assert said == "100 % of the value of all pages is fresh (estimated). No allocation has said what to expect."
 
 
 def test_an_old_estimate_says_when_it_was() -> None:
     said = plain(sentences.freshness([span(DAY, fresh=0.5)], None, NOW))
-    assert said.startswith("50.0 % of the crawl's value was fresh yesterday 15:04, when it was last estimated.")
+    assert said.startswith("50.0 % of the value of all pages was fresh at the last estimate, yesterday 15:04.")
 
 
 # -- fetches --
 
 
 def test_fetches_of_nothing() -> None:
-    assert sentences.fetches([], Total(), None, NOW) == "Nothing was fetched yet."
+    assert sentences.fetches([], Total(), None, NOW) == "No page was fetched yet."
     old = [span(3 * DAY, fetches=5.0)]
-    assert "the last fetches are from 18 Nov" in sentences.fetches(old, Total(), 100.0, NOW)
+    assert "The last fetches are from 18 Nov" in sentences.fetches(old, Total(), 100.0, NOW)
 
 
 def test_fetches_beside_the_budget() -> None:
@@ -72,13 +72,13 @@ def test_fetches_beside_the_budget() -> None:
 def test_a_young_crawl_is_measured_by_its_own_time() -> None:
     young = Total(since=NOW - 6 * HOUR, fetches=250)
     said = plain(sentences.fetches([span(HOUR, fetches=250)], young, 1000.0, NOW))
-    assert said.startswith("250 fetches in the 6 h that are known, 100 % of the budget")
+    assert said.startswith("250 fetches in the first 6 h, 100 % of the budget")
     assert Total(since=NOW).of_budget(1000.0, NOW) == 0
 
 
 def test_many_failures_are_told_and_few_are_not() -> None:
     failing = replace(DAY_TOTAL, failed=100_000)
-    assert "22 % failed, were throttled or denied" in plain(sentences.fetches(HISTORY.hours, failing, None, NOW))
+    assert "22 % failed, were throttled" in plain(sentences.fetches(HISTORY.hours, failing, None, NOW))
     assert "failed" not in sentences.fetches(HISTORY.hours, DAY_TOTAL, None, NOW)
 
 
@@ -93,7 +93,7 @@ def test_hours_without_fetches_are_told_apart_from_hours_that_are_missing() -> N
     hours[-10] = replace(hours[-10], fetches=0)
     del hours[-21:-18]
     said = sentences.fetches(hours, DAY_TOTAL, None, NOW)
-    assert said.endswith("This week, in 1 hour nothing was fetched and of 3 hours nothing is known.")
+    assert said.endswith("This week, in 1 hour no page was fetched and of 3 hours no figures are known.")
 
 
 # -- who is late --
@@ -101,7 +101,7 @@ def test_hours_without_fetches_are_told_apart_from_hours_that_are_missing() -> N
 
 def test_waiting_says_what_would_help() -> None:
     gap = plain(sentences.waiting(HISTORY.tens, LAST_MINUTE, NOW))
-    assert gap.startswith("7,718 pages are past their time, 0.6 % of all. Most wait for their host's gap")
+    assert gap.startswith("7,718 pages are overdue, 0.6 % of all. Most wait for the gap of their host")
     assert "more crawlers would not help" in gap
     crawler = replace(LAST_MINUTE, due=100, due_crawler=100, due_gap=0, due_blocked=0)
     assert "All wait for a crawler: more crawlers would help." in plain(sentences.waiting(HISTORY.tens, crawler, NOW))
@@ -111,34 +111,36 @@ def test_waiting_of_little() -> None:
     assert sentences.waiting([], None, NOW).startswith("Not known yet")
     assert sentences.waiting([span(HOUR, due=None)], None, NOW).startswith("Not known yet")
     one = [span(timedelta(minutes=9), due=1.0, due_gap=1.0, due_crawler=0.0, due_blocked=0.0)]
-    assert plain(sentences.waiting(one, None, NOW)).startswith("1 page is past its time. All wait for their host's gap")
+    assert plain(sentences.waiting(one, None, NOW)).startswith("1 page is overdue. All wait for the gap of their host")
     causeless = [span(timedelta(minutes=9), due=2.0)]
-    assert plain(sentences.waiting(causeless, None, NOW)) == "2 pages are past their time."
+    assert plain(sentences.waiting(causeless, None, NOW)) == "2 pages are overdue."
 
 
 def test_nothing_late_now_still_tells_the_worst_of_the_day() -> None:
     none = [span(timedelta(minutes=9), due=0.0)]
-    assert plain(sentences.waiting(none, None, NOW)) == "No page is past its time."
+    assert plain(sentences.waiting(none, None, NOW)) == "No page is overdue."
     once = [span(5 * HOUR, due=500.0), *none]
-    assert plain(sentences.waiting(once, None, NOW)).endswith("The most within a day were 500, 10:04.")
+    assert plain(sentences.waiting(once, None, NOW)).endswith("The maximum of the last day was 500, 10:04.")
 
 
 def test_lateness() -> None:
     said = plain(sentences.lateness(DAY_TOTAL, None, NOW))
-    assert said.startswith("Of 414,801 revisits in 24 hours 97.7 % began within 10 minutes of their time. 1,204 more")
-    assert sentences.lateness(Total(), LAST_MINUTE, NOW).startswith("No page was visited again")
-    assert plain(sentences.lateness(Total(since=NOW - DAY, late_1m=1), None, NOW)) == (
-        "Of 1 revisit in 24 hours 100 % began within 10 minutes of its time. None was lost."
+    assert said.startswith(
+        "Of 414,801 revisits in 24 hours 97.7 % began within 10 minutes of the due time. 1,204 revisits"
     )
-    assert "1 more visit was lost" in sentences.lateness(replace(DAY_TOTAL, lost=1), None, NOW)
+    assert sentences.lateness(Total(), LAST_MINUTE, NOW).startswith("No page was fetched again")
+    assert plain(sentences.lateness(Total(since=NOW - DAY, late_1m=1), None, NOW)) == (
+        "Of 1 revisit in 24 hours 100 % began within 10 minutes of the due time. None was skipped."
+    )
+    assert "1 revisit was skipped" in sentences.lateness(replace(DAY_TOTAL, lost=1), None, NOW)
 
 
 def test_pages_that_nobody_visits_are_not_in_time_either() -> None:
     blocked = replace(LAST_MINUTE, due=3, due_blocked=3, due_gap=0, due_crawler=0)
     said = plain(sentences.lateness(Total(since=NOW - DAY, late_1m=7), blocked, NOW))
     assert "100 % began" in said
-    assert said.endswith("3 pages that are past their time and still wait will count when visited.")
-    assert "1 page that is past its time and still waits" in sentences.lateness(DAY_TOTAL, replace(blocked, due=1), NOW)
+    assert said.endswith("3 overdue pages will count when they are fetched.")
+    assert "1 overdue page" in sentences.lateness(DAY_TOTAL, replace(blocked, due=1), NOW)
 
 
 # -- hosts --
@@ -147,9 +149,9 @@ def test_pages_that_nobody_visits_are_not_in_time_either() -> None:
 def test_hosts_that_hold_back_are_late_or_blocked() -> None:
     assert sentences.holding_back([], 0, 5).startswith("None")
     assert sentences.holding_back([], None, None).startswith("Not known yet")
-    assert plain(sentences.holding_back([], 2, 5)).startswith("2 of 5 hosts are at the cap")
+    assert plain(sentences.holding_back([], 2, 5)).startswith("2 of 5 hosts are limited by the gap")
     held = [HeldBack("a.test", 1, MINUTE, 9, 3)]
-    assert plain(sentences.holding_back(held, 1, 5)).startswith("1 of 5 hosts is at the cap")
+    assert plain(sentences.holding_back(held, 1, 5)).startswith("1 of 5 hosts is limited by the gap")
     assert "most costly" in sentences.holding_back(held, None, None)
 
     assert sentences.late_hosts([]).startswith("None")
@@ -158,12 +160,15 @@ def test_hosts_that_hold_back_are_late_or_blocked() -> None:
         LateHost("b.test", 3, MINUTE, "gap"),
         LateHost("c.test", 1, MINUTE, "block"),
     ]
-    assert sentences.late_hosts(late) == "The 3 with the latest pages wait: 2 for the gap, 1 for the end of a block."
-    assert sentences.late_hosts(late[:1]) == "One, which waits for the gap."
+    assert (
+        sentences.late_hosts(late)
+        == "The 3 hosts with the most overdue pages wait: 2 for the gap, 1 for the end of a block."
+    )
+    assert sentences.late_hosts(late[:1]) == "One host, which waits for the gap."
 
     assert sentences.blocked_hosts([], 0, 9).startswith("None")
     assert sentences.blocked_hosts([], None, None).startswith("Not known yet")
-    assert plain(sentences.blocked_hosts([], 2, 8)) == "2 hosts, 25.0 % of all. None of them has pages past their time."
+    assert plain(sentences.blocked_hosts([], 2, 8)) == "2 hosts, 25.0 % of all. None of them has overdue pages."
     blocked = [BlockedHost("a.test", 3, NOW + HOUR, None)]
     assert "1 host" in plain(sentences.blocked_hosts(blocked, 0, 9)), "the count is older than the block"
 
@@ -182,4 +187,4 @@ def test_changes_compare_whole_days_and_only_what_is_known() -> None:
 @pytest.mark.parametrize("share", ["changed", "failed"])
 def test_shares_of_a_day_without_fetches_are_left_out(share: str) -> None:
     idle = [replace(hour, fetches=0, fresh=None, due=None) for hour in HISTORY.hours]
-    assert {change.name for change in sentences.changes(idle, NOW)} == {"Fetches", "Visits lost", "Pages taken in"}
+    assert {change.name for change in sentences.changes(idle, NOW)} == {"Fetches", "Revisits skipped", "Pages added"}

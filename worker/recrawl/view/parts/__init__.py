@@ -1,1 +1,1 @@
-"""What the report and the dashboard are made of: figures in, markup out. Pure."""
+"""The parts of the report and the dashboard: figures in, markup out. Pure."""

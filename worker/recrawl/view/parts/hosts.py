@@ -1,4 +1,4 @@
-"""Tables of hosts: those that hold the crawl back, that are late, that are blocked."""
+"""Tables of hosts: hosts that are limited by their gap, hosts with overdue pages, blocked hosts."""
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
@@ -13,7 +13,7 @@ from recrawl.words import clock, count, lasting, literal, percent
 def host_table(
     look: Look, name: str, columns: Sequence[tuple[str, str | None]], rows: Iterable[tuple[str, Sequence[object]]]
 ) -> Html:
-    """A row a host; columns with their class. On a phone each cell says its heading itself."""
+    """One row per host. Columns have a heading and a class. On a phone each cell shows its heading."""
     return el(
         "table",
         el(
@@ -62,12 +62,15 @@ def held_back(look: Look) -> Html:
         for host in hosts
     ]
     columns = [
-        *((words, "right") for words in ("pages", "gap", "visits a day wanted", "given", "half the gap would bring")),
+        *(
+            (words, "right")
+            for words in ("pages", "gap", "fetches a day wanted", "fetches a day", "gain of half the gap")
+        ),
         ("if the host agrees", "wide"),
     ]
     return part(
         "held-back",
-        "Hosts that hold the crawl back",
+        "Hosts that are limited by their gap",
         el(
             "div",
             el("p", said(sentence), class_="note"),
@@ -95,11 +98,11 @@ def late_hosts(look: Look) -> Html:
                 [count(host.due), lasting(host.late), lasting(host.gap), el("span", words, class_=f"pill {kind}")],
             )
         )
-    columns = [("pages due", "right"), ("the oldest by", "right"), ("gap", "right"), ("waits for", None)]
-    more = f"The ten latest of {len(hosts)}." if len(hosts) > 10 else ""
+    columns = [("overdue pages", "right"), ("the oldest by", "right"), ("gap", "right"), ("waits for", None)]
+    more = f"The first ten of {len(hosts)}." if len(hosts) > 10 else ""
     return el(
         "details",
-        el("summary", "The hosts with the latest pages"),
+        el("summary", "The hosts with the most overdue pages"),
         el("p", said(sentences.late_hosts(hosts)), " ", more, class_="note"),
         host_table(
             look,
@@ -129,7 +132,7 @@ def blocked(look: Look) -> Html:
         )
         for host in hosts
     ]
-    columns = [("until", None), ("because", None), ("pages due", "right"), ("if you know better", "wide")]
+    columns = [("until", None), ("because", None), ("overdue pages", "right"), ("to unblock it", "wide")]
     return part(
         "blocked",
         "Blocked hosts",

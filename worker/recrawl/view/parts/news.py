@@ -1,6 +1,7 @@
-"""What changed since yesterday, what happened, and what the jobs did."""
+"""Changes since yesterday, events, and the last runs of the jobs."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 from recrawl.view.parts import sentences
 from recrawl.view.parts.charts import figure
@@ -29,10 +30,12 @@ def changes(look: Look) -> Html:
         "tr",
         *(
             el("th", name, scope="col", class_=c)
-            for name, c in (("", None), ("24 hours", "right"), ("than the 24 before", "right"))
+            for name, c in (("", None), ("24 hours", "right"), ("compared with the 24 before", "right"))
         ),
     )
-    told = "The last 24 whole hours beside the 24 before." if found else "Too little is known of the day before."
+    told = (
+        "The last 24 whole hours, compared with the 24 before." if found else "Too little is known of the day before."
+    )
     return figure(
         "changes",
         "The figures",
@@ -52,7 +55,7 @@ def events(look: Look) -> Html:
         )
         for event in shown
     )
-    told = "The newest first." if shown else "Nobody changed anything, and nothing stood still, in the last two days."
+    told = "The newest first." if shown else "No setting was changed and nothing stood still in the last two days."
     return figure("events", "What happened", told, el("table", el("tbody", rows), class_="events") if shown else None)
 
 
@@ -72,16 +75,16 @@ def jobs(look: Look) -> Html:
                 {"running": "is running", "ran": "well"}.get(run.fared, run.fared),
                 class_="worse" if run.fared == "failed" else None,
             ),
-            el("td", f"{run.seconds:,.1f} s", class_="right"),
+            el("td", lasting(timedelta(seconds=run.seconds)), class_="right"),
             el("td", run.message or "", class_="wide"),
         )
         for run in runs
     )
-    heading = (el("th", name, scope="col") for name in ("job", "last began", "ended", "took", "said"))
+    heading = (el("th", name, scope="col") for name in ("job", "started", "ended", "took", "message"))
     body = (
         el("table", el("thead", el("tr", heading)), el("tbody", rows))
         if runs
-        else el("p", "No job ran yet: start `recrawl worker`.", class_="note")
+        else el("p", "No job has run yet. Start a worker: recrawl worker", class_="note")
     )
     return el("details", el("summary", "Jobs"), el("div", body, class_="scroll", tabindex=0), class_="card", id="jobs")
 
@@ -90,19 +93,17 @@ def allocation(look: Look) -> Html | None:
     last = look.figures.allocation
     if last is None:
         return None
-    per_value: Callable[[float | None], str] = (
-        percent if look.figures.allocates_share else lambda v: "–" if v is None else f"{v:,.4g}"
-    )
+    per_value: Callable[[float | None], str] = percent if look.figures.allocates_share else lambda v: count(v)
     rows = [
         ("came into force", f"{clock(last.started_at, look.now)}, {lasting(look.now - last.started_at)} ago"),
         ("objective", last.objective),
-        ("promised", per_value(last.utility)),
-        ("possible within budget and gaps", per_value(last.polite_bound)),
-        ("possible without gaps", per_value(last.unpolite_bound)),
+        ("expected", per_value(last.utility)),
+        ("limit with gaps", per_value(last.polite_bound)),
+        ("limit without gaps", per_value(last.unpolite_bound)),
         ("fetches a day", count(last.budget)),
-        ("of these, for pages seen before", f"{count(last.spent)}, for {things(last.pages, 'page')}"),
+        ("for revisits", f"{count(last.spent)}, for {things(last.pages, 'page')}"),
         ("for new pages", count(last.new_pages)),
-        ("without use", count(last.unspent)),
-        ("hosts at their cap", count(last.capped_hosts)),
+        ("not used, because of gaps", count(last.unspent)),
+        ("hosts limited by their gap", count(last.capped_hosts)),
     ]
     return el("details", el("summary", "The last allocation"), terms(rows), class_="card", id="allocation")

@@ -1,6 +1,6 @@
-"""What every page is made of, and what browsers may do with it: run what is in it, and ask where it came from.
+"""The frame of every HTML document, and the policy for browsers: run its own script, and request its own server.
 
-Pure, as all that is put on it: figures in, markup out.
+Pure, like all parts: figures in, markup out.
 """
 
 from base64 import b64encode
@@ -22,7 +22,7 @@ MARKS = {"ok": "✓", "warn": "▲", "trouble": "✕"}
 
 @dataclass(frozen=True)
 class Look:
-    """What is shown, and how: times in the zone of `now`; where it is live, hosts lead to their search."""
+    """The content of a report. Times are in the time zone of `now`. If it is live, hosts are links to their search."""
 
     figures: Figures
     verdict: Finding
@@ -35,7 +35,7 @@ class Look:
 
 
 def policy(live: bool) -> str:
-    """What a browser may do with the page: run and apply what is in it, and ask where it came from."""
+    """A browser may run the script, apply the style, and request the server that sent the document."""
     itself = "'self'" if live else "'none'"
     return (
         f"default-src 'none'; style-src {_digest(STYLE)}; script-src {_digest(SCRIPT)}; img-src data:; "
@@ -48,7 +48,7 @@ def _digest(text: str) -> str:
 
 
 def document(title: str, head: Html, body: Html, *, live_seconds: float | None = None) -> str:
-    """A whole page. In a file it carries its policy; a server sends it in a header."""
+    """A whole HTML document. A file contains its policy; a server sends the policy in a header."""
     live = live_seconds is not None
     html = el(
         "html",
@@ -91,8 +91,8 @@ def header(about: str, as_of: str, *, live: bool, asked: str = "") -> Html:
                 value=asked,
                 required=True,
                 maxlength=2048,
-                placeholder="https://… or a page's id or a host",
-                aria_label="Explain a page, by its URL or id, or a host",
+                placeholder="https://… or page_id or host",
+                aria_label="Explain a page (URL or page_id) or a host",
             ),
             el("button", "Explain", type="submit"),
             action="/find",
@@ -105,7 +105,7 @@ def header(about: str, as_of: str, *, live: bool, asked: str = "") -> Html:
 
 
 def part(name: str, title: str | None, *children: object) -> Html:
-    """A section, which the script can put in the place of the same one of before."""
+    """A section. The script replaces it with the new section of the same name."""
     heading = el("h2", title, id=f"{name}-title") if title else None
     return el("section", heading, *children, data_part=name, aria_labelledby=title and f"{name}-title")
 

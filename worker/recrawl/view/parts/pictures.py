@@ -1,4 +1,4 @@
-"""The charts: which figures each is drawn from."""
+"""The charts, and the figures that each is drawn from."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,7 @@ from recrawl.words import count, percent, short
 
 
 def over(look: Look, spans: Sequence[Span], step: timedelta, longest: timedelta) -> Plot:
-    """Up to now or to the end of the last step, if that goes on. In UTC, where every day has as many hours."""
+    """Until now, or until the end of the last step. In UTC, in which every day has 24 hours."""
     at = [span.at.astimezone(UTC) for span in spans]
     now = look.now.astimezone(UTC)
     step_now = now - (now - datetime.min.replace(tzinfo=UTC)) % step
@@ -22,7 +22,7 @@ def over(look: Look, spans: Sequence[Span], step: timedelta, longest: timedelta)
 
 
 def column(spans: Iterable[Span], *names: str) -> list[float | None]:
-    """Added up; None where none of them is known."""
+    """The sum of the columns; None if none of them is known."""
     found = []
     for span in spans:
         known = [value for name in names if (value := getattr(span, name)) is not None]
@@ -39,14 +39,14 @@ def freshness(look: Look) -> Html:
     shown = over(look, hours, HOUR, 14 * DAY)
     series = [
         Series("fresh", "changed", column(hours, "fresh")),
-        Series("promised", "first", column(hours, "promised")),
-        Series("possible", "soft", column(hours, "possible")),
+        Series("expected", "first", column(hours, "promised")),
+        Series("limit", "soft", column(hours, "possible")),
     ]
     errors = [2 * hour.fresh_error if hour.fresh_error is not None else None for hour in hours]
     known = any(value is not None for value in series[0].values)
     return figure(
         "freshness",
-        "Is it fresh, and how near to what is possible?",
+        "How fresh is it, and how fresh could it be?",
         sentences.freshness(hours, look.figures.minute, look.now),
         lines(shown, series, errors, lambda share: f"{share * 100:.3g} %") if known else None,
         (),
@@ -61,8 +61,8 @@ def fetches(look: Look) -> Html:
         Series("found a change", "changed", column(hours, "changed")),
         Series("unchanged", "unchanged", column(hours, "unchanged")),
         Series("first fetch", "first", column(hours, "first")),
-        Series("missing", "missing", column(hours, "missing")),
-        Series("failed, throttled, denied", "failed", column(hours, "failed", "throttled", "denied")),
+        Series("not found", "missing", column(hours, "missing")),
+        Series("failed, throttled, forbidden", "failed", column(hours, "failed", "throttled", "denied")),
     ]
     budget: list[float | None] = [None if hour.budget is None else hour.budget / 24 for hour in hours]
     last = next((value for value in reversed(budget) if value is not None), None)
@@ -76,7 +76,7 @@ def fetches(look: Look) -> Html:
     known = any(hour.fetches for hour in hours)
     return figure(
         "fetches",
-        "Where do the fetches go, and is the budget spent?",
+        "What do the fetches find, and is the budget used?",
         sentences.fetches(hours, look.figures.day, look.figures.budget, look.now),
         stacks(shown, layers, limit, short) if known else None,
         layers,
@@ -87,7 +87,7 @@ def fetches(look: Look) -> Html:
 def lateness(look: Look) -> Html:
     return part(
         "late",
-        "Who is late, and why?",
+        "Which pages are overdue, and why?",
         el("div", waiting(look), visits(look), class_="two"),
         late_hosts(look) if look.figures.late_hosts else None,
     )
@@ -97,7 +97,7 @@ def waiting(look: Look) -> Html:
     tens = look.history.tens
     shown = over(look, tens, TEN_MINUTES, DAY)
     layers = [
-        Series("their host's gap", "unchanged", column(tens, "due_gap")),
+        Series("the gap of their host", "unchanged", column(tens, "due_gap")),
         Series("a blocked host", "first", column(tens, "due_blocked")),
         Series("a crawler", "failed", column(tens, "due_crawler")),
     ]
@@ -106,7 +106,7 @@ def waiting(look: Look) -> Html:
     columns = [*((layer.name, layer.values) for layer in layers), ("all", column(tens, "due"))]
     return figure(
         "waiting",
-        "What do late pages wait for?",
+        "What do overdue pages wait for?",
         sentences.waiting(tens, minute, look.now),
         stacks(shown, layers, None, short) if known else None,
         layers,
@@ -122,4 +122,4 @@ def visits(look: Look) -> Html:
         visits = getattr(day, name)
         rows.append((words, visits, colour, f"{count(visits)} · {percent(visits / (day.revisits or 1))}"))
     sentence = sentences.lateness(day, look.figures.minute, look.now)
-    return figure("visits", "How late are visits?", sentence, bars(rows) if day.revisits else None)
+    return figure("visits", "How late are revisits?", sentence, bars(rows) if day.revisits else None)

@@ -1,4 +1,4 @@
-"""What each picture shows, in words. Pure: the same figures give the same sentence, also where little is known.
+"""The sentence above each picture, also if little is known. Pure: the same figures give the same sentence.
 
 **This** stands out.
 """
@@ -12,8 +12,8 @@ from recrawl.view.history import BlockedHost, Span
 from recrawl.words import clock, count, either, lasting, percent, points, things
 
 SAME = 0.005  # of the value: half a point of freshness is no difference
-ENOUGH = 20  # hours of a day that must be known of it
-FAILING = 0.05  # of the fetches: from here on it is worth a word
+ENOUGH = 20  # hours of a day: if fewer are known, days are not compared
+FAILING = 0.05  # of the fetches: if more fail, the sentence says so
 
 
 def join(*parts: str | None) -> str:
@@ -26,34 +26,30 @@ def join(*parts: str | None) -> str:
 def freshness(hours: Sequence[Span], minute: Minute | None, now: datetime) -> str:
     known: list[Span | Minute] = [hour for hour in hours if hour.fresh is not None]
     if not known:
-        return "Not known yet: a worker estimates it every minute once pages were fetched."
+        return "Not known yet. When pages have been fetched, a worker estimates it every minute."
     last = minute if minute and minute.fresh is not None else known[-1]
     fresh = last.fresh or 0.0
     then = now - last.at > 2 * HOUR
     return join(
-        f"**{percent(fresh)}** of the crawl's value "
-        + (f"was fresh {clock(last.at, now)}, when it was last estimated." if then else "is fresh, by estimate."),
-        _beside(fresh, last),
+        f"**{percent(fresh)}** of the value of all pages "
+        + (f"was fresh at the last estimate, {clock(last.at, now)}." if then else "is fresh (estimated)."),
+        _compared(fresh, last),
         _trend(known, last),
     )
 
 
-def _beside(fresh: float, last: Span | Minute) -> str:
+def _compared(fresh: float, last: Span | Minute) -> str:
     if last.promised is None:
-        return "No allocation promised a freshness to compare it with."
+        return "No allocation has said what to expect."
     same = max(SAME, 2 * (last.fresh_error or 0))
     difference = fresh - last.promised
     said = (
-        f"as the allocation promised ({percent(last.promised)})"
+        f"what the allocation expects ({percent(last.promised)})"
         if abs(difference) <= same
-        else f"{points(abs(difference))[1:]} points {'less' if difference < 0 else 'more'} than the allocation promised"
+        else f"{points(abs(difference))[1:]} points {'less' if difference < 0 else 'more'} than the allocation expects"
         f" ({percent(last.promised)})"
     )
-    bound = (
-        ""
-        if last.possible is None
-        else f"; at most {percent(last.possible)} is possible with this budget and these gaps"
-    )
+    bound = "" if last.possible is None else f". The limit with this budget and these gaps is {percent(last.possible)}"
     return f"That is {said}{bound}."
 
 
@@ -75,14 +71,14 @@ def fetches(hours: Sequence[Span], day: Total, budget: float | None, now: dateti
     if day.since is None or not day.fetches:
         last = next((hour for hour in reversed(hours) if hour.fetches), None)
         if last is None:
-            return "Nothing was fetched yet."
-        return f"Nothing was fetched in the last 24 hours; the last fetches are from {clock(last.at, now)}."
+            return "No page was fetched yet."
+        return f"No page was fetched in the last 24 hours. The last fetches are from {clock(last.at, now)}."
     failing = day.failed + day.throttled + day.denied
     return join(
         f"**{count(day.fetches)}** {either(day.fetches, 'fetch', 'fetches')} in {elapsed(day, now)}"
         + (f", {percent(day.of_budget(budget, now), 0)} of the budget;" if budget else "; no budget is set;"),
         f"{percent(day.changed / day.fetches, 0)} found a change.",
-        f"**{percent(failing / day.fetches, 0)} failed**, were throttled or denied."
+        f"**{percent(failing / day.fetches, 0)} failed**, were throttled (429, 503) or forbidden by robots.txt."
         if failing > FAILING * day.fetches
         else None,
         _idle(hours, now),
@@ -91,35 +87,35 @@ def fetches(hours: Sequence[Span], day: Total, budget: float | None, now: dateti
 
 
 def elapsed(day: Total, now: datetime) -> str:
-    """How long the day is of which something is known."""
+    """The figures of a day cover less than a day in a young crawl."""
     lasts = day.lasts(now)
-    return "24 hours" if lasts is None or lasts > 23 * HOUR else f"the {lasting(lasts)} that are known"
+    return "24 hours" if lasts is None or lasts > 23 * HOUR else f"the first {lasting(lasts)}"
 
 
 def whole(hours: Sequence[Span], now: datetime, last: timedelta) -> list[Span]:
-    """Of the hours that are over those of the last days."""
+    """The hours of the last days that are over."""
     end = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     return [hour for hour in hours if end - last <= hour.at < end]
 
 
 def _idle(hours: Sequence[Span], now: datetime) -> str | None:
-    """Whole hours of the last week without a fetch, or of which nothing is known."""
+    """Whole hours of the last week without a fetch or without figures."""
     week = whole(hours, now, 7 * DAY)
     idle = sum(not hour.fetches for hour in week)
     missing = round((week[-1].at - week[0].at) / HOUR) + 1 - len(week) if week else 0
     told = [
-        f"in {things(idle, 'hour')} nothing was fetched" if idle else None,
-        f"of {things(missing, 'hour')} nothing is known" if missing > 0 else None,
+        f"in {things(idle, 'hour')} no page was fetched" if idle else None,
+        f"of {things(missing, 'hour')} no figures are known" if missing > 0 else None,
     ]
     said = " and ".join(part for part in told if part)
     return f"This week, {said}." if said else None
 
 
-# ------------------------------------------------------------------------------------------------------ who is late?
+# ---------------------------------------------------------------------------------------------------- overdue pages
 
 CAUSES = {
-    "due_gap": ("their host's gap", "that is politeness: more crawlers would not help"),
-    "due_blocked": ("a blocked host", "they go on when the block ends"),
+    "due_gap": ("the gap of their host", "more crawlers would not help"),
+    "due_blocked": ("a blocked host", "they are handed out when the block ends"),
     "due_crawler": ("a crawler", "**more crawlers would help**"),
 }
 
@@ -127,7 +123,7 @@ CAUSES = {
 def waiting(tens: Sequence[Span], minute: Minute | None, now: datetime) -> str:
     known = [ten for ten in tens if ten.due is not None]
     if not known:
-        return "Not known yet: a worker looks every minute at what waits."
+        return "Not known yet. A worker counts overdue pages every minute."
     last = minute if minute and minute.due is not None else known[-1]
     pages = minute.pages if minute else None
     due = last.due or 0.0
@@ -135,12 +131,14 @@ def waiting(tens: Sequence[Span], minute: Minute | None, now: datetime) -> str:
     if round(due) == 0:
         most = max(known, key=lambda ten: ten.due or 0)
         peak = (
-            "" if not round(most.due or 0) else f" The most within a day were {count(most.due)}, {clock(most.at, now)}."
+            ""
+            if not round(most.due or 0)
+            else f" The maximum of the last day was {count(most.due)}, {clock(most.at, now)}."
         )
-        return f"**No page** is past its time{at}.{peak}"
+        return f"**No page** is overdue{at}.{peak}"
     share = f", {percent(due / pages)} of all" if pages else ""
     return join(
-        f"**{things(due, 'page')}** {either(due, 'is past its', 'are past their')} time{share}{at}.",
+        f"**{things(due, 'page')}** {either(due, 'is', 'are')} overdue{share}{at}.",
         _cause(last),
     )
 
@@ -169,16 +167,15 @@ BINS = (
 
 def lateness(day: Total, minute: Minute | None, now: datetime) -> str:
     if not day.revisits:
-        return "No page was visited again in the last 24 hours, so nothing could be late."
-    lost, due = things(day.lost, "more visit"), minute.due or 0.0 if minute else 0.0
+        return "No page was fetched again in the last 24 hours."
+    skipped, due = things(day.lost, "revisit"), minute.due or 0.0 if minute else 0.0
     return join(
         f"Of {things(day.revisits, 'revisit')} in {elapsed(day, now)} **{percent(day.in_time)}** began",
-        f"within 10 minutes of {either(day.revisits, 'its', 'their')} time.",
-        f"{lost} {either(day.lost, 'was', 'were')} lost: the next was due before."
+        "within 10 minutes of the due time.",
+        f"{skipped} {either(day.lost, 'was', 'were')} skipped, because the next one was due already."
         if round(day.lost)
-        else "None was lost.",
-        f"{things(due, 'page')} that {either(due, 'is', 'are')} past {either(due, 'its', 'their')} time and still "
-        f"{either(due, 'waits', 'wait')} will count when visited."
+        else "None was skipped.",
+        f"{things(due, 'overdue page')} will count when {either(due, 'it is', 'they are')} fetched."
         if round(due)
         else None,
     )
@@ -189,20 +186,20 @@ def lateness(day: Total, minute: Minute | None, now: datetime) -> str:
 
 def holding_back(hosts: Sequence[HeldBack], capped: float | None, all_hosts: float | None) -> str:
     if not hosts and capped is None:
-        return "Not known yet: the job allocate finds them."
+        return "Not known yet. The job allocate finds them."
     if not hosts and not round(capped or 0):
-        return "None: no host's gap keeps its pages from being fetched as often as the budget would pay for."
+        return "None. Every page can be fetched as often as the budget allows."
     if capped is None or not all_hosts:
-        return "Their gap, not the budget, says how often their pages are fetched. The most costly first."
+        return "The gap, not the budget, limits how often their pages are fetched. The most costly host is first."
     return (
-        f"**{count(capped)}** of {things(all_hosts, 'host')} {either(capped, 'is', 'are')} at the cap: the gap, "
-        "not the budget, says how often their pages are fetched." + (" The most costly first." if hosts else "")
+        f"**{count(capped)}** of {things(all_hosts, 'host')} {either(capped, 'is', 'are')} limited by the gap, "
+        "not by the budget." + (" The most costly host is first." if hosts else "")
     )
 
 
 def late_hosts(hosts: Sequence[LateHost]) -> str:
     if not hosts:
-        return "None: no host has pages that are past their time."
+        return "None. No host has overdue pages."
     causes = {"crawler": "a crawler", "gap": "the gap", "block": "the end of a block"}
     told = [
         f"{sum(host.waits_for == cause for host in hosts)} for {words}"
@@ -210,22 +207,22 @@ def late_hosts(hosts: Sequence[LateHost]) -> str:
         if any(host.waits_for == cause for host in hosts)
     ]
     return (
-        f"The {len(hosts)} with the latest pages wait: {', '.join(told)}."
+        f"The {len(hosts)} hosts with the most overdue pages wait: {', '.join(told)}."
         if len(hosts) > 1
-        else f"One, which waits {told[0][2:]}."
+        else f"One host, which waits {told[0][2:]}."
     )
 
 
 def blocked_hosts(hosts: Sequence[BlockedHost], blocked: float | None, all_hosts: float | None) -> str:
     if not hosts and blocked is None:
-        return "Not known yet: a worker looks every five minutes."
+        return "Not known yet. A worker counts them every five minutes."
     if not hosts and not blocked:
-        return "None: every host may be asked."
+        return "None. Every host may be requested."
     if blocked is None or not all_hosts:
-        return "Those with most pages past their time first."
-    blocked = max(blocked, len(hosts))  # hosts are counted now and then
+        return "The host with the most overdue pages is first."
+    blocked = max(blocked, len(hosts))  # the count may be five minutes old
     share = f", {percent(blocked / all_hosts)} of all" if blocked <= all_hosts else ""
-    rest = "None of them has pages past their time." if not hosts else "Those with most pages past their time first."
+    rest = "None of them has overdue pages." if not hosts else "The host with the most overdue pages is first."
     return f"**{things(blocked, 'host')}**{share}. {rest}"
 
 
@@ -234,7 +231,7 @@ def blocked_hosts(hosts: Sequence[BlockedHost], blocked: float | None, all_hosts
 
 @dataclass(frozen=True)
 class Change:
-    """Of a figure from the day before to the last day, as words, and whether it is for the better; None = neither."""
+    """A figure of the last day compared with the day before. `better`: None = neither better nor worse."""
 
     name: str
     now: str
@@ -243,7 +240,7 @@ class Change:
 
 
 def changes(hours: Sequence[Span], now: datetime) -> list[Change]:
-    """The last 24 whole hours beside the 24 before; only what is known of both."""
+    """The last 24 whole hours compared with the 24 before: the figures that are known of both."""
     day, before = whole(hours, now, DAY), whole(hours, now - DAY, DAY)
     if min(len(day), len(before)) < ENOUGH:
         return []
@@ -254,14 +251,14 @@ def changes(hours: Sequence[Span], now: datetime) -> list[Change]:
         _of_counts("Fetches", _sum(day, "fetches"), _sum(before, "fetches")),
         _of_shares("Found a change", _share(day, "changed"), _share(before, "changed"), more_is_better=None),
         _of_shares(
-            "Failed, throttled or denied",
+            "Failed, throttled or forbidden",
             _share(day, "failed", "throttled", "denied"),
             _share(before, "failed", "throttled", "denied"),
             more_is_better=False,
         ),
-        _of_counts("Visits lost", _sum(day, "lost"), _sum(before, "lost")),
-        _of_counts("Pages taken in", _sum(day, "new_pages"), _sum(before, "new_pages")),
-        _of_counts("Pages past their time, mean", _mean(h.due for h in day), _mean(h.due for h in before)),
+        _of_counts("Revisits skipped", _sum(day, "lost"), _sum(before, "lost")),
+        _of_counts("Pages added", _sum(day, "new_pages"), _sum(before, "new_pages")),
+        _of_counts("Overdue pages, mean", _mean(h.due for h in day), _mean(h.due for h in before)),
     ]
     return [change for change in found if change]
 

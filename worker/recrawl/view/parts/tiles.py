@@ -1,4 +1,4 @@
-"""The four figures that matter, each beside what it could be."""
+"""The four figures that matter, each with the figure to compare it with."""
 
 from recrawl.view.figures import DAY, HOUR
 from recrawl.view.history import TEN_MINUTES
@@ -12,31 +12,36 @@ def tiles(look: Look) -> Html:
     return part("tiles", None, el("div", (tile(look) for tile in TILES), class_="tiles"))
 
 
-def tile(name: str, value: str, beside: str, meter: Html | None, note: str) -> Html:
-    small = el("small", beside) if beside else None
+def tile(name: str, value: str, compared: str, meter: Html | None, note: str) -> Html:
+    small = el("small", compared) if compared else None
     return el(
-        "div", el("h3", name), el("strong", value, " " if beside else None, small), meter, el("p", note), class_="tile"
+        "div",
+        el("h3", name),
+        el("strong", value, " " if compared else None, small),
+        meter,
+        el("p", note),
+        class_="tile",
     )
 
 
 def fresh_tile(look: Look) -> Html:
     minute, name = look.figures.minute, "Fresh now"
     if minute is None or minute.fresh is None:
-        return tile(name, "–", "", None, "not known yet: a worker estimates it every minute")
+        return tile(name, "–", "", None, "not known yet; a worker estimates it every minute")
     marks = [
         (share, kind) for share, kind in ((minute.promised, "first"), (minute.possible, "ink")) if share is not None
     ]
     told = [
         f"{word} {percent(share)}"
         for word, share in (
-            ("promised", minute.promised),
-            ("possible", minute.possible),
+            ("expected", minute.promised),
+            ("limit with gaps", minute.possible),
             ("without gaps", minute.unpolite),
         )
         if share is not None
     ]
     error = f"± {percent(2 * minute.fresh_error)}" if minute.fresh_error else ""
-    note = ", ".join(told) or "of the crawl's value; no allocation has promised anything yet"
+    note = ", ".join(told) or "of the value of all pages; there is no allocation yet"
     return tile(name, percent(minute.fresh), error, bar([(minute.fresh, "changed")], marks), note)
 
 
@@ -45,36 +50,36 @@ def fetched_tile(look: Look) -> Html:
     share = day.of_budget(budget, look.now)
     name = "Fetched in 24 hours"
     if budget is None:
-        return tile(name, short(day.fetches), "", None, "no budget is set: as fast as hosts and crawlers are")
+        return tile(name, short(day.fetches), "", None, "no budget is set: as fast as hosts and crawlers allow")
     planned = _planned(look)
     note = f"{percent(share, 0)} of the budget" if share is not None else "nothing in the last 24 hours"
     if (lasts := day.lasts(look.now)) and lasts <= 23 * HOUR:
-        note += f" for the {lasting(lasts)} that are known"
+        note += f" for the first {lasting(lasts)}"
     if planned is not None and planned < 0.99:
-        note += f"; gaps leave a use for {percent(planned, 0)}"
+        note += f"; gaps leave room for {percent(planned, 0)}"
     meter = bar([(share or 0, "changed")], [(planned, "first")] if planned is not None and planned < 0.99 else [])
     return tile(name, short(day.fetches), f"of {short(budget)}", meter, note)
 
 
 def _planned(look: Look) -> float | None:
-    """What hosts' gaps leave of the budget a use for, as a share."""
+    """The share of the budget that the gaps leave room for."""
     last = look.figures.allocation
     return None if last is None or not last.budget else (last.budget - last.unspent) / last.budget
 
 
 def in_time_tile(look: Look) -> Html:
-    day, name = look.figures.day, "Visits in time"
+    day, name = look.figures.day, "Revisits on time"
     if not day.revisits:
-        return tile(name, "–", "", None, "no page was visited again in the last 24 hours")
-    lost = f"{things(day.lost, 'visit')} lost" if round(day.lost) else "none lost"
-    note = f"of those made, within 10 min of their time; {lost}"
+        return tile(name, "–", "", None, "no page was fetched again in the last 24 hours")
+    skipped = f"{things(day.lost, 'revisit')} skipped" if round(day.lost) else "none skipped"
+    note = f"within 10 min of the due time; {skipped}"
     return tile(name, percent(day.in_time), "", bar([(day.in_time, "changed")]), note)
 
 
 def covered_tile(look: Look) -> Html:
-    minute, name = look.figures.minute, "Pages seen at least once"
+    minute, name = look.figures.minute, "Pages fetched at least once"
     if minute is None or minute.covered is None:
-        return tile(name, "–", "", None, "not known yet: a worker estimates it every minute")
+        return tile(name, "–", "", None, "not known yet; a worker estimates it every minute")
     waiting = minute.new_waiting or 0
     note = "no new page waits"
     if round(waiting):
@@ -82,7 +87,7 @@ def covered_tile(look: Look) -> Html:
         day = look.figures.day
         if day.first and (lasts := day.lasts(look.now)):
             left = waiting / day.first * max(lasts, TEN_MINUTES)
-            note += f"; at this pace {lasting(left)}" if left < 3650 * DAY else ""
+            note += f", {lasting(left)} at this pace" if left < 3650 * DAY else ""
     return tile(name, percent(minute.covered), "by value", bar([(minute.covered, "changed")]), note)
 
 
