@@ -15,6 +15,11 @@ from docs import site
 from helpers import eventually
 from worker.view.browser import DESK, PHONE, Browser, open_browser, program
 
+SCROLLING = """
+    const wide = [...document.querySelectorAll('.md-content pre > code, .md-content .md-typeset__scrollwrap')];
+    return wide.filter(part => part.scrollWidth > part.clientWidth).map(part => part.textContent.trim().slice(0, 60));
+"""
+
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -98,6 +103,8 @@ def test_every_page_fits_and_asks_nobody_else(browser: Browser, built: Path, add
             eventually(partial(is_lit, browser, dark), what=f"{page} in the other light")
             overflow = browser.run("const e = document.documentElement; return e.scrollWidth - e.clientWidth")
             assert overflow <= 0, page
+            scrolling = browser.run(SCROLLING) if width == DESK else []
+            assert scrolling == [], f"{page} has code or a table that scrolls sideways"
         asked = browser.run("return performance.getEntriesByType('resource').map(entry => entry.name)")
         assert len(asked) > 2 and [name for name in asked if not name.startswith(address)] == [], page
         assert browser.complaints() == [], page
