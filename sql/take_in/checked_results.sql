@@ -113,7 +113,8 @@ comment on function recrawl_internal.checked(
 ) is
     'An element as a checked result.';
 
--- Raises when a value is not of its type. A time without a zone is UTC.
+-- Raises when a value is not of its type: a data_exception, or program_limit_exceeded for an array of more than six
+-- dimensions. A time without a zone is UTC.
 create or replace function recrawl_internal.checked_results(elements jsonb, t timestamptz)
 returns recrawl_internal.result[]
 language plpgsql stable
@@ -184,7 +185,7 @@ begin
         perform jsonb_populate_record(null::result_element, jsonb_build_object(given.key, given.value));
     end loop;
     return 'it cannot be read';
-exception when data_exception then
+exception when data_exception or program_limit_exceeded then
     return format('%s: %s', given.key, left(sqlerrm, 200));
 end $$;
 comment on function recrawl_internal.problem_of(jsonb) is

@@ -15,13 +15,13 @@ begin
     end if;
     begin
         checked := checked_results(results, t);
-    exception when data_exception then
+    exception when data_exception or program_limit_exceeded then
         -- Some element has a value of the wrong type: one by one, to say which and take the others.
         for i in 0 .. jsonb_array_length(results) - 1 loop
             begin
                 one := (checked_results(jsonb_build_array(without_unreadable_hints(results -> i, t)), t))[1];
                 one.ord := i + 1;
-            exception when data_exception then
+            exception when data_exception or program_limit_exceeded then
                 one := jsonb_populate_record(
                     null::result, jsonb_build_object('ord', i + 1, 'problem', problem_of(results -> i)));
             end;

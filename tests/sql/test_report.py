@@ -475,6 +475,8 @@ def test_unknown_pages_are_told(crawl: Crawl) -> None:
         ({"page_id": 1, "status": 200, "fetched_at": "infinity"}, "fetched_at must be a finite time after 1970"),
         ({"page_id": 1, "status": 200, "links": "x"}, 'links: malformed array literal: "x"'),
         ({"page_id": 1, "status": 200, "links": {"a": 1}}, "expected JSON array"),
+        ({"page_id": 1, "status": 200, "links": [[[[[[["x"]]]]]]]}, "links: number of array dimensions (7)"),
+        ({"page_id": 1, "status": 200, "sketch": json.loads("[" * 500 + "]" * 500)}, "sketch: number of array dim"),
         (7, "an element must be an object, got number"),
         ([1], "an element must be an object, got array"),
         (None, "an element must be an object, got null"),
