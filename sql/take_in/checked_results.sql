@@ -77,6 +77,7 @@ begin atomic
                  then 'declined says that no request was made: without status, robots_denied and due' end,
             recrawl_internal.problem_with(e.status, e.robots_denied or e.declined, e.fetched_at, e.content_hash),
             recrawl_internal.problem_with_due(e.due),
+            recrawl_internal.problem_with_meta(e.meta),
             case when e.changes < 0 then 'changes must not be negative, got ' || e.changes end,
             case when not e.relevance between 0 and 1 then
                 'relevance must lie between 0 and 1, got ' || e.relevance end,
@@ -90,7 +91,7 @@ begin atomic
         e.changed,
         e.content_hash,
         e.changes,
-        case when isfinite(e.last_modified) then e.last_modified end,
+        case when recrawl_internal.within_reach(e.last_modified) then e.last_modified end,
         recrawl_internal.usable_etag(e.etag),
         case when e.redirect_to is not null and e.status in (302, 303, 307)
              then coalesce(e.links[:], '{}') || e.redirect_to

@@ -42,8 +42,9 @@ end $$;
 comment on function recrawl.report(jsonb) is
     'Takes in what became of pages handed out; one row per element, in order. An element has page_id or url, '
     'lease_id, status (HTTP; 0 or less = no answer), and what is known of fetched_at, changed or content_hash, '
-    'changes (a count), last_modified, etag, links (absent = unknown, [] = none), relevance (0 to 1), sketch, '
-    'retry_after, crawl_delay (seconds), redirect_to, robots_denied, meta, due (when it is wanted next; infinity = not '
+    'changes (a count), last_modified (ignored before 1970 and after 2200), etag, links (absent = unknown, [] = none), '
+    'relevance (0 to 1), sketch, retry_after, crawl_delay (seconds), redirect_to, robots_denied, meta (at most 100 '
+    'levels deep, with numbers between -1e308 and 1e308), due (when it is wanted next: 1970 to 2200; infinity = not '
     'until somebody says so), declined (it will not be requested; then without status). Without lease_id it is an '
     'observation, and moves nothing unless it says due or declined of a page that nobody has.';
 grant execute on function recrawl.report to recrawl_crawler;

@@ -496,6 +496,8 @@ def test_a_bad_element_is_told_why_and_harms_no_other(crawl: Crawl, element: obj
         {"retry_after": "soon"},
         {"last_modified": "Wed, 32 Foo 2026"},
         {"last_modified": "infinity"},
+        {"last_modified": "Mon, 01 Jan 0001 00:00:00 GMT"},
+        {"last_modified": "2300-01-01"},
         {"crawl_delay": "NaN"},
         {"crawl_delay": -1},
         {"crawl_delay": "1s"},
