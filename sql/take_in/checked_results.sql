@@ -77,6 +77,7 @@ begin atomic
                  then 'declined says that no request was made: without status, robots_denied and due' end,
             recrawl_internal.problem_with(e.status, e.robots_denied or e.declined, e.fetched_at, e.content_hash),
             recrawl_internal.problem_with_due(e.due),
+            recrawl_internal.problem_with_meta(e.meta),
             case when e.changes < 0 then 'changes must not be negative, got ' || e.changes end,
             case when not e.relevance between 0 and 1 then
                 'relevance must lie between 0 and 1, got ' || e.relevance end,
@@ -90,7 +91,7 @@ begin atomic
         e.changed,
         e.content_hash,
         e.changes,
-        case when isfinite(e.last_modified) then e.last_modified end,
+        case when recrawl_internal.within_reach(e.last_modified) then e.last_modified end,
         recrawl_internal.usable_etag(e.etag),
         case when e.redirect_to is not null and e.status in (302, 303, 307)
              then coalesce(e.links[:], '{}') || e.redirect_to
@@ -113,7 +114,8 @@ comment on function recrawl_internal.checked(
 ) is
     'An element as a checked result.';
 
--- Raises when a value is not of its type. A time without a zone is UTC.
+-- Raises when a value is not of its type: a data_exception, or program_limit_exceeded for an array of more than six
+-- dimensions. A time without a zone is UTC.
 create or replace function recrawl_internal.checked_results(elements jsonb, t timestamptz)
 returns recrawl_internal.result[]
 language plpgsql stable
@@ -184,7 +186,7 @@ begin
         perform jsonb_populate_record(null::result_element, jsonb_build_object(given.key, given.value));
     end loop;
     return 'it cannot be read';
-exception when data_exception then
+exception when data_exception or program_limit_exceeded then
     return format('%s: %s', given.key, left(sqlerrm, 200));
 end $$;
 comment on function recrawl_internal.problem_of(jsonb) is

@@ -15,13 +15,13 @@ begin
     end if;
     begin
         checked := checked_results(results, t);
-    exception when data_exception then
+    exception when data_exception or program_limit_exceeded then
         -- Some element has a value of the wrong type: one by one, to say which and take the others.
         for i in 0 .. jsonb_array_length(results) - 1 loop
             begin
                 one := (checked_results(jsonb_build_array(without_unreadable_hints(results -> i, t)), t))[1];
                 one.ord := i + 1;
-            exception when data_exception then
+            exception when data_exception or program_limit_exceeded then
                 one := jsonb_populate_record(
                     null::result, jsonb_build_object('ord', i + 1, 'problem', problem_of(results -> i)));
             end;
@@ -42,8 +42,9 @@ end $$;
 comment on function recrawl.report(jsonb) is
     'Takes in what became of pages handed out; one row per element, in order. An element has page_id or url, '
     'lease_id, status (HTTP; 0 or less = no answer), and what is known of fetched_at, changed or content_hash, '
-    'changes (a count), last_modified, etag, links (absent = unknown, [] = none), relevance (0 to 1), sketch, '
-    'retry_after, crawl_delay (seconds), redirect_to, robots_denied, meta, due (when it is wanted next; infinity = not '
+    'changes (a count), last_modified (ignored before 1970 and after 2200), etag, links (absent = unknown, [] = none), '
+    'relevance (0 to 1), sketch, retry_after, crawl_delay (seconds), redirect_to, robots_denied, meta (at most 100 '
+    'levels deep, with numbers between -1e308 and 1e308), due (when it is wanted next: 1970 to 2200; infinity = not '
     'until somebody says so), declined (it will not be requested; then without status). Without lease_id it is an '
     'observation, and moves nothing unless it says due or declined of a page that nobody has.';
 grant execute on function recrawl.report to recrawl_crawler;

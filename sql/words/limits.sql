@@ -63,3 +63,15 @@ create or replace function recrawl_internal.most_amount() returns float8
 language sql immutable parallel safe
 begin atomic select 1e30::float8; end;
 comment on function recrawl_internal.most_amount() is 'The most that a value or a rate can be.';
+
+-- Python reads no whole number of more than 4,300 digits, and no JSON of more than some 990 levels, fewer where its caller
+-- is deep in functions. Java's Jackson stops at 1,000 levels.
+create or replace function recrawl_internal.problem_with_meta(meta jsonb) returns text
+language sql immutable parallel safe
+begin atomic
+    select case when jsonb_path_exists(meta, 'strict $.**{100}')
+                     or jsonb_path_exists(meta, 'strict $.** ? (@ > 1e308 || @ < -1e308)')
+                then 'meta must be nested at most 100 levels deep, with numbers between -1e308 and 1e308' end;
+end;
+comment on function recrawl_internal.problem_with_meta(jsonb) is
+    'Why some languages could not read a meta; null = they can.';

@@ -1,0 +1,113 @@
+"""Whatever report and add_pages accept can be read by psycopg, asyncpg and pg8000 in every time zone. What some driver
+could not read is refused in a sentence, or ignored if a server said it."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from datetime import datetime
+
+import asyncpg
+import pg8000.dbapi
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+from sqlalchemy.engine import make_url
+
+from helpers import Crawl, Row, codes
+
+Driver = Callable[[str, str, str], list[Row]]
+# JSON as text: Python cannot hold all of it.
+METAS = ['"' + "9" * 5000 + '"', "0." + "3" * 5000, "1e308", "-1e308", "1e-300", "[" * 100 + "]" * 100, '{"ä": null}']
+NO_METAS = ["9" * 5000, "[1e309]", '{"a": [-1e309]}', "[" * 2000 + "]" * 2000, '{"a":' * 101 + "1" + "}" * 101]
+TIMES = [
+    "0001-01-01 00:00+00", "-infinity", "infinity", "4714-11-24 00:00+00 BC", "294276-12-31 23:59+00", "epoch",
+    "1969-12-31 00:00+00", "2200-01-02 00:00+00", "9999-12-31 23:59+00", "2026-01-01 00:00+00",
+]  # fmt: skip
+
+
+def array(texts: list[str]) -> str:
+    return f"array[{', '.join(map(repr, texts))}]"
+
+
+def by_psycopg(url: str, zone: str, query: str) -> list[Row]:
+    with psycopg.connect(url, autocommit=True, row_factory=dict_row, options=f"-c timezone={zone}") as connection:
+        return connection.execute(query.encode()).fetchall()
+
+
+def by_asyncpg(url: str, zone: str, query: str) -> list[Row]:
+    async def read() -> list[Row]:
+        connection = await asyncpg.connect(url, server_settings={"timezone": zone})
+        await connection.set_type_codec("jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog")
+        rows = await connection.fetch(query)
+        await connection.close()
+        return [dict(row) for row in rows]
+
+    return asyncio.run(read())
+
+
+def by_pg8000(url: str, zone: str, query: str) -> list[Row]:
+    parts = make_url(url)
+    where = parts.query.get("host") or parts.host
+    port = parts.query.get("port") or parts.port or 5432
+    of_host = {"unix_sock": f"{where}/.s.PGSQL.{port}"} if str(where).startswith("/") else {"host": where, "port": port}
+    connection = pg8000.dbapi.connect(
+        parts.username, database=parts.database, password=parts.password, startup_params={"timezone": zone}, **of_host
+    )
+    connection.autocommit = True
+    cursor = connection.cursor()
+    cursor.execute(query)
+    rows = [dict(zip([column[0] for column in cursor.description], row, strict=True)) for row in cursor.fetchall()]
+    connection.close()
+    return rows
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Honolulu", "Pacific/Kiritimati"])
+@pytest.mark.parametrize("driver", [by_psycopg, by_asyncpg, by_pg8000])
+def test_every_driver_reads_everything_in_every_time_zone(crawl: Crawl, url: str, driver: Driver, zone: str) -> None:
+    def read(query: str) -> list[Row]:
+        rows = driver(url, zone, f"select * from recrawl.{query}")
+        for row in rows:
+            for name, value in row.items():
+                if name.endswith(("_at", "_until", "_by", "last_modified")) and value is not None:
+                    assert isinstance(value, datetime) and 1969 <= value.year <= 9999, name
+        return rows
+
+    number = 30
+    urls = [f"http://{n}.test/" for n in range(number)]
+    metas = [METAS[n % len(METAS)] for n in range(number)]
+    times = [TIMES[n % len(TIMES)] for n in range(number)]
+    added = read(f"add_pages({array(urls)}, meta => {array(metas)}::jsonb[])")
+    assert codes(added) == ["new"] * number
+    assert len(read(f"add_pages({array(urls)}, due => {array(times)}::timestamptz[])")) == number
+    pages = read("next_pages(100)")
+    assert len(pages) == number
+
+    elements = [
+        f'{{"page_id": {page["page_id"]}, "lease_id": {page["lease_id"]}, "status": {status}, "{key}": "{time}", '
+        f'"meta": {meta}}}'
+        for page, time, meta, key, status in zip(
+            pages, times, metas, ["last_modified", "last_modified", "due"] * 10, [200, 200, 429] * 10, strict=True
+        )
+    ]
+    answers = codes(read(f"report('[{', '.join(elements)}]')"))
+    assert set(answers) == {"ok", "invalid"}
+    assert read("page_status") and read("host_status")
+    crawl.connection.execute("select set_setting('default_gap', '1 ms'), unblock_host(name) from host")
+    crawl.connection.execute("select fetch_now(array(select page_id from page))")
+    again = read("next_pages(100)")
+    assert len(again) == answers.count("ok")
+    assert {page["last_modified"] is None for page in again} == {True, False}
+    assert {page["meta"] is None for page in again} == {False}
+
+
+@pytest.mark.parametrize("meta", NO_METAS)
+def test_a_meta_that_some_language_cannot_read_is_refused_with_a_sentence(crawl: Crawl, meta: str) -> None:
+    refused = "meta must be nested at most 100 levels deep, with numbers between -1e308 and 1e308"
+    added = crawl.rows("select * from add_pages('{http://a.test/}', meta => array[%s]::jsonb[])", meta)
+    assert (codes(added), added[0]["detail"]) == (["invalid"], refused)
+    crawl.add("http://a.test/", meta=[7])
+    (page,) = crawl.next()
+    element = f'[{{"page_id": {page["page_id"]}, "lease_id": {page["lease_id"]}, "status": 200, "meta": {meta}}}]'
+    (answer,) = crawl.rows("select * from report_at(%s, %s::jsonb)", crawl.now, element)
+    assert (answer["code"], answer["detail"]) == ("invalid", refused)
+    assert crawl.page("http://a.test/")["meta"] == 7
