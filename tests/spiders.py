@@ -62,7 +62,7 @@ class Project:
         self.crawlers: list[Crawler] = []
 
     def command(self, spider: str, **options: object) -> list[str]:
-        options = {"RECRAWL_DSN": self.dsn, "RECRAWL_IDLE": 3, **options}
+        options = {"RECRAWL_DSN": self.dsn, "RECRAWL_IDLE": 10, **options}
         said = [part for name, value in options.items() for part in ("-s", f"{name}={value}")]
         return [sys.executable, "-m", "scrapy", "crawl", spider, *said]
 

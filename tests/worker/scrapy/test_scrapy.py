@@ -15,7 +15,7 @@ from spiders import Project
 from web import Answer, Request, Web, links
 
 Make = Callable[..., Project]
-GAP = 0.4  # seconds
+GAP = 0.2  # seconds
 
 TREE = """
 class Tree(scrapy.Spider):
