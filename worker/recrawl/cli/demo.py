@@ -1,6 +1,6 @@
 """The command `recrawl demo`: shows within a minute what recrawl does, and compares it with other policies."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,6 @@ from recrawl.words import count, percent
 
 if TYPE_CHECKING:
     from recrawl.lab.demo_crawl import DemoCrawl, Reachable
-    from recrawl.view.parts.page import Look
 
 BUDGET, DAYS = 4000.0, 14  # fetches per day
 FILES = "recrawl-demo"  # .html and .png
@@ -46,6 +45,7 @@ def demo(seed: int, folder: Path) -> None:
     from recrawl.cli.progress import steps
     from recrawl.lab import drawn
     from recrawl.lab.demo_crawl import DemoCrawl
+    from recrawl.view import demo as view
     from recrawl.view import report
 
     web = drawn.draw(seed)
@@ -64,7 +64,7 @@ def demo(seed: int, folder: Path) -> None:
         tell("computing what other policies would reach")
         compared = crawl.compared()
     _tell(crawl, compared)
-    for file in _draw(crawl, compared, look, folder / FILES):
+    for file in _draw(crawl, compared, partial(view.html, look), folder / FILES):
         click.echo(file)
     click.echo(NEXT.rstrip())
     if figures.too_close:
@@ -91,9 +91,8 @@ def _tell(crawl: "DemoCrawl", compared: "Reachable") -> None:
     )
 
 
-def _draw(crawl: "DemoCrawl", compared: "Reachable", look: "Look", file: Path) -> Iterator[str]:
+def _draw(crawl: "DemoCrawl", compared: "Reachable", report: Callable[..., str], file: Path) -> Iterator[str]:
     from recrawl.lab.demo_crawl import LOOKS
-    from recrawl.view import demo as view
 
     figures = crawl.figures
     lines = {
@@ -110,7 +109,7 @@ def _draw(crawl: "DemoCrawl", compared: "Reachable", look: "Look", file: Path) -
     )
     at = [crawl.begin + timedelta(days=day) for day in figures.day]
     html = file.with_suffix(".html")
-    html.write_text(view.html(look, at, timedelta(days=1) / LOOKS, figures.fresh, lines, said), encoding="utf-8")
+    html.write_text(report(at, timedelta(days=1) / LOOKS, figures.fresh, lines, said), encoding="utf-8")
     yield f"{html}  the report of this crawl"
     png = file.with_suffix(".png")
     try:
