@@ -57,8 +57,8 @@ experiments: install  ## Draw the figures of docs/experiments.md anew: minutes
 golden: install  ## Bring tests/golden and what documents show of recrawl up to date: look at the difference
 	UPDATE_GOLDEN=1 $(BIN)/pytest -q -k "golden or reference_is or readme_of" tests/sql/test_reference.py tests/sql/test_tables.py \
 	    tests/worker/setup/test_migrate.py
-	UPDATE_GOLDEN=1 $(BIN)/pytest -q tests/worker/view/test_verdict.py tests/docs/test_commands.py
-	-UPDATE_GOLDEN=1 $(BIN)/pytest -q -k results_that_it_shows tests/test_readme.py
+	UPDATE_GOLDEN=1 $(BIN)/pytest -q tests/worker/view/test_verdict.py
+	UPDATE_GOLDEN=1 $(BIN)/pytest -q -k "results_that or help_of or from_nothing" tests/test_readme.py tests/docs/test_commands.py tests/docs/test_start.py
 
 lint: install  ## Check the style of the Python code
 	$(BIN)/ruff check .

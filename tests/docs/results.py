@@ -61,7 +61,7 @@ def written(document: Path, step: Step, found: str, after: str = "") -> None:
 def _comparable(language: str, answer: str) -> list[str]:
     """Without what depends on the time and, in tables, on the widths that times give their columns."""
     if language == "sh":
-        answer = re.sub(r"\b(a moment|\d+ seconds?) ago", "lately", answer)
+        answer = re.sub(r"\b(a moment|[\d.]+ (s|min|seconds?|minutes?)) ago", "lately", answer)
         return re.sub(r"\d[\d.,:]*", "0", answer).split()
     rows = [TIME.sub("(a time)", line) for line in answer.splitlines() if line.strip()]
     return ["|".join(cell.strip("- ") for cell in re.split(r"[|+]", row)) for row in rows]
