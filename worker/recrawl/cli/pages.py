@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from recrawl.intake import bulk
 
 BIGINT = click.IntRange(-(2**63), 2**63 - 1)
-SOME_INVALID = 3  # the exit code when all lines were read and some are not in
+SOME_INVALID = 3  # the exit code if all lines were read and some were invalid
 
 
 @click.command()
@@ -31,8 +31,8 @@ def add(sources: tuple[str, ...]) -> None:
     A file holds one URL a line, or is a CSV with a header (url and, if you like, value, rate, the changes per day, and
     due), or a dump of URLFrontier in JSON lines, or one of Nutch's CrawlDb in CSV. Any of them may be gzipped (.gz).
 
-    What is in stays in, also after an error or Ctrl-C: to add the same again is safe. The exit code is 3 if some were
-    invalid and all others are in, 1 after an error, 130 after Ctrl-C.
+    URLs that were added stay, also after an error or Ctrl-C: adding the same again is safe. The exit code is 3 if some
+    were invalid and all others were added, 1 after an error, 130 after Ctrl-C.
     """
     from recrawl.intake import bulk
     from recrawl.intake.importers import ImportFileError
@@ -56,7 +56,7 @@ def add(sources: tuple[str, ...]) -> None:
         except BaseException:
             tell_counts(progress)
             if progress.counts:
-                click.echo("Not all was added. What is in stays in: to add the same again is safe.")
+                click.echo("Not all were added. The ones that were added stay: adding the same again is safe.")
             raise
         tell_counts(progress)
     if not progress.counts:
@@ -69,7 +69,7 @@ def tell_counts(progress: "bulk.Progress") -> None:
     if progress.counts:
         click.echo(", ".join(f"{count:,} {code}" for code, count in sorted(progress.counts.items())))
     if progress.counts["unanswered"]:
-        click.echo("  unanswered: the connection broke meanwhile; they may be in or not", err=True)
+        click.echo("  unanswered: the connection broke while they were being added; they may be in or not", err=True)
     for bad, reason in progress.invalid:
         click.echo(f"  invalid: {bad[:200]!r}: {show.plain(reason)}", err=True)
     if unsaid := progress.counts["invalid"] - len(progress.invalid):
@@ -78,7 +78,7 @@ def tell_counts(progress: "bulk.Progress") -> None:
 
 @contextmanager
 def one_interrupt(words: str) -> Iterator[None]:
-    """Ctrl-C is told at once, and does not cut short what it sets going."""
+    """The first Ctrl-C says `words` and stops the work; a second one does not interrupt the stopping."""
 
     def stop(*_: object) -> None:
         signal.signal(signal.SIGINT, lambda *_: click.echo("still stopping", err=True))
@@ -125,7 +125,7 @@ def add_file(url: str, name: str, progress: "bulk.Progress") -> None:
 
 
 def position(text: TextIO) -> int:
-    """How many bytes of the file have been read; of the packed ones, if it is."""
+    """The number of bytes of the file that have been read; of the packed bytes if the file is gzipped."""
     source: Any = text.buffer
     return int((source.fileobj if hasattr(source, "fileobj") else source.raw).tell())
 
@@ -164,8 +164,9 @@ def next_command(n: int, ahead: timedelta, lease: timedelta, per_host: int | Non
 def look(n: int, as_json: bool) -> None:
     """Look at N pages that are about to be handed out. Leases nothing.
 
-    It is about what `recrawl next` would give: of each host the first revisit and the first new page, where they may be
-    fetched within the setting max_ahead. It leaves out what was added just now, and how new pages are paced.
+    It shows about the pages that `recrawl next` would give: of each host the first revisit and the first new page, if
+    they may be fetched within the setting max_ahead. Pages that were added just now are missing, and the pacing of new
+    pages is left out.
     """
     from recrawl import store
 
@@ -177,9 +178,9 @@ def look(n: int, as_json: bool) -> None:
 @click.argument("lease_id", type=BIGINT)
 @click.argument("page_ids", type=BIGINT, nargs=-1, metavar="[PAGE_ID…]")
 def release(lease_id: int, page_ids: tuple[int, ...]) -> None:
-    """Give back, unfetched, what `recrawl next` leased to you.
+    """Give back, unfetched, pages that `recrawl next` leased to you.
 
-    All that is left of a lease, or some of its pages.
+    Gives back all pages that are left of a lease, or the pages that are named.
     """
     from recrawl import store
 

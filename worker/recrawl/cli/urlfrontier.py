@@ -9,7 +9,7 @@ import click
 from recrawl.cli.database import lasting_database
 from recrawl.cli.server import Address, address
 
-GRACE = 5.0  # seconds, for calls that are being answered
+GRACE = 5.0  # seconds to finish the calls that are being answered
 
 
 @click.command()
@@ -19,7 +19,7 @@ GRACE = 5.0  # seconds, for calls that are being answered
     default="127.0.0.1:7071",
     show_default=True,
     callback=address,
-    help="Where clients find it; whoever reaches it may steer the crawl.",
+    help="Where clients find it. A client that reaches it may steer the crawl.",
 )
 @click.option(
     "--schedule",
@@ -32,7 +32,7 @@ def urlfrontier(listen: Address, schedule: str) -> None:
     """Serve URLFrontier's gRPC, as for StormCrawler, until Ctrl-C.
 
     With --schedule recrawl the dates that clients send are left alone, and a page that they fetched is an observation.
-    Beside it a worker should run: recrawl worker.
+    A worker should run at the same time: recrawl worker.
     """
     try:
         from recrawl.urlfrontier import service  # noqa: F401
@@ -51,7 +51,7 @@ async def run(url: str, listen: Address, obeys: bool) -> None:
     from recrawl.urlfrontier.crawls import Crawls
     from recrawl.urlfrontier.service import serve
 
-    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)  # not before: Alembic tells of itself
+    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)  # earlier, Alembic would log too
     crawls = Crawls(url, migrate.upgrade)
     try:
         await crawls.open()

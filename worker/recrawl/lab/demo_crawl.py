@@ -1,7 +1,6 @@
-"""A crawl of a web drawn at random, as `recrawl demo` shows it, beside what could be reached.
+"""The crawl of `recrawl demo`: a web drawn at random, and the freshness that could be reached in it.
 
-A page x days after a fetch is still fresh with probability e^(−rate·x), so freshness is told as expected, which leaves
-nothing of it to chance.
+Freshness is the expected one, without chance: x days after a fetch a page is fresh with probability e^(−rate·x).
 """
 
 import math
@@ -21,13 +20,13 @@ from recrawl.model.allocation.solve import Web
 from recrawl.model.policies.policy import Question
 from recrawl.model.policies.registry import POLICIES
 
-LOOKS = 4  # at freshness, a day
-START_WITHIN = 0.1  # of the gap, at most 2 s: the window of a slot, as settings are at first
+LOOKS = 4  # measurements of freshness per day
+START_WITHIN = 0.1  # the window of a slot as a share of the gap, at most 2 s: the default of the setting
 
 
 @dataclass
 class DemoFigures:
-    """Freshness by value, of the pages that were found."""
+    """Freshness by value, of the pages that were found so far."""
 
     day: list[float] = field(default_factory=list)
     fresh: list[float] = field(default_factory=list)
@@ -38,8 +37,8 @@ class DemoFigures:
 
 @dataclass(frozen=True)
 class Reachable:
-    """What the pages that were found could be: freshness by value when all is known of them and has settled, in
-    equally long visits."""
+    """The freshness by value that the found pages could reach if their rates were known, with visits at equal
+    intervals."""
 
     polite: float
     unpolite: float
