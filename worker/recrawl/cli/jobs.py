@@ -88,7 +88,7 @@ def audit_command() -> None:
     with database() as url:
         lines = audit(url)
         with store.connect(url) as connection:
-            is_kept = store.shown_settings(connection)["keep_log"] is not None
+            is_kept = store.looks.shown_settings(connection)["keep_log"] is not None
     if not lines:
         raise click.ClickException(
             "no page has all its visits in the fetch log yet: those will that are first fetched while it is kept, from "

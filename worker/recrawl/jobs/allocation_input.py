@@ -140,14 +140,14 @@ class AllocationInput:
 
 
 def read(url: str, connection: store.Connection, tell: Tell = nobody, as_of: datetime | None = None) -> AllocationInput:
-    wanted = store.settings(connection, Wanted)
-    t = as_of or store.clock(connection)
+    wanted = store.reads.settings(connection, Wanted)
+    t = as_of or store.reads.clock(connection)
     today = t.timestamp() / 86400
-    newest_page = store.newest_page(connection)
+    newest_page = store.reads.newest_page(connection)
     tell("reading the pages")
-    pages = store.pages_to_allocate(url, watch=lambda rows: tell("reading the pages", rows, newest_page))
+    pages = store.reads.pages_to_allocate(url, watch=lambda rows: tell("reading the pages", rows, newest_page))
     tell("reading the hosts")
-    all_hosts, new = store.hosts_to_allocate(url), store.new_pages_to_allocate(url, t)
+    all_hosts, new = store.reads.hosts_to_allocate(url), store.reads.new_pages_to_allocate(url, t)
     is_closed = all_hosts.blocked_until > today + CLOSED_BEYOND
     is_open = np.isin(pages.host_id, all_hosts.host_id[is_closed], invert=True)
     hosts, order, first = by_host(pages.host_id[is_open])
@@ -166,10 +166,10 @@ def read(url: str, connection: store.Connection, tell: Tell = nobody, as_of: dat
         pinned=pages.pinned[order],
         first=first,
         budget=math.inf if wanted.budget is None else wanted.budget,
-        retries=store.retries_of_late(connection, t),
+        retries=store.reads.retries_of_late(connection, t),
         frequency_without_budget=wanted.frequency if wanted.budget is None else math.inf,
         policy=wanted.policy,
-        policy_days=store.policy_days(connection, t),
+        policy_days=store.reads.policy_days(connection, t),
         objective=wanted.objective,
         limits=Limits(
             exploration=wanted.exploration,

@@ -12,11 +12,11 @@ from recrawl.model.change import prior
 
 class Rates(Job):
     def run(self, tell: Tell = nobody) -> str:
-        with store.run(self.url, "rates", self.as_of) as run:
+        with store.runs.run(self.url, "rates", self.as_of) as run:
             tell("reading what the fetches saw")
-            newest_page = store.newest_page(run.connection)
+            newest_page = store.reads.newest_page(run.connection)
             watch = partial(tell, "reading what the fetches saw", of=newest_page)
-            evidence = store.evidence(self.url, watch=watch)
+            evidence = store.reads.evidence(self.url, watch=watch)
             if not len(evidence.host_id):
                 run.message = "no page was fetched twice yet, so nothing is to be learnt: let crawlers fetch and report"
                 return run.message

@@ -65,7 +65,7 @@ class DemoCrawl:
             driver.set("default_gap", f"{self.web.gap.min():g} s")
             for host in np.flatnonzero(self.web.gap > self.web.gap.min()):
                 gap = timedelta(seconds=float(self.web.gap[host]))
-                store.set_gap_at(connection, driver.now, self.web.host_name(int(host)), gap)
+                store.virtual.set_gap_at(connection, driver.now, self.web.host_name(int(host)), gap)
             for step in range(self.days * STEPS):
                 driver.step()
                 if (step + 1) % (STEPS // LOOKS) == 0:
@@ -93,7 +93,7 @@ class DemoCrawl:
         return FetchResult(200, bool(self.rng.random() < -math.expm1(-self.web.rate[page] * (day - before))))
 
     def _learn_values(self) -> None:
-        known = store.pages_to_allocate(self.url)
+        known = store.reads.pages_to_allocate(self.url)
         pages = [self.page_of_id[page_id] for page_id in known.page_id.tolist()]
         self.value[pages] = known.value
 
