@@ -568,19 +568,17 @@ def test_no_inlined_function_steps_into_a_trap_on_the_callers_search_path(
 def test_neither_worker_nor_command_line_steps_into_a_trap(trapped: str) -> None:
     url = f"{trapped}{'&' if '?' in trapped else '?'}options={quote('-c search_path=mine,public')}"
     with store.connect(url) as connection:
-        assert (
-            store.add_pages(connection, [store.PageToAdd("http://z.test/"), store.PageToAdd("?")]).counts["invalid"]
-            == 1
-        )
-        assert store.host_names(connection, [1, 2]) == ["a.test", "b.test"]
-        store.due_jobs(connection, True)
-        assert store.queue_status(connection)
-        store.last_terms(connection)
-        store.tick(connection)
-        store.next_pages(connection, 1, 0 * MINUTE, MINUTE, None)
-    for read in (store.pages_to_allocate, store.hosts_to_allocate, store.evidence, store.logged_visits):
+        added = store.verbs.add_pages(connection, [store.verbs.PageToAdd(url) for url in ("http://z.test/", "?")])
+        assert added.counts["invalid"] == 1
+        assert store.reads.host_names(connection, [1, 2]) == ["a.test", "b.test"]
+        store.schedule.due_jobs(connection, True)
+        store.reads.last_terms(connection)
+        store.verbs.tick(connection)
+        store.verbs.next_pages(connection, 1, 0 * MINUTE, MINUTE, None)
+    reads = store.reads
+    for read in (reads.pages_to_allocate, reads.hosts_to_allocate, reads.evidence, reads.logged_visits):
         read(url)
-    store.read_graph(url, 1, None)
+    reads.read_graph(url, 1, None)
 
 
 @paths
@@ -591,7 +589,7 @@ def test_whoever_looks_at_the_crawl_steps_into_no_trap(trapped: str, path: str) 
     with store.connect(url) as connection:
         assert facts.read(connection, False).figures.database == "same"
         assert history.read(connection).events
-        assert "allocate" in store.schedules(connection)
+        assert "allocate" in store.looks.schedules(connection)
 
 
 def test_nothing_is_bound_to_a_trap_on_the_migrators_search_path(new_database: Callable[..., str]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from recrawl.intake import bulk
 from recrawl.intake.bulk import BATCH, CONNECTIONS, Progress
 from recrawl.intake.importers import ImportFileError
-from recrawl.store import PageToAdd
+from recrawl.store.verbs import PageToAdd
 
 
 def pages(count: int, hosts: int = 50) -> Iterator[PageToAdd]:

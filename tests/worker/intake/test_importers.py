@@ -29,7 +29,7 @@ from recrawl.intake.importers import (
     short_lines,
     urlfrontier,
 )
-from recrawl.store import PageToAdd
+from recrawl.store.verbs import PageToAdd
 
 A, B = "http://example.com/a", "http://example.com/b"
 

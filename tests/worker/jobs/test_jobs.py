@@ -477,13 +477,13 @@ def test_a_crawl_of_which_nothing_is_known_yet_keeps_the_first_prior(crawl: Craw
 
 
 def test_two_workers_never_run_a_job_at_once(crawl: Crawl, url: str) -> None:
-    with store.run(url, "allocate"):
+    with store.runs.run(url, "allocate"):
         done = subprocess.run(
             [*RUN, "allocate"], env=os.environ | {"DATABASE_URL": url}, capture_output=True, text=True
         )
         assert done.returncode == 1
         assert done.stderr.splitlines()[-1].startswith("recrawl: allocate is being run by another worker since ")
-        with store.run(url, "rates"):
+        with store.runs.run(url, "rates"):
             pass
     run_job("allocate", url)
 
@@ -563,7 +563,7 @@ def test_a_worker_killed_while_it_writes_leaves_a_complete_result_and_the_job_to
 
 def test_what_a_run_writes_after_another_took_over_is_refused(crawl: Crawl, url: str) -> None:
     fill(crawl, {"a.test": 10})
-    with store.run(url, "allocate") as slow:
+    with store.runs.run(url, "allocate") as slow:
         crawl.connection.execute("update job set alive_until = clock_timestamp()")
         run_job("allocate", url)
         with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="another worker took this job over"):
@@ -576,7 +576,7 @@ def test_a_run_that_computes_for_long_gives_signs_of_life(
 ) -> None:
     monkeypatch.setattr(runs, "HEARTBEAT_SECONDS", 0.05)
     alive = "select alive_until from job"
-    with store.run(url, "allocate"):
+    with store.runs.run(url, "allocate"):
         at_first = crawl.value(alive)
         time.sleep(0.5)
         assert crawl.value(alive) > at_first

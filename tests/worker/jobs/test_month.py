@@ -108,7 +108,7 @@ class Month:
         crawl, web = self.crawl, self.web
         for job in self.always:
             job.run()
-        for name, (why, newest) in store.due_jobs(crawl.connection, or_early=True).items():
+        for name, (why, newest) in store.schedule.due_jobs(crawl.connection, or_early=True).items():
             if name == "opic":
                 self.opic(why, newest)
             else:

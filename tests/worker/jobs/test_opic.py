@@ -159,7 +159,7 @@ def known(crawl: Crawl, url: str, job: Opic) -> tuple[known_graph.KnownGraph, kn
     """What a worker that remembers works on after a run, and what one that reads everything does."""
     job.run()
     assert job.known
-    with store.run(url, "opic") as run:
+    with store.runs.run(url, "opic") as run:
         return job.known, known_graph.read(url, run, None)
 
 
@@ -225,7 +225,7 @@ def test_whoever_reads_only_the_news_knows_the_same_graph_and_no_cash_is_lost(
         else:
             edit(crawl, kind, page, more)
     assert job.known
-    with store.run(url, "opic") as run:
+    with store.runs.run(url, "opic") as run:
         whole = known_graph.read(url, run, None)
     assert same_graph(job.known.graph, whole.graph)
     assert np.array_equal(job.known.relevance, whole.relevance, equal_nan=True)
@@ -276,7 +276,7 @@ def test_a_run_that_fails_forgets_what_it_knew(crawl: Crawl, url: str, monkeypat
     job.run()
     report_links(crawl, {4: [1, 2]})
     with monkeypatch.context() as broken:
-        broken.setattr(store.Run, "put_in_chunks", lambda *_, **__: 1 / 0)
+        broken.setattr(store.runs.Run, "put_in_chunks", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             job.run()
     mine, whole = known(crawl, url, job)

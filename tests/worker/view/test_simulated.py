@@ -134,7 +134,7 @@ def test_no_worker(lived: Simulated, browser: Browser | None, tmp_path: Path) ->
 
 def test_a_worker_that_does_nothing(lived: Simulated, browser: Browser | None, tmp_path: Path) -> None:
     until_now(lived)
-    with store.connect(lived.url, store.WORKER):
+    with store.connect(lived.url, store.verbs.WORKER):
         look = read(lived.crawl)
     looked_at(browser, look, "silent", tmp_path)
     assert look.verdict.code == "worker_silent"

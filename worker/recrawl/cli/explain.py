@@ -37,7 +37,7 @@ def explain(what: str, as_json: bool) -> None:
     from recrawl import store
 
     with database() as url, store.connect(url, connect_timeout=PATIENCE) as connection:
-        rows = store.explain_page(connection, what)
+        rows = store.verbs.explain_page(connection, what)
     for row in rows:
         if as_json:
             click.echo(json.dumps(row))

@@ -95,7 +95,7 @@ def audit_command() -> None:
     with database() as url:
         lines = audit(url)
         with store.connect(url) as connection:
-            is_kept = store.shown_settings(connection)["keep_log"] is not None
+            is_kept = store.looks.shown_settings(connection)["keep_log"] is not None
     if not lines:
         raise click.ClickException(
             "no page has all its fetches in the fetch log yet: a page counts if it was first fetched after keep_log "

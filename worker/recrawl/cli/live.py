@@ -61,9 +61,9 @@ class StatusLine(threading.Thread):
 
         try:
             self.connection = self.connection or store.connect(self.url, "recrawl up", connect_timeout=2)
-            now = store.crawl_status(self.connection, figures.Now)
-            runs = store.last_runs(self.connection, figures.LastRun, figures.ALWAYS)
-            schedules = store.schedules(self.connection)
+            now = store.looks.crawl_status(self.connection, figures.Now)
+            runs = store.looks.last_runs(self.connection, figures.LastRun, figures.ALWAYS)
+            schedules = store.looks.schedules(self.connection)
             return screens.line(now, runs, {job: due_at for job, (_, due_at) in schedules.items() if due_at})
         except psycopg.Error:
             self.close()

@@ -89,10 +89,10 @@ def jobs(job: str | None, as_json: bool) -> None:
 
     with database() as url, store.connect(url, connect_timeout=PATIENCE) as connection:
         if as_json or job:
-            runs = store.past_runs(connection, job, 20)
+            runs = store.looks.past_runs(connection, job, 20)
         else:
-            now = store.crawl_status(connection, figures.Now)
-            last, known = store.last_runs(connection, figures.LastRun, figures.ALWAYS), scheduled(connection)
+            now = store.looks.crawl_status(connection, figures.Now)
+            last, known = store.looks.last_runs(connection, figures.LastRun, figures.ALWAYS), scheduled(connection)
     if as_json:
         for run in runs:
             click.echo(json.dumps(run, default=show.iso))
@@ -107,7 +107,7 @@ def scheduled(connection: "store.Connection") -> "list[Scheduled]":
     from recrawl import store
     from recrawl.view.screens import Scheduled
 
-    known = store.schedules(connection)
+    known = store.looks.schedules(connection)
     return [
         Scheduled(name, *known.get(name, (entry.every, None)), is_kept=entry.is_batch) for name, entry in JOBS.items()
     ]

@@ -43,7 +43,7 @@ def add(sources: tuple[str, ...]) -> None:
     """
     from recrawl.intake import bulk
     from recrawl.intake.importers import ImportFileError
-    from recrawl.store import PageToAdd
+    from recrawl.store.verbs import PageToAdd
 
     urls = [source for source in sources if "://" in source]
     files = [source for source in sources if "://" not in source]
@@ -160,7 +160,7 @@ def next_command(n: int, ahead: timedelta, lease: timedelta, per_host: int | Non
     from recrawl import store
 
     with database() as url, store.connect(url) as connection:
-        pages = store.next_pages(connection, n, ahead, lease, per_host)
+        pages = store.verbs.next_pages(connection, n, ahead, lease, per_host)
     show_pages(pages, as_json)
     if pages and not as_json:
         lease_id, until = pages[0]["lease_id"], show.readable(pages[0]["lease_until"])
@@ -179,7 +179,7 @@ def look(n: int, as_json: bool) -> None:
     from recrawl import store
 
     with database() as url, store.connect(url) as connection:
-        show_pages(store.coming(connection, n), as_json)
+        show_pages(store.verbs.coming(connection, n), as_json)
 
 
 @click.command(epilog=example("recrawl release 17", "recrawl release 17 4 5"))
@@ -193,7 +193,7 @@ def release(lease_id: int, page_ids: tuple[int, ...]) -> None:
     from recrawl import store
 
     with database() as url, store.connect(url) as connection:
-        released = store.release(connection, lease_id, page_ids or None)
+        released = store.verbs.release(connection, lease_id, page_ids or None)
     if not released:
         raise click.ClickException(
             f"lease {lease_id} has no such page: the lease ended, or the page was released or reported"

@@ -130,7 +130,7 @@ def work(url: str, restart: Callable[[], None], metrics: Address | None, shown: 
     from recrawl.jobs import clock
 
     with store.connect(url) as connection:
-        if others := store.workers(connection):
+        if others := store.verbs.workers(connection):
             run = "worker already runs" if others == 1 else "workers already run"
             click.echo(f"{others} other {run}. This one helps with upkeep.")
     with shown, served(url, metrics):

@@ -13,7 +13,7 @@ from recrawl.cli.server import Address, address
 GRACE = 5.0  # seconds for calls in progress
 
 
-@click.command(epilog=example("recrawl frontier", "recrawl frontier --listen 0.0.0.0:7071 --schedule recrawl"))
+@click.command(epilog=example("recrawl urlfrontier", "recrawl urlfrontier --listen 0.0.0.0:7071 --schedule recrawl"))
 @click.option(
     "--listen",
     metavar="HOST:PORT",

@@ -12,7 +12,7 @@ import psycopg
 from recrawl import store
 from recrawl.intake.importers import BadLine
 from recrawl.intake.urls import clean
-from recrawl.store import PageToAdd
+from recrawl.store.verbs import PageToAdd
 
 BATCH = 1000
 BATCH_CHARACTERS = 1_000_000  # with the JSON beside the URLs: a few of the longest lines
@@ -33,7 +33,7 @@ class Progress:
     counts: Counter[str] = field(default_factory=Counter)
     invalid: list[tuple[str, str]] = field(default_factory=list)
 
-    def take(self, added: store.AddedPages) -> None:
+    def take(self, added: store.verbs.AddedPages) -> None:
         self.counts.update(added.counts)
         self.invalid = (self.invalid + added.invalid)[:INVALID_SHOWN]
 
@@ -69,7 +69,7 @@ def add(
                     with counting:
                         progress.take(added)
                 with counting:
-                    progress.take(store.AddedPages({"invalid": len(bad)} if bad else {}, bad))
+                    progress.take(store.verbs.AddedPages({"invalid": len(bad)} if bad else {}, bad))
             finally:
                 free.append(connection)
 
@@ -103,22 +103,22 @@ REFUSALS = (
 )
 
 
-def _added(connection: store.Connection, pages: list[PageToAdd]) -> Iterator[store.AddedPages]:
+def _added(connection: store.Connection, pages: list[PageToAdd]) -> Iterator[store.verbs.AddedPages]:
     """One at which the database refuses all is looked for by halves, and is invalid."""
     if not pages:
         return
     try:
-        yield store.add_pages(connection, pages)
+        yield store.verbs.add_pages(connection, pages)
     except REFUSALS as error:
         if len(pages) == 1:
-            yield store.AddedPages({"invalid": 1}, [(pages[0].url, str(error).partition("\n")[0])])
+            yield store.verbs.AddedPages({"invalid": 1}, [(pages[0].url, str(error).partition("\n")[0])])
         else:
             half = len(pages) // 2
             yield from _added(connection, pages[:half])
             yield from _added(connection, pages[half:])
     except psycopg.OperationalError:
         if connection.broken:
-            yield store.AddedPages({"unanswered": len(pages)})
+            yield store.verbs.AddedPages({"unanswered": len(pages)})
         raise
 
 
@@ -148,7 +148,7 @@ def _upkeep(url: str) -> Iterator[None]:
             while not given_up.is_set():
                 was_done = done.is_set()
                 try:
-                    moved = store.tick(connection, max_entries=STEP)
+                    moved = store.verbs.tick(connection, max_entries=STEP)
                 except psycopg.errors.InsufficientPrivilege:
                     return  # somebody who may add but not tick: a worker or next_pages will
                 if not moved:

@@ -20,7 +20,7 @@ from pathlib import Path, PurePath
 from typing import Any, Literal, NamedTuple, TextIO
 
 from recrawl.intake.urls import storable
-from recrawl.store import PageToAdd
+from recrawl.store.verbs import PageToAdd
 
 LONGEST_LINE = 1_000_000  # characters
 _TOO_LONG = f"longer than {LONGEST_LINE:,} characters"

@@ -26,7 +26,7 @@ AT_ONCE = 0.5  # of it, at most: of all of it, day by day, the next day would be
 
 class Allocate(Job):
     def run(self, tell: Tell = nobody) -> str:
-        with store.run(self.url, "allocate", self.as_of) as run:
+        with store.runs.run(self.url, "allocate", self.as_of) as run:
             started = time.monotonic()
             crawl = read(self.url, run.connection, tell, self.as_of)
             if not crawl.pages:
@@ -37,7 +37,7 @@ class Allocate(Job):
             result, proof = divided.allocation, _proof(crawl, divided)
 
             tell("writing the prices")
-            late = store.spent_of_late(run.connection, self.as_of or store.clock(run.connection))
+            late = store.reads.spent_of_late(run.connection, self.as_of or store.reads.clock(run.connection))
             took = {"seconds": time.monotonic() - started}
             kept = crawl.kept(divided)
             terms = host_terms(crawl.hosts, crawl.closed_hosts, *crawl.others(divided), result.objective, kept)
@@ -78,7 +78,7 @@ class Allocate(Job):
         return run.message
 
 
-def _fit(run: store.Run, crawl: AllocationInput, divided: Divided, late: store.SpentOfLate) -> None:
+def _fit(run: store.runs.Run, crawl: AllocationInput, divided: Divided, late: store.reads.SpentOfLate) -> None:
     """Moves due times that were promised at other prices, so that the time until the next run keeps to the budget."""
     ahead = _ahead(late)
     owed = (late.budgeted - late.handed_out) * min(AT_ONCE, ahead / min(max(late.days, ahead), MADE_GOOD))
@@ -97,7 +97,7 @@ def _fit(run: store.Run, crawl: AllocationInput, divided: Divided, late: store.S
     run.put_in_chunks("put_dues", *_by_id(crawl, result, pages), np.full(len(pages), ahead))
 
 
-def _overtake(run: store.Run, crawl: AllocationInput, divided: Divided, late: store.SpentOfLate) -> int:
+def _overtake(run: store.runs.Run, crawl: AllocationInput, divided: Divided, late: store.reads.SpentOfLate) -> int:
     """Of hosts that are behind, what is worth most goes first until the next run. How many pages change places."""
     slots = divided.cap * (crawl.allocate_every or _ahead(late))
     host = np.repeat(np.arange(len(crawl.hosts)), np.diff(crawl.first))
@@ -114,7 +114,7 @@ def _overtake(run: store.Run, crawl: AllocationInput, divided: Divided, late: st
     return len(page_id)
 
 
-def _ahead(late: store.SpentOfLate) -> float:
+def _ahead(late: store.reads.SpentOfLate) -> float:
     return min(max(late.since_last, LEAST_AHEAD), MOST_AHEAD)
 
 

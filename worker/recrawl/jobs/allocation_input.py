@@ -1,4 +1,4 @@
-"""The crawl as allocation and what-if questions work on it, read in one go."""
+"""The input of an allocation and of what-if questions: pages and hosts as arrays, and settings, read at one time."""
 
 import math
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ NOBODY_TAKES_PART = (
 
 @dataclass(frozen=True)
 class Wanted:
-    """The settings that say what is wanted of an allocation. Fetches per day, shares and days."""
+    """The settings of an allocation, in fetches per day, shares and days."""
 
     frequency: float
     budget: float | None
@@ -43,33 +43,33 @@ class Wanted:
 
 @dataclass(frozen=True)
 class AllocationInput:
-    """Host by host."""
+    """Arrays of pages are in order of their hosts."""
 
     today: float  # days since 1970, when it was read
     hosts: NDArray[np.int64]
-    closed_hosts: NDArray[np.int64]  # blocked for so long that their pages take no part
-    blocked_for: Floats  # days from now; less than none = it is not
+    closed_hosts: NDArray[np.int64]  # blocked for so long that their pages are left out
+    blocked_for: Floats  # days from now; negative = the host is not blocked
     page_id: NDArray[np.int64]
     value: NDArray[np.float32]
     rate: NDArray[np.float32]
     due_in: NDArray[np.float32]  # days
-    promised: NDArray[np.float32]  # days from the last fetch until it is due; NaN = not by its frequency
-    pinned: NDArray[np.float32]  # fetches per day; NaN = its price decides
-    first: NDArray[np.int64]  # page of each host
-    budget: float  # fetches per day, those of new pages included; infinite = they are not paced
-    retries: float  # fetches per day of late, of pages whose attempt before had brought nothing
-    frequency_without_budget: float  # of pages that are not pinned, on average; infinite if there is a budget
+    promised: NDArray[np.float32]  # days from the last fetch to the due time; NaN = it follows from no frequency
+    pinned: NDArray[np.float32]  # fetches per day; NaN = the price decides
+    first: NDArray[np.int64]  # the place of each host's first page
+    budget: float  # fetches per day, including first fetches; infinite = no budget
+    retries: float  # recent fetches per day of pages whose previous attempt had failed
+    frequency_without_budget: float  # average of the pages without a pin; infinite if there is a budget
     policy: str
-    policy_days: float  # since it came into force
+    policy_days: float  # days since the policy came into force
     objective: str
     limits: Limits
-    slots: Slots  # of all hosts, those without pages that take part included
+    slots: Slots  # of all hosts, also of hosts whose pages are left out
     slots_with_half_the_gap: Floats
     newest_page: int
-    allocate_every: float | None  # days between two runs; None = when somebody says so
+    allocate_every: float | None  # days between two runs; None = only on request
 
     def is_priced_by_the_objective(self, found: Allocation) -> bool:
-        """Else its prices say nothing of what more fetches would bring."""
+        """Whether its prices say how much more fetches would bring for the objective."""
         return found.objective == self.objective and found.price < math.inf
 
     @property
@@ -82,16 +82,17 @@ class AllocationInput:
 
     @cached_property
     def worth(self) -> float:
-        """The value of all pages: what utility is told in units of."""
+        """The value of all pages: the unit of utility in messages."""
         return float(self.value.sum(dtype=np.float64)) or 1.0
 
     def web(self, cap: Floats) -> Web:
         return Web(self.value, self.rate, self.first, cap)
 
     def divided(self, budget: float, price: float | None = None) -> Divided:
-        """What failing pages leave of it, between new pages and revisits, and these between pages.
+        """Divides the budget, without the retries of failing pages, between new pages and revisits, and the revisits
+        between pages.
 
-        A price of a similar budget saves some time.
+        The price of a similar budget, if known, saves some time.
         """
 
         def revisits(cap: Floats, fetches: float, price: float | None) -> tuple[Allocation, Floats]:
@@ -111,7 +112,7 @@ class AllocationInput:
 
     @cached_property
     def _unpaced_revisits(self) -> float:
-        """Enough for all that is pinned, beside what the other pages have without it."""
+        """The revisits without a budget: enough for all pinned pages, and the revisits of the other pages."""
         pins, limits = self.pins, self.limits
         of_others = self.frequency_without_budget * len(pins.others) if len(pins.others) else 0.0
         if self.has_budget:
@@ -122,12 +123,12 @@ class AllocationInput:
         return self.pins.kept(now.cap, now.for_revisits, self.limits)
 
     def others(self, now: Divided) -> tuple[Web, Allocation]:
-        """The pages that are not pinned, within what pins leave, and what they were allocated."""
+        """The pages without a pin, with the slots that pins leave them, and their part of the allocation."""
         web = self.pins.web_of_others(self.web(now.cap), self.kept(now))
         return web, self.pins.part_of_others(now.allocation)
 
     def cap_of_others(self, cap: Floats, now: Divided) -> Floats:
-        """What pins would leave of other caps."""
+        """The slots that pins would leave if the hosts had these caps."""
         left: Floats = np.maximum(0, cap - self.pins.kept(cap, now.for_revisits, self.limits).taken)
         return left
 
@@ -140,19 +141,19 @@ class AllocationInput:
 
 
 def read(url: str, connection: store.Connection, tell: Tell = nobody, as_of: datetime | None = None) -> AllocationInput:
-    wanted = store.settings(connection, Wanted)
-    t = as_of or store.clock(connection)
+    wanted = store.reads.settings(connection, Wanted)
+    t = as_of or store.reads.clock(connection)
     today = t.timestamp() / 86400
-    newest_page = store.newest_page(connection)
+    newest_page = store.reads.newest_page(connection)
     tell("reading the pages")
-    pages = store.pages_to_allocate(url, watch=lambda rows: tell("reading the pages", rows, newest_page))
+    pages = store.reads.pages_to_allocate(url, watch=lambda rows: tell("reading the pages", rows, newest_page))
     tell("reading the hosts")
-    all_hosts, new = store.hosts_to_allocate(url), store.new_pages_to_allocate(url, t)
+    all_hosts, new = store.reads.hosts_to_allocate(url), store.reads.new_pages_to_allocate(url, t)
     is_closed = all_hosts.blocked_until > today + CLOSED_BEYOND
     is_open = np.isin(pages.host_id, all_hosts.host_id[is_closed], invert=True)
     hosts, order, first = by_host(pages.host_id[is_open])
     order = np.flatnonzero(is_open)[order]
-    is_read = np.isin(new.host_id, all_hosts.host_id)  # hosts may have come in between
+    is_read = np.isin(new.host_id, all_hosts.host_id)  # a host may have been added after the hosts were read
     return AllocationInput(
         today=today,
         hosts=hosts,
@@ -166,10 +167,10 @@ def read(url: str, connection: store.Connection, tell: Tell = nobody, as_of: dat
         pinned=pages.pinned[order],
         first=first,
         budget=math.inf if wanted.budget is None else wanted.budget,
-        retries=store.retries_of_late(connection, t),
+        retries=store.reads.retries_of_late(connection, t),
         frequency_without_budget=wanted.frequency if wanted.budget is None else math.inf,
         policy=wanted.policy,
-        policy_days=store.policy_days(connection, t),
+        policy_days=store.reads.policy_days(connection, t),
         objective=wanted.objective,
         limits=Limits(
             exploration=wanted.exploration,
@@ -202,7 +203,7 @@ def not_kept(longest_interval: float, floor_interval: float) -> str:
 
 
 def by_host(host_id: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.int64]]:
-    """The hosts, the order that brings the rows of each together, and where each one's begin."""
+    """Returns the hosts, the order that sorts the rows by host, and the place of each host's first row."""
     order = np.argsort(host_id, kind="stable")
     in_order = host_id[order]
     first = np.flatnonzero(np.diff(in_order, prepend=-1))
@@ -210,5 +211,5 @@ def by_host(host_id: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.i
 
 
 def finite(figure: float) -> float | None:
-    """None: without any fetch left for pages that change, some objectives lose without limit."""
+    """None for an infinite figure: without fetches for pages that change, some objectives lose without limit."""
     return figure if math.isfinite(figure) else None

@@ -8,7 +8,7 @@ from recrawl.model.change.estimators import VisitLog
 
 
 def audit(url: str) -> list[Agreement]:
-    log = store.logged_visits(url)
+    log = store.reads.logged_visits(url)
     pages, first = np.unique(log.page_id, return_index=True)  # they come page by page
     visits = VisitLog(np.append(first, len(log.page_id)), log.days.astype(np.float64), log.changed > 0)
     return agreement(visits, log.belief_changes[first], log.belief_days[first]) if len(pages) else []

@@ -45,7 +45,7 @@ def main(name: str, url: str) -> None:
         stays = False
         if job is not None and outcome["ok"]:
             with suppress(psycopg.Error):  # the run itself has succeeded; only its memory is lost
-                stays = 0 < job.remembers() <= store.memory(url)
+                stays = 0 < job.remembers() <= store.reads.memory(url)
         outcome |= {"seconds": round(time.monotonic() - started, 3), "stays": stays}
         print(json.dumps(outcome), file=answers, flush=True)
         if not stays:

@@ -52,9 +52,9 @@ class BatchStarter:
 
     def _start_if_it_leads(self) -> None:
         self.connection = self.connection or store.connect(self.url, "recrawl schedule")
-        self.leads = self.leads or store.leads(self.connection)
+        self.leads = self.leads or store.schedule.leads(self.connection)
         if self.leads:
-            store.end_dead_runs(self.connection)
+            store.schedule.end_dead_runs(self.connection)
             if time.monotonic() >= self.starts_from:
                 self._start_due_jobs(self.connection)
 
@@ -62,7 +62,7 @@ class BatchStarter:
         looks_closer = time.monotonic() >= self.closer_at
         if looks_closer:
             self.closer_at = time.monotonic() + LOOK_CLOSER.total_seconds()
-        due = store.due_jobs(connection, looks_closer)
+        due = store.schedule.due_jobs(connection, looks_closer)
         for batch in self.batches:  # one at a time, in the order of the registry
             if batch.entry.name in due and not batch.is_under_way and not self.is_stopped:
                 batch.is_under_way = True
@@ -119,8 +119,8 @@ def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[]
     `restart` is called when the database stops answering. It starts the database again if that has ended.
     """
     upkeep = Upkeep(url)
-    upkeep.connection = store.connect(url, store.WORKER)
-    store.tick(upkeep.connection)
+    upkeep.connection = store.connect(url, store.verbs.WORKER)
+    store.verbs.tick(upkeep.connection)
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
     executors = {name: ThreadPoolExecutor(1) for name in ("upkeep", "interval", "starter", "batch")}
     scheduler = SteppingClockScheduler(

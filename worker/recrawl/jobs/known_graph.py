@@ -22,7 +22,7 @@ class KnownGraph:
     token: int  # the run that read it
     graph: Graph
     relevance: PageColumn  # NaN = unknown
-    scores: dict[str, PageColumn]  # by store.SCORES, as last written; NaN = never
+    scores: dict[str, PageColumn]  # by store.reads.SCORES, as last written; NaN = never
     has_changed: NDArray[np.bool_]  # since the last run
     is_whole: bool  # all of it was read
 
@@ -33,22 +33,22 @@ class KnownGraph:
         return sum(column.nbytes for column in columns if isinstance(column, np.ndarray))
 
 
-def read(url: str, run: store.Run, remembered: KnownGraph | None, tell: Tell = nobody) -> KnownGraph:
+def read(url: str, run: store.runs.Run, remembered: KnownGraph | None, tell: Tell = nobody) -> KnownGraph:
     # False if the table graph_news is full, and somebody locks it so that it cannot be emptied.
     reopened = bool(run.put("reopen_news"))
-    reading = store.read_graph(
+    reading = store.reads.read_graph(
         url,
         run.token,
         remembered.token if remembered and reopened else None,
         watch=lambda what, rows, of: tell(f"reading the graph: {what}", rows, of),
     )
-    if remembered and isinstance(reading, store.GraphChanges):
+    if remembered and isinstance(reading, store.reads.GraphChanges):
         return _up_to_date(remembered, run.token, reading)
-    assert isinstance(reading, store.WholeGraph)
+    assert isinstance(reading, store.reads.WholeGraph)
     return _whole(run.token if reopened else NOBODY, reading)
 
 
-def _whole(token: int, reading: store.WholeGraph) -> KnownGraph:
+def _whole(token: int, reading: store.reads.WholeGraph) -> KnownGraph:
     order = np.argsort(reading.page_id, kind="stable")
     page_ids = reading.page_id[order]
     of = graph.compile(page_ids, reading.links.source_ids, reading.links.first, reading.links.target_ids)
@@ -64,7 +64,7 @@ def _whole(token: int, reading: store.WholeGraph) -> KnownGraph:
     )
 
 
-def _up_to_date(known: KnownGraph, token: int, changes: store.GraphChanges) -> KnownGraph:
+def _up_to_date(known: KnownGraph, token: int, changes: store.reads.GraphChanges) -> KnownGraph:
     page_id, lives = changes.links.source_ids, changes.is_live > 0
     # A page that does not live has no links here, so the links of the live pages are all links.
     first = np.append(0, np.cumsum(np.diff(changes.links.first)[lives]))

@@ -38,10 +38,10 @@ class Opic(Job):
     known: KnownGraph | None = None
 
     def run(self, tell: Tell = nobody) -> str:
-        with store.run(self.url, "opic", self.as_of) as run:
+        with store.runs.run(self.url, "opic", self.as_of) as run:
             started = time.monotonic()
-            weights = store.settings(run.connection, Weights).by_score()
-            last_terms = store.last_terms(run.connection)
+            weights = store.reads.settings(run.connection, Weights).by_score()
+            last_terms = store.reads.last_terms(run.connection)
             tell("reading the graph")
             known = known_graph.read(self.url, run, self.known, tell)
             self.known = None  # if this run fails, all is read again
@@ -50,7 +50,7 @@ class Opic(Job):
             terms = value.terms(weights, found.mean_relevance, last_terms)
 
             moved = np.full(graph.pages, terms != last_terms)
-            for name in store.SCORES:
+            for name in store.reads.SCORES:
                 exactly = {"share": 0.0} if name == "in_links" else {}
                 moved |= value.has_moved(found.scores[name], known.scores[name], **exactly)
             if weights["relevance"] > 0:
@@ -61,7 +61,7 @@ class Opic(Job):
             run.put_in_chunks(
                 "put_scores",
                 graph.page_ids[moved],
-                *(found.scores[name][moved] for name in store.SCORES),
+                *(found.scores[name][moved] for name in store.reads.SCORES),
                 watch=lambda done: tell("writing scores and values", done, count),
             )
             record = {"pages": graph.pages, "links": graph.links, "is_full": known.is_whole, "moved": count}

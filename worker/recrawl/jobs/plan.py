@@ -109,7 +109,7 @@ class Plan:
             gains[int(host)] = self._gain_of_half_the_gap(int(planned[host]))
         best = sorted((host for host in gains if gains[host] > 0), key=lambda host: -gains[host])[:most]
         with store.connect(self.url, "recrawl plan") as connection:
-            names = store.host_names(connection, crawl.hosts[best].tolist())
+            names = store.reads.host_names(connection, crawl.hosts[best].tolist())
         return [
             HostAtGap(
                 host=name,

@@ -13,11 +13,11 @@ from recrawl.words import count
 
 class Rates(Job):
     def run(self, tell: Tell = nobody) -> str:
-        with store.run(self.url, "rates", self.as_of) as run:
+        with store.runs.run(self.url, "rates", self.as_of) as run:
             tell("reading what the fetches found")
-            newest_page = store.newest_page(run.connection)
+            newest_page = store.reads.newest_page(run.connection)
             watch = partial(tell, "reading what the fetches found", of=newest_page)
-            evidence = store.evidence(self.url, watch=watch)
+            evidence = store.reads.evidence(self.url, watch=watch)
             if not len(evidence.host_id):
                 run.message = "no page has been fetched twice yet, so no change rate can be learned"
                 return run.message

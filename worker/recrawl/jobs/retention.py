@@ -7,5 +7,5 @@ from recrawl.jobs.job import Job, Tell, nobody
 class Retention(Job):
     def run(self, tell: Tell = nobody) -> str:
         with store.connect(self.url, "recrawl retention") as self.connection:
-            gone = store.forget_history(self.connection)
+            gone = store.verbs.forget_history(self.connection)
         return f"{gone:,} old rows deleted"

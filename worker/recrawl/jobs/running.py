@@ -47,7 +47,7 @@ class Health:
         self.works = error is None
         if self.stored is not self.works:
             with suppress(psycopg.Error), store.connect(self.url, "recrawl schedule") as connection:
-                store.note_health(connection, self.job, first_line(error) if error else None)
+                store.schedule.note_health(connection, self.job, first_line(error) if error else None)
                 self.stored = self.works
 
 
@@ -201,7 +201,7 @@ class BatchRunner:
     def _note_failure(self, newest: int, message: str, has_died: bool) -> None:
         until = time.monotonic() + SESSION_ENDS
         with suppress(psycopg.Error), store.connect(self.url, "recrawl schedule") as connection:
-            while not store.note_failure(connection, self.entry.name, newest, message, has_died):
+            while not store.schedule.note_failure(connection, self.entry.name, newest, message, has_died):
                 if self.is_stopped or time.monotonic() > until:
                     break
                 time.sleep(0.1)

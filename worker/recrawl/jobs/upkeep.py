@@ -1,4 +1,4 @@
-"""The queue's upkeep: leases that ran out go back, what is new comes in; and boosts reach the pages there are."""
+"""The queue's upkeep: pages of expired leases go back, new pages come in, and boosts are applied to pages."""
 
 import psycopg
 
@@ -7,16 +7,18 @@ from recrawl.jobs.job import Job, Tell, nobody
 
 
 class Upkeep(Job):
-    """Remembers its connection, and makes a new one after that broke."""
+    """Keeps its connection between runs, and opens a new one after an error."""
 
     is_stopped = False
 
     def run(self, tell: Tell = nobody) -> str:
         moved = 0
         try:
-            self.connection = self.connection or store.connect(self.url, store.WORKER)
+            self.connection = self.connection or store.connect(self.url, store.verbs.WORKER)
             # In turn, so that neither waits for the other's backlog.
-            while not self.is_stopped and (step := store.tick(self.connection) + store.follow_boosts(self.connection)):
+            while not self.is_stopped and (
+                step := store.verbs.tick(self.connection) + store.verbs.follow_boosts(self.connection)
+            ):
                 moved += step
         except psycopg.Error:
             self.close()

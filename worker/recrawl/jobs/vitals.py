@@ -7,5 +7,5 @@ from recrawl.jobs.job import Job, Tell, nobody
 class Vitals(Job):
     def run(self, tell: Tell = nobody) -> str:
         with store.connect(self.url, "recrawl vitals") as self.connection:
-            is_new = store.take_vitals(self.connection)
+            is_new = store.verbs.take_vitals(self.connection)
         return "the minute that ended last is in the view vitals" + ("" if is_new else " already")

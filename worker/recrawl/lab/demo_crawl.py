@@ -1,7 +1,6 @@
-"""A crawl of a web drawn at random, as `recrawl demo` shows it, beside what could be reached.
+"""The crawl of `recrawl demo`: a web drawn at random, and the freshness that could be reached in it.
 
-A page x days after a fetch is still fresh with probability e^(−rate·x), so freshness is told as expected, which leaves
-nothing of it to chance.
+Freshness is the expected one, without chance: x days after a fetch a page is fresh with probability e^(−rate·x).
 """
 
 import math
@@ -28,7 +27,7 @@ START_WITHIN = 0.1  # of the gap, at most 2 s: the window of a slot, as settings
 
 @dataclass
 class DemoFigures:
-    """Freshness by value, of the pages that were found."""
+    """Freshness by value, of the pages that were found so far."""
 
     day: list[float] = field(default_factory=list)
     fresh: list[float] = field(default_factory=list)
@@ -39,8 +38,8 @@ class DemoFigures:
 
 @dataclass(frozen=True)
 class Reachable:
-    """What the pages that were found could be: freshness by value when all is known of them and has settled, in
-    equally long visits."""
+    """The freshness by value that the found pages could reach if their rates were known, with visits at equal
+    intervals."""
 
     polite: float
     unpolite: float
@@ -68,11 +67,11 @@ class DemoCrawl:
             driver.set("default_gap", f"{self.web.gap.min():g} s")
             for host in np.flatnonzero(self.web.gap > self.web.gap.min()):
                 gap = timedelta(seconds=float(self.web.gap[host]))
-                store.set_gap_at(connection, driver.now, self.web.host_name(int(host)), gap)
+                store.virtual.set_gap_at(connection, driver.now, self.web.host_name(int(host)), gap)
             for step in range(self.days * STEPS):
                 driver.step()
                 if (step + 1) % SAMPLED == 0 or step >= (self.days - 1) * STEPS:
-                    store.take_vitals_at(connection, driver.now)
+                    store.virtual.take_vitals_at(connection, driver.now)
                 if (step + 1) % (STEPS // LOOKS) == 0:
                     self._look(driver.today)
                 if step % STEPS == STEPS // 2:
@@ -81,8 +80,8 @@ class DemoCrawl:
                 watch((step + 1) * (STEP / DAY))
             for _ in range(2):  # the first takes a second, which the second catches up with
                 driver.step(datetime.now(UTC) - driver.now)
-            store.tick(connection)
-            store.take_vitals_at(connection, driver.now)
+            store.verbs.tick(connection)
+            store.virtual.take_vitals_at(connection, driver.now)
         return self.figures
 
     def new_pages(self, begin: float, end: float) -> Sequence[KnownPage]:
@@ -102,7 +101,7 @@ class DemoCrawl:
         return FetchResult(200, bool(self.rng.random() < -math.expm1(-self.web.rate[page] * (day - before))))
 
     def _learn_values(self) -> None:
-        known = store.pages_to_allocate(self.url)
+        known = store.reads.pages_to_allocate(self.url)
         pages = [self.page_of_id[page_id] for page_id in known.page_id.tolist()]
         self.value[pages] = known.value
 

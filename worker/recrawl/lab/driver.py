@@ -50,22 +50,22 @@ class Driver:
         return self.day(self.now)
 
     def set(self, name: str, value: object) -> None:
-        store.set_setting_at(self.connection, self.now, name, str(value))
+        store.virtual.set_setting_at(self.connection, self.now, name, str(value))
 
     def step(self, length: timedelta = STEP) -> None:
         """Fetches the pages that are ready until the next step, and reports them at the next step."""
         if pages := self.web.new_pages(self._known_until, self.today):
-            store.add_pages_at(self.connection, self.now, *zip(*pages, strict=True))
+            store.virtual.add_pages_at(self.connection, self.now, *zip(*pages, strict=True))
         self._known_until = self.today
         asked = self.now
         self.now += length
-        while pages := store.next_pages_at(self.connection, asked, MOST, length, 2 * max(length, STEP)):
+        while pages := store.virtual.next_pages_at(self.connection, asked, MOST, length, 2 * max(length, STEP)):
             answers = [self.web.answer(page.url, page.page_id, self.day(page.fetch_at)) for page in pages]
-            store.report_at(self.connection, self.now, pages, *zip(*answers, strict=True))
+            store.virtual.report_at(self.connection, self.now, pages, *zip(*answers, strict=True))
             if len(pages) < MOST:
                 break
-        store.tick_at(self.connection, self.now)
-        store.fold_vitals_at(self.connection, self.now)
+        store.virtual.tick_at(self.connection, self.now)
+        store.virtual.fold_vitals_at(self.connection, self.now)
 
     def work(self, *jobs: str) -> None:
         for name in jobs:

@@ -24,14 +24,14 @@ OK, GONE, DOWN = 200, 410, 0
 def refuse_pages(url: str) -> None:
     """Before anything is done to it: a database of somebody's crawl is none to try things in."""
     with store.connect(url, WHO) as connection:
-        if store.has_pages(connection):
+        if store.virtual.has_pages(connection):
             raise ValueError("that database has pages already: a simulation wants one that has none")
 
 
 def take(url: str) -> None:
     refuse_pages(url)
     with store.connect(url, WHO) as connection:
-        if (owner := store.claim(connection, WHO)) != WHO:
+        if (owner := store.virtual.claim(connection, WHO)) != WHO:
             raise ValueError(f"that database is the crawl of {owner}: a simulation wants one of its own")
 
 

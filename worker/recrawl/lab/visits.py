@@ -1,9 +1,9 @@
-"""What visits find in a web whose every change is known, and what they teach: many pages at once, between two
-allocations.
+"""The visits of many pages between two allocations, in a web whose every change is known: what each visit finds, and
+what the filter learns from it.
 
-Between allocations prices stand still and, where gaps hold nobody back, pages do not know of each other: each is
-visited when it is due, what the visit saw changes what is believed of it, and from that follows when it is due next, on
-its own grid. That is what report does in SQL, page by page: the filter, the frequency in force, the next due time.
+Between allocations prices do not change. Without gaps the pages are independent of each other: each page is visited
+when it is due, the visit changes the estimate of its rate, and the estimate gives its next due time, on the page's own
+grid. In SQL, report does the same for each page: the filter, the frequency in force, the next due time.
 
 Times are in days.
 """
@@ -21,43 +21,43 @@ from recrawl.model.compiled import compiled
 
 
 class Pages(NamedTuple):
-    """Of every page: when it lives and changes, what is known of it, and what became of its changes."""
+    """For every page: when it lives and changes, what is known of it, and what visits found of its changes."""
 
     host: NDArray[np.int64]
     born: Floats
     died: Floats
-    next_change: NDArray[np.int64]  # the first that no visit came after
-    last_change: NDArray[np.int64]  # of this page: the place behind its last one
+    next_change: NDArray[np.int64]  # the first change that no visit has seen
+    last_change: NDArray[np.int64]  # the place behind the page's last change
     value: Floats
     is_noisy: NDArray[np.bool_]  # every visit sees a change
-    seen_at: Floats  # the last visit; NaN: it is not known yet
-    is_gone: NDArray[np.bool_]  # as a visit found
-    due_at: Floats  # infinite: it is not to be visited
-    promised: Floats  # days after the last visit that it is due
+    seen_at: Floats  # the last visit; NaN = the page is not known yet
+    is_gone: NDArray[np.bool_]  # a visit found that the page is gone
+    due_at: Floats  # infinite = it must not be visited
+    promised: Floats  # days from the last visit to the due time
     seen_changes: Floats  # its evidence, beyond the prior of its host
     seen_days: Floats
     frequency: Floats
     stale_days: Floats
-    missed_days: Floats  # from each change to the visit that came after it
+    missed_days: Floats  # from each change to the next visit
     changes_seen: NDArray[np.int64]
 
     def is_known(self) -> NDArray[np.bool_]:
-        """And not known to be gone."""
+        """Whether each page is known, and not known to be gone."""
         return ~np.isnan(self.seen_at) & ~self.is_gone
 
 
 class Events(NamedTuple):
-    """What happens in the web."""
+    """The changes of all pages, and the outages of all hosts."""
 
     changed_at: Floats
-    look: NDArray[np.int64]  # by which a visit knows version n of page i, at n + i; empty: it sees every change
-    first_outage: NDArray[np.int64]  # of each host, and the place behind its last one
+    look: NDArray[np.int64]  # the fingerprint of version n of page i is at n + i; empty = a visit sees every change
+    first_outage: NDArray[np.int64]  # the place of each host's first outage, and behind its last one
     down_at: Floats
     up_at: Floats
 
 
 class VisitTerms(NamedTuple):
-    """Of every host: what a page's frequency follows from."""
+    """For every host: the numbers from which a page's frequency follows."""
 
     prior_changes: Floats
     prior_days: Floats
@@ -65,11 +65,11 @@ class VisitTerms(NamedTuple):
     floor: Floats  # fetches per day
     ceiling: float
     objective: str
-    learns: bool  # whether what is seen from now on counts
+    learns: bool  # whether visits change the estimates from now on
 
 
 def visit(begin: float, end: float, pages: Pages, events: Events, terms: VisitTerms) -> int:
-    """Visits what is due before a day, what was due before another one not before that; how many visits that were."""
+    """Visits the pages that are due before `end`, none of them before `begin`. Returns the number of visits."""
     return int(_visits(objective_named(terms.objective))(begin, end, pages, events, terms))
 
 
@@ -77,8 +77,8 @@ def visit(begin: float, end: float, pages: Pages, events: Events, terms: VisitTe
 def _visits(objective: Objective) -> Scalar:
     weight_of, share_at = objective.weight_of, objective.share_at
 
-    # One loop over plain arrays: 17 to 25 million visits a second on one core, where the same in four functions that
-    # pass the tuples on makes 3.
+    # One loop over plain arrays: 17 to 25 million visits a second on one core. Four functions that take the tuples make
+    # 3 million.
     @compiled(objective.name, error_model="numpy", nogil=True)
     def visits(begin, end, pages, events, terms):  # type: ignore[no-untyped-def]
         host, value, died, is_gone, last_change = pages.host, pages.value, pages.died, pages.is_gone, pages.last_change
@@ -131,7 +131,7 @@ def _visits(objective: Objective) -> Scalar:
                         wanted = a / b * share_at(price[h], weight)
                     frequency[i] = min(ceiling, max(floor[h], wanted))
 
-                # On its own grid, from when it was due; what was missed meanwhile is left out.
+                # The next due time on the page's own grid; grid times that have passed are left out.
                 every = 1.0 / frequency[i] if frequency[i] > 0.0 else math.inf
                 due = due_at[i] + every
                 if due < t:

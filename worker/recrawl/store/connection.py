@@ -2,12 +2,13 @@
 
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.errors import InsufficientPrivilege, UndefinedObject
+from psycopg.rows import dict_row, scalar_row
 
 from recrawl.client.database import ENCODING, PATIENCE, styles_to_set
 
@@ -17,15 +18,16 @@ READER = "recrawl_reader"
 
 
 def patient(url: str) -> str:
-    """Where nobody answers any more a connection ends after about half a minute, unless the URL says otherwise."""
+    """The URL with timeouts: a connection ends half a minute after the server stops answering, unless the URL gives
+    other times."""
     return make_conninfo(url, **PATIENCE | conninfo_to_dict(url) | ENCODING)
 
 
 def connect(url: str, name: str = "recrawl", **options: Any) -> Connection:
     """A connection in autocommit: every verb is a transaction of its own. The options are libpq's."""
     connection = psycopg.connect(patient(url), autocommit=True, application_name=name, **options)
-    # On the path of this login others may have put operators that fit better than PostgreSQL's own. Not an empty one: a
-    # pooler may give the session to somebody who says next_pages.
+    # The login's own search_path may lead to operators that fit better than PostgreSQL's own. An empty path would not
+    # do: a pooler may give the session to a client that calls next_pages without its schema.
     try:
         for setting, style in [("search_path", "recrawl"), *styles_to_set(connection.info)]:
             connection.execute("select pg_catalog.set_config(%s, %s, false)", [setting, style])
@@ -35,13 +37,25 @@ def connect(url: str, name: str = "recrawl", **options: Any) -> Connection:
     return connection
 
 
+def value(connection: Connection, query: LiteralString, *arguments: object) -> Any:
+    """The one value of the one row that a query returns; None if there is no row."""
+    with connection.cursor(row_factory=scalar_row) as cursor:
+        return cursor.execute(query, arguments or None).fetchone()
+
+
+def rows(connection: Connection, query: LiteralString, *arguments: object) -> list[dict[str, Any]]:
+    """All rows that a query returns, by column."""
+    with connection.cursor(row_factory=dict_row) as cursor:
+        return cursor.execute(query, arguments or None).fetchall()
+
+
 def is_away(error: psycopg.Error) -> bool:
-    """Whether the server could not be asked, or is ending: not that it was, and failed."""
+    """Whether the server could not be reached, or is shutting down. False for a query that the server refused."""
     return error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))
 
 
 def cancel(connection: Connection | None) -> None:
-    """Whatever it is waiting for."""
+    """Cancels the query that the connection is waiting for, if any."""
     if connection:
         with suppress(psycopg.Error):
             connection.cancel_safe(timeout=1)

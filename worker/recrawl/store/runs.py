@@ -13,7 +13,7 @@ from psycopg import sql
 from psycopg.rows import scalar_row
 from psycopg.types.json import Jsonb
 
-from recrawl.store.connection import Connection, connect
+from recrawl.store.connection import Connection, connect, value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -84,8 +84,7 @@ def run(url: str, job: str, as_of: datetime | None = None) -> Iterator[Run]:
     `as_of` is the time of a simulation.
     """
     with connect(url, f"recrawl {job}") as connection:
-        with connection.cursor(row_factory=scalar_row) as cursor:
-            token = cursor.execute("select recrawl_internal.start_job(%s, %s, %s)", [job, ALIVE_FOR, as_of]).fetchone()
+        token = value(connection, "select recrawl_internal.start_job(%s, %s, %s)", job, ALIVE_FOR, as_of)
         running = Run(connection, int(token or 0))
         with _heartbeat(url, running.token):
             try:

@@ -1,18 +1,17 @@
-"""What a worker asks about jobs: whether it is the one that does them, and which are due."""
+"""A worker's questions about jobs: whether it leads, and which jobs are due. And its notes about failed runs."""
 
-from psycopg.rows import scalar_row
+from typing import LiteralString
 
-from recrawl.store.connection import Connection
+from recrawl.store.connection import Connection, value
 
 
 def leads(connection: Connection) -> bool:
-    """Whether this session is the worker that does the batch jobs; it stays so until its connection ends."""
-    with connection.cursor(row_factory=scalar_row) as cursor:
-        return bool(cursor.execute("select recrawl_internal.leads()").fetchone())
+    """Whether this session's worker runs the batch jobs. If so, it does until its connection ends."""
+    return bool(value(connection, "select recrawl_internal.leads()"))
 
 
 def due_jobs(connection: Connection, or_early: bool) -> dict[str, tuple[str, int]]:
-    """Those that are due, or worth running early: why, and the newest run that there was of any."""
+    """The jobs that are due, or worth an early run. For each, the reason and the newest run of any job."""
     rows = connection.execute("select job, why, newest from recrawl_internal.due_jobs(%s)", [or_early]).fetchall()
     return {job: (why, newest) for job, why, newest in rows}
 
@@ -22,11 +21,12 @@ def end_dead_runs(connection: Connection) -> None:
 
 
 def note_failure(connection: Connection, job: str, newest: int, message: str, has_died: bool) -> bool:
-    """A run that failed before it could begin, or died. Whether it is written down: not while its session lives on."""
-    query = "select recrawl_internal.note_failure(%s, %s, %s, %s)"
-    return connection.execute(query, [job, newest, message, has_died]).fetchone() == (True,)
+    """Records a run that failed before it could begin, or whose process died. Returns False, and records nothing, while
+    the session of the run is still open."""
+    query: LiteralString = "select recrawl_internal.note_failure(%s, %s, %s, %s)"
+    return value(connection, query, job, newest, message, has_died) is True
 
 
 def note_health(connection: Connection, job: str, error: str | None) -> None:
-    """Of a job that runs all the time, how it fares."""
+    """Records that a job that always runs fails (`error`), or works again (None)."""
     connection.execute("select recrawl_internal.note_health(%s, %s)", [job, error])

@@ -1,52 +1,41 @@
-"""What the command line and the worker's upkeep ask of the queue, one call each."""
+"""The calls of the command line and of the worker's upkeep, one function each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
-from psycopg.rows import dict_row, scalar_row
 from psycopg.types.json import Jsonb
 
-from recrawl.store.connection import Connection
+from recrawl.store.connection import Connection, rows, value
 
-WORKER = "recrawl worker"  # what a worker's connection is called
+WORKER = "recrawl worker"  # the application_name of a worker's connection
 
 
 def workers(connection: Connection) -> int:
-    """How many workers are connected, as far as this login may see."""
-    with connection.cursor(row_factory=scalar_row) as cursor:
-        cursor.execute(
-            "select count(*) from pg_stat_activity where datname = current_database() and application_name = %s",
-            [WORKER],
-        )
-        return int(cursor.fetchone() or 0)
+    """The number of connected workers that this login may see."""
+    query = "select count(*) from pg_stat_activity where datname = current_database() and application_name = %s"
+    return int(value(connection, query, WORKER) or 0)
 
 
 def tick(connection: Connection, max_leases: int = 200, max_entries: int = 2000) -> int:
-    """One step of the queue's upkeep; how many pages it moved."""
-    with connection.cursor(row_factory=scalar_row) as cursor:
-        cursor.execute("select recrawl_internal.tick(%s, %s)", [max_leases, max_entries])
-        return int(cursor.fetchone() or 0)
+    """One step of the queue's upkeep. Returns the number of pages that it moved."""
+    return int(value(connection, "select recrawl_internal.tick(%s, %s)", max_leases, max_entries) or 0)
 
 
 def follow_boosts(connection: Connection, most: int = 2000) -> int:
-    """One step of what boosts have still to do; how many pages it looked at, 0 when there is none."""
-    with connection.cursor(row_factory=scalar_row) as cursor:
-        cursor.execute("select recrawl_internal.follow_boosts(%s)", [most])
-        return int(cursor.fetchone() or 0)
+    """One step of applying boosts to pages. Returns the number of pages that it looked at; 0 when all is done."""
+    return int(value(connection, "select recrawl_internal.follow_boosts(%s)", most) or 0)
 
 
 def take_vitals(connection: Connection) -> bool:
-    """Writes the minute that ended last into the view vitals; whether nobody had yet."""
-    with connection.cursor(row_factory=scalar_row) as cursor:
-        return bool(cursor.execute("select recrawl_internal.take_vitals()").fetchone())
+    """Writes the last full minute into the view vitals. Returns whether that minute was missing."""
+    return bool(value(connection, "select recrawl_internal.take_vitals()"))
 
 
 def forget_history(connection: Connection) -> int:
-    """Deletes what is older than the settings say; how many rows."""
-    with connection.cursor(row_factory=scalar_row) as cursor:
-        return int(cursor.execute("select recrawl_internal.forget_history()").fetchone() or 0)
+    """Deletes rows that are older than the settings allow. Returns their number."""
+    return int(value(connection, "select recrawl_internal.forget_history()") or 0)
 
 
 class PageToAdd(NamedTuple):
@@ -90,39 +79,25 @@ def add_pages(connection: Connection, pages: Sequence[PageToAdd]) -> AddedPages:
 
 
 def _column(values: list[Any]) -> list[Any] | None:
-    """None stands for a column in which nothing is given."""
+    """The column, or None if no value is given in it."""
     return values if any(value is not None for value in values) else None
 
 
 def next_pages(
     connection: Connection, n: int, ahead: timedelta, lease: timedelta, per_host: int | None
 ) -> list[dict[str, Any]]:
-    with connection.cursor(row_factory=dict_row) as cursor:
-        cursor.execute("select * from recrawl.next_pages(%s, %s, %s, %s)", [n, ahead, lease, per_host])
-        return cursor.fetchall()
+    return rows(connection, "select * from recrawl.next_pages(%s, %s, %s, %s)", n, ahead, lease, per_host)
 
 
 def coming(connection: Connection, n: int) -> list[dict[str, Any]]:
-    """About what next_pages would hand out; leases nothing."""
-    with connection.cursor(row_factory=dict_row) as cursor:
-        cursor.execute("select * from recrawl_internal.coming(clock_timestamp(), %s)", [n])
-        return cursor.fetchall()
+    """About the pages that next_pages would hand out. Leases nothing."""
+    return rows(connection, "select * from recrawl_internal.coming(clock_timestamp(), %s)", n)
 
 
 def explain_page(connection: Connection, what: str) -> list[dict[str, Any]]:
-    """What is known of a page, by its URL or id, and why it is not handed out now; a row a topic."""
-    with connection.cursor(row_factory=dict_row) as cursor:
-        cursor.execute("select * from recrawl.explain_page(%s::text)", [what])
-        return cursor.fetchall()
+    """All that is known of a page, by its URL or id, and why it is not handed out now. One row per topic."""
+    return rows(connection, "select * from recrawl.explain_page(%s::text)", what)
 
 
 def release(connection: Connection, lease_id: int, page_ids: Sequence[int] | None) -> int:
-    with connection.cursor(row_factory=scalar_row) as cursor:
-        cursor.execute("select recrawl.release(%s, %s)", [lease_id, page_ids and list(page_ids)])
-        return int(cursor.fetchone() or 0)
-
-
-def queue_status(connection: Connection) -> dict[str, Any]:
-    with connection.cursor(row_factory=dict_row) as cursor:
-        cursor.execute("select * from recrawl.queue_status")
-        return cursor.fetchone() or {}
+    return int(value(connection, "select recrawl.release(%s, %s)", lease_id, page_ids and list(page_ids)) or 0)

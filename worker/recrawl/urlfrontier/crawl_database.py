@@ -1,4 +1,4 @@
-"""A crawl as the service needs it: what it says to its database. What is away says so at once, as nobody may wait.
+"""A crawl as the service needs it: the queries to its database. If the database is away, a call fails at once.
 
 Three connections, so that none of them keeps the others waiting: puts, pops and what steers them, and the looks that
 read all pages.
@@ -16,7 +16,7 @@ from recrawl.urlfrontier.items import Put
 
 AT_ONCE = 5000  # pages that are read, or deleted, by a call: there may be millions
 SHORTEST_DELAY = 0.001  # seconds
-# Pages that the crawl knows of; kept-out ones are none. Of one host where it is named.
+# The pages that the crawl knows, without excluded ones; only those pages of one host if a host is named.
 PAGES: LiteralString = """
     from (select *, state in ('done', 'declined', 'gone', 'moved') as is_done from recrawl.page_status) p
     where state not in ('excluded', 'forgotten') and (%(host)s = '' or host = lower(%(host)s))
@@ -36,7 +36,7 @@ class CrawlDatabase:
         )
 
     async def open(self) -> None:
-        """Raises recrawl.client.Error where it cannot be reached, or is no crawl."""
+        """Raises recrawl.client.Error if the database cannot be reached, or is no crawl."""
         for database in (self._puts, self._pops, self._looks):
             await database.open()
             database.until = 0  # from now on Away is raised at once
@@ -48,8 +48,9 @@ class CrawlDatabase:
     # ------------------------------------------------------------------------------------------------- puts
 
     async def add(self, puts: Sequence[Put]) -> list[Any]:
-        """Rows with page_id and code, as add_pages has them; once that is so it is committed."""
-        # In binary: else psycopg looks for what to escape in the metadata, at a tenth of what a put costs the service.
+        """Adds pages. Returns the rows of add_pages, with page_id and code, once they are committed."""
+        # Binary, because psycopg would otherwise search the metadata for characters to escape. That search takes a
+        # tenth of the time that a put costs the service.
         return await self._puts.call(
             "select page_id, code from recrawl.add_pages("
             "%s::text[], due => %s::timestamptz[], meta => %b::text[]::jsonb[], host => %s::text[]) order by ord",
@@ -58,7 +59,7 @@ class CrawlDatabase:
         )
 
     async def report(self, page_ids: Sequence[int], puts: Sequence[Put]) -> list[str]:
-        """What became of known pages, on the leases that they are out on; codes as report has them."""
+        """Reports known pages on their present leases. Returns the codes of report."""
         rows = await self._puts.call(
             """
             with
@@ -104,7 +105,7 @@ class CrawlDatabase:
         return [row.name for row in rows]
 
     async def next_pages(self, n: int, lease: float, host: str) -> list[Any]:
-        """At most one page a host, to be requested at once."""
+        """At most one page of each host. Each may be requested at once."""
         return await self._pops.call(
             "select url, host, meta from recrawl.next_pages(%s, lease => %s, host => %s)",
             [n, timedelta(seconds=lease), host or None],
@@ -120,7 +121,7 @@ class CrawlDatabase:
         return rows[0] if rows else None
 
     async def pages(self, host: str, start: int, size: int, filter: str, ignores_case: bool) -> AsyncIterator[Any]:
-        """As fast as whoever asks takes them."""
+        """Reads on as fast as the caller takes the pages."""
         last = 0
         while size > 0:
             rows = await self._looks.call(
@@ -145,7 +146,7 @@ class CrawlDatabase:
         return int(row.pages)
 
     async def stats(self, host: str) -> Any:
-        """Exact, of everything that is committed."""
+        """Exact counts of everything that is committed."""
         (row,) = await self._looks.call(
             f"""
             select count(*) filter (where not is_done) as waiting, count(*) filter (where is_done) as done,
@@ -160,7 +161,7 @@ class CrawlDatabase:
         return row
 
     async def hosts(self, start: int, size: int, also_inactive: bool) -> list[str]:
-        """Those with pages that are not done, and not blocked; or all."""
+        """The hosts that have pages to fetch and are not blocked; with `also_inactive` all hosts."""
         rows = await self._looks.call(
             f"""
             select p.host
@@ -183,7 +184,7 @@ class CrawlDatabase:
         await self._pops.call("select recrawl.pause()" if paused else "select recrawl.resume()")
 
     async def knows(self, host: str) -> bool:
-        """The verbs that steer a host would make one that is unknown."""
+        """Whether there is such a host. Ask first: the verbs that steer a host add an unknown host."""
         return bool(await self._pops.call("select from recrawl.host_status where host = lower(%s)", [host]))
 
     async def set_default_delay(self, seconds: float) -> None:
@@ -194,7 +195,7 @@ class CrawlDatabase:
         await self._pops.call("select recrawl.set_host(%s, gap => %s)", [host, gap])
 
     async def block(self, host: str, until: int) -> None:
-        """Seconds since 1970; what has passed blocks no longer."""
+        """`until` is in seconds since 1970. A time in the past ends the block."""
         if until <= datetime.now(UTC).timestamp():
             await self._pops.call("select recrawl.unblock_host(%s)", [host])
         else:
@@ -209,7 +210,7 @@ class CrawlDatabase:
         )
 
     async def delete(self, host: str, older_than: timedelta | None = None) -> tuple[int, int]:
-        """How many pages were deleted, and how many of them were not done."""
+        """Returns the number of deleted pages, and how many of them were not done."""
         deleted = waited = last = 0
         while rows := await self._looks.call(
             f"select page_id, is_done {PAGES} and (%(age)s::interval is null or found_at < now() - %(age)s)"

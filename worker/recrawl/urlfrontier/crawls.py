@@ -1,4 +1,4 @@
-"""The crawls of a service: each has a database of its own. The one that it was given is DEFAULT."""
+"""The crawls of a service. Each has a database of its own. The service was given the database of the crawl DEFAULT."""
 
 import asyncio
 import logging
@@ -18,12 +18,12 @@ from recrawl.urlfrontier.puts import Puts
 log = logging.getLogger("recrawl.urlfrontier")
 
 DEFAULT = "DEFAULT"
-AGAIN = 1.0  # seconds until it is tried again to make a crawl that could not be made
-NAMED = re.compile(r"[A-Za-z0-9_.-]{1,30}")  # with the name of the database before it, a name that PostgreSQL takes
+AGAIN = 1.0  # seconds until the next try to make a crawl, after a failure
+NAMED = re.compile(r"[A-Za-z0-9_.-]{1,30}")  # NAME~ID must be a name that PostgreSQL takes
 
 
 class UnknownCrawl(Exception):
-    """In a line, what is wrong with it."""
+    """The message is one line that says what is wrong with the crawlID."""
 
 
 class Crawls:
@@ -46,7 +46,7 @@ class Crawls:
         return (await self._opened(name, make=False))[0]
 
     async def puts(self, name: str) -> Puts:
-        """Of a crawl that is made where there is none."""
+        """The puts of a crawl. The crawl is made if it does not exist."""
         if not NAMED.fullmatch(name or DEFAULT):
             raise UnknownCrawl(f"a crawlID is 1 to 30 letters, digits, and _.-, got {name[:40]!r}")
         return (await self._opened(name, make=True))[1]
@@ -56,7 +56,7 @@ class Crawls:
         return [DEFAULT, *filter(NAMED.fullmatch, await default.beside())]
 
     async def all(self) -> list[CrawlDatabase]:
-        """One that cannot be opened, as nobody may or it was never migrated, keeps no other from its work."""
+        """All crawls that can be opened. A crawl that cannot (no permission, not migrated) is logged and left out."""
         crawls = []
         for name in await self.names():
             try:
@@ -67,7 +67,7 @@ class Crawls:
 
     async def _opened(self, name: str, make: bool) -> tuple[CrawlDatabase, Puts]:
         name = name or DEFAULT
-        # Before there is a task: who puts something into a new crawl must not get the answer of one who only looked.
+        # Before the task is made: a put into a new crawl must not get the failure of a call that only reads.
         if name not in self._open and not make and name != DEFAULT and name not in await self.names():
             raise UnknownCrawl(f"there is no crawl {name[:40]}")
         if name not in self._open:
@@ -77,10 +77,12 @@ class Crawls:
         try:
             return opening.result() if opening.done() else await asyncio.shield(opening)
         except Exception as error:
-            raise error.with_traceback(None) from None  # it is told to thousands, and would keep what each of them has
+            # Thousands of callers may get this error: with a traceback it would keep the frames of each.
+            raise error.with_traceback(None) from None
 
     def _is_opened(self, name: str, make: bool, opening: asyncio.Task[tuple[CrawlDatabase, Puts]]) -> None:
-        """The next one tries again; but thousands may want to put something into a crawl that cannot be made."""
+        """After a failure the next call tries again. If the crawl must be made, the next try waits a second, because
+        thousands of puts may be asking for it."""
         if opening.cancelled() or not (error := opening.exception()):
             return
         if make:
@@ -96,7 +98,7 @@ class Crawls:
         try:
             await crawl.open()
             if is_new and await (await self.crawl(DEFAULT)).is_paused():
-                await crawl.pause(True)  # as SetActive said to all of them
+                await crawl.pause(True)  # because SetActive has paused all crawls
         except BaseException:
             await crawl.close()
             raise
@@ -107,8 +109,8 @@ class Crawls:
         return url.set(database=f"{url.database}~{name}").render_as_string(hide_password=False)
 
     async def _make(self, name: str, url: str) -> bool:
-        """What is missing of it: whoever made the database may have been killed before it was migrated. Whether that
-        was done now.
+        """Creates the database and migrates it, each if necessary: an earlier process may have been killed between the
+        two. Returns whether it migrated the database.
         """
         if name not in await self.names():
             database = sql.Identifier(make_url(url).database or "")

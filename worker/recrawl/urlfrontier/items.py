@@ -1,4 +1,4 @@
-"""What URLFrontier's messages mean here, and the other way round. Does nothing but translate."""
+"""Translates URLFrontier's messages into puts, and pages into URLFrontier's messages. No I/O."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from recrawl.urlfrontier.urlfrontier_pb2 import KnownURLItem, StringList, URLInf
 LONGEST_KEY = 255
 NUMBER = r"(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 LABEL = r"(?!-)[a-z0-9_-]{1,63}(?<!-)"
-HOST = re.compile(  # as which URLs may be asked: an address, or a name that nobody reads as one
+HOST = re.compile(  # a key that can be a host: an address, or a name that cannot be read as an address
     rf"({NUMBER}\.){{3}}{NUMBER}|(?!.{{254}})({LABEL}\.)*(?!([0-9]+|0x[0-9a-f]*)$){LABEL}", re.ASCII | re.IGNORECASE
 )
 LATEST = 7_258_118_400  # 2200: later than that is never
@@ -21,19 +21,19 @@ Metadata = Mapping[str, StringList]
 
 
 class Put(NamedTuple):
-    """One URL that a client sends; of a discovered one nothing below meta is said."""
+    """One URL that a client sends. A discovered URL has no field below `host`."""
 
     url: str
     meta: str | None  # JSON
-    host: str | None = None  # that it is asked as; None = its own
+    host: str | None = None  # the host as which the URL is fetched; None = its own
     is_known: bool = False
-    due: str | None = None  # a time as SQL reads it; None = as the schedule says
+    due: str | None = None  # a time in SQL's syntax; None = recrawl decides
     status: int = 200
     content_hash: str | None = None
 
 
 def put_of(item: URLItem, obeys: bool) -> Put | None:
-    """None for what can never be taken in. Whether the client's dates are obeyed; a date of 0 always is."""
+    """None if the item can never be taken in. `obeys`: the client's dates are obeyed. A date of 0 is always obeyed."""
     if item.WhichOneof("item") != "known":
         return discovered(item.discovered.info)
     info, seconds = item.known.info, item.known.refetchable_from_date
@@ -57,7 +57,7 @@ def discovered(info: URLInfo) -> Put | None:
 
 
 def as_taken_in(url: str) -> str:
-    """What SQL makes of it is its one spelling; a host that is not ASCII is nothing for it."""
+    """The URL in a spelling that SQL can normalise: SQL refuses a host that is not ASCII."""
     return url if url.isascii() else clean(url)
 
 
@@ -70,9 +70,10 @@ def has_nul(metadata: Metadata) -> bool:
 
 
 def status_of(metadata: Metadata) -> int:
-    """StormCrawler's status updater says what it keeps: assume success unless something speaks of an error.
+    """The status of the fetch. StormCrawler sends only the metadata that it is configured to keep, so a fetch counts as
+    successful unless its metadata name an error.
 
-    Nothing ends a page here but the client's own dates: 301 and 410 would.
+    301 and 410 become other statuses: here only the client's own dates end a page.
     """
     code = first(metadata, "fetch.statusCode") or ""
     status = int(code) if code.isascii() and code.isdecimal() and len(code) == 3 else NOT_FETCHED
@@ -82,7 +83,7 @@ def status_of(metadata: Metadata) -> int:
 
 
 def first(metadata: Metadata, key: str) -> str | None:
-    # Not by index alone: that would make an entry.
+    # metadata[key] alone would add the key.
     return metadata[key].values[0] if key in metadata and metadata[key].values else None
 
 
@@ -91,7 +92,7 @@ def info_of(url: str, host: str, meta: Any, crawl: str) -> URLInfo:
 
 
 def metadata_of(meta: Any) -> dict[str, StringList]:
-    """What was put comes back as it was; of meta that somebody else wrote, what can be said in lists of strings."""
+    """Metadata as the client put them. `meta` that another program wrote is turned into lists of strings."""
     if not isinstance(meta, dict):
         return {}
     return {
@@ -102,7 +103,7 @@ def metadata_of(meta: Any) -> dict[str, StringList]:
 
 
 def item_of(row: Any, crawl: str) -> URLItem:
-    """A page as GetURLStatus and ListURLs say it. One that was never fetched is wanted since it was found."""
+    """A page for GetURLStatus and ListURLs. The date of a page that was never fetched is the time when it was found."""
     found = int(row.found_at.timestamp()) if row.found_at else 0
     date = 0 if row.is_done else round(row.due_at.timestamp()) if row.due_at else found  # dues are spread by less
     known = KnownURLItem(info=info_of(row.url, row.host, row.meta, crawl), refetchable_from_date=date)

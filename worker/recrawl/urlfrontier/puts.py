@@ -1,6 +1,7 @@
-"""What is put, taken in a few hundred at a time: one after the other per URL, acknowledged once it is committed.
+"""Takes puts in, a few hundred at a time. Puts of one URL are taken in one after the other. A put is acknowledged once
+it is committed.
 
-While the database is away everything is to be sent again, at once: nobody waits, and no stream ends.
+While the database is away, every put is answered at once with FAIL, so that the client sends it again. No stream ends.
 """
 
 import asyncio
@@ -18,16 +19,16 @@ from recrawl.urlfrontier.urlfrontier_pb2 import AckMessage
 
 log = logging.getLogger("recrawl.urlfrontier")
 
-WAIT = 0.01  # seconds, for others to come along
+WAIT = 0.01  # seconds to wait for more puts
 MOST_AT_ONCE = 1000
-LARGEST = 4_000_000  # characters of metadata at once, or one put
-PATIENCE = 20.0  # seconds for a call: StormCrawler takes what is not acknowledged within 60 as failed
+LARGEST = 4_000_000  # characters of metadata at once; a single put may be larger
+PATIENCE = 20.0  # seconds for a call: StormCrawler counts a put as failed after 60 seconds without an answer
 Ack = Callable[[AckMessage.Status], None]
 OK, SKIPPED, FAIL = AckMessage.OK, AckMessage.SKIPPED, AckMessage.FAIL
 
 
 class Puts:
-    """Of one crawl, from all streams."""
+    """The puts of one crawl, from all streams."""
 
     def __init__(self, crawl: CrawlDatabase) -> None:
         self._crawl = crawl
@@ -44,7 +45,7 @@ class Puts:
         self._are_some.set()
 
     async def close(self) -> None:
-        """What waits, or comes now, is to be sent again."""
+        """Answers all waiting puts, and all later ones, with FAIL."""
         self._is_closed = True
         self._task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -65,7 +66,7 @@ class Puts:
                 batch += self._waiting
                 self._waiting.clear()
             except Exception:
-                log.exception("nothing is taken in")  # and on: else no put would ever be answered again
+                log.exception("nothing is taken in")  # and go on: otherwise no put would ever be answered again
             finally:
                 statuses += [FAIL] * (len(batch) - len(statuses))
                 for (_, ack), status in zip(batch, statuses, strict=True):
@@ -82,7 +83,7 @@ class Puts:
         return batch
 
     async def _taken(self, puts: Sequence[Put]) -> list[AckMessage.Status]:
-        """One that the database refuses harms no other. Raises Away, or TimeoutError where it does not answer."""
+        """Takes in each put that the database accepts. Raises Away, or TimeoutError if the database does not answer."""
         try:
             async with asyncio.timeout(PATIENCE):
                 return await taken(self._crawl, puts)
@@ -98,7 +99,7 @@ class Puts:
 
 
 async def taken(crawl: CrawlDatabase, puts: Sequence[Put]) -> list[AckMessage.Status]:
-    """Each of them: a new page with what is said of it; of a page that is there already, what became of it."""
+    """Adds the puts that are new pages, and reports the known URLs among the others. Returns a status for each put."""
     rows = await crawl.add(puts)
     statuses = [OK if row.code == "new" else SKIPPED for row in rows]
     again = [
@@ -108,7 +109,7 @@ async def taken(crawl: CrawlDatabase, puts: Sequence[Put]) -> list[AckMessage.St
         statuses[place] = FAIL
     with contextlib.suppress(Away):
         while again:
-            # Of each page one at a time, whatever its spelling: of two in a report the second would not count.
+            # One put of each page per report: of two, the second would not count. Two spellings may be one page.
             first = {rows[place].page_id: place for place in reversed(again)}
             codes = await crawl.report(list(first), [puts[place] for place in first.values()])
             for place, code in zip(first.values(), codes, strict=True):

@@ -1,4 +1,4 @@
-"""Every call of URLFrontier, over the crawls of a service. docs/urlfrontier.md says where it cannot be the same."""
+"""Every call of URLFrontier, over the crawls of a service. docs/urlfrontier.md lists the differences to URLFrontier."""
 
 import logging
 from collections import deque
@@ -22,15 +22,15 @@ from recrawl.urlfrontier.stream import PutStreams, Unreadable, readable
 
 log = logging.getLogger("recrawl.urlfrontier")
 
-LEASE = 30.0  # seconds, where the client says none
+LEASE = 30.0  # seconds, if the client gives none
 LONGEST_LEASE = 7 * 86400.0
-MOST_QUEUES = 1000  # of a call, where the client sets no limit
-MOST_URLS = 10_000  # of a call, whatever limit it sets
-PAGE = 100  # rows of a list, where the client says none
+MOST_QUEUES = 1000  # per call, if the client sets no limit
+MOST_URLS = 10_000  # per call, even if the client sets a higher limit
+PAGE = 100  # rows of a list, if the client gives no size
 LEVELS = {0: logging.DEBUG, 1: logging.DEBUG, 2: logging.INFO, 3: logging.WARNING, 4: logging.ERROR}
 
-Context = Any  # aio.ServicerContext of whatever the call takes and gives
-NO_HOST = psycopg.errors.InvalidParameterValue  # a key that no host can have: such a queue is unknown
+Context = Any  # aio.ServicerContext of the call's messages
+NO_HOST = psycopg.errors.InvalidParameterValue  # raised for a key that no host can have: there is no such queue
 
 
 class Service:
@@ -38,7 +38,7 @@ class Service:
         self._crawls = crawls
         self._node = node
         self._puts = PutStreams(crawls, obeys)
-        self._turn = count()  # of calls for all crawls
+        self._turn = count()  # counts the calls for all crawls
 
     # ------------------------------------------------------------------------------------------------- URLs
 
@@ -49,7 +49,8 @@ class Service:
         await self._puts.batches(context)
 
     async def GetURLs(self, ask: pb.GetParams, _context: Context) -> AsyncIterator[pb.URLInfo]:
-        """One a queue, of more queues instead: whoever gets several of a host would have to keep its gap."""
+        """One URL per queue. A client that wants several per queue gets URLs of more queues instead: with several of a
+        host it would have to keep the host's gap itself."""
         left = min((ask.max_queues or MOST_QUEUES) * (ask.max_urls_per_queue or 1), MOST_URLS)
         lease = min(float(ask.delay_requestable or LEASE), LONGEST_LEASE)
         for crawl in await self._asked(ask):
@@ -62,7 +63,7 @@ class Service:
                 yield info_of(page.url, page.host, page.meta, crawl.name)
 
     async def _asked(self, ask: pb.GetParams) -> list[CrawlDatabase]:
-        """The crawl that is named; else all, each as often the first as the others. A key alone says nothing."""
+        """The crawl that is named, otherwise all crawls, in turn the first. A key without a crawlID names no crawl."""
         if ask.WhichOneof("item") == "crawlID":
             try:
                 return [await self._crawls.crawl(ask.crawlID)]
@@ -167,7 +168,7 @@ class Service:
 
 
 def handlers(service: Service) -> grpc.GenericRpcHandler:
-    """What the messages of each call are is read in the proto."""
+    """One handler per call. The proto says which messages the call has."""
     of_call: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
     for method in pb.DESCRIPTOR.services_by_name["URLFrontier"].methods:
         make = {
@@ -187,7 +188,7 @@ def handlers(service: Service) -> grpc.GenericRpcHandler:
 
 
 def reader(kind: type[Message]) -> Callable[[bytes], Message | None]:
-    """None is what cannot be read: grpc would write a page about it into the log."""
+    """Returns None for a message that cannot be read: an exception would put a traceback of grpc into the log."""
 
     def read(sent: bytes) -> Message | None:
         try:
@@ -220,7 +221,7 @@ def streaming(answer: Callable[[Any, Context], AsyncIterator[Any]]) -> Callable[
 
 
 async def refuse(error: Exception, context: Context) -> None:
-    """In a line, what a client can do something about; anything else is raised."""
+    """Answers an error that the client can mend with one line. Raises any other error."""
     codes: list[tuple[type[Exception] | tuple[type[Exception], ...], grpc.StatusCode]] = [
         (Unreadable, grpc.StatusCode.INVALID_ARGUMENT),
         (UnknownCrawl, grpc.StatusCode.NOT_FOUND),
@@ -235,7 +236,7 @@ async def refuse(error: Exception, context: Context) -> None:
 
 
 async def serve(crawls: Crawls, host: str, port: int, obeys: bool, ready: Callable[[int], None]) -> aio.Server:
-    """A server that runs; ready hears its port. Raises OSError where somebody else has that."""
+    """Starts the server and calls `ready` with its port. Raises OSError if the port is taken."""
     address = f"[{host}]" if ":" in host else host
     server = aio.server(options=[("grpc.so_reuseport", 0)])
     try:

@@ -1,4 +1,4 @@
-"""A stream of puts, and of their acknowledgements as they come, in whatever order. It ends when its client ends it."""
+"""A stream of puts and of their acknowledgements, in the order in which they are ready. The client ends the stream."""
 
 import asyncio
 import logging
@@ -18,12 +18,12 @@ from recrawl.urlfrontier.urlfrontier_pb2 import AckMessage, BatchAck, Discovered
 
 log = logging.getLogger("recrawl.urlfrontier")
 
-# Puts of a stream, or kilobytes where they are larger; more is read when its client has read some acknowledgements.
+# Puts of a stream, or kilobytes if a put is larger. At the limit the client must read acknowledgements first.
 MOST_IN_FLIGHT = 200_000
 
 
 class Unreadable(Exception):
-    """What a client sent is not what its call takes."""
+    """The client sent a message that its call does not take."""
 
 
 def readable(message: Any) -> Any:
@@ -33,15 +33,15 @@ def readable(message: Any) -> Any:
 
 
 class Stream:
-    """Reads on while it writes: nothing that a client sends waits for what it receives."""
+    """Reads and writes at the same time: a client may send without reading the answers."""
 
     def __init__(self, context: "aio.ServicerContext[Any, Any]") -> None:
         self._context = context
-        self._answers: deque[tuple[object, int]] = deque()  # each with what it is for weighs
+        self._answers: deque[tuple[object, int]] = deque()  # each with the weight of its puts
         self._has_answers = asyncio.Event()
         self._has_room = asyncio.Event()
-        self._owed = 0  # the weight of what was read, and whose answer was not written
-        self._has_ended = False  # what the client sends
+        self._owed = 0  # the weight of the puts that were read and not yet answered
+        self._has_ended = False  # the client sends no more
 
     async def run(self, take: Callable[["Stream", Any], Awaitable[None]]) -> None:
         writing = asyncio.create_task(self._write())
@@ -65,7 +65,7 @@ class Stream:
         self._has_answers.set()
 
     async def _write(self) -> None:
-        """Who does not read is not written to."""
+        """Waits while the client does not read."""
         while self._owed or not self._has_ended:
             await self._has_answers.wait()
             self._has_answers.clear()
@@ -116,13 +116,13 @@ class PutStreams:
 
             return ack
 
-        if not batch.items:  # clients ask so whether somebody is there
+        if not batch.items:  # clients send empty batches to see whether the service is there
             stream.answer(BatchAck(ID=batch.ID), weight)
         for place, info in enumerate(batch.items):
             await self._take(info, discovered(info), ack_of(place))
 
     async def _take(self, info: URLInfo, put: Put | None, ack: Ack) -> None:
-        """To its crawl; what can never be taken in, or has none, is answered here."""
+        """Hands the put to its crawl. Answers a put itself if it can never be taken in, or its crawl cannot be made."""
         if put is None:
             ack(SKIPPED)
             return

@@ -80,7 +80,7 @@ class Facts:
 
 def read(connection: store.Connection, is_embedded: bool) -> Facts:
     before = datetime.now(UTC)
-    server = store.server(connection, ServerFacts)
+    server = store.server.server(connection, ServerFacts)
     asked_at = before + (datetime.now(UTC) - before) / 2
     found = figures.read(connection)
     if found.database != "same":
@@ -91,10 +91,10 @@ def read(connection: store.Connection, is_embedded: bool) -> Facts:
         asked_at=asked_at,
         is_checkup=True,
         is_embedded=is_embedded,
-        checkup=store.checkup(connection, Checkup),
-        transactions=tuple(store.transactions(connection, Transaction, OPEN)),
-        superusers=tuple(store.superusers(connection, Superuser)),
-        slots=tuple(store.slots(connection, Slot)),
-        tables=tuple(store.dead_rows(connection, Table)),
-        every={job: every for job, (every, _) in store.schedules(connection).items()},
+        checkup=store.looks.checkup(connection, Checkup),
+        transactions=tuple(store.server.transactions(connection, Transaction, OPEN)),
+        superusers=tuple(store.server.superusers(connection, Superuser)),
+        slots=tuple(store.server.slots(connection, Slot)),
+        tables=tuple(store.server.dead_rows(connection, Table)),
+        every={job: every for job, (every, _) in store.looks.schedules(connection).items()},
     )

@@ -252,21 +252,21 @@ def compared(version: str | None, known: list[str]) -> str:
 
 
 def read(connection: store.Connection) -> Figures:
-    database = compared(store.version(connection), project.versions())
+    database = compared(store.looks.version(connection), project.versions())
     if database != "same":
         return Figures(Now(datetime.now(UTC)), database=database)
-    now = store.crawl_status(connection, Now)
+    now = store.looks.crawl_status(connection, Now)
     return Figures(
         now=now,
-        ever=store.checkup(connection, Ever),
-        reported_at=now.last_report_at or store.last_report(connection),
-        workers=store.workers(connection),
-        minutes=tuple(store.vitals(connection, Minute, HOUR)),
-        hour=store.vitals_total(connection, Total, HOUR),
-        day=store.vitals_total(connection, Total, DAY),
-        allocation=store.last_allocation(connection, LastAllocation),
-        runs=tuple(store.last_runs(connection, LastRun, ALWAYS)),
-        late_hosts=tuple(store.late_hosts(connection, LateHost, 20)),
-        held_back=tuple(store.held_back(connection, HeldBack, 20)),
-        settings=store.shown_settings(connection),
+        ever=store.looks.checkup(connection, Ever),
+        reported_at=now.last_report_at or store.looks.last_report(connection),
+        workers=store.verbs.workers(connection),
+        minutes=tuple(store.looks.vitals(connection, Minute, HOUR)),
+        hour=store.looks.vitals_total(connection, Total, HOUR),
+        day=store.looks.vitals_total(connection, Total, DAY),
+        allocation=store.looks.last_allocation(connection, LastAllocation),
+        runs=tuple(store.looks.last_runs(connection, LastRun, ALWAYS)),
+        late_hosts=tuple(store.looks.late_hosts(connection, LateHost, 20)),
+        held_back=tuple(store.looks.held_back(connection, HeldBack, 20)),
+        settings=store.looks.shown_settings(connection),
     )

@@ -30,11 +30,11 @@ def find(connection: store.Connection, asked: str) -> Found:
     if not asked or "\0" in asked:
         return Found("", now)
     if asked.isdecimal() or "://" in asked:
-        return Found(asked, now, explanation=store.explain_page(connection, asked))
+        return Found(asked, now, explanation=store.verbs.explain_page(connection, asked))
     if "/" in asked:
-        return Found(asked, now, explanation=store.explain_page(connection, f"https://{asked}"))
-    detail = store.explain_page(connection, asked)[0]["detail"]
-    return Found(asked, now, host=store.host(connection, detail.get("host", "")), name=detail.get("name", ""))
+        return Found(asked, now, explanation=store.verbs.explain_page(connection, f"https://{asked}"))
+    detail = store.verbs.explain_page(connection, asked)[0]["detail"]
+    return Found(asked, now, host=store.history.host(connection, detail.get("host", "")), name=detail.get("name", ""))
 
 
 def shown(found: Found, live_seconds: float) -> str:

@@ -44,8 +44,8 @@ class History:
 
 def read(connection: store.Connection) -> History:
     return History(
-        hours=tuple(store.vitals_by_hour(connection, Span, 14 * DAY)),
-        tens=tuple(store.vitals_by_ten_minutes(connection, Span, DAY)),
-        blocked=tuple(store.blocked_hosts(connection, BlockedHost, 10)),
-        events=tuple(store.events(connection, Event, 2 * DAY, 12)),
+        hours=tuple(store.history.vitals_by_hour(connection, Span, 14 * DAY)),
+        tens=tuple(store.history.vitals_by_ten_minutes(connection, Span, DAY)),
+        blocked=tuple(store.history.blocked_hosts(connection, BlockedHost, 10)),
+        events=tuple(store.history.events(connection, Event, 2 * DAY, 12)),
     )

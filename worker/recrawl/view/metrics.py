@@ -248,18 +248,18 @@ class Looks:
                 log.warning("metrics: %s", complaint)
             self.complaint = complaint
 
-    def seen(self) -> store.Scrape:
+    def seen(self) -> store.scrape.Scrape:
         if self.connection:
             try:
-                return store.scrape(self.connection, ALWAYS, self.minutes_since, self.runs_since)
+                return store.scrape.scrape(self.connection, ALWAYS, self.minutes_since, self.runs_since)
             except psycopg.OperationalError:
                 if not self.connection.closed:
                     raise
         # The first read, or the first after a restart of the server.
         self.connection = store.connect(self.url, "recrawl metrics", connect_timeout=2, tcp_user_timeout=2000)
-        return store.scrape(self.connection, ALWAYS, self.minutes_since, self.runs_since)
+        return store.scrape.scrape(self.connection, ALWAYS, self.minutes_since, self.runs_since)
 
-    def took_in(self, seen: store.Scrape) -> MetricValues:
+    def took_in(self, seen: store.scrape.Scrape) -> MetricValues:
         minutes = {row["at"]: counts_of_minute(row) for row in seen.minutes}
         self.counts.add(minutes | {(run["job"], run["started_at"]): counts_of_run(run) for run in seen.runs})
         self.minutes_since = max(minutes, default=self.minutes_since)
@@ -278,11 +278,11 @@ class Looks:
         return MetricValues(dict(self.counts.totals), gauges, jobs, always)
 
 
-def counts_of_minute(row: store.Row) -> dict[str, float]:
+def counts_of_minute(row: store.scrape.Row) -> dict[str, float]:
     return {name: row[name] for name in COUNTED} | {"asks_answered": row["asks"] - row["empty_asks"]}
 
 
-def counts_of_run(run: store.Row) -> dict[str, float]:
+def counts_of_run(run: store.scrape.Row) -> dict[str, float]:
     job, ok = run["job"], run["ok"]
     if ok is None:
         return {}

@@ -1,6 +1,6 @@
-"""The methods of the papers, each as its authors have it: to be read against them, and to judge the fast way by.
+"""The methods of the papers, one file each, as their authors describe them. Tests compare production with them.
 
-Nothing here is used in production, and nothing here uses it but for how visits are kept (change/estimators.py). Each
-file is one method; those that decide how often pages are visited have a function `solve(value, rate, budget, …)` that
-returns the fetches per day of every page.
+Production does not import them. They use production's log of visits (model/change/estimators.py) and graph. A method
+that decides how often pages are visited has a function `solve(value, rate, budget, …)`. It returns the fetches per day
+of every page.
 """

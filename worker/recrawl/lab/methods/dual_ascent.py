@@ -4,10 +4,10 @@ Maximises the value of the changes found, Σ value·frequency·(1 − e^(−rate
 & Garcia-Molina's freshness is the same problem with value/rate for value.) At a given price per fetch the best
 frequency of each page follows alone; the right price is where the dual, a convex function of the price, is least.
 
-Cost: about 80 passes over the pages. Where it fails: near its minimum the dual is flat, so comparing its values says
-nothing any more once the price is right to half of the digits. What is spent then differs from the budget by 1e−8 to
-1e−7 of it, by percents if the budget buys only few visits of few pages; more steps do not help. A root search on what
-is spent has all digits and needs a quarter of the passes.
+Cost: about 80 passes over the pages. Where it fails: the dual is flat near its minimum, so once half of the price's
+digits are right, its values no longer tell two prices apart. The spent fetches then differ from the budget by 1e−8 to
+1e−7 of it, and by percents if the budget buys only few visits of few pages. More steps do not help. A root search on
+the spent fetches finds all digits and needs a quarter of the passes.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ def solve(value: ArrayLike, rate: ArrayLike, budget: float) -> Array:
 
 
 def frequency(price: float, value: Array, rate: Array) -> Array:
-    """What each page is worth visiting at that price: λ·g(price/value), where the source's g takes −price/value."""
+    """The best frequency of each page at that price: λ·g(price/value). (The source's g takes −price/value.)"""
     crawled = (value > 0) & (rate > 0)
     result = np.zeros_like(rate)
     result[crawled] = rate[crawled] * visits_per_change(price, value[crawled])
@@ -33,13 +33,13 @@ def frequency(price: float, value: Array, rate: Array) -> Array:
 
 
 def dual(price: float, value: Array, rate: Array, budget: float) -> float:
-    """The most that value less cost can come to, plus the budget's worth: the source's Q(α) with α = −N·price."""
+    """The largest value less cost, plus what the budget costs: the source's Q(α) with α = −N·price."""
     f = frequency(price, value, rate)
     return float(np.sum(value * changes_found(f, rate) - price * f) + price * budget)
 
 
 def price(value: Array, rate: Array, budget: float) -> float:
-    """The price at which the dual is least, between 0 and what the best page's first visit is worth."""
+    """The price at which the dual is least. It lies between 0 and the worth of the best page's first visit."""
     low, high = 0.0, float(np.max(value, where=rate > 0, initial=0.0))
     if budget == 0:
         return high

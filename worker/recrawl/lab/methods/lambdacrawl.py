@@ -21,7 +21,7 @@ from recrawl.lab.methods.page import Array, checked
 
 
 def solve(value: ArrayLike, rate: ArrayLike, budget: float, announced: NDArray[np.bool]) -> Array:
-    """Fetches per day of every page; those of an announced page, divided by its rate, are the probability p."""
+    """Fetches per day of every page. The fetches of an announced page, divided by its rate, are the probability p."""
     values, rates = checked(value, rate, budget)
     if announced.size != values.size:
         raise ValueError(f"announced must be as long as value, {values.size}, got {announced.size}")
@@ -38,7 +38,7 @@ def frequency(price: float, value: Array, rate: Array, announced: NDArray[np.boo
 
 
 def price(value: Array, rate: Array, budget: float, announced: NDArray[np.bool]) -> float:
-    """What a fetch must earn: infinite without a budget, 0 if every change of every page can be fetched on notice."""
+    """The price of a fetch: infinite without a budget, 0 if every change of every page can be fetched on notice."""
     crawled = (value > 0) & (rate > 0)
     if budget == 0:
         return np.inf

@@ -1,7 +1,7 @@
 """Newton–Raphson on the KKT system, as in the optimal revisiting algorithm of crawlfrontier.
 
 Maximises the value of the changes found, Σ value·frequency·(1 − e^(−rate/frequency)), with Σ frequency = budget. That
-no frequency is negative is held by a multiplier slack²/2 per page, so the equations are, for every page,
+no frequency is negative is ensured by a multiplier slack²/2 per page. So the equations are, for every page,
 
     value·φ(rate/frequency) − price + slack²/2 = 0    and    slack·frequency = 0,
 
@@ -11,8 +11,8 @@ its formula for Δα lacks a factor N: with it, the frequencies add up to the bu
 Where it fails: **what is 0 stays 0.** Frequency and slack are changed by a multiple of themselves. A page that was
 once dropped is never visited again, however valuable it becomes, so the last solution is no start for the next
 problem; a page whose slack is gone can no longer be dropped. From a fresh start it takes some ten steps if every page
-is worth visiting, 40 to 170 if many are to be dropped (1,000 pages). Where values and rates span many decades it does
-not arrive at all: frequency and slack of a page vanish together, and neither comes back.
+is worth visiting, 40 to 170 if many pages must be dropped (1,000 pages). If values and rates span many decades it
+never arrives: frequency and slack of a page vanish together, and neither comes back.
 """
 
 from typing import NamedTuple
@@ -44,7 +44,7 @@ def solve(value: ArrayLike, rate: ArrayLike, budget: float, start: State | None 
 
 
 def optimum(value: Array, rate: Array, budget: float, start: State | None = None) -> State:
-    """The same with all multipliers, where every value, every rate and the budget are more than 0."""
+    """The optimum with all multipliers. Every value, every rate and the budget must be more than 0."""
     state = start or uniform(value, rate, budget)
     for _ in range(STEPS):
         if possible_gain(state, value, rate, budget) <= TOLERANCE * np.sum(
@@ -56,7 +56,7 @@ def optimum(value: Array, rate: Array, budget: float, start: State | None = None
 
 
 def uniform(value: Array, rate: Array, budget: float) -> State:
-    """All pages alike; the slacks well away from 0, where they would stay."""
+    """A start: all frequencies equal, and slacks far from 0, because a slack of 0 stays 0."""
     frequency = np.full_like(rate, budget / rate.size)
     return State(
         frequency, np.full_like(rate, 0.1 * np.sqrt(value.max())), float(np.mean(value * gain(frequency, rate)))

@@ -1,8 +1,9 @@
 """OPIC-HITS one page at a time, as first published: choose pages, let them spend their cash, add it to their history.
 
 It follows Abiteboul, Preda & Cobena (Adaptive on-line page importance computation, 2003), applied to hubs and
-authorities. Scores are histories; their error falls as 1 / cash spent whatever the order, so that this is the yardstick
-of the batch iteration, not its rival. With a window history is what was spent lately, and follows a graph that changes.
+authorities. Scores are histories. Their error falls as 1 / cash spent in any order, so this method checks the batch
+iteration and does not compete with it. With a window, a history is the cash that was spent in the window, so that it
+follows a graph that changes.
 """
 
 import math
@@ -63,7 +64,7 @@ class Books:
         return float(sum(account.cash.sum() + account.virtual for account in (self.hub, self.authority)))
 
     def scores(self) -> tuple[Amounts, Amounts]:
-        """Hub and authority, each adding up to 1; there are none before the first step."""
+        """Hub and authority scores, each adding up to 1. Call it after the first step."""
         hub, authority = (account.history / account.history.sum() for account in (self.hub, self.authority))
         return hub, authority
 
@@ -79,14 +80,15 @@ def in_turn(books: Books, count: int) -> Iterable[int]:
 
 
 def highest_cash(books: Books, count: int) -> Iterable[int]:
-    """Who has most, as a hub or as an authority. Slower than round robin: rich pages are few, and keep being rich."""
+    """The pages with the most cash, as hubs or as authorities. Slower than round robin: few pages are rich, and they
+    stay rich."""
     cash = np.maximum(books.hub.cash, books.authority.cash)
     count = min(count, len(cash))
     return [int(page) for page in np.argpartition(-cash, count - 1)[:count]]
 
 
 def marked_first(marked: list[int], others: Order) -> Order:
-    """Marked pages are taken from the list as they are chosen; what is missing then comes in the other order."""
+    """Chooses the marked pages first, and removes them from the list. Further pages come in the other order."""
 
     def order(books: Books, count: int) -> Iterable[int]:
         chosen = list(dict.fromkeys(marked[:count]))

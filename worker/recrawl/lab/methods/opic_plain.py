@@ -12,7 +12,7 @@ from recrawl.model.graph.graph import Graph
 
 
 def importance(graph: Graph, passes: int) -> NDArray[np.float64]:
-    """Importance adding up to 1, after so many passes in which each page spends once."""
+    """Importance, which adds up to 1, after this number of passes. In a pass each page spends once."""
     if passes < 1:
         raise ValueError(f"passes must be positive, got {passes}")
     if graph.pages == 0:

@@ -1,6 +1,7 @@
-"""What all these methods know of a page: it changes at random (a Poisson process) and is visited at equal intervals.
+"""The model of a page that these methods share: it changes at random (a Poisson process) and is visited at equal
+intervals.
 
-With u = rate/frequency, the changes to be expected between two visits, a visit finds the page changed with
+With u = rate/frequency, the expected changes between two visits, a visit finds the page changed with
 probability 1 − e^−u (Cho & Garcia-Molina). The derivative of frequency·(1 − e^−u) by the frequency is φ(u) = 1 −
 (1+u)e^−u, which is the regularised incomplete gamma function P(2, u): its inverse is in SciPy.
 """
@@ -25,7 +26,7 @@ def gain(frequency: Array, rate: Array) -> Array:
 
 
 def visits_per_change(price: float, weight: Array) -> Array:
-    """1/u where weight·φ(u) is the price; 0 where even the first visit is not worth the price."""
+    """1/u such that weight·φ(u) is the price; 0 if even the first visit is not worth the price."""
     with np.errstate(divide="ignore", invalid="ignore"):
         u = np.where(
             price < weight / 2,
@@ -37,7 +38,7 @@ def visits_per_change(price: float, weight: Array) -> Array:
 
 
 def checked(value: ArrayLike, rate: ArrayLike, budget: float) -> tuple[Array, Array]:
-    """The arguments of every method, or a ValueError that names the one that makes no sense."""
+    """The arguments of every method as arrays. Raises a ValueError that names a wrong argument."""
     values, rates = not_negative("value", value), not_negative("rate", rate)
     if values.shape != rates.shape:
         raise ValueError(f"value and rate must be equally long, got {values.size} and {rates.size}")

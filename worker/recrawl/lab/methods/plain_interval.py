@@ -1,4 +1,4 @@
-"""How sure a rate is, as SQL reckons it."""
+"""The credible interval of a rate, by the formula that SQL uses."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,8 +12,8 @@ def plain_interval(a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
     ln(quantile/mean) as a rational function of 1/√a, with the normal distribution's 1.6449/√a where a is large; the
     coefficients minimise the largest error over a >= .05, relative to the quantile itself: 5.5e-4 for the upper end
     and 4.7e-3 for the lower, even where that is 1e-27. (Wilson and Hilferty's cube is off by 2 and 63 % at a = .7,
-    and gives 0 for the lower end below a = .3.) Below a = .05, where no prior leads, the quantiles are those of .05
-    relative to the mean.
+    and gives 0 for the lower end below a = .3.) Below a = .05, which no prior reaches, the quantiles relative to
+    the mean are the ones at .05.
     """
     a, b = np.broadcast_arrays(positive("a", a), positive("b", b))
     u = 1 / np.sqrt(np.maximum(a, 0.05))

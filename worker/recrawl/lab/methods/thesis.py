@@ -23,7 +23,7 @@ from recrawl.lab.methods.page import Array, checked, grouped, not_negative, visi
 
 
 def cho(value: ArrayLike, rate: ArrayLike, budget: float) -> Array:
-    """Fetches per day of every page, without politeness. What is spent is the budget to the last digits."""
+    """Fetches per day of every page, without politeness. They add up to the budget, to the last digits."""
     values, rates = checked(value, rate, budget)
     crawled = (values > 0) & (rates > 0)
     result = np.zeros_like(rates)
@@ -37,7 +37,7 @@ def cho(value: ArrayLike, rate: ArrayLike, budget: float) -> Array:
     def overspent(log_price: float) -> float:
         return float(frequency(log_price).sum()) - budget
 
-    dear = float(np.log(weight.max())) + 1e-9  # nothing is bought
+    dear = float(np.log(weight.max())) + 1e-9  # at this price no page is visited
     span = 1.0
     while overspent(dear - span) < 0:
         span *= 2

@@ -1,11 +1,11 @@
-"""Waits twice as long while a visit is surely worth too little, half as long once it surely was worth enough (Olston &
-Pandey, Recrawl Scheduling Based on Information Longevity, 2008: the bound-based policy).
+"""Doubles the wait while a visit is certainly worth too little, and halves it once a visit was certainly worth enough
+(Olston & Pandey, Recrawl Scheduling Based on Information Longevity, 2008: the bound-based policy).
 
-It assumes that a page never comes closer again to what it was; nothing else. Between two visits the divergence rises
-at once after the first or just before the second: between these lies what a visit is worth. It deviates from the
-source in that a profile begins at each reference, not at each visit; that waits have a longest and a shortest, whatever
-the threshold; and where a profile can tell no more its interval counts as too long, as a page that had changed entirely
-by the first visit would otherwise keep its interval for ever.
+It assumes that a page never comes closer again to an earlier version, and nothing else. Between two visits the
+divergence may rise right after the first visit or right before the second. These two cases bound the worth of a visit.
+It deviates from the source in three points. A profile begins at each reference, not at each visit. A wait has a lower
+and an upper limit, at any threshold. If a profile can tell no more, its interval counts as too long: otherwise a page
+that had changed entirely by the first visit would keep its interval forever.
 """
 
 from collections import deque
@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 
 from recrawl.lab.policies.longevity import DivergedSince, Profile, Terms
 
-PROFILES = 10  # that what a visit is worth is averaged over: 5 and fewer did worse than uniform visits
-MOST = 12  # visits that an interval is looked at for
-SATURATED = 0.9  # of the divergence, that was there by the first visit
+PROFILES = 10  # over which the worth of a visit is averaged: with 5 or fewer the policy was worse than uniform visits
+MOST = 12  # visits of a profile
+SATURATED = 0.9  # share of the divergence that the first visit found
 
 
 @dataclass
 class BoundBased:
     terms: Terms
     wait: float = field(init=False)
-    profiles: deque[Profile] = field(default_factory=lambda: deque(maxlen=PROFILES))  # the last one is the reference's
+    profiles: deque[Profile] = field(default_factory=lambda: deque(maxlen=PROFILES))  # the last: the reference's
 
     def __post_init__(self) -> None:
         self.wait = self.terms.first
@@ -49,10 +49,10 @@ class BoundBased:
 
 
 def worth(profile: Profile, days: float) -> tuple[float, float]:
-    """What a visit so many days after the base was at least and at most worth, in divergence · days."""
+    """The bounds of the worth of a visit that number of days after the base, in divergence · days."""
     least_area = most_area = day = diverged = 0.0
     for next_day, next_diverged in zip(profile.days, profile.diverged, strict=True):
-        if next_day > days:  # that much by then, or only afterwards
+        if next_day > days:  # the divergence rose before that day, or after it
             return day * diverged - most_area, days * next_diverged - least_area - diverged * (days - day)
         least_area += diverged * (next_day - day)
         most_area += next_diverged * (next_day - day)
@@ -61,6 +61,6 @@ def worth(profile: Profile, days: float) -> tuple[float, float]:
 
 
 def tells_no_more(profile: Profile) -> bool:
-    """Of a page that was as far gone by the first visit as by later ones, nobody saw how that came about."""
+    """Whether the first visit found about all of the divergence: the visits do not show how it grew."""
     is_saturated = profile.diverged[0] >= SATURATED * profile.last
     return len(profile.days) == MOST or (len(profile.days) > 1 and is_saturated)

@@ -1,11 +1,11 @@
-"""Fits a curve to how far a page was found to drift, and waits until a visit is worth enough by that (Olston & Pandey,
-Recrawl Scheduling Based on Information Longevity, 2008: the curve-fitting policy).
+"""Fits a curve to the divergence that visits found, and waits until a visit is worth enough according to the curve
+(Olston & Pandey, Recrawl Scheduling Based on Information Longevity, 2008: the curve-fitting policy).
 
-It assumes that a page's updates come at random moments, and that each replaces all that ever changes (churn) or the
-oldest of so many items (scroll). It deviates from the source in that scrolls have one of a few lengths and rates lie
-on a grid; that waits have a longest and a shortest, whatever the threshold; that of curves which fit about as well the
-slowest is taken; and in learning: while a page was never found changed it is not left alone for longer than it has been
-watched, where the source's longest wait grows by as much at every visit.
+It assumes that a page's updates come at random moments, and that each update replaces everything that ever changes
+(churn), or the oldest item of a list (scroll). It deviates from the source in four points. Scrolls have one of a few
+lengths, and rates lie on a grid. A wait has a lower and an upper limit, at any threshold. Of several curves that fit
+about equally well it takes the slowest. And it learns differently: a page that was never found changed waits at most as
+long as it has been watched, while the source's longest wait grows by the same amount at every visit.
 """
 
 from collections import deque
@@ -21,13 +21,13 @@ from recrawl.lab.policies.longevity import DivergedSince, Profile, Terms
 
 Array = NDArray[np.float64]
 
-LEAST_SCATTER = 1e-6  # of what is found about a curve, squared
-AS_GOOD = 3  # times the scatter, by which sums of squares of curves that are as good may differ
-PROFILES = 8  # a visit is compared with so many before it
+LEAST_SCATTER = 1e-6  # of the visits around a curve, squared
+AS_GOOD = 3  # times the scatter: curves whose sums of squares differ by less fit equally well
+PROFILES = 8  # earlier visits that a visit is compared with
 ITEMS = (1, 2, 5, 10, 20)  # of a scroll; 1 is churn
-STEP = np.log(10) / 16  # between rates, and between what curves are tabulated for
+STEP = np.log(10) / 16  # between two rates of the grid, and between two entries of the tables
 RATES = np.exp(STEP * np.arange(-40, 25))  # updates per day: .003 to 32
-EXPECTED = np.exp(STEP * np.arange(-120, 72))  # updates, in some time: 3e-8 to 3e4
+EXPECTED = np.exp(STEP * np.arange(-120, 72))  # numbers of updates that the tables have: 3e-8 to 3e4
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class Curve:
         return self.most * float(np.mean(gammainc(np.arange(1, self.items + 1), self.rate * days)))
 
     def worth(self, days: float) -> float:
-        """Of a visit after so many days. As i/rate · P(i + 1, rate · t) is the integral of t · dP(i, rate · t)."""
+        """The worth of a visit after these days: i/rate · P(i + 1, rate · t) is the integral of t · dP(i, rate · t)."""
         nth = np.arange(1, self.items + 1)
         return self.most / self.rate * float(np.mean(nth * gammainc(nth + 1, self.rate * days)))
 
     def days_until_worth(self, threshold: float) -> float:
-        """Infinite where it never is."""
+        """Days until a visit is worth the threshold; infinite if it never is."""
         wanted = threshold * self.rate
         worth = self.most * _worths()[ITEMS.index(self.items)]
         return float(np.interp(wanted, worth, EXPECTED) / self.rate) if wanted < worth[-1] else np.inf
@@ -70,10 +70,10 @@ class CurveFitting:
 
 
 def fit(days: Array, diverged: Array) -> Curve:
-    """The curve that least squares prefer; of several as good the slowest.
+    """The curve with the least squares. Of several that fit equally well it takes the slowest.
 
-    What changed faster than it was visited looks the same at any rate beyond. If it is believed to be slow it is
-    visited soon, and found out; if it is believed to be hopeless, never.
+    A page that changes faster than it is visited looks the same at any higher rate. If the policy believes that it is
+    slow, the page is visited soon and the error is found. If the policy believes that it is hopeless, it never visits.
     """
     place = np.clip(np.log(days * RATES[0] / EXPECTED[0]) / STEP, 0, len(EXPECTED) - len(RATES) - 1)
     left = np.floor(place).astype(int)
@@ -91,12 +91,12 @@ def fit(days: Array, diverged: Array) -> Curve:
 
 @cache
 def _gone() -> list[Array]:
-    """Of scrolls of each length: the share that is gone, in row k at all rates after EXPECTED[k] / RATES[0] days."""
+    """For each length of a scroll, the replaced share. Row k: at all rates after EXPECTED[k] / RATES[0] days."""
     gone = [np.mean([gammainc(i, EXPECTED) for i in range(1, items + 1)], axis=0) for items in ITEMS]
     return [np.lib.stride_tricks.sliding_window_view(of_items, len(RATES)) for of_items in gone]
 
 
 @cache
 def _worths() -> list[Array]:
-    """Of scrolls of each length: what a visit is worth that so many updates came before, in 1/rate."""
+    """For each length of a scroll, the worth of a visit after each number of updates in EXPECTED, in 1/rate."""
     return [np.mean([i * gammainc(i + 1, EXPECTED) for i in range(1, items + 1)], axis=0) for items in ITEMS]

@@ -1,8 +1,9 @@
-"""Uniform visits for a while, to learn; then the best division for what was learnt, for good (Upadhyay et al., 2020).
+"""Explores with uniform visits for some time, then keeps the best division for the learned rates permanently (Upadhyay
+et al., 2020).
 
-It assumes that rates never change and that it is known how long the crawl will run. It deviates from the source in the
-estimate, which is the filter's and not one by moment matching, as everywhere here; and in the time of exploring, where
-the source's bound, which grows as e^(2·rate·interval), is beyond the horizon: then it is a tenth of that.
+It assumes that rates never change, and that the length of the crawl is known. It deviates from the source in two
+points. Rates are estimated by the filter, as everywhere here, and not by moment matching. The time of exploring is at
+most a tenth of the horizon, because the source's bound grows as e^(2·rate·interval) and may be beyond the horizon.
 """
 
 import math
@@ -15,7 +16,7 @@ from recrawl.model.allocation.solve import allocate
 from recrawl.model.policies import uniform
 from recrawl.model.policies.policy import PolicyAnswer, Question
 
-MOST = 0.1  # of the horizon, spent on exploring
+MOST = 0.1  # share of the horizon for exploring
 
 
 def answer(asked: Question) -> PolicyAnswer:
@@ -26,7 +27,7 @@ def answer(asked: Question) -> PolicyAnswer:
 
 
 def explores_for(asked: Question) -> float:
-    """Days; a whole number of rounds, and at least one."""
+    """Days of exploring: a whole number of rounds, at least one."""
     interval = len(asked.web.rate) / asked.budget if asked.budget > 0 else math.inf
     rate = asked.web.rate[asked.web.rate > 0].astype(np.float64)
     if not rate.size or asked.horizon == math.inf:

@@ -1,16 +1,16 @@
-"""How far pages drift from what was fetched of them, and what a visit is worth then (Olston & Pandey, Recrawl
+"""How far pages drift from their fetched copies, and the worth of a visit after that (Olston & Pandey, Recrawl
 Scheduling Based on Information Longevity, 2008).
 
-Divergence is the share of what either version shows that only one of them does, 0 to 1. If a page diverges by D(t) on
+Divergence is the share of the content of two versions that only one of them has, 0 to 1. If a page diverges by D(t) on
 average within t days of a fetch, a visit after t days is worth
 
     U(t) = t · D(t) − ∫ D  from 0 to t,   in divergence · days
 
-and of all ways to make so many visits the best is to make each when U reaches the same threshold. That threshold is
-the price of a host over the value of the page: where a change makes a page worthless at once, D(t) = 1 − e^(−rate · t),
-these are the visits that the objective freshness asks for at that price.
+Of all ways to make a given number of visits, the best makes each visit when U reaches the same threshold. The threshold
+is the price of a host divided by the value of the page. If any change makes a copy worthless, D(t) = 1 − e^(−rate · t),
+and these are the visits that the objective freshness asks for at that price.
 
-Policies here decide page by page, from what each visit finds, and know nothing of other pages.
+These policies decide page by page, from the results of the page's visits, and know nothing of other pages.
 """
 
 import math
@@ -18,21 +18,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-# How far the page that is seen now is from what an earlier visit saw; by the day of that visit.
+# Given the day of an earlier visit: the divergence between that visit and now.
 DivergedSince = Callable[[float], float]
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What decides how long to wait; times are in days."""
+    """The parameters of a wait. Times are in days."""
 
-    threshold: float  # what a visit must be worth: price / value, in divergence · days
+    threshold: float  # the least worth of a visit: price / value, in divergence · days
     first: float = 1.0  # the first wait, when nothing is known
     shortest: float = 1 / 24
     longest: float = 60.0
 
     def __post_init__(self) -> None:
-        if not 0 < self.threshold < math.inf:  # for nothing, everything would be visited without end
+        if not 0 < self.threshold < math.inf:  # at 0 every page would be visited without end
             raise ValueError(f"threshold must be positive and finite, got {self.threshold}")
         if not 0 < self.shortest <= self.first <= self.longest < math.inf:
             raise ValueError(
@@ -46,10 +46,10 @@ class Terms:
 
 @dataclass
 class Profile:
-    """How far a page was, at later visits, from what the visit of one day saw."""
+    """The divergence that later visits found since the visit of one day."""
 
     base: float
-    days: list[float] = field(default_factory=list)  # since then
+    days: list[float] = field(default_factory=list)  # from the base to each later visit
     diverged: list[float] = field(default_factory=list)
 
     @property
@@ -62,7 +62,7 @@ class Profile:
 
 
 class Visitor(Protocol):
-    """What one page needs of such a policy."""
+    """Such a policy at work on one page."""
 
     def visited(self, today: float, diverged_since: DivergedSince) -> float:
-        """Days until the next visit, once a visit of today is over."""
+        """Takes in the visit of today. Returns the days until the next visit."""

@@ -1,11 +1,12 @@
 """How long to learn, and what that costs at most (Upadhyay et al., Learning to Crawl, 2020).
 
-Rates are not known, only between which two they lie. All pages are visited at one interval for some days (exploring);
-rates are estimated from that by moment matching; from there to the horizon visits come at random moments, divided as
-would be best if the estimates were true (committing). The regret is how much less value · days are fresh than if the
-rates had been known from the first day on. All of this is for the objective poisson_freshness.
+Only a lower and an upper bound of the rates are known. All pages are visited at one interval for some days
+(exploring). Rates are estimated from these visits by moment matching. From then to the horizon, visits come at random
+moments, in the division that would be best if the estimates were true (committing). The regret is the loss of fresh
+value · days, compared with rates that are known from the first day. All of this is for the objective
+poisson_freshness.
 
-How far single estimates may be off (Lemmas 3 and 8) stands with the estimators, in lab/methods/estimators.py.
+The errors of single estimates (Lemmas 3 and 8) are in lab/methods/estimators.py, next to the estimators.
 """
 
 import math
@@ -54,6 +55,6 @@ class Exploration:
 
 
 def loss(value: ArrayLike, rate: ArrayLike, estimate: ArrayLike) -> float:
-    """What the best division for estimates earns less than the best for the true rates, at most, per day (Lemma 4)."""
+    """The most that the best division for the estimates loses per day, compared with the best one (Lemma 4)."""
     values, rates, estimates = (np.asarray(array, np.float64) for array in (value, rate, estimate))
     return float((values * (estimates - rates) ** 2 / (estimates * np.minimum(rates, estimates))).sum())

@@ -28,6 +28,6 @@ def phase(asked: Question) -> float:
 
 
 def until_steady(values: float, error: float, least_rate: float) -> float:
-    """τ0: the days until a policy's utility is within `error` of its utility in the long run, whatever policy was in
-    force before (Lemma 1). lab/policies/regret.py has the other bounds of that paper."""
+    """τ0: the days until a policy's utility is within `error` of its utility in the long run, with any policy
+    before it (Lemma 1). lab/policies/regret.py has the other bounds of that paper."""
     return math.log(max(values / error, 1.0)) / least_rate

@@ -1,6 +1,6 @@
 """The policies that a live crawl can follow: the names that the setting `policy` accepts.
 
-What each policy does stands in its file and in docs/policies.md. lab/policies/ has those of the laboratory alone.
+Each file and docs/policies.md say what the policy does. lab/policies/ has the policies of the laboratory alone.
 """
 
 from recrawl.model.policies import best_first, epsilon_greedy, opt_polite, optimal, proportional, uniform
