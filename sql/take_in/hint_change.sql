@@ -37,7 +37,7 @@ begin
         ) r (rate)
         -- Days of its own ageing that a hint is worth, -ln(P(the hint is false)) / (rate of changes without a hint).
         cross join lateral (
-            select case when recall * r.rate = 0 then 0
+            select case when least(recall, r.rate) < least_amount() then 0
                         when false_rate = 0 or recall = 1 then 36500
                         else ln(1 + recall * r.rate / greatest(false_rate, least_amount()))
                              / ((1 - recall) * r.rate) end as days

@@ -82,6 +82,11 @@ def test_a_due_time_far_from_our_age_is_invalid(crawl: Crawl, due: str) -> None:
     assert (row["code"], row["detail"][:40]) == ("invalid", "due must lie between 1970 and 2200, or b")
 
 
+def test_so_it_is_in_a_report_of_a_page_that_cannot_be(crawl: Crawl) -> None:
+    report = "select * from report_pages('{-1}', '{null}', '{200}', due => '{4714-11-24 00:00+00 BC}')"
+    assert codes(crawl.rows(report)) == ["invalid"]
+
+
 def test_a_block_until_a_year_that_calendars_do_not_have_is_one_without_end(crawl: Crawl) -> None:
     crawl.value("select block_host('a.test', '20000-01-01')")
     assert crawl.value("select blocked_until = 'infinity' from host")

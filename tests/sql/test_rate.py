@@ -315,6 +315,11 @@ def test_a_hint_that_cannot_be_true_moves_nothing(crawl: Crawl) -> None:
     assert hinted(crawl, 0.0, 1.0)["due_at"] == crawl.now + 10 * DAY
 
 
+def test_a_hint_of_the_least_recall_there_is_moves_nothing(crawl: Crawl) -> None:
+    crawl.add("http://a.test/", rate=[0.1], due=[crawl.now + DAY])
+    assert crawl.value("select hint_change_at(%s, '{1}', 5e-324, 0.1)", crawl.now) == 0
+
+
 def test_a_hint_about_a_page_that_is_out_changes_nothing_now(crawl: Crawl) -> None:
     crawl.add("http://a.test/", rate=[2.0])
     (page,) = crawl.next()
