@@ -1,25 +1,23 @@
 -- The numbers that recrawl keeps in sequences, for people who look for a fault: see
--- migrations/versions/0001_first/cells.sql. A function, because readers may not read sequences.
+-- migrations/versions/0001_first/cells.sql. A function reads them, because readers may not read sequences.
 
 create or replace function recrawl_internal.cells()
-returns table (name text, value bigint, unit text, meaning text)
+returns table (name text, value bigint, as_time timestamptz, meaning text)
 language sql stable security definer
 set search_path = recrawl_internal, pg_temp
 as $$
-    select c.relname, pg_sequence_last_value(c.oid), m.parts[1], m.parts[2]
+    select c.relname, v.value, case when m.parts[1] = 'time' then from_micros(v.value) end, m.parts[2]
     from pg_class c
+    cross join lateral pg_sequence_last_value(c.oid) as v (value)
     cross join lateral regexp_match(obj_description(c.oid, 'pg_class'), '^(time|count|bits): (.*)$') as m (parts)
     where c.relnamespace = 'recrawl_internal'::regnamespace and c.relkind = 'S' and m.parts is not null
 $$;
 comment on function recrawl_internal.cells() is
-    'The sequences that are variables, with the unit and the meaning that their comments give.';
+    'The sequences that are variables, and the meaning that their comments give.';
 grant execute on function recrawl_internal.cells to recrawl_reader;
 
 create or replace view recrawl.internal_state as
-select c.name,
-       c.value,
-       case when c.unit = 'time' then recrawl_internal.from_micros(c.value) end as as_time,
-       c.meaning
+select c.name, c.value, c.as_time, c.meaning
 from recrawl_internal.cells() c
 order by length(c.name), c.name;
 comment on view recrawl.internal_state is
