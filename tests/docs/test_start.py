@@ -91,7 +91,7 @@ def crawls_a_site(reader: Reader, text: str, web: Web, began: float) -> None:
             eventually(lambda: connection.execute(reported, [HOST]).fetchone() == (True,), 30, "all is reported")
         for step in (explain, status):  # from the last to the first, so that places stay
             answer = there(reader.says(here(step.text)))
-            assert "Working" in answer or step is explain
+            assert "The crawl " in answer or step is explain
             if time.monotonic() - began > FIRST_LOOK:
                 continue
             if os.environ.get("UPDATE_GOLDEN") and not step.agrees(answer):
