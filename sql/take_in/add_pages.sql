@@ -66,10 +66,10 @@ begin
 end $$;
 comment on function recrawl.add_pages(text[], float8[], float8[], timestamptz[], jsonb[], text[]) is
     'Takes in URLs; one row each, in order, with code new, known, excluded or invalid. value (what freshness is '
-    'worth), rate (changes per day), due (1970 to 2200; without it, as soon as its turn comes), meta (at most 100 levels '
-    'deep, with numbers between -1e308 and 1e308) and host have one element for all or one per URL; pages that are '
-    'known keep theirs, but one that is not wanted any more (done, declined) is wanted again at due. A due of infinity '
-    'takes a page in that is not wanted until somebody says so. host says as which host the URL''s own is asked, such '
-    'as its registered domain: they share a gap, slots, blocks and limits. It counts for all URLs of that host from '
-    'then on, unless it is known already.';
+    'worth), rate (changes per day), due (1970 to 2200; without it, as soon as its turn comes), meta (at most 100 '
+    'levels deep, with numbers between -1e308 and 1e308) and host have one element for all or one per URL; pages that '
+    'are known keep theirs, but one that is not wanted any more (done, declined) is wanted again at due. A due of '
+    'infinity takes a page in that is not wanted until somebody says so. host says as which host the URL''s own is '
+    'asked, such as its registered domain: they share a gap, slots, blocks and limits. It counts for all URLs of that '
+    'host from then on, unless it is known already.';
 grant execute on function recrawl.add_pages to recrawl_crawler, recrawl_operator;

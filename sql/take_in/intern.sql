@@ -74,8 +74,7 @@ begin
                 p.problem,
                 problem_with_amount('value', g.value),
                 problem_with_amount('rate', g.rate),
-                problem_with_due(g.due),
-                problem_with_meta(g.meta),
+                problem_with_due(g.due), problem_with_meta(g.meta),
                 case when g.asked_as = '' then 'host must be a host name or address without port' end
             ) as problem
         ) w

@@ -64,8 +64,8 @@ language sql immutable parallel safe
 begin atomic select 1e30::float8; end;
 comment on function recrawl_internal.most_amount() is 'The most that a value or a rate can be.';
 
--- Python reads no whole number of more than 4,300 digits, and no JSON of more than some 990 levels, fewer where its caller
--- is deep in functions. Java's Jackson stops at 1,000 levels.
+-- Python reads no whole number of more than 4,300 digits, and no JSON of more than about 990 levels. It reads fewer
+-- levels if its caller is deep in functions. Java's Jackson stops at 1,000 levels.
 create or replace function recrawl_internal.problem_with_meta(meta jsonb) returns text
 language sql immutable parallel safe
 begin atomic

@@ -59,8 +59,8 @@ begin atomic
                 when recrawl_internal.within_reach(due) then due + page_id % 1000 * interval '1 microsecond' end;
 end;
 comment on function recrawl_internal.due_of_its_own(timestamptz, bigint) is
-    'A due time that a crawler said, as the one of a page: infinity is never, others are spread over a millisecond. Null '
-    'for one that is refused, see problem_with_due().';
+    'A due time that a crawler said, as the one of a page: infinity is never, others are spread over a millisecond. '
+    'Null for one that is refused, see problem_with_due().';
 
 -- Before the first allocation a page is fetched as often as it is said to change, else as the setting says. No page is
 -- put off for longer than 10,000 days, which times can hold.

@@ -1,5 +1,5 @@
-"""Whatever report and add_pages accept can be read by psycopg, asyncpg and pg8000 in every time zone. What some driver
-could not read is refused in a sentence, or ignored if a server said it."""
+"""psycopg, asyncpg and pg8000 can read every value that report and add_pages accept, in every time zone. A value that
+some driver could not read is refused in a sentence, or ignored if a server said it."""
 
 import asyncio
 import json

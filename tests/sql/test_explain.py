@@ -721,6 +721,16 @@ def test_an_excluded_page_that_is_out_is_both(here: Crawl) -> None:
     assert {("now", "excluded"), ("now", "leased")} <= codes_of(ask(here, A))
 
 
+def test_a_page_that_no_pattern_keeps_out_any_more_can_be_brought_back(here: Crawl) -> None:
+    odd = "http://a.test/?x=(1)[2]*"
+    here.add(odd, A)
+    here.value("select recrawl.exclude('a.test')")
+    here.connection.execute("delete from exclusion")
+    here.connection.execute(find(ask(here, odd), "now", "excluded")["mend"].encode())
+    states = {row["url"]: row["state"] for row in here.rows("select url, state::text from page_status")}
+    assert states == {odd: "new", A: "excluded"}
+
+
 def test_a_page_is_explained_by_the_newest_of_its_leases(here: Crawl) -> None:
     """The first ran out and was reported too late; the second runs."""
     here.add(A)
