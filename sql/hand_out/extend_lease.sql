@@ -1,5 +1,5 @@
--- Keeping for longer what one next_pages call handed out. The due times that hold its pages move along, at once and
--- under the host locks: left to the inbox, another pop could come first.
+-- extend_lease: makes a lease longer. The due times that keep its pages out of the way move immediately, under the
+-- locks of the hosts. Through the inbox they would move later, and another call of next_pages could come first.
 
 create or replace function recrawl_internal.extend_lease_at(t timestamptz, lease_id bigint, by interval)
 returns timestamptz
@@ -9,7 +9,7 @@ as $$
 -- plans: lookups; writes queue, host, lease; locks lease, host by id, queue
 declare
     lease_ends timestamptz;
-    held_until timestamptz;            -- pages by the queue, not hosts by a block
+    held_until timestamptz;            -- no page of the lease is due before this
 begin
     perform check_isolation('extend_lease');
     if by is null or in_seconds(by) not between interval '1 second' and interval '7 days' then
@@ -17,7 +17,7 @@ begin
                               coalesce(by::text, 'null')));
     end if;
 
-    -- A reaper that came first has deleted the lease; one that comes now waits for nothing and passes it over.
+    -- If the lease was ended before, its row is deleted. Upkeep that wants to end it now skips the locked row.
     select max(l.lease_until) + in_seconds(by) into lease_ends
     from (select * from lease l where l.lease_id = extend_lease_at.lease_id order by l.round for update) l
     where l.lease_until > t;
@@ -36,7 +36,7 @@ begin
     for update;
 
     with
-    -- Its pages, and how long each is held from now on. Pages that are reported or deleted keep their place and time.
+    -- The pages and their new due times. Pages that are reported or deleted keep their place and their time.
     item as materialized (
         select l.round, i.page_id, i.held_due, p.host_id, i.place,
                case when p.is_out then greatest(i.held_due, held_until) else i.held_due end as longer_due
@@ -49,7 +49,7 @@ begin
         ) p on true
         where l.lease_id = extend_lease_at.lease_id
     ),
-    -- The queue holds them that long.
+    -- The queue gets the new due times.
     moved as (
         update queue q set due_at = i.longer_due
         from item i

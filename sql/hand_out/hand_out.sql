@@ -1,4 +1,5 @@
--- The half of the pop that writes: what is handed out moves to a due time that its lease cannot reach.
+-- The half of next_pages that writes. A page that is handed out gets a due time after the end of its lease, so that no
+-- other call finds it.
 
 create or replace function recrawl_internal.hand_out(
     t timestamptz, v recrawl_internal.visits, split numeric, slots_until timestamptz, per_host int,
@@ -10,13 +11,13 @@ as $$
 -- plans: inherited; writes queue, new_page, host, lease; locks nothing: the caller holds the hosts
 #variable_conflict use_column
 declare
-    held_until constant timestamptz := lease_ends + longest_ahead();     -- pages by the queue, not hosts by a block
+    held_until constant timestamptz := lease_ends + longest_ahead();     -- no leased page is due before this
 begin
     return query
     with
-    -- What their rows say of the pages. Rows of pages that are no longer live are taken too, but only to be dropped. A
-    -- page that a later call had meanwhile (this one drew its lease id in an earlier round) stays where it is: the
-    -- lease ids of a page ascend.
+    -- The pages and their rows. Rows of pages that are no longer live are taken, but only to be deleted. The lease ids
+    -- of a page must ascend. This call drew its lease id in its first round. A page that a call with a higher lease id
+    -- had since then stays in the queue.
     picked as materialized (
         select k.*,
                coalesce(p.is_live and p.is_next, false) as given,
@@ -38,24 +39,24 @@ begin
             offset 0
         ) p on true
     ),
-    -- Revisits stay in the queue, held.
+    -- Revisits stay in the queue, with a due time after the lease.
     revisit_moved as (
         update queue q set due_at = p.held_due from picked p where q.ctid = p.tid and p.given and p.rank is null
     ),
-    -- Dead ones leave it.
+    -- Rows of pages that are no longer live are deleted.
     revisit_dropped as (
         delete from queue q using picked p where q.ctid = p.tid and p.dropped and p.rank is null
     ),
-    -- New pages leave their line for good.
+    -- A page is new once: its row in new_page is deleted.
     new_left as (
         delete from new_page n using picked p where n.ctid = p.tid and (p.given or p.dropped) and p.rank is not null
     ),
-    -- They enter the queue, held.
+    -- It enters the queue, with a due time after the lease.
     new_entered as (
         insert into queue (host_id, page_id, due_at)
         select host_id, page_id, held_due from picked where given and rank is not null
     ),
-    -- What each host is left with. Heads: whatever stays or was moved; null when the queue was seen to its end.
+    -- What is left of each host. Heads: the first page that stays or was moved; null if the queue was read to its end.
     left_over as (
         select host_tid,
                bool_or(is_new) as is_new,
@@ -69,8 +70,9 @@ begin
                case when bool_or(one_at_a_time) and bool_or(given) then lease_ends end as busy_until
         from picked group by host_tid
     ),
-    -- The line that a host was visited for begins elsewhere now. In the other it keeps a place that has come, though it
-    -- is in its gap; but not for long, as scans begin at the first place, nor until a report.
+    -- The host gets a new place in the queue of hosts that it was chosen from. In the other queue it keeps its place if
+    -- that place is already due, although the host is in its gap: so neither kind is always first. It keeps the place
+    -- only if the next slot is near, because scans begin at the first place of the queue.
     host_moved as (
         update host h set
             last_start_by = coalesce(o.last_start_by, h.last_start_by),
@@ -101,7 +103,7 @@ begin
         where h.ctid = o.host_tid
         returning h.new_class
     ),
-    -- In order of pages, as a report finds a page by binary search.
+    -- The arrays are in the order of page ids, because report() finds a page by binary search.
     leased as (
         insert into lease (lease_id, round, popped_at, lease_until, unreported, new_pages,
                            page_ids, slots, start_bys, dues, held_dues, busy_hosts)
@@ -122,4 +124,4 @@ comment on function recrawl_internal.hand_out(
     timestamptz, recrawl_internal.visits, numeric, timestamptz, int, timestamptz, bigint, int, interval,
     recrawl_internal.setting
 ) is
-    'One round of next_pages: gives the pages of locked hosts their slots, leases them, and says which they are.';
+    'One round of next_pages: gives the next pages of the locked hosts their slots, leases them and returns them.';

@@ -17,7 +17,7 @@ as $$
 -- plans: inherited; locks host (passing over locked ones)
 declare
     v        visits := ('{}', '{}', 0, 0, false, false, null);
-    asked    int;                      -- pages that a line is asked for
+    asked    int;                      -- pages that one queue is asked for
     asks_new boolean;
     hosts    int;
     picked   tid[];
@@ -27,7 +27,7 @@ begin
         most_new := 0;
     end if;
     wanted_new := least(wanted_new, most_new);
-    -- A line is asked for its share, the other for all the rest, the first again for what that leaves.
+    -- Three asks: one queue for its share, the other queue for all the rest, the first queue for what is still missing.
     for ask in 1 .. 3 loop
         asked := case when ask > 1 then wanted - v.due_pages - v.new_pages
                       when new_first then wanted_new
@@ -83,7 +83,7 @@ begin
             v.due_short := cardinality(more) < hosts;
         end if;
     end loop;
-    -- What is left when both lines are short, their hosts may have beyond what is expected of them.
+    -- If both queues have too few hosts, the chosen hosts may give more pages than expected.
     asked := wanted - v.due_pages - v.new_pages;
     if asked > 0 then
         v.new_pages := least(most_new, v.new_pages + case when v.due_hosts = '{}' then asked
@@ -91,8 +91,8 @@ begin
                                                           else floor(asked * s.discovery) end);
         v.due_pages := case when v.due_hosts = '{}' then 0 else wanted - v.new_pages end;
     end if;
-    -- Where others have better ones, a host keeps its pages that are more than four times worse than those that hosts
-    -- were chosen for.
+    -- A host keeps new pages that are more than four times less valuable than the pages that hosts were chosen for, as
+    -- long as other hosts have better ones.
     if v.new_hosts <> '{}' and not v.new_short then
         v.worst_rank := (select worst_rank_of(max(h.new_class) + 2) from host h where h.ctid = any (v.new_hosts));
     end if;
@@ -102,5 +102,4 @@ comment on function recrawl_internal.hosts_to_visit(
     timestamptz, int, int, int, boolean, int, numeric, timestamptz, int, timestamptz, bigint[], bigint,
     recrawl_internal.setting
 ) is
-    'Hosts from both lines, or the only one that is asked, locked, that are expected to give so many pages in all, so '
-    'many of them new.';
+    'Locks the hosts of both queues, or the one host that is named, that are expected to give the wanted pages.';

@@ -1,4 +1,4 @@
--- When a crawler that got nothing should ask again.
+-- next_ready_at: when a crawler that got no page should ask again.
 
 create or replace function recrawl_internal.next_ready_at_at(t timestamptz) returns timestamptz
 language plpgsql volatile
@@ -7,7 +7,7 @@ as $$
 -- plans: lookups
 declare
     s          setting;
-    -- Whoever asks got nothing: what is ready all the same is in somebody's open transaction, or came just now.
+    -- The caller got no page. A host that is ready now is locked by another transaction, or became ready just now.
     soon       constant timestamptz := t + interval '20 milliseconds';
     since      constant timestamptz := from_micros((select last_value from host_horizon));
     stuck      constant bigint[] := waiting_hosts(t - longest_ahead());
@@ -22,7 +22,7 @@ begin
     elsif exists (select from inbox where at >= from_micros((select last_value from inbox_horizon))) then
         return soon;
     end if;
-    -- Hosts whose place has come may be in their gap all the same.
+    -- A host whose place in the queue is due may still be in its gap.
     revisit_at := coalesce(
         (select t from host h
          where h.ready_at between since and t and h.host_id <> all (stuck) and next_slot(h, s) <= t limit 1),
@@ -44,7 +44,7 @@ begin
     if new_at is not null then
         new_at := greatest(new_at, room_in_budget_from(t, s));
     end if;
-    -- One that ran out long ago is locked by somebody.
+    -- A lease that ended more than a minute ago is locked by another transaction.
     lease_ends := (
         select case when l.lease_until < t - interval '1 minute' then t + interval '1 second' else l.lease_until end
         from lease l

@@ -1,7 +1,10 @@
--- The budget is all fetches. Revisits come when they are due; new pages get what those leave of it, and at least the
--- share `discovery`. Two sequences count the pages that were handed out, all and new ones: exact with any number of
--- callers, without a row that they would wait for. Beside each stands what the budget would have come to since 1970: a
--- count that is far from it, after a pause, another budget or a step of the clock, is brought near.
+-- How many new pages the budget allows now. The budget counts all fetches. Revisits are handed out when they are due.
+-- New pages get the fetches that revisits leave, and at least the share `discovery`.
+--
+-- Two sequences count the pages that were handed out: fetch_count all pages, new_count the new ones. A sequence is
+-- exact with any number of callers, and no caller waits for another one, as for a row. Each count is compared with the
+-- fetches that the budget gives from 1970 until now. After a pause, a new budget or a step of the clock the two are far
+-- apart; near() then moves the count.
 
 create or replace function recrawl_internal.fetches_by(t timestamptz, per_day float8) returns bigint
 language sql immutable parallel safe
@@ -9,11 +12,12 @@ begin atomic
     select floor(extract(epoch from t)::float8 * (per_day / 86400))::bigint;
 end;
 comment on function recrawl_internal.fetches_by(timestamptz, float8) is
-    'How many fetches so many per day come to from 1970 to a time.';
+    'The number of fetches from 1970 to a time, at a number of fetches per day.';
 
--- What was not fetched in a second is not made up for later. What came too much is, be it revisits or new pages, for an
--- hour's fetches, or a hundred: else new pages would fill what revisits leave now, and have their share beside it then.
--- What is ahead by far more comes from another clock.
+-- A count may be behind the budget by the fetches of one second: fetches that nobody asked for are not made up later.
+-- A count may be ahead by the fetches of one hour, or by 100: these are subtracted later. Otherwise new pages would use
+-- the fetches that revisits leave now, and their full share again when the revisits come. A count that is much further
+-- ahead was made by a clock that was wrong.
 create or replace function recrawl_internal.near(count bigint, t timestamptz, per_day float8) returns bigint
 language plpgsql immutable
 set search_path = recrawl_internal, pg_temp
@@ -27,7 +31,7 @@ begin
                 else greatest(least(count, wanted + most_ahead), wanted - most_behind) end;
 end $$;
 comment on function recrawl_internal.near(bigint, timestamptz, float8) is
-    'A count of fetches, brought near what so many per day come to.';
+    'A count of fetches, moved so that it is near the count of the budget.';
 
 create or replace function recrawl_internal.new_pages_left(
     t timestamptz, ahead interval, s recrawl_internal.setting
@@ -55,7 +59,7 @@ begin
                                       fetches_by(t + ahead, s.budget * s.discovery) - kept_new));
 end $$;
 comment on function recrawl_internal.new_pages_left(timestamptz, interval, recrawl_internal.setting) is
-    'How many new pages the budget leaves room for now, or until a caller''s look-ahead ends.';
+    'The number of new pages that the budget allows until the end of a caller''s look-ahead.';
 
 create or replace function recrawl_internal.count_fetches(pages int, new_pages int) returns void
 language plpgsql volatile
@@ -82,4 +86,4 @@ begin
         from fetch_count f, new_count n);
 end $$;
 comment on function recrawl_internal.room_in_budget_from(timestamptz, recrawl_internal.setting) is
-    'When a new page may be handed out, as far as the budget decides.';
+    'The first time at which the budget allows a new page.';

@@ -1,8 +1,8 @@
--- Giving back, unfetched, what one next_pages call handed out. The pages are due as before. A slot is free again where
--- its host has given none later, unless a request was made in it.
+-- release: a crawler gives back pages that it did not fetch. They get their old due times. A slot is free again if its
+-- host has given no later slot, unless a request was made in it.
 
--- From the last slot back: where it was its host's last one, the host is as it was before. Slots that follow one
--- another are the gap and the window apart, so the one before is then the last.
+-- The slots are given back from the last to the first. If a slot is the last of its host, the host becomes as it was
+-- before that slot. The slot before is then the last one, because slots are exactly a gap and a window apart.
 create or replace function recrawl_internal.give_back(
     t timestamptz, lease_id bigint, hosts bigint[], slots recrawl_internal.slot_of_host[]
 ) returns void
@@ -14,9 +14,10 @@ declare
     given slot_of_host;
     free  bigint[];
 begin
-    -- First, while no other host is held: it waits for these.
+    -- This comes first, while no other host is locked, because it waits for the locks of these hosts.
     perform free_host(id, lease_id, t) from (select unnest(hosts) as id order by id) h;
-    -- Whoever holds a host is about to give a later slot. Waiting would keep what is told to the inbox from view.
+    -- A transaction that has locked a host will give a later slot anyway. Waiting for it would delay the entries of the
+    -- inbox that this transaction has written.
     free := array(
         select h.host_id from host h where h.host_id = any (hosts) order by h.host_id for update skip locked);
     foreach given in array coalesce(slots, '{}') loop
@@ -27,7 +28,7 @@ begin
     perform wake_host(id, t) from unnest(free) as id;
 end $$;
 comment on function recrawl_internal.give_back(timestamptz, bigint, bigint[], recrawl_internal.slot_of_host[]) is
-    'Tells hosts that pages come back from a lease unfetched, and slots unused, the last one first.';
+    'Updates hosts whose pages come back from a lease without a request, and whose slots are free again.';
 
 create or replace function recrawl_internal.leave_lease(lease_id bigint, leaving bigint[]) returns void
 language plpgsql volatile
@@ -78,9 +79,9 @@ begin
     perform check_isolation('release');
     perform from lease l where l.lease_id = release_at.lease_id order by l.round for update;
 
-    -- Unpacked before anything is joined and locked: with every row of that, the whole lease would be copied.
+    -- The arrays are unpacked before the join. Otherwise each joined row would carry a copy of the whole lease.
     with
-    -- What is given back.
+    -- The pages that are given back.
     item as materialized (
         select i.*, p.host_id, p.state
         from (select l.round, l.popped_at, u.*
@@ -95,12 +96,12 @@ begin
         order by i.page_id
         for update of p
     ),
-    -- The queue has them as before; dead ones leave it.
+    -- The queue gets them back with their old due times; pages that are no longer live leave it.
     told as (
         insert into inbox (host_id, page_id, old_due, new_due)
         select host_id, page_id, held_due, case when state = 'live' then due end from item
     ),
-    -- So have their rows.
+    -- Their rows get the old due times too.
     due_again as (
         update page p set due_at = i.due, due_is = case when not is_never(p.due_at) then p.due_is end
         from item i where p.page_id = i.page_id

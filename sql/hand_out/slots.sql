@@ -1,7 +1,7 @@
--- What hosts have to hand out, and when: the half of the pop that only reads.
+-- The next pages of the locked hosts, and their slots. This half of next_pages only reads.
 --
--- Inlined into the pop's plan, so it is neither pinned nor volatile. Its cost: an index scan over each host's queue, or
--- over its new pages, from the head up. Neither the size of the tables nor what is not due yet matters.
+-- The function is inlined into the plan of hand_out(), so it has no search_path of its own and is not volatile. Cost:
+-- one index scan for each host, over its queue or its new pages, from the head on. Table sizes do not matter.
 
 create or replace function recrawl_internal.share_of_a_kind(
     is_new boolean, wanted int, lasting interval, step interval, discovery numeric, split numeric
@@ -16,8 +16,8 @@ begin
     return greatest(1, case when is_new then new_slots else slots - new_slots end);
 end $$;
 comment on function recrawl_internal.share_of_a_kind(boolean, int, interval, interval, numeric, numeric) is
-    'How many of the pages that a host gives are new ones, or revisits, where both wait: at least one of the kind that '
-    'it is visited for; the split is spread evenly over calls.';
+    'The number of slots of a host for new pages, or for revisits, if it has both: at least one of the kind that the '
+    'host was chosen for. `split` is evenly spread over the calls, so that the shares are exact over many calls.';
 
 create or replace function recrawl_internal.slots_of(
     v recrawl_internal.visits, split numeric, t timestamptz, slots_until timestamptz, per_host int,
@@ -29,7 +29,8 @@ create or replace function recrawl_internal.slots_of(
 language sql stable
 begin atomic
     with
-    -- The hosts, locked by the caller, and how many pages each should give: those of a line add up to what is wanted.
+    -- The hosts, locked by the caller, and the number of pages that each should give. The numbers of a queue add up to
+    -- the pages that are wanted from it.
     visit as (
         select l.*, l.pages / l.hosts + (l.place % l.hosts < l.pages % l.hosts)::int as share
         from (select h.tid, h.place,
@@ -41,7 +42,7 @@ begin atomic
               from unnest(v.due_hosts || v.new_hosts) with ordinality as h (tid, place)
               offset 0) l
     ),
-    -- When each is free. Where its line has no more hosts, one that has both kinds leaves the other its share of slots.
+    -- When each host is free. If the queue has no more hosts, a host with both kinds leaves slots for the other kind.
     ready as materialized (
         select h.ctid as host_tid, i.is_new, h.host_id, h.name, h.head_due, h.head_new_rank, h.head_new_id,
                h.one_at_a_time, g.gap, e.step, f.free_at, f.slots_end,
@@ -70,8 +71,8 @@ begin atomic
             offset 0
         ) n
     ),
-    -- Their pages in order, of the kind that the host is visited for. One more than can be taken: the first that stays
-    -- is the new head.
+    -- The pages of each host in order, of the kind that the host was chosen for. One page more than can be taken: the
+    -- first page that stays is the new head.
     waiting as (
         select r.*, w.tid, w.page_id, w.due_at, w.rank,
                row_number() over (partition by r.host_id order by w.due_at, w.rank, w.page_id) as place
@@ -91,8 +92,8 @@ begin atomic
              limit r.share + 1)
         ) w on true
     ),
-    -- Their slots. A slot is the later of the page's due time and a step (a gap and a window) after the slot before:
-    -- over all places at once, slot(k) = k steps + the greatest, over j up to k, of (what place j waits for − j steps).
+    -- The slots. A slot is the later of two times: the due time of the page, and one step (gap + window) after the slot
+    -- before. For all places at once: slot(k) = k steps + the maximum over j <= k of (what j waits for - j steps).
     slotted as (
         select w.*,
                (w.place - 1) * w.step
@@ -108,5 +109,5 @@ end;
 comment on function recrawl_internal.slots_of(
     recrawl_internal.visits, numeric, timestamptz, timestamptz, int, recrawl_internal.setting
 ) is
-    'The next pages of hosts, due ones of the first and new ones of the others, with their slots; a row without a page '
-    'where a host has none left.';
+    'The next pages of hosts with their slots: revisits of the due_hosts, new pages of the new_hosts. A host without '
+    'such a page has one row without a page.';

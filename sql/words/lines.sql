@@ -1,12 +1,11 @@
--- Hosts stand in two lines: one of due revisits, first come first served, and one of new pages, the best class of value
--- first and in it first come first served.
+-- The two queues of hosts. In the queue of revisits the host that has been ready longest is first. In the queue of new
+-- pages the best class of value is first; within a class the host that has been ready longest.
 
 create or replace function recrawl_internal.last_class() returns int
 language sql immutable parallel safe
 begin atomic select 32; end;
 comment on function recrawl_internal.last_class() is
-    'The class of hosts whose new pages come last whatever these are worth, as it is their revisits'' turn; values '
-    'have the classes before.';
+    'The last class: hosts whose revisits come first now, so that their new pages come last whatever their value is.';
 
 -- Two values of a class differ by less than a factor of two. Values that the job opic computes are 1 on average. From
 -- the best class to the last they span nine orders of magnitude: a factor of 2^30.
@@ -29,9 +28,10 @@ end;
 comment on function recrawl_internal.worst_rank_of(int) is
     'The rank of the least valuable page in a class of new pages.';
 
--- A host whose new pages are better than all others' would give nothing else. So while its revisits wait, its new pages
--- may have their share, which allocation reckons with, and a quarter more for each revisit: visits come in bursts, and
--- with no more than their share they had 0.46 of the slots instead of 0.5. Beyond that they come last: last_class().
+-- A host whose new pages are better than those of all other hosts would give nothing else. So while its revisits wait,
+-- its new pages get their share, which the allocation assumes, and a quarter more for each revisit. Beyond that they
+-- come last: last_class(). Why a quarter more: pages are taken in bursts, and with exactly their share new pages got
+-- 0.46 of the slots instead of 0.5.
 create or replace function recrawl_internal.new_pages_a_revisit(discovery real) returns real
 language sql immutable parallel safe
 begin atomic
@@ -41,7 +41,7 @@ comment on function recrawl_internal.new_pages_a_revisit(real) is
     'How many new pages a host with due revisits may give for each of them: a quarter more than the share of new '
     'pages.';
 
--- Revisits let it grow to what would suffice for such a visit and the next.
+-- A credit: new pages spend it, revisits earn it.
 create or replace function recrawl_internal.credit_after(
     credit real, of_new boolean, given bigint, revisits_wait boolean, discovery real
 ) returns real
@@ -53,7 +53,7 @@ begin atomic
                            greatest(given, 1) * (1 + recrawl_internal.new_pages_a_revisit(discovery))) end::real;
 end;
 comment on function recrawl_internal.credit_after(real, boolean, bigint, boolean, real) is
-    'The new pages that a host may give before the next revisit, after a visit for either.';
+    'The number of new pages that a host may give before its next revisit, after it gave pages of either kind.';
 
 create or replace function recrawl_internal.class_in_line(
     head_new_rank real, head_due timestamptz, new_credit float8, t timestamptz
