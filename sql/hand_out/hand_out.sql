@@ -15,9 +15,8 @@ declare
 begin
     return query
     with
-    -- The pages and their rows. Rows of pages that are no longer live are taken, but only to be deleted. The lease ids
-    -- of a page must ascend. This call drew its lease id in its first round. A page that a call with a higher lease id
-    -- had since then stays in the queue.
+    -- The pages and their rows. Rows of pages that are no longer live are taken only to be deleted. The lease ids of a
+    -- page must ascend: a page that a call with a higher lease id had since this call began stays in the queue.
     picked as materialized (
         select k.*,
                coalesce(p.is_live and p.is_next, false) as given,
@@ -56,7 +55,7 @@ begin
         insert into queue (host_id, page_id, due_at)
         select host_id, page_id, held_due from picked where given and rank is not null
     ),
-    -- What is left of each host. Heads: the first page that stays or was moved; null if the queue was read to its end.
+    -- Each host after this round. Heads: the first page that stays or was moved; null if its queue is empty.
     left_over as (
         select host_tid,
                bool_or(is_new) as is_new,

@@ -142,7 +142,7 @@ def test_hosts_that_are_asked_as_one_share_its_gap_blocks_and_limits(crawl: Craw
     assert refused["detail"] == "the host blogs.test has as many pages as it may have"
     crawl.tick()
     (row,) = crawl.rows("select * from explain_page('http://a.blogs.test/3')")
-    assert row["says"] == "Kept out: its host blogs.test has 3 pages and may have 3."
+    assert row["says"] == "It is not in the crawl, and its host is full: blogs.test has 3 pages and may have 3."
     crawl.value("select block_host_at(%s, 'a.blogs.test', 'infinity', 'asked to')", crawl.now)
     events = crawl.rows("select * from events where kind = 'host' order by at")
     assert [(event["subject"], event["says"]) for event in events] == [

@@ -132,8 +132,8 @@ def test_explain_says_so(crawl: Crawl) -> None:
     boost(crawl, "a.test", 2.5)
     row = crawl.row("select * from explain_page_at(%s, 1) where topic = 'value'", crawl.now)
     assert row["code"] == "value_guessed" and row["detail"]["boost"] == 2.5
-    assert row["says"].startswith("It is worth 2.5, where 1 is the average")
-    assert row["says"].endswith(" Boosts that its URL matches made that 2.5 times as much.")
+    assert row["says"].startswith("Its value is 2.5 (the average is 1)")
+    assert row["says"].endswith(" Boosts of its URL multiplied the value by 2.5.")
 
 
 @pytest.mark.parametrize(

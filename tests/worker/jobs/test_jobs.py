@@ -209,7 +209,7 @@ def test_a_host_blocked_for_long_leaves_its_share_to_the_others(crawl: Crawl, ur
 def test_an_empty_crawl_is_told_what_to_do_and_nothing_is_put_in_force(crawl: Crawl, url: str) -> None:
     crawl.value("select set_setting('budget', '10')")
     assert "`recrawl add` adds pages" in run_job("allocate", url)
-    assert "let crawlers fetch and report" in run_job("rates", url)
+    assert "no page has been fetched twice yet" in run_job("rates", url)
     assert crawl.rows("select * from allocation_run") == []
     assert [row["ok"] for row in crawl.rows("select ok from job_run")] == [True, True]
 
@@ -665,7 +665,7 @@ def test_an_audit_of_a_log_that_is_kept_says_what_it_waits_for_and_then_what_it_
     crawl.value("select set_setting('keep_log', '90 days')")
     visit("http://a.test/old", "http://a.test/new")
     early = audit()
-    assert early.returncode == 1 and "no page has all its visits" in early.stderr and "set_setting" not in early.stderr
+    assert early.returncode == 1 and "no page has all its fetches" in early.stderr and "set_setting" not in early.stderr
     visit("http://a.test/old", "http://a.test/new")
     done = audit()
     assert done.returncode == 0, done.stderr

@@ -109,7 +109,7 @@ def test_pins_beyond_a_hosts_slots_share_them_and_it_is_said(crawl: Crawl, url: 
     assert crawl.host("a.test")["pins_kept"] == pytest.approx(0.95 * slots / 24)
     assert crawl.host("a.test")["capped"] and crawl.host("b.test")["pins_kept"] == 1
     row = often(crawl, 1)
-    assert row["code"] == "pinned_less" and "what its host has of slots does not suffice" in row["says"]
+    assert row["code"] == "pinned_less" and "the slots of its host are not enough" in row["says"]
     crawl.rows(row["mend"])
     run_job("allocate", url)
     assert frequencies(crawl)[1] == pytest.approx(0.95 * 2 * slots / 3, rel=0.01), "half the gap, twice as much"
@@ -124,7 +124,7 @@ def test_pins_beyond_the_budget_share_what_exploration_leaves(crawl: Crawl, url:
     assert sum(after.values()) == pytest.approx(40, rel=1e-6) and min(after.values()) > 0
     assert (last_run(crawl)["pinned"], last_run(crawl)["pinned_wanted"]) == (pytest.approx(38), 72)
     row = often(crawl, 1)
-    assert row["code"] == "pinned_less" and "the budget does not suffice" in row["says"]
+    assert row["code"] == "pinned_less" and "the budget is not enough" in row["says"]
     assert row["mend"] == "SELECT recrawl.set_setting('budget', '80');"
     crawl.rows(row["mend"])
     run_job("allocate", url)

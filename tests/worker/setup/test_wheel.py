@@ -145,7 +145,7 @@ def test_installed_elsewhere_alembic_does_it_too(bin_: Path, new_database: Calla
     show = "from recrawl.setup import project; print(project.root() / 'alembic.ini')"
     inifile = run(bin_ / "python", "-c", show, cwd=tmp_path).strip()
     run(bin_ / "python", "-m", "alembic", "-c", inifile, "upgrade", "head", cwd=tmp_path, DATABASE_URL=database)
-    assert run(bin_ / "recrawl", "next", cwd=tmp_path, DATABASE_URL=database).startswith("nothing may")
+    assert run(bin_ / "recrawl", "next", cwd=tmp_path, DATABASE_URL=database).startswith("no page can be fetched now")
 
 
 def test_without_an_extra_it_brings_what_a_crawler_needs_and_no_more(light_bin: Path, tmp_path: Path) -> None:

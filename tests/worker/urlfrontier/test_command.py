@@ -21,7 +21,7 @@ def test_without_its_extra_it_says_what_to_type() -> None:
     run = f"{without}; from recrawl.__main__ import main; main()"
     done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
-    assert done.stderr == "recrawl: this needs grpc, which comes with: pip install 'recrawl[urlfrontier]'\n"
+    assert done.stderr == "recrawl: grpc is missing; install it with: pip install 'recrawl[urlfrontier]'\n"
 
 
 def test_it_says_where_it_is_and_no_more(url: str, tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ class Dashboard(Server):
                     self.last = time.monotonic(), report.read(connection, live=True)
             return self.last[1]
 
-    def find(self, asked: str) -> find.Found:
+    def find(self, asked: str) -> find.SearchResult:
         with self.connect() as connection:
             return find.find(connection, asked)
 

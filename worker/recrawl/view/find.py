@@ -13,7 +13,7 @@ from recrawl.words import HERE, clock, count, lasting, literal, moment, things
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     asked: str
     now: datetime
     explanation: Sequence[Mapping[str, Any]] = ()  # rows of explain_page
@@ -25,19 +25,21 @@ class Found:
         return bool(self.host) or any(row["topic"] == "page" for row in self.explanation)
 
 
-def find(connection: store.Connection, asked: str) -> Found:
+def find(connection: store.Connection, asked: str) -> SearchResult:
     now = datetime.now(HERE)
     if not asked or "\0" in asked:
-        return Found("", now)
+        return SearchResult("", now)
     if asked.isdecimal() or "://" in asked:
-        return Found(asked, now, explanation=store.verbs.explain_page(connection, asked))
+        return SearchResult(asked, now, explanation=store.verbs.explain_page(connection, asked))
     if "/" in asked:
-        return Found(asked, now, explanation=store.verbs.explain_page(connection, f"https://{asked}"))
+        return SearchResult(asked, now, explanation=store.verbs.explain_page(connection, f"https://{asked}"))
     detail = store.verbs.explain_page(connection, asked)[0]["detail"]
-    return Found(asked, now, host=store.history.host(connection, detail.get("host", "")), name=detail.get("name", ""))
+    return SearchResult(
+        asked, now, host=store.history.host(connection, detail.get("host", "")), name=detail.get("name", "")
+    )
 
 
-def shown(found: Found, live_seconds: float) -> str:
+def shown(found: SearchResult, live_seconds: float) -> str:
     head = page.header("", moment(found.now), live=True, asked=found.asked)
     if found.explanation:
         body = explained(found)
@@ -70,7 +72,7 @@ TOPICS = {
 }
 
 
-def explained(found: Found) -> Html:
+def explained(found: SearchResult) -> Html:
     cards = (
         el(
             "section",
@@ -85,7 +87,7 @@ def explained(found: Found) -> Html:
     return el("div", el("h1", asked, class_="asked"), cards, class_="found", data_part="found")
 
 
-def described(found: Found, host: Mapping[str, Any]) -> Html:
+def described(found: SearchResult, host: Mapping[str, Any]) -> Html:
     now = found.now
     rows: list[tuple[str, object]] = [("also known as", found.name)] if found.name != host["host"] else []
     rows += [
