@@ -75,15 +75,16 @@ def _tell(crawl: "DemoCrawl", compared: "Reachable") -> None:
     rows = {
         "recrawl, learning the rates as it goes": crawl.late(),
         "every page equally often": compared.uniform,
-        "each page as often as it changes": compared.proportional,
+        "each page in proportion to its changes": compared.proportional,
         "the best possible with the politeness limits": compared.polite,
         "the best possible without politeness limits": compared.unpolite,
     }
     click.echo()
-    show.table(
-        [{"mean of the second week": name, "fresh, by value": percent(share)} for name, share in rows.items()], ""
+    show.table([{"policy": name, "fresh pages": percent(share)} for name, share in rows.items()], "")
+    click.echo(
+        "\nMean of the second week, weighted by value. The other four policies know the true change rates; recrawl\n"
+        "must learn them."
     )
-    click.echo("\nAll rows but the first know the true change rates.")
     figures = crawl.figures
     click.echo(
         f"recrawl found {count(figures.pages[-1])} pages with {count(figures.fetches)} requests. Requests closer than "
@@ -104,7 +105,7 @@ def _draw(crawl: "DemoCrawl", compared: "Reachable", report: Callable[..., str],
     said = (
         f"In the second week **{percent(crawl.late())}** of the value of all pages was fresh. Policies that know all "
         f"change rates would reach {percent(compared.uniform)} if they fetch every page equally often, "
-        f"{percent(compared.proportional)} if they fetch each page as often as it changes, and at most "
+        f"{percent(compared.proportional)} if they fetch each page in proportion to its changes, and at most "
         f"{percent(compared.polite)} within the gaps of the hosts ({percent(compared.unpolite)} without gaps)."
     )
     at = [crawl.begin + timedelta(days=day) for day in figures.day]
