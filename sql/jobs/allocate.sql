@@ -1,8 +1,8 @@
--- What the job allocate reads of pages and hosts, and the prices that it puts in force; then the due times of pages
--- that were promised others.
+-- The job allocate: the pages and hosts that it reads, the prices that it stores, and the due times that it moves to
+-- the new frequencies.
 
--- What takes part in allocation: live pages that were fetched before, or whose rate is pinned; not those that keep
--- failing, or are not wanted any more.
+-- Live pages take part if they were fetched before, or if their rate is pinned. Pages that keep failing, and pages that
+-- are done or declined, do not take part.
 create or replace function recrawl_internal.takes_part(
     state text, attempts smallint, max_attempts int, fetched_at timestamptz, pinned_rate real, due_is text
 ) returns boolean
@@ -15,7 +15,8 @@ comment on function recrawl_internal.takes_part(text, smallint, int, timestamptz
     'Whether a page takes part in allocation.';
 grant execute on function recrawl_internal.takes_part to recrawl_reader;
 
--- Else somebody wants it sooner or said when, or it is a matter of failures, or of robots.txt.
+-- Only such due times may be moved by the job. Otherwise the due time has another reason: a hint or a caller set it,
+-- attempts failed, or robots.txt denies the page.
 create or replace function recrawl_internal.is_promised(p recrawl_internal.page) returns boolean
 language sql immutable parallel safe
 begin atomic
@@ -23,10 +24,11 @@ begin atomic
            and p.attempts = 0 and p.is_denied is null and p.due_is is null;
 end;
 comment on function recrawl_internal.is_promised(recrawl_internal.page) is
-    'Whether a page is due because of its frequency alone.';
+    'Whether the due time of a page follows from its frequency alone.';
 grant execute on function recrawl_internal.is_promised to recrawl_reader;
 
--- Read by the million: whole rows of host_terms, and joins with tables of one row, took two fifths as much CPU again.
+-- The job reads millions of these rows. With whole rows of host_terms, and joins with tables of one row, the query took
+-- 1.4 times the CPU time.
 create or replace view recrawl_internal.page_to_allocate as
 select p.page_id,
        p.host_id,
@@ -47,11 +49,12 @@ where recrawl_internal.takes_part(
     p.state, p.attempts, (select s.max_attempts from recrawl_internal.setting s),
     p.fetched_at, p.pinned_rate, p.due_is);
 comment on view recrawl_internal.page_to_allocate is
-    'What allocation reads of every page that takes part: ids, value, rate in changes per day, when it is due in days '
-    'since 1970, how many days after its last fetch (NaN = nobody but who said so may move that), and the frequency '
-    'that is pinned (NaN = none).';
+    'The columns of each page that takes part in allocation. rate: changes per day. due_on: days since 1970. promised: '
+    'days from the last fetch to the due time, NaN = the job may not move the due time (see is_promised). pinned: '
+    'fetches per day, NaN = no pinned interval.';
 
--- Of the last day, run by run: crawlers that pause every night make good in the morning what they left.
+-- Covers a whole day, because crawlers that pause every night make up in the morning for the fetches that they left.
+-- The budget is added up run by run, because it may have changed.
 create or replace function recrawl_internal.spent_of_late(t timestamptz)
 returns table (days float8, budgeted float8, handed_out float8, since_last float8)
 language sql stable security definer
@@ -69,10 +72,10 @@ as $$
           where a.started_at between t - interval '24.5 hours' and t and a.handed_out is not null) r
 $$;
 comment on function recrawl_internal.spent_of_late(timestamptz) is
-    'Since the first allocation of the last 24 hours: for how many days, what the budget came to, how many pages were '
-    'handed out; and how many days ago the last one was.';
+    'Since the first allocation of the last 24 hours: the days, the fetches that the budget gave, and the pages that '
+    'were handed out. since_last: the days since the last allocation.';
 
--- Failing pages are tried again beside the visits that were planned.
+-- Retries of failing pages are fetches in addition to the planned ones.
 create or replace function recrawl_internal.retries_of_late(t timestamptz) returns float8
 language sql stable security definer
 set search_path = recrawl_internal, pg_temp
@@ -82,8 +85,7 @@ as $$
     from vital_hour
     where at between t - interval '24 hours' and t
 $$;
-comment on function recrawl_internal.retries_of_late(timestamptz) is
-    'How many fetches a day were retries in the last 24 hours.';
+comment on function recrawl_internal.retries_of_late(timestamptz) is 'Retries per day in the last 24 hours.';
 
 create or replace function recrawl_internal.policy_days(t timestamptz) returns float8
 language sql stable security definer
@@ -92,23 +94,24 @@ as $$
 -- plans: whole
     select coalesce(date_part('epoch', t - min(a.started_at)) / 86400, 0)
     from allocation a
-    -- Asked once: joined with the setting, it would be looked for anew for each of ten thousand runs.
+    -- The subquery is run once. A join with the setting would be evaluated again for each of ten thousand runs.
     where a.policy = (select s.policy from setting s)
       and a.started_at > coalesce((select max(other.started_at) from allocation other
                                    where other.policy <> (select s.policy from setting s)), '-infinity')
 $$;
 comment on function recrawl_internal.policy_days(timestamptz) is
-    'For how many days allocations have followed the policy that is set now; 0 = the next is the first.';
+    'The days since the first allocation with the policy that is set now; 0 = the next allocation is the first.';
 
--- New pages that wait; and those found since a run that is six hours old, or an hour at least: ids of pages are drawn
--- for new ones alone. Those whose rate is pinned take part in allocation already.
+-- Counts new pages that wait, and new pages that were found recently: since a run that is six hours old, or at least
+-- one hour. Page ids are given to new pages only, so the pages with an id above the newest_page of that run were found
+-- since. New pages with a pinned rate are not counted, because they take part in allocation already.
 create or replace function recrawl_internal.new_pages_to_allocate(t timestamptz)
 returns table (host_id bigint, value_class int, pages float8, waiting float8)
 language sql stable security definer
 set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: whole
-    -- The run since which new pages are counted.
+    -- The run since which found pages are counted.
     with before as (
         (select a.newest_page, date_part('epoch', t - a.started_at) / 86400 as days
          from allocation a
@@ -121,7 +124,7 @@ as $$
          order by a.started_at limit 1)
         limit 1
     ),
-    -- Those that wait, and those that came since, class by class.
+    -- Waiting pages, and found pages per day, by host and class.
     of_class as (
         select w.host_id, value_class(w.rank) as value_class, count(*) as pages, count(*) as waiting
         from new_page w
@@ -140,8 +143,8 @@ as $$
     order by c.value_class, c.host_id
 $$;
 comment on function recrawl_internal.new_pages_to_allocate(timestamptz) is
-    'What allocation reads of new pages, the best classes first: how many of each host and class of value wait, or '
-    'come within a day; and how many of them wait.';
+    'The new pages by host and class of value, the best classes first. pages: those that wait plus those found per '
+    'day; waiting: only those that wait.';
 
 create or replace function recrawl_internal.slots_per_day(gap interval, start_within real) returns float8
 language sql immutable parallel safe
@@ -149,7 +152,7 @@ begin atomic
     select 86400 / date_part('epoch', gap + recrawl_internal.start_window(gap, start_within));
 end;
 comment on function recrawl_internal.slots_per_day(interval, real) is
-    'How many slots a day has for a host with some gap.';
+    'The number of slots per day of a host with this gap.';
 
 create or replace view recrawl_internal.host_to_allocate as
 select h.host_id, h.name,
@@ -162,15 +165,16 @@ cross join lateral (
     select recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap) as gap
 ) g;
 comment on view recrawl_internal.host_to_allocate is
-    'What allocation reads of every host: as many fetches per day as it has slots, and would have with half its gap, '
-    'and until when it is blocked, in days since 1970.';
+    'The columns of each host that allocation reads. cap: slots per day; cap_with_half_the_gap: slots per day if its '
+    'gap were half; blocked_until: in days since 1970.';
 
--- All hosts in one transaction: until it is through, and when it fails, the last result is in force. The job rates
--- writes the same rows, and which comes first nobody knows: one waits until the other is through, not each for a row
--- of the other. Readers wait for neither.
+-- All hosts are written in one transaction. Until it commits, and if it fails, the last result stays in force. The job
+-- rates writes the same rows, and the two jobs may lock them in different orders, which would be a deadlock. So each
+-- job locks the table, and one waits for the other. Readers do not wait.
 --
--- NaN stands for what is as on all hosts (host 0). Rows that do not change are not touched; ON CONFLICT would lock, and
--- so write, every one of them. The frequency of a host, which is only shown, is written when it moved by a thousandth.
+-- NaN = the same as on all hosts (host 0). Rows that do not change are not written. ON CONFLICT would lock every row,
+-- and a lock is a write. The frequency of a host is only shown, so it is written only if it changed by more than a
+-- thousandth.
 create or replace function recrawl_internal.put_prices(
     token bigint, alive_for interval, run jsonb,
     host_ids bigint[], prices float8[], ties float8[], floors float8[], capped boolean[], frequencies float8[],
@@ -184,7 +188,7 @@ begin
     perform keep_job(token, alive_for);
     lock table host_terms in share row exclusive mode;
     with
-    -- As they are stored: null is as on all hosts.
+    -- The terms as they are stored: null = the same as on all hosts.
     found as materialized (
         select n.host_id,
                nullif(n.price, 'NaN') as price,
@@ -196,7 +200,7 @@ begin
         from unnest(host_ids, prices, ties, floors, capped, frequencies, put_prices.pins_kept)
              as n (host_id, price, tied, floor, is_capped, frequency, pins_kept)
     ),
-    -- Rows that there are, where they differ.
+    -- Update rows that exist, if they differ.
     changed as (
         update host_terms h
         set price = f.price, ties = f.ties, floor = f.floor, is_capped = f.is_capped, frequency = f.frequency,
@@ -209,7 +213,7 @@ begin
     )
     insert into host_terms (host_id, price, ties, floor, is_capped, frequency, pins_kept)
     select * from found f where not exists (select from host_terms h where h.host_id = f.host_id);
-    -- Hosts that took no part any more are like those that never did.
+    -- Hosts that no longer take part get the same row as hosts that never did.
     update host_terms h
     set price = null, ties = null, floor = null, is_capped = null, frequency = null, pins_kept = null
     where h.is_capped is not null and (h.host_id in (select unnest(host_ids))) is not true;
@@ -223,11 +227,12 @@ end $$;
 comment on function recrawl_internal.put_prices(
     bigint, interval, jsonb, bigint[], float8[], float8[], float8[], boolean[], float8[], float8[]
 ) is
-    'Brings an allocation into force: the terms of every host that took part, and the common ones as host 0.';
+    'Stores an allocation: the terms of each host that took part, and the common terms as host 0.';
 
--- Frequencies follow from the prices at once, and a page's due time from its next visit on. Only a page that is due far
--- beyond its new interval comes forward, on its grid; one that is due too soon is left to it. So a page is written
--- where its due time moves, and nowhere else.
+-- New prices change the frequencies at once, but the due time of a page changes only with its next fetch. One
+-- exception: a page that is due more than one new interval from now is brought forward. Its new due time is a whole
+-- number of new intervals before the old one. A page that is due too early keeps its due time. So only pages whose due
+-- time changes are written.
 create or replace function recrawl_internal.bring_forward_at(t timestamptz, page_ids bigint[], frequencies real[])
 returns int
 language sql volatile
@@ -235,7 +240,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; writes page, inbox; locks page by id
     with
-    -- Pages that are due later than after a whole interval; when they would be on their grid.
+    -- Pages that are due more than one new interval from now, and their new due times.
     wanted as materialized (
         select p.page_id, p.host_id, p.due_at, n.frequency,
                greatest(
@@ -244,26 +249,26 @@ as $$
         from (select u.page_id, u.frequency, interval '24 hours' / u.frequency::float8 as every
               from unnest(page_ids, frequencies) as u (page_id, frequency) offset 0) n
         join page p on p.page_id = n.page_id
-        join setting s on s.only_row                            -- by its index: a scan would hide what else costs
+        join setting s on s.only_row                            -- index scan: a table scan would hide other costs
         where is_promised(p) and p.due_at > t + n.every
         order by p.page_id
         for update of p
     ),
-    -- Those that this brings forward.
+    -- Write the pages that get an earlier due time.
     written as (
         update page p set due_at = w.new_due, frequency = w.frequency
         from wanted w
         where p.page_id = w.page_id and w.new_due < w.due_at
         returning p.host_id, p.page_id, w.due_at as old_due, w.new_due
     ),
-    -- The queue follows.
+    -- The queue gets the new due times through the inbox.
     told as (
         insert into inbox (host_id, page_id, old_due, new_due) select host_id, page_id, old_due, new_due from written
     )
     select count(*)::int from written
 $$;
 comment on function recrawl_internal.bring_forward_at(timestamptz, bigint[], real[]) is
-    'Brings pages forward to new frequencies that are due later than after a whole interval; returns how many.';
+    'Brings forward the pages that are due more than one new interval from now. Returns their number.';
 
 create or replace function recrawl_internal.bring_forward(
     token bigint, alive_for interval, page_ids bigint[], frequencies real[]
@@ -276,8 +281,8 @@ $$;
 comment on function recrawl_internal.bring_forward(bigint, interval, bigint[], real[]) is
     'bring_forward_at for a run that still holds its job.';
 
--- Those that would be due by now come in the time that is to be filled, at any moment of it. A page that was fetched,
--- or handed out, since it was read, stays.
+-- A page that would be due in the past gets a random due time within the next `days`. A page whose due time has passed
+-- is not moved, for example a page that was handed out after the job read it.
 create or replace function recrawl_internal.put_dues_at(
     t timestamptz, page_ids bigint[], frequencies real[], days float8
 ) returns int
@@ -286,7 +291,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; writes page, inbox; locks page by id
     with
-    -- When each is due by its frequency.
+    -- The due time of each page by its frequency.
     wanted as materialized (
         select p.page_id, p.host_id, p.due_at, n.frequency,
                greatest(
@@ -294,7 +299,7 @@ as $$
                    p.fetched_at + s.shortest_interval) as new_due
         from (select * from unnest(page_ids, frequencies) as u (page_id, frequency) offset 0) n
         join page p on p.page_id = n.page_id
-        join setting s on s.only_row                            -- by its index: a scan would hide what else costs
+        join setting s on s.only_row                            -- index scan: a table scan would hide other costs
         cross join lateral (
             select p.fetched_at + interval '24 hours' / n.frequency::float8 as due_at offset 0
         ) d
@@ -302,22 +307,22 @@ as $$
         order by p.page_id
         for update of p
     ),
-    -- Their rows say so.
+    -- Write the due times.
     written as (
         update page p set due_at = w.new_due, frequency = w.frequency
         from wanted w
         where p.page_id = w.page_id
         returning p.page_id
     ),
-    -- The queue follows.
+    -- The queue gets the new due times through the inbox.
     told as (
         insert into inbox (host_id, page_id, old_due, new_due) select host_id, page_id, due_at, new_due from wanted
     )
     select count(*)::int from written
 $$;
 comment on function recrawl_internal.put_dues_at(timestamptz, bigint[], real[], float8) is
-    'Moves pages to when they are due by their frequencies, counted from the last fetch: those that were promised '
-    'another one.';
+    'Moves the due times of pages to their new frequencies: each is one interval after the last fetch. For pages whose '
+    'due time followed another frequency.';
 
 create or replace function recrawl_internal.put_dues(
     token bigint, alive_for interval, page_ids bigint[], frequencies real[], days float8[]
@@ -330,7 +335,8 @@ $$;
 comment on function recrawl_internal.put_dues(bigint, interval, bigint[], real[], float8[]) is
     'put_dues_at for a run that still holds its job.';
 
--- A page that was fetched since it was read stays. One that is out follows what its report says.
+-- A page that was fetched after the job read it keeps its due time. If a page is leased, its report sets the next due
+-- time.
 create or replace function recrawl_internal.overtake_at(t timestamptz, page_ids bigint[], due_on float8[])
 returns int
 language sql volatile
@@ -338,7 +344,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; writes page, inbox; locks page by id
     with
-    -- Where each stands now.
+    -- The present due times of the overdue pages.
     wanted as materialized (
         select p.page_id, p.host_id, p.due_at,
                least(timestamptz 'epoch' + n.due_on * interval '24 hours', t) as new_due
@@ -348,18 +354,18 @@ as $$
         order by p.page_id
         for update of p
     ),
-    -- Their rows say where they stand from now on.
+    -- Write the new due times.
     written as (
         update page p set due_at = w.new_due from wanted w where p.page_id = w.page_id returning p.page_id
     ),
-    -- The queue follows.
+    -- The queue gets the new due times through the inbox.
     told as (
         insert into inbox (host_id, page_id, old_due, new_due) select host_id, page_id, due_at, new_due from wanted
     )
     select count(*)::int from written
 $$;
 comment on function recrawl_internal.overtake_at(timestamptz, bigint[], float8[]) is
-    'Gives pages that are overdue another place among those of their hosts: when each is due, in days since 1970.';
+    'Changes the order of overdue pages within their hosts by new due times, in days since 1970.';
 
 create or replace function recrawl_internal.overtake(
     token bigint, alive_for interval, page_ids bigint[], due_on float8[]

@@ -1,5 +1,5 @@
--- Which job is due, as workers ask once a second: by the settings rates_every, opic_every and allocate_every, soon
--- again after a run that failed, and early where it is worth it.
+-- Finds the jobs that are due; workers ask once a second. A job is due by the settings rates_every, opic_every and
+-- allocate_every. It is due soon after a failed run, and earlier if an early run is worth it.
 
 create or replace function recrawl_internal.after_failures(failures bigint) returns interval
 language sql immutable parallel safe
@@ -7,11 +7,11 @@ begin atomic
     select least(interval '1 second' * 4 ^ least(failures - 1, 20), interval '6 hours');
 end;
 comment on function recrawl_internal.after_failures(bigint) is
-    'How long a job rests that has failed so many times in a row.';
+    'The pause of a job after this number of failures without a success between them.';
 grant execute on function recrawl_internal.after_failures to recrawl_reader;
 
--- The first run of rates finds next to nothing to learn from. Six hours until the next would be long for priors that
--- all pages of a crawl begin with.
+-- The first run of rates finds almost no evidence. All pages of a crawl begin with its priors, so six hours until the
+-- next run would be too long. So at first each pause is the time since the first run, and at least 10 minutes.
 create or replace function recrawl_internal.pause_after(job text, every interval, age interval) returns interval
 language sql immutable parallel safe
 begin atomic
@@ -20,17 +20,19 @@ begin atomic
                 else every end;
 end;
 comment on function recrawl_internal.pause_after(text, interval, interval) is
-    'How long after a run of a job the next one begins; its first run was so long before that one.';
+    'The time from the start of the last run of a job to the start of the next one. `age` = the time from its first '
+    'run to its last run.';
 grant execute on function recrawl_internal.pause_after to recrawl_reader;
 
--- «between», as with «=» the planner may walk all runs by their tokens to find the last one of a job.
+-- «between j.job and j.job» means «= j.job». With «=» the planner may read all runs in the order of their tokens to
+-- find the last run of a job.
 create or replace view recrawl.job_schedule as
 select j.job,
        j.every,
        case when running.token is null and (j.every is not null)
             then case when last.token is null or last.message = 'stopped' then now.t
                       when greatest(last.started_at, last.ended_at) > now.t + recrawl_internal.small_step()
-                          then now.t                          -- it ran under another clock
+                          then now.t                          -- the clock was ahead when it ran
                       when failed.times > 0 then last.ended_at + recrawl_internal.after_failures(failed.times)
                       else last.started_at
                            + recrawl_internal.pause_after(j.job, j.every, last.started_at - first.started_at) end
@@ -104,8 +106,9 @@ comment on column recrawl.job_schedule.ok is
     'Whether its result is in force; null while it runs.';
 grant select on recrawl.job_schedule to recrawl_reader;
 
--- robots.txt may have asked for another gap since. A host that its slots limited has room for more as soon as there are
--- more than it was given, also beside as many new pages as are sure of theirs.
+-- The gap of a host may have changed since the allocation, for example by robots.txt. Then the host has another number
+-- of slots. With fewer slots than its frequency needs, the frequency falls. A host that was limited by its slots can
+-- use more of them, but the share `discovery` stays for new pages.
 create or replace function recrawl_internal.share_in_slots(
     slots float8, given float8, was_capped boolean, discovery float8
 ) returns float8
@@ -117,10 +120,12 @@ begin atomic
                 else 1 end;
 end;
 comment on function recrawl_internal.share_in_slots(float8, float8, boolean, float8) is
-    'What the fetches per day that a host was given come to in the slots that it has now, as a share of them.';
+    'The factor by which the frequency of a host changes with its present slots: 1 = no change. given = the fetches '
+    'per day of the last allocation.';
 
--- From a hundred blocks of the pages; the error is what blocks differ by, and blocks without a page are taken to be
--- rare. A smaller table is read whole, and is exact. The budget moves by itself where it is measured.
+-- Reads a sample of a hundred blocks of the pages. The error of the sample is computed from the differences between
+-- blocks; it is assumed that few blocks have no page. A smaller table is read whole, so it has no error. If the budget
+-- is measured, it changes without a change of the settings.
 create or replace function recrawl_internal.moved_since_allocation(last recrawl_internal.allocation) returns text
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -179,8 +184,8 @@ begin
     return moved;
 end $$;
 comment on function recrawl_internal.moved_since_allocation(recrawl_internal.allocation) is
-    'What has moved by 5 % since an allocation: the budget, else by a sample pages, values and the frequencies that '
-    'prices and slots come to; null = nothing.';
+    'The things that changed by 5 % since an allocation: the budget; otherwise, by a sample, the number of pages, '
+    'their values, and the frequencies that follow from prices and slots. Null = nothing.';
 
 create or replace function recrawl_internal.graph_is_news(graph_pages bigint) returns boolean
 language plpgsql volatile
@@ -195,9 +200,9 @@ begin
         from graph_news tablesample system (percent));
 end $$;
 comment on function recrawl_internal.graph_is_news(bigint) is
-    'Whether 5 % of the pages of the graph are news, by a sample.';
+    'Whether 5 % of the pages of the graph are in the news, by a sample.';
 
--- Early runs take a twentieth of the time at most, but for somebody who says another policy.
+-- Early runs take at most a twentieth of the time. Exception: after a user set another policy.
 create or replace function recrawl_internal.early_jobs(t timestamptz) returns table (job text, why text)
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -237,7 +242,7 @@ begin
     end if;
 end $$;
 comment on function recrawl_internal.early_jobs(timestamptz) is
-    'Jobs that are worth running before they are due, and why; null = they are not.';
+    'The jobs that are worth a run before they are due, with the reason; a null reason = it is not worth it.';
 
 create or replace function recrawl_internal.due_jobs(or_early boolean)
 returns table (job text, why text, newest bigint)
@@ -259,10 +264,11 @@ begin
     end if;
 end $$;
 comment on function recrawl_internal.due_jobs(boolean) is
-    'Jobs that are due, or also those that are worth running early; why; and the newest run of any.';
+    'The jobs that are due, with the reason, and the newest token of all runs. With or_early also the jobs that are '
+    'worth an early run.';
 
--- A worker knows how its child died. While the child's session comes to its end, its run is as good as alive; others
--- may have begun one by then, by hand.
+-- A worker knows the reason why its child process died. The run of the child still counts as alive until the session of
+-- the child has ended. During this time a person may have started other runs.
 create or replace function recrawl_internal.note_failure(job text, newest bigint, message text, has_died boolean)
 returns boolean
 language plpgsql volatile security definer
@@ -291,10 +297,11 @@ begin
     return true;
 end $$;
 comment on function recrawl_internal.note_failure(text, bigint, text, boolean) is
-    'A run that failed before it could begin, or how one ended that died, of those since another. Whether job says so: '
-    'not while its session lives.';
+    'Records a failed run: one that never started, or one whose process died (has_died). Looks only at runs after the '
+    'token `newest`. Returns false if the dead run cannot be recorded yet, because its session has not ended.';
 
--- Upkeep, vitals and retention run all the time: only what differs from before is a row. They wait for nobody's lock.
+-- Upkeep, vitals and retention run all the time. A row is written only if a job begins to fail or works again. The
+-- function waits at most 10 ms for a lock.
 create or replace function recrawl_internal.note_health(job text, error text) returns void
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
@@ -316,11 +323,14 @@ begin
     end if;
 end $$;
 comment on function recrawl_internal.note_health(text, text) is
-    'Of a job that runs all the time: the error with which it fails, or null; written down where that is news.';
+    'Records that a job that runs all the time fails with an error, or works again (null). Writes nothing if that is '
+    'known.';
 
--- Whose session asked first and lives does the batch jobs; the others stand by. Two keys: what an application uses for
--- itself is mostly one. A machine that vanishes closes nothing: the server asks whether it is there, else for two hours
--- nobody would do them.
+-- Several workers may run. The first session that gets this lock runs the batch jobs, and the other workers stand by
+-- until its session ends. The lock has two keys, because applications mostly use locks with one key.
+--
+-- A machine that vanishes does not close its connection. Therefore the server checks the connection by TCP keepalives.
+-- Without them no worker would run the batch jobs for two hours.
 create or replace function recrawl_internal.leads() returns boolean
 language sql volatile security definer
 set search_path = recrawl_internal, pg_temp
@@ -329,7 +339,7 @@ as $$
            set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '30s', false);
     select pg_try_advisory_lock('recrawl_internal'::regnamespace::oid::int, 0)
 $$;
-comment on function recrawl_internal.leads() is 'Whether this session is the worker that does the batch jobs.';
+comment on function recrawl_internal.leads() is 'Whether this session is the worker that runs the batch jobs.';
 grant execute on function
     recrawl_internal.due_jobs, recrawl_internal.note_failure, recrawl_internal.note_health,
     recrawl_internal.leads

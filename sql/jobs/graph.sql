@@ -1,6 +1,7 @@
--- What the job opic reads: the graph, whole or only what is news of it.
+-- The graph that the job opic reads: all of it, or only the news (the pages that changed since the last read).
 
--- Before a read. No news is lost that a reader could not see in the tables: see is_news_full().
+-- A run calls this before it reads. If the table of news is full, the run empties it and reads the whole graph, so no
+-- change is lost: see is_news_full().
 create or replace function recrawl_internal.reopen_news(token bigint, alive_for interval) returns boolean
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
@@ -20,11 +21,12 @@ begin
     return true;
 end $$;
 comment on function recrawl_internal.reopen_news(bigint, interval) is
-    'Makes room for news where they are full; false if somebody has been adding pages for a second, and all must be '
-    'read again next time too.';
+    'Empties the table of news if it is full. Returns false if another transaction has been adding news for a second: '
+    'then the next run must read the whole graph too.';
 
--- The first statement of a REPEATABLE READ transaction that reads the graph. What is deleted is what its snapshot
--- shows, and the row of graph_state is its fence: a reader that another one has overtaken fails there.
+-- This is the first statement of a REPEATABLE READ transaction that reads the graph. The transaction later deletes only
+-- news that its snapshot shows. The row of graph_state is a fence: if a newer run has updated it, an older run fails
+-- here.
 create or replace function recrawl_internal.begin_graph_read(token bigint) returns bigint
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
@@ -42,7 +44,7 @@ begin
     return last_token;
 end $$;
 comment on function recrawl_internal.begin_graph_read(bigint) is
-    'Which run read the news last; from here on it is this one.';
+    'Returns the token of the run that read the news last, and stores the token of this run.';
 
 create or replace function recrawl_internal.end_graph_read() returns bigint
 language plpgsql volatile security definer
@@ -56,26 +58,27 @@ begin
     get diagnostics known = row_count;
     return known;
 end $$;
-comment on function recrawl_internal.end_graph_read() is 'The news in this snapshot are known; returns how many.';
+comment on function recrawl_internal.end_graph_read() is
+    'Deletes the news of this snapshot, because the run has read them. Returns their number.';
 
 create or replace view recrawl_internal.page_in_graph as
 select page_id, coalesce(pinned_relevance, relevance, 'NaN') as relevance
 from recrawl_internal.page
 where state = 'live';
-comment on view recrawl_internal.page_in_graph is 'The pages of the graph; a relevance of NaN is unknown.';
+comment on view recrawl_internal.page_in_graph is 'The pages of the graph. NaN = the relevance is not known.';
 
 create or replace view recrawl_internal.link_in_graph as
 select page_id, targets
 from recrawl_internal.link;
 comment on view recrawl_internal.link_in_graph is
-    'The links of the graph, packed; also from and to pages that are not in it any more.';
+    'The links of the graph, packed. Some are from or to pages that are no longer in the graph.';
 
 create or replace view recrawl_internal.score_in_graph as
 select page_id, hub, authority, coalesce(importance, 'NaN') as importance, in_links
 from recrawl_internal.page_score;
-comment on view recrawl_internal.score_in_graph is 'The scores that were written last.';
+comment on view recrawl_internal.score_in_graph is 'The scores that the last run of opic wrote.';
 
--- A page that is not there any more is not live; one whose links are not known has none.
+-- A deleted page is shown as not live. A page whose links are not known is shown without links.
 create or replace view recrawl_internal.news_in_graph as
 select n.page_id,
        coalesce(p.state = 'live', false)::int as is_live,
@@ -86,7 +89,7 @@ left join recrawl_internal.page p using (page_id)
 left join recrawl_internal.link l using (page_id)
 order by n.page_id;
 comment on view recrawl_internal.news_in_graph is
-    'The present state of every page that the news are about; page -1 = all must be read again.';
+    'The present state of each page in the news. Page -1 = the whole graph must be read again.';
 
 grant execute on function
     recrawl_internal.reopen_news, recrawl_internal.begin_graph_read, recrawl_internal.end_graph_read

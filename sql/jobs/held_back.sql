@@ -1,4 +1,4 @@
--- What the job allocate says of the hosts whose gap costs most.
+-- The list that the job allocate writes: hosts whose gap costs most.
 
 create or replace function recrawl_internal.put_held_back(
     token bigint, alive_for interval, host_ids bigint[], pages bigint[], wanted float8[], frequencies float8[],

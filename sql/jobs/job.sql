@@ -1,24 +1,24 @@
--- One worker does a job at a time, and what a run writes is taken only while it holds its job: its token is the fence.
--- Between two writes a run has no transaction open, so a lock could not do it.
+-- One worker runs a job at a time. A run may write only while it holds its job, and its token proves that (a fence). A
+-- lock could not do this, because a run has no open transaction between two writes.
 
 create or replace function recrawl_internal.run_is_dead(run recrawl_internal.job) returns boolean
 language sql stable
 begin atomic
-    -- A sign of life from far ahead was given under another clock.
+    -- A time far ahead was written while the clock was ahead.
     select run.alive_until not between clock_timestamp() and clock_timestamp() + interval '2 hours'
            or run.pid is not null and not exists (select from pg_stat_activity a where a.pid = run.pid);
 end;
 comment on function recrawl_internal.run_is_dead(recrawl_internal.job) is
-    'Whether the worker has gone that began a run, or lost the connection that it writes by.';
+    'Whether the worker of a run has ended, or has lost the connection that it writes with.';
 grant execute on function recrawl_internal.run_is_dead to recrawl_reader;
 
 create or replace function recrawl_internal.died() returns text
 language sql immutable
 begin atomic select 'its process died, or lost its connection'::text; end;
-comment on function recrawl_internal.died() is 'What is said of a run that nobody ended.';
+comment on function recrawl_internal.died() is 'The message of a run that nobody ended.';
 grant execute on function recrawl_internal.died to recrawl_reader;
 
--- A worker that ran a job and died left its run behind; so did one whose connection broke, which can write no more.
+-- A worker that dies leaves its run open. So does a worker that loses its connection, because it can write no more.
 create or replace function recrawl_internal.end_dead_runs() returns void
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
@@ -35,7 +35,7 @@ begin
         perform note_now('job', dead, 'failed: ' || died());
     end loop;
 end $$;
-comment on function recrawl_internal.end_dead_runs() is 'Ends the runs whose workers died.';
+comment on function recrawl_internal.end_dead_runs() is 'Ends the runs whose workers died, as failed.';
 
 create or replace function recrawl_internal.start_job(job text, alive_for interval, as_of timestamptz default null)
 returns bigint
@@ -49,7 +49,7 @@ declare
     token bigint;
 begin
     perform end_dead_runs();
-    -- Without asking first, it would wait for as long as the other run's write takes.
+    -- The WHERE looks for an open run first. Without it, the INSERT would wait while the other run writes.
     insert into job (token, job, started_at, alive_until, pid, as_of)
     select nextval('job_token'), start_job.job, coalesce(start_job.as_of, clock_timestamp()),
            clock_timestamp() + alive_for, pg_backend_pid(), start_job.as_of
@@ -66,10 +66,10 @@ begin
     return token;
 end $$;
 comment on function recrawl_internal.start_job(text, interval, timestamptz) is
-    'Begins a run of a job and returns its token; raises while another worker runs it. What it writes is as of now, or '
-    'of the time that a simulation names.';
+    'Begins a run of a job and returns its token. Raises while another worker runs the job. The run writes with the '
+    'time as_of, if a simulation gives it, otherwise with the present time.';
 
--- Whoever writes holds the row, so that no other run can take over before the write is in.
+-- A run that writes locks its row, so that no other run can take over before the write is committed.
 create or replace function recrawl_internal.keep_job(token bigint, alive_for interval) returns timestamptz
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
@@ -88,7 +88,7 @@ begin
     return t;
 end $$;
 comment on function recrawl_internal.keep_job(bigint, interval) is
-    'A sign of life of a run; raises when another run has taken over. Returns what time it is for the run.';
+    'Says that a run is alive. Raises if another run has taken over. Returns the present time of the run.';
 
 create or replace function recrawl_internal.end_job(token bigint, is_ok boolean, message text) returns void
 language plpgsql volatile security definer
@@ -107,7 +107,7 @@ begin
                            || coalesce(end_job.message, ''), session_user);
     end if;
 end $$;
-comment on function recrawl_internal.end_job(bigint, boolean, text) is 'The end of a run.';
+comment on function recrawl_internal.end_job(bigint, boolean, text) is 'Ends a run, with its result and message.';
 grant execute on function
     recrawl_internal.end_dead_runs, recrawl_internal.start_job, recrawl_internal.keep_job, recrawl_internal.end_job
 to recrawl_worker;

@@ -1,4 +1,4 @@
--- What the job opic finds out, put in force: scores, values, and what the next run starts from.
+-- Stores the results of the job opic: scores, values, and the state that the next run starts from.
 
 create or replace function recrawl_internal.sum_of_weights(s recrawl_internal.setting) returns real
 language sql immutable parallel safe
@@ -6,9 +6,10 @@ begin atomic
     select s.authority_weight + s.hub_weight + s.importance_weight + s.relevance_weight;
 end;
 comment on function recrawl_internal.sum_of_weights(recrawl_internal.setting) is
-    'Of a page''s scores in its value; with 0 values stay as they are.';
+    'The sum of the weights of a page''s scores. If it is 0, values stay as they are.';
 
--- A weighted mean of parts that are each 1 on average over all pages; null where that says nothing.
+-- A weighted mean. The mean of each part over all pages is 1. The result is null if a part is null, or if all weights
+-- are 0.
 create or replace function recrawl_internal.combined_value(
     s recrawl_internal.setting, mean_relevance float8, hub real, authority real, importance real, relevance real
 ) returns real
@@ -24,10 +25,11 @@ begin atomic
             / nullif(recrawl_internal.sum_of_weights(s), 0))::real;
 end;
 comment on function recrawl_internal.combined_value(recrawl_internal.setting, float8, real, real, real, real) is
-    'What a page''s freshness is worth, of its scores and the settings'' weights; 1 on average.';
+    'The value of a page, from its scores and the weights in the settings. The mean over all pages is 1.';
 
--- A new page's rank is its value: the queue follows. Somebody may have pinned another value meanwhile; that is seen
--- once the page is locked. Without values, or without boosts, pages keep theirs.
+-- The rank of a new page is minus its value, so the queue gets each new value. The value may be pinned while this runs:
+-- that is seen when the page is locked. If plain_values is null, the pages keep their values without boosts; if boosts
+-- is null, they keep their boosts.
 create or replace function recrawl_internal.put_values(page_ids bigint[], plain_values real[], boosts real[])
 returns int
 language sql volatile
@@ -35,7 +37,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; writes page, inbox; locks page by id
     with
-    -- What is worth something else now, and what.
+    -- The pages with another value or boost, and their new values.
     wanted as materialized (
         select p.page_id, p.host_id, p.value as old_value, v.value, b.boost,
                p.state = 'live' and p.due_at is null as is_waiting
@@ -50,11 +52,11 @@ as $$
         order by p.page_id
         for update of p
     ),
-    -- Their rows say so.
+    -- Write them.
     written as (
         update page p set value = w.value, boost = w.boost from wanted w where p.page_id = w.page_id
     ),
-    -- New pages change their places in line.
+    -- New pages move in the queue.
     told as (
         insert into inbox (host_id, page_id, old_rank, new_rank)
         select host_id, page_id, -old_value, -value from wanted where is_waiting and value <> old_value
@@ -62,9 +64,9 @@ as $$
     select count(*)::int from wanted
 $$;
 comment on function recrawl_internal.put_values(bigint[], real[], real[]) is
-    'Gives pages their values, before boosts, and their boosts; returns how many changed.';
+    'Stores the values of pages (without boosts) and their boosts. Returns the number of pages that changed.';
 
--- The values of pages as their scores are, unless they are pinned or moved by less than a hundredth.
+-- Values follow the scores, unless a value is pinned or changes by less than a hundredth.
 create or replace function recrawl_internal.follow_scores(scores recrawl_internal.page_score[]) returns int
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -89,9 +91,9 @@ begin
     return put_values(moved, new_values, null);
 end $$;
 comment on function recrawl_internal.follow_scores(recrawl_internal.page_score[]) is
-    'Brings values up to date where they moved by a hundredth; returns how many.';
+    'Updates the values that changed by more than a hundredth. Returns their number.';
 
--- Pages before scores, as forget() does. Pages that died meanwhile are passed over.
+-- Locks pages before scores, as forget() does. Pages that died during the run get no scores.
 create or replace function recrawl_internal.put_scores(
     token bigint, alive_for interval,
     page_ids bigint[], hubs real[], authorities real[], importances real[], in_links real[]
@@ -118,14 +120,14 @@ begin
         in_links = excluded.in_links;
 end $$;
 comment on function recrawl_internal.put_scores(bigint, interval, bigint[], real[], real[], real[], real[]) is
-    'Puts scores in force, and the values that follow, for a run that still holds its job.';
+    'Stores scores, and the values that follow from them, for a run that still holds its job.';
 
 create or replace view recrawl_internal.last_terms as
 select terms from recrawl_internal.graph_state;
 comment on view recrawl_internal.last_terms is
-    'What the values of all pages were last worked out with; null before the first run.';
+    'The terms (settings) that the values of all pages were last computed with; null before the first run.';
 
--- Before the scores, whose values follow from it.
+-- A run calls this before put_scores(), which computes values from it.
 create or replace function recrawl_internal.put_graph_state(
     token bigint, alive_for interval, mean_relevance float8, first_share float8
 ) returns void
@@ -138,7 +140,7 @@ begin
     update graph_state g set mean_relevance = put_graph_state.mean_relevance, first_share = put_graph_state.first_share;
 end $$;
 comment on function recrawl_internal.put_graph_state(bigint, interval, float8, float8) is
-    'What new values depend on beside scores and weights.';
+    'Stores the numbers that new values depend on, in addition to scores and weights.';
 
 create or replace function recrawl_internal.put_opic(token bigint, alive_for interval, terms jsonb, run jsonb)
 returns void
@@ -154,7 +156,7 @@ begin
         'token', put_opic.token, 'started_at', (select started_at from job j where j.token = put_opic.token)))).*;
 end $$;
 comment on function recrawl_internal.put_opic(bigint, interval, jsonb, jsonb) is
-    'A run of opic, now that all it found is in force.';
+    'Records a run of opic, after all its results are stored.';
 
 grant execute on function
     recrawl_internal.put_graph_state, recrawl_internal.put_scores, recrawl_internal.put_opic

@@ -1,10 +1,10 @@
--- What the job rates reads of pages, and the priors that it puts in force, by host.
+-- The job rates: the columns of pages that it reads, and the priors that it writes for each host.
 
 create or replace view recrawl_internal.page_evidence as
 select p.host_id, p.seen_changes, p.seen_days
 from recrawl_internal.page p
 where p.seen_days > 0;
-comment on view recrawl_internal.page_evidence is 'What the priors of change rates are learnt from.';
+comment on view recrawl_internal.page_evidence is 'The evidence that the job rates learns the priors from.';
 
 create or replace function recrawl_internal.put_priors(
     token bigint, alive_for interval, host_ids bigint[], changes float8[], days float8[]
@@ -17,11 +17,11 @@ begin
     perform keep_job(token, alive_for);
     lock table host_terms in share row exclusive mode;     -- see put_prices()
     with
-    -- Host by host.
+    -- The new priors, one row for each host.
     found as materialized (
         select * from unnest(host_ids, changes, days) as n (host_id, prior_changes, prior_days)
     ),
-    -- Rows that there are, where they differ.
+    -- Update rows that exist, if they differ.
     changed as (
         update host_terms h set prior_changes = f.prior_changes, prior_days = f.prior_days
         from found f
@@ -31,7 +31,7 @@ begin
     select * from found f where not exists (select from host_terms h where h.host_id = f.host_id);
 end $$;
 comment on function recrawl_internal.put_priors(bigint, interval, bigint[], float8[], float8[]) is
-    'Brings the priors of change rates into force, by host; host 0 stands for all others.';
+    'Stores the priors of change rates, one for each host. Host 0 is the common prior of all other hosts.';
 
 grant execute on function recrawl_internal.put_priors to recrawl_worker;
 grant select on recrawl_internal.page_evidence to recrawl_worker;

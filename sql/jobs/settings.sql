@@ -1,4 +1,4 @@
--- The settings as the worker reads them, in one go: numbers as numbers, intervals in days.
+-- The settings as the worker reads them, with one query: numbers as numbers, intervals in days.
 
 create or replace view recrawl_internal.typed_setting as
 select c.name,
@@ -6,5 +6,6 @@ select c.name,
             else c.value
        end as value
 from recrawl_internal.setting_column c;
-comment on view recrawl_internal.typed_setting is 'Every setting: a number, a text, a truth value, or null for none.';
+comment on view recrawl_internal.typed_setting is
+    'Every setting as a number, a text or a boolean; null = it has no value.';
 grant select on recrawl_internal.typed_setting to recrawl_worker;

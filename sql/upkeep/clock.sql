@@ -1,26 +1,35 @@
--- The clock was ahead, or a restore came to a server whose clock is behind: what was written then says that hosts were
--- asked, and pages are due, in what is now the future, and nothing would happen until that has come. That it was so is
--- seen from the latest time at which anybody ticked. Then leases, pages and hosts are gone through once, a part at each
--- tick, and what no clock that is right can have written is pulled in:
+-- Repairs times that a wrong clock wrote. Either the clock was ahead and was set back, or a backup was restored on a
+-- server whose clock is behind. Then hosts were fetched "in the future" and pages are due too late, and nothing would
+-- happen until that time comes. The sign: the latest tick lies in the future. In that case all leases, pages and hosts
+-- are checked once, some of them at each tick. Each time that a correct clock cannot have written is pulled in, which
+-- means moved back to the present:
 --
---     host.last_start_by   nobody looks further ahead than longest_ahead(), however long the gap
---     host.busy_until      its lease is gone, or ends earlier
---     host.blocked_until   of a host that earned the block: a day, and a tenth for the jitter; operators block for good
---     host.ready_at        later than all of its reasons
---     host.new_class       last in line, as it was its revisits' turn; they are not due any more
---     lease.popped_at      the future. It ends: its pages go back, and what is still reported counts as an observation
---     page.reported_at     the future, or fetched_at: the page is due as much earlier as that is too late
---     page.due_at          8 days from now (7 after a robots_denied), 100 where attempts failed (90 and the jitter), or
---                          one and a half intervals of the page's own, whichever is longest. A page that was never
---                          handed out, or of which a crawler said when, is due then, which may be any time
+--    column               cannot be correct if                         becomes
+--    host.last_start_by   it is more than longest_ahead() ahead        earlier by the error of the clock
+--    host.blocked_until   the host earned the block by strikes, and    earlier by the error of the clock, at most a
+--                         it is more than 1.1 days ahead: the longest  day ahead. Operators may block for any time
+--                         back-off with its 10 %
+--    host.busy_until      it lies in the future                        the end of its lease; null without a lease
+--    host.ready_at,       it is later than the times it depends on     computed again
+--    host.new_ready_at
+--    host.new_class       the host is last in the queue of new pages,  computed again
+--                         but no revisit is due any more
+--    lease.popped_at      it lies in the future                        now, and the lease ends now: its pages go
+--                                                                      back; later reports are only observations
+--    page.reported_at,    it lies in the future                        now; the page is due as much earlier as the
+--    page.fetched_at                                                   time was ahead
+--    page.due_at          it is more than 8 days ahead (7 after a      now. Pages that were never handed out, and due
+--                         robots_denied), 100 if attempts failed (90   times that a crawler gave, stay: these may be
+--                         and 10 %), or 1.5 intervals of the page:     any time
+--                         the longest of them
 --
--- Nobody is waited for: what somebody holds comes in the next round.
+-- This waits for no lock: rows that another transaction has locked are checked in the next round.
 
--- Clocks are put right in small steps all the time, and those heal by themselves.
+-- Clocks are corrected by small steps all the time. The effects of such a step end without a repair.
 create or replace function recrawl_internal.small_step() returns interval
 language sql immutable parallel safe
 begin atomic select interval '1 minute'; end;
-comment on function recrawl_internal.small_step() is 'A clock that was ahead by less needs no mending.';
+comment on function recrawl_internal.small_step() is 'If the clock was ahead by less than this, no repair is needed.';
 grant execute on function recrawl_internal.small_step to recrawl_reader;
 
 create or replace function recrawl_internal.clock_was_ahead(t timestamptz) returns boolean
@@ -37,9 +46,9 @@ begin
     return latest > t + small_step();
 end $$;
 comment on function recrawl_internal.clock_was_ahead(timestamptz) is
-    'Whether anybody ticked at a time that has not come yet; keeps the latest one in mind.';
+    'Whether the latest tick lies in the future. Also remembers the latest tick.';
 
--- Entries keep their order, and stand before those that are written from now on.
+-- Entries of the inbox keep their order. They stay before the entries that are written from now on.
 create or replace function recrawl_internal.begin_pulling_in(t timestamptz) returns void
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -51,11 +60,11 @@ begin
     where i.ctid = f.tid;
     delete from fetch_log where at > t + small_step();
     delete from pulse where at > t + small_step();
-    -- They stand beside what the budget comes to since 1970: near() brings them up.
+    -- near() moves both counts near the budget at the next call of next_pages.
     perform setval('fetch_count', 0), setval('new_count', 0), setval('horizon_recheck', 1);
 end $$;
 comment on function recrawl_internal.begin_pulling_in(timestamptz) is
-    'What is done at once when the clock was ahead: the inbox, the logs, the pace.';
+    'The part of the repair that is done at once: the inbox, the logs, and the counts of the budget.';
 
 create or replace function recrawl_internal.pull_in_leases(t timestamptz) returns int
 language sql volatile
@@ -63,7 +72,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: whole; writes lease; locks lease (passing over locked ones)
     with
-    -- They end now, and what they held is due by now.
+    -- The leases end now, and their pages are due now at the latest.
     pulled_in as (
         update lease l set
             popped_at = t,
@@ -76,7 +85,7 @@ as $$
     select count(*)::int from pulled_in
 $$;
 comment on function recrawl_internal.pull_in_leases(timestamptz) is
-    'Ends leases that were handed out in the future; returns how many.';
+    'Ends leases whose pages were handed out in the future. Returns their number.';
 
 create or replace function recrawl_internal.pull_in_pages(
     t timestamptz, after_id bigint, up_to_id bigint, out pulled_in int, out passed_over int
@@ -99,7 +108,7 @@ begin
                       case when p.attempts > 0 then interval '100 days' else interval '8 days' end,
                       1.5 / page_frequency(p.frequency, p.pinned_rate, s.frequency)::float8 * interval '1 day')));
     with
-    -- Those that nobody holds, and how far ahead the clock was that wrote them.
+    -- Pages that no other transaction has locked, and how far ahead the clock was when they were written.
     early as materialized (
         select p.page_id, p.host_id, p.state, p.due_at,
                greatest(p.reported_at, p.fetched_at) - t as ahead
@@ -108,7 +117,7 @@ begin
         order by p.page_id
         for update skip locked
     ),
-    -- A microsecond apart, as by fetch_now().
+    -- The due times are one microsecond apart, as fetch_now() sets them.
     wanted as (
         select e.*,
                case when e.due_at > t and not is_never(e.due_at) then
@@ -117,7 +126,7 @@ begin
                else e.due_at end as new_due
         from early e
     ),
-    -- Their rows say so, and that they were seen by now.
+    -- Write the new due times. The other times are now at the latest.
     written as (
         update page p set
             due_at = w.new_due,
@@ -126,7 +135,7 @@ begin
         from wanted w
         where p.page_id = w.page_id
     ),
-    -- The queue follows.
+    -- The queue gets the new due times through the inbox.
     told as (
         insert into inbox (host_id, page_id, old_due, new_due)
         select host_id, page_id, due_at, new_due from wanted where state = 'live' and due_at <> new_due
@@ -134,7 +143,8 @@ begin
     select count(*), cardinality(suspects) - count(*) into pulled_in, passed_over from wanted;
 end $$;
 comment on function recrawl_internal.pull_in_pages(timestamptz, bigint, bigint) is
-    'Pulls in what lies in the future of some pages; how many that were, and how many somebody holds.';
+    'Pulls in the times of some pages. Returns the number of pages, and how many were passed over because they are '
+    'locked.';
 
 create or replace function recrawl_internal.pull_in_hosts(
     t timestamptz, wrong_until timestamptz, after_id bigint, up_to_id bigint, out pulled_in int, out passed_over int
@@ -153,14 +163,14 @@ begin
                         nullif(h.new_ready_at, 'infinity')) > t + small_step()
                or h.new_class = last_class() and h.head_due > t));
     with
-    -- Those that nobody else holds.
+    -- Hosts that no other transaction has locked.
     held as materialized (
         select h.ctid as tid, h as host from host h
         where h.host_id = any (suspects)
         order by h.host_id
         for update skip locked
     ),
-    -- A request that was promised under the other clock may still come: the host is free a gap after that.
+    -- A page that was handed out under the wrong clock may still be fetched. The gap is counted from that fetch.
     right_now as (
         select e.tid, (e.host).*, s.default_gap,
                case when (e.host).last_start_by > t + longest_ahead() + small_step() then
@@ -176,7 +186,7 @@ begin
         cross join setting s
         offset 0
     ),
-    -- When each is ready by that, and where it stands in line.
+    -- When each host is ready then, and its class in the queue of new pages.
     wanted as materialized (
         select r.*,
                when_ready(r.head_due, g.next_slot, r.kept_until, r.out_until, t) as revisit_at,
@@ -187,7 +197,7 @@ begin
             select r.started_by + host_gap(r.gap, r.crawl_delay, r.default_gap) as next_slot offset 0
         ) g
     ),
-    -- What differs by more than a small step.
+    -- Write only rows that differ by more than a small step.
     written as (
         update host h set
             last_start_by = w.started_by,
@@ -212,10 +222,12 @@ begin
     where note_classes(w.classes);
 end $$;
 comment on function recrawl_internal.pull_in_hosts(timestamptz, timestamptz, bigint, bigint) is
-    'Pulls in what keeps some hosts until the future; how many that were, and how many somebody holds.';
+    'Pulls in the times of some hosts. Returns the number of hosts, and how many were passed over because they are '
+    'locked.';
 
--- One caller at a time. Its row is written as the work is, so that a step that is rolled back is done again; the clock
--- counts as having been ahead until a round found nothing that somebody held.
+-- One caller at a time does this. The row of pulling_in says how far the repair is. It is written in the transaction of
+-- the step, so a step that is rolled back is done again. The repair ends with the first round that passed over no
+-- locked row.
 create or replace function recrawl_internal.pull_in(t timestamptz, at_once int) returns int
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -265,5 +277,5 @@ begin
     return leases + pages.pulled_in + hosts.pulled_in + (work.page_id > 0)::int;
 end $$;
 comment on function recrawl_internal.pull_in(timestamptz, int) is
-    'One step of pulling in what lies in the future because the clock was ahead; returns how much it was, or that it '
-    'goes on.';
+    'One step of the repair after the clock was ahead. Returns the number of rows it changed; at least 1 if another '
+    'step follows.';

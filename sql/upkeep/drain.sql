@@ -1,13 +1,18 @@
--- Applies what the inbox holds to the queue, under host locks: new pages enter, due times move, dead pages leave.
--- Bounded, and it passes over hosts that a pop holds: their entries wait for the next drain. A backlog is worked off
--- for a sixteenth of the hosts at a time, so that pops find the other hosts free, popular ones too.
+-- Applies entries of the inbox to the queues of pages: new pages enter, due times change, dead pages leave. It locks
+-- the hosts of the entries. The number of entries at a time is limited. Hosts that next_pages has locked are passed
+-- over: their entries wait for the next drain. A large inbox is drained for a sixteenth of the hosts at a time, so that
+-- next_pages finds the other hosts free, popular hosts too.
 
--- Entries without an old place bring a page in. Entries with one do nothing when the page is no longer there (it was
--- handed out meanwhile, and whoever holds its lease will say where it goes next). Those without a new place take it
--- out, if it is dead.
+-- An entry has an old place (old_due or old_rank) and a new place (new_due or new_rank); each may be null:
 --
--- Where a live page goes, its row says, not the entry. What was committed late, or by a clock that was ahead, is seen
--- after what was said since, and that found the page at another place and did nothing.
+--    no old place               the page enters
+--    old place and new place    the page moves. If it is not at the old place any more, nothing happens: it was handed
+--                               out since, and the report of its lease will write its next place
+--    no new place               the page leaves its queue, if it is dead
+--
+-- The new place of a live page is read from its row, not from the entry. The reason: an entry that was committed late,
+-- or written while the clock was ahead, is applied after newer entries. The newer entries found the page at another
+-- place and did nothing, so the place in the late entry would be wrong.
 create or replace function recrawl_internal.apply_inbox(
     t timestamptz, entries recrawl_internal.inbox[], s recrawl_internal.setting
 ) returns void
@@ -16,11 +21,12 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: inherited; writes new_page, queue, host; locks nothing: the caller holds the hosts
 declare
-    classes bigint;                    -- of new pages, that hosts stand in now
+    classes bigint;                    -- the classes of new pages of these hosts, one bit each
 begin
-    -- «(… in (select …)) is true» stays a hashed subplan; as a join of two CTEs it would compare every pair.
+    -- «(… in (select …)) is true» stays a hashed subplan. A join of two CTEs would compare every pair of rows.
     with
-    -- Who leaves for good is decided here, where the host's queue holds still: a page may live again meanwhile.
+    -- Whether a page leaves permanently is decided here, where its host is locked. The page may live again since the
+    -- entry was written.
     entry as materialized (
         select e.host_id, e.page_id, e.old_due, e.old_rank, e.revived,
                case when p.page_id is null then e.new_rank when p.due_at is null then -p.value end as new_rank,
@@ -34,8 +40,8 @@ begin
             offset 0
         ) p on true
     ),
-    -- Old places, one look-up each: a plain join would be planned the other way round where a table was empty once,
-    -- and read all of it for every entry when it has grown.
+    -- The old places, with one index look-up for each entry. A plain join would be planned in the other direction if
+    -- the table was once empty, and would read all of it when it has grown.
     place as materialized (
         select e.page_id, e.leaves, e.new_due, n.tid as new_tid, q.tid as queue_tid
         from entry e
@@ -50,7 +56,7 @@ begin
             offset 0
         ) q on true
     ),
-    -- New pages leave their places, for another or for good.
+    -- New pages leave their old places: they get another place, or are dead.
     left_new as (
         delete from new_page n using place p where n.ctid = p.new_tid returning n.page_id
     ),
@@ -62,12 +68,12 @@ begin
     moved as (
         update queue q set due_at = p.new_due from place p where p.new_due is not null and q.ctid = p.queue_tid
     ),
-    -- Where pages live again.
+    -- Hosts with pages that live again.
     revived_host as (
         select host_id from entry where revived
     ),
-    -- What gets a place. A page that lives again only where it has none any more: it may be out, or never have
-    -- left. One that died before it came in stays out.
+    -- The pages that get a place. A page that lives again gets one only if it has no place now: it may be leased, or
+    -- may never have left. A new page that died before it entered stays out.
     entering as materialized (
         select * from entry e
         where not leaves
@@ -80,17 +86,18 @@ begin
               else is_first and is_live or (page_id in (select page_id from left_new)) is true
           end
     ),
-    -- Known pages, by when they are due.
+    -- Known pages enter by due time.
     entered_queue as (
         insert into queue (host_id, page_id, due_at)
         select host_id, page_id, new_due from entering where new_due is not null
     ),
-    -- New ones, by what they are worth.
+    -- New pages enter by rank, which is minus their value.
     entered_new as (
         insert into new_page (host_id, page_id, rank)
         select host_id, page_id, new_rank from entering where new_rank is not null
     ),
-    -- What each host must know of it. Heads may be no page's own, but lie below every page's.
+    -- The changes for each host. The head of a host need not be the place of a page, but no page of the host has an
+    -- earlier place.
     learnt as (
         select e.host_id,
                count(*) filter (where e.is_first and (e.page_id in (select page_id from entering)) is true)
@@ -102,14 +109,15 @@ begin
                min(e.page_id) filter (where e.new_rank is not null) as id
         from entry e group by e.host_id
     ),
-    -- Each host stands where what it has now has its turn.
+    -- Each host gets its new place in both queues of hosts.
     woken as (
         update host h set
             pages = h.pages + l.more_pages,
             head_due = least(h.head_due, l.due),
             head_new_rank = least(h.head_new_rank, l.rank),
             head_new_id = least(h.head_new_id, l.id),
-            -- A host that is ready, or whose best class stays, keeps its place: that is a cheap update (HOT).
+            -- A host that is ready, or whose best class does not change, keeps its place. Then the update is cheap
+            -- (HOT).
             ready_at = case when h.ready_at <= t or l.due is null then h.ready_at
                 else when_ready(least(h.head_due, l.due), next_slot(h, s), h.blocked_until, h.busy_until, t) end,
             new_ready_at = case when l.rank is null or h.new_class <= value_class(l.rank) then h.new_ready_at
@@ -123,7 +131,8 @@ begin
     perform note_classes(classes);
 end $$;
 comment on function recrawl_internal.apply_inbox(timestamptz, recrawl_internal.inbox[], recrawl_internal.setting) is
-    'Applies entries of the inbox, at most one of each page, to the queues of their hosts, which are locked.';
+    'Applies entries of the inbox, at most one for each page, to the queues of their hosts. The caller has locked the '
+    'hosts.';
 
 create or replace function recrawl_internal.drain_at(t timestamptz, max_entries int) returns int
 language plpgsql volatile
@@ -131,11 +140,12 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; writes inbox; locks host by id (passing over locked ones), inbox
 declare
-    -- Where the entries begin: found once, for what was drained lately is still in the index before it.
+    -- The time of the oldest entry. It is looked up once, because the index still contains recently drained entries
+    -- below it.
     since   timestamptz;
-    slices  int;                       -- how many slices the hosts are in; the oldest entry says whose turn it is
+    slices  int;                       -- 16 if there are many entries, otherwise 1; one slice is drained
     slice   int;
-    reach   int;                       -- how many of the oldest entries are looked at
+    reach   int;                       -- the number of the oldest entries that are read
     hosts   bigint[];
     entries inbox[];
     failing record;
@@ -149,7 +159,8 @@ begin
         select from inbox where at >= since order by at offset least(max_entries, 200) limit 1) then 16 else 1 end;
     reach := max_entries * slices;
     loop
-        -- Hosts first, in a statement of their own: the next one sees what their last holders did.
+        -- Lock the hosts first, in a separate statement. Then the next statement sees the changes of the transactions
+        -- that held these locks before.
         hosts := array(
             select distinct host_id
             from (select host_id from inbox where at >= since order by at limit reach) oldest
@@ -157,13 +168,14 @@ begin
         hosts := array(
             select h.host_id from host h where h.host_id = any (hosts) order by h.host_id for update skip locked);
         exit when cardinality(hosts) > 0 or reach = max_entries * 64;
-        -- Somebody holds these hosts, for how long nobody knows: the others must not wait.
+        -- Other transactions have locked all of these hosts, perhaps for a long time. Other hosts must not wait for
+        -- that: read more entries, of all hosts.
         slices := 1;
         reach := max_entries * 64;
     end loop;
 
     with
-    -- Of the oldest entries, those of the hosts at hand.
+    -- The oldest entries of the locked hosts.
     oldest as (
         select *
         from (select ctid as tid, at, page_id, host_id from inbox where at >= since order by at limit reach) o
@@ -171,11 +183,10 @@ begin
         order by at
         limit max_entries
     ),
-    -- Of a page one at a time: the next may start where this one ends.
+    -- One entry for each page, the oldest. The next entry of the page may begin at the place where this one ends.
     first_of_page as (
         select distinct on (page_id) tid from oldest order by page_id, at
     ),
-    -- They leave the inbox.
     taken_out as (
         delete from inbox i using first_of_page f where i.ctid = f.tid returning i.*
     )
@@ -192,4 +203,4 @@ begin
     return coalesce(cardinality(entries), 0);
 end $$;
 comment on function recrawl_internal.drain_at(timestamptz, int) is
-    'Applies at most max_entries of the inbox to the queue; returns how many.';
+    'Applies at most max_entries entries of the inbox to the queues. Returns their number.';

@@ -1,40 +1,43 @@
--- Horizons: where index scans over host.ready_at, inbox.at and lease.lease_until begin.
+-- A **horizon** is the time at which scans of an index begin: the indexes on host.ready_at, host.new_ready_at, inbox.at
+-- and lease.lease_until.
 --
--- Entries that were consumed stay in an index while any snapshot that could see them is open (pg_dump, analytics), and
--- a scan from the beginning reads every one of them. So scans begin at a horizon below which nothing live was seen. It
--- is a hint: a transaction that writes a time and commits more than slack() later can leave a row below it. A recheck
--- from the very beginning heals that within seconds; it may use a hundredth of the time, or comes every four minutes,
--- however long the snapshot is held.
+-- Dead entries stay in an index while a snapshot that could see them is open (pg_dump, analytics). A scan from the
+-- beginning would read all of them. So scans begin at a horizon; no live entry was seen below it. Example: all hosts
+-- are ready at 12:00 or later, so scans begin shortly before 12:00 and skip the dead entries of the morning.
 --
--- The values live in sequences (see migrations/versions/0001_first/cells.sql).
+-- A horizon is a hint. A transaction that writes a time and commits more than slack() later can leave a row below the
+-- horizon. A recheck, which scans from the very beginning, finds such rows within seconds. The rechecks use at most a
+-- hundredth of the time, but come at least every four minutes, even if a snapshot stays open for long.
+--
+-- The values are stored in sequences (see migrations/versions/0001_first/cells.sql).
 
 create or replace function recrawl_internal.slack() returns interval
 language sql immutable parallel safe
 begin atomic select interval '500 milliseconds'; end;
 comment on function recrawl_internal.slack() is
-    'How long after its time a row may be committed and still be seen above the horizon.';
+    'A row that is committed within this time after the time it was written with is never below a horizon.';
 
 create or replace function recrawl_internal.micros(t timestamptz) returns bigint
 language sql immutable parallel safe
 begin atomic
     select greatest(1, least((extract(epoch from t) * 1000000)::numeric, 9e18)::bigint);
 end;
-comment on function recrawl_internal.micros(timestamptz) is 'A time as a sequence can hold it.';
+comment on function recrawl_internal.micros(timestamptz) is
+    'A time as a number that a sequence can store: microseconds since 1970.';
 
 create or replace function recrawl_internal.from_micros(micros bigint) returns timestamptz
 language sql stable parallel safe
 begin atomic
     select timestamptz 'epoch' + micros * interval '1 microsecond';
 end;
-comment on function recrawl_internal.from_micros(bigint) is 'The time that a sequence holds.';
+comment on function recrawl_internal.from_micros(bigint) is 'The time that a sequence stores.';
 
 create or replace function recrawl_internal.new_horizon(class int) returns regclass
 language sql stable parallel safe
 begin atomic
     select ('recrawl_internal.new_horizon_' || class)::regclass;
 end;
-comment on function recrawl_internal.new_horizon(int) is
-    'The sequence that holds where scans of a class of new pages begin.';
+comment on function recrawl_internal.new_horizon(int) is 'The sequence with the horizon of a class of new pages.';
 
 create or replace function recrawl_internal.new_since(class int) returns timestamptz
 language sql volatile parallel safe
@@ -42,7 +45,8 @@ begin atomic
     select recrawl_internal.from_micros(coalesce(pg_sequence_last_value(recrawl_internal.new_horizon(class)), 1));
 end;
 comment on function recrawl_internal.new_since(int) is
-    'Where scans of a class of new pages begin. Volatile: in a scan''s condition it would be no bound, but a filter.';
+    'The horizon of a class of new pages. Not for the condition of an index scan: because the function is volatile, it '
+    'would be a filter there and not a bound.';
 
 create or replace function recrawl_internal.occupied_classes(best_first_from int)
 returns table (class int, since timestamptz)
@@ -56,10 +60,10 @@ begin atomic
     where b.last_value >> c.class & 1 = 1;
 end;
 comment on function recrawl_internal.occupied_classes(int) is
-    'The classes of new pages in which hosts stand, from one of them to the last and round to the best, and where '
-    'their scans begin.';
+    'The classes of new pages that hosts are in, and their horizons. They begin at the given class, go to the last '
+    'class, and continue from class 0.';
 
--- Of two that write at once one may be lost; the next tick finds it again.
+-- If two sessions write at the same time, one change may be lost. The next tick finds the class again.
 create or replace function recrawl_internal.note_classes(classes bigint) returns boolean
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -74,7 +78,8 @@ begin
     return true;
 end $$;
 comment on function recrawl_internal.note_classes(bigint) is
-    'Keeps in mind which classes of new pages hosts have come into, a bit each; null = none. Always true.';
+    'Remembers that hosts have entered these classes of new pages, one bit for each class. Null = no class. Always '
+    'returns true.';
 
 create or replace function recrawl_internal.advance_new_horizons(t timestamptz, recheck boolean) returns void
 language plpgsql volatile
@@ -82,7 +87,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups
 begin
-    -- A class without hosts keeps its horizon once it was brought up: nothing dies in it either.
+    -- The horizon of a class that became empty moves once more, and then stays: an empty class gets no dead entries.
     perform setval('new_classes', coalesce(bit_or(1::bigint << f.class) filter (where f.first is not null), 0)),
             count(setval(new_horizon(f.class), micros(least(f.first, t) - slack())))
                 filter (where f.first is not null or f.was_occupied)
@@ -100,7 +105,7 @@ begin
     ) f;
 end $$;
 comment on function recrawl_internal.advance_new_horizons(timestamptz, boolean) is
-    'The same for the line of new pages, class by class, and which classes are occupied.';
+    'Moves the horizon of each class of new pages, and finds the classes that hosts are in.';
 
 create or replace function recrawl_internal.advance_horizons(t timestamptz) returns void
 language plpgsql volatile
@@ -109,7 +114,8 @@ as $$
 -- plans: lookups
 declare
     since   constant timestamptz := clock_timestamp();
-    -- At once where a horizon lies in the future: the clock was set back, and what is written now lies below it.
+    -- True if the time of a recheck has come. Also true if a horizon lies in the future: then the clock was set back,
+    -- and rows that are written now are below the horizon.
     recheck constant boolean := (
         select from_micros(r.last_value) not between t and t + '5 minutes'
                or from_micros(greatest(h.last_value, l.last_value)) > t or from_micros(i.last_value) > since
@@ -123,7 +129,7 @@ begin
         entries := from_micros((select last_value from inbox_horizon));
         leases := from_micros((select last_value from lease_horizon));
     end if;
-    -- The inbox is stamped by the wall clock, whatever time a twin was given.
+    -- inbox.at is always the time of the real clock, even in a simulation that passes another t.
     hosts := least((select ready_at from host where ready_at >= hosts order by ready_at limit 1), t) - slack();
     entries := least((select at from inbox where at >= entries order by at limit 1), since) - slack();
     leases := least((select lease_until from lease where lease_until >= leases order by lease_until limit 1), t)
@@ -139,4 +145,4 @@ begin
     end if;
 end $$;
 comment on function recrawl_internal.advance_horizons(timestamptz) is
-    'Moves the horizons up to the first live entry, rechecking from the beginning now and then.';
+    'Moves each horizon up to the first live entry. Sometimes rechecks from the beginning of the indexes.';

@@ -1,8 +1,8 @@
--- What happens to a host as a whole: it is blocked and forgiven, its next slot moves, its one page comes back.
--- Everything here locks the host rows it changes, several in order of id.
+-- Changes of one host: it is blocked, a strike is forgiven, its next slot moves, the page that it waited for comes
+-- back. The functions lock the rows of the hosts that they change, and several hosts in order of id.
 
--- Crawlers that have pages of the host in hand see the block in the answer of report() and by held_pages(). There is no
--- NOTIFY: its queue belongs to the whole server, any login can fill it, and then every NOTIFY raises.
+-- Crawlers that hold pages of the host learn of the block by the answer of report() and by held_pages(). There is no
+-- NOTIFY, because its queue belongs to the whole server: any login can fill the queue, and then every NOTIFY raises.
 create or replace function recrawl_internal.block_until(
     host_id bigint, until timestamptz, reason text, strikes smallint, t timestamptz
 ) returns void
@@ -20,7 +20,7 @@ as $$
     where h.host_id = block_until.host_id
 $$;
 comment on function recrawl_internal.block_until(bigint, timestamptz, text, smallint, timestamptz) is
-    'Hands out nothing of a host before a time; null ends the block.';
+    'Blocks a host until a time; null ends the block.';
 
 create or replace function recrawl_internal.wake_host(host_id bigint, t timestamptz) returns void
 language sql volatile
@@ -34,12 +34,15 @@ as $$
     where h.host_id = wake_host.host_id
 $$;
 comment on function recrawl_internal.wake_host(bigint, timestamptz) is
-    'Works out anew when a host is ready, after something about it changed.';
+    'Computes again when a host is ready, after one of its columns changed.';
 
--- 60 seconds, doubled by every further strike up to a day. The first time it is as Retry-After says, later no sooner:
--- who says 1 and refuses for ever would be asked every second. Each report that it gave a page forgives one strike,
--- half an hour without a block all. What happens while the host is blocked already comes from requests that were under
--- way: it is no further strike, but a longer Retry-After counts.
+-- How long the block lasts: 60 seconds, doubled by each further strike, at most a day. For the first strike the time of
+-- Retry-After is used instead. Later strikes use it only if it is longer: otherwise a host that always refuses and says
+-- "1 second" would get a request every second.
+--
+-- Each report in which the host gave a page forgives one strike. Half an hour without a block forgives all strikes. A
+-- failure while the host is already blocked comes from a request that began before the block: it adds no strike, but a
+-- longer Retry-After extends the block.
 create or replace function recrawl_internal.strike_host(
     host_id bigint, retry_after interval, reason text, t timestamptz
 ) returns void
@@ -66,9 +69,10 @@ begin
     end if;
 end $$;
 comment on function recrawl_internal.strike_host(bigint, interval, text, timestamptz) is
-    'Blocks a host that asked for it (Retry-After) or that keeps failing, each time for longer.';
+    'Blocks a host that asked for it by Retry-After or that keeps failing. Each further block is longer.';
 
--- Whoever has a host's row now may as well forgive it the next time: several hosts, and none is waited for.
+-- Hosts that another transaction has locked are passed over: a later report can forgive them. This function updates
+-- several hosts, so it must not wait for one.
 create or replace function recrawl_internal.forgive_strike(t timestamptz, hosts bigint[]) returns void
 language sql volatile
 set search_path = recrawl_internal, pg_temp
@@ -81,9 +85,10 @@ as $$
     where h.host_id = w.host_id
 $$;
 comment on function recrawl_internal.forgive_strike(timestamptz, bigint[]) is
-    'Hosts that gave a page since they were blocked: the next block is shorter by one strike.';
+    'Takes one strike from hosts that gave a page after their block ended. Their next block is shorter.';
 
--- Ten failures, and at least every second fetch since the first of them: the host is down, not the page.
+-- Ten failures, and at least half of the fetches since the first of them failed: then the host is down, not only one
+-- page.
 create or replace function recrawl_internal.count_failures(host_id bigint, more int, t timestamptz) returns void
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -107,9 +112,9 @@ begin
     where host.host_id = count_failures.host_id;
 end $$;
 comment on function recrawl_internal.count_failures(bigint, int, timestamptz) is
-    'Counts failed fetches of a host and blocks it when most of them fail.';
+    'Counts failed fetches of a host, and blocks the host if most of its fetches fail.';
 
--- Only the lease that the page is out on ends the wait: a report or release on an older one comes too late for that.
+-- Only the current lease of the page ends the wait. A report or a release with an older lease changes nothing here.
 create or replace function recrawl_internal.free_host(host_id bigint, lease_id bigint, t timestamptz) returns void
 language sql volatile
 set search_path = recrawl_internal, pg_temp
@@ -124,9 +129,9 @@ as $$
     where h.host_id = free_host.host_id and h.busy_lease = free_host.lease_id
 $$;
 comment on function recrawl_internal.free_host(bigint, bigint, timestamptz) is
-    'The page that a one_at_a_time host waited for is back.';
+    'The leased page of a host with one_at_a_time is back, so the host may give its next page.';
 
--- A request that began outside its slot counts as one: the gap is kept from when it really began.
+-- A request that began after its slot counts as well: the gap is measured from its real start.
 create or replace function recrawl_internal.push_slot(host_id bigint, started_at timestamptz, t timestamptz)
 returns void
 language plpgsql volatile
@@ -140,9 +145,10 @@ begin
     end if;
 end $$;
 comment on function recrawl_internal.push_slot(bigint, timestamptz, timestamptz) is
-    'Moves the next slot of a host whose request began too late.';
+    'Moves the next slot of a host after a request that began too late.';
 
--- Hints are clamped: no robots.txt makes a host unreachable. Hosts that asked for it already are not touched.
+-- The delay is limited to a minute, so that no robots.txt can stop the crawl of a host. A host that already has this
+-- delay is not changed.
 create or replace function recrawl_internal.set_crawl_delay(host_id bigint, delay interval, t timestamptz) returns void
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -162,4 +168,4 @@ begin
     end if;
 end $$;
 comment on function recrawl_internal.set_crawl_delay(bigint, interval, timestamptz) is
-    'Takes over what a host asks for in robots.txt, at most a minute.';
+    'Stores the crawl delay that a host asks for in robots.txt, at most a minute.';

@@ -1,23 +1,23 @@
--- Logs: append-only, without an index, in four parts that take turns, each for half of the time that is kept; the one
--- whose turn is next is emptied before.
+-- Logs are append-only tables without an index. Each log has four parts. Rows go into one part for half of the time
+-- that the log is kept, then into the next part. The next part is emptied before its turn.
 --
---     fetch_log   every observation that taught something about a page's rate, where the setting keep_log asks for it
---     pulse       what each report brought, which leases ended and which slots were missed, until the job vitals has
---                 added it up
+--    fetch_log   each observation that changed the evidence of a page, if the setting keep_log is set
+--    pulse       for each report its outcomes; also ended leases and missed slots. The job vitals adds them up
 
 create or replace function recrawl_internal.log_part(t timestamptz, keep interval) returns int
 language sql immutable parallel safe
 begin atomic
     select mod(floor(2 * extract(epoch from t) / extract(epoch from keep))::bigint, 4)::int;
 end;
-comment on function recrawl_internal.log_part(timestamptz, interval) is 'Which part of a log a time belongs to.';
+comment on function recrawl_internal.log_part(timestamptz, interval) is
+    'The part of a log (0 to 3) for rows of a time.';
 
 create or replace function recrawl_internal.pulse_kept() returns interval
 language sql immutable parallel safe
 begin atomic select interval '30 minutes'; end;
-comment on function recrawl_internal.pulse_kept() is 'How long pulse is kept, at least.';
+comment on function recrawl_internal.pulse_kept() is 'How long rows of pulse are kept, at least.';
 
--- If no worker ran for a day, no job adds up the rows.
+-- Nothing is written if no worker ran for a day, because then no job adds up the rows.
 create or replace function recrawl_internal.note_no_request(t timestamptz, expired int, missed int) returns void
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -30,9 +30,9 @@ begin
     where from_micros(w.last_value) > clock_timestamp() - interval '1 day';
 end $$;
 comment on function recrawl_internal.note_no_request(timestamptz, int, int) is
-    'Counts leased pages that come back without a request: their lease ended, or their slot had passed.';
+    'Counts leased pages that come back without a request, because their lease ended or because their slot had passed.';
 
--- A part that another session reads, such as pg_dump, is emptied at another time.
+-- If another session reads a part (pg_dump, for example), the part is emptied at a later tick.
 create or replace function recrawl_internal.rotate_log_at(t timestamptz) returns void
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -59,9 +59,10 @@ begin
     end loop;
 end $$;
 comment on function recrawl_internal.rotate_log_at(timestamptz) is
-    'Empties the part of each log whose turn is next; all of the fetch log where none is wanted.';
+    'Empties the next part of each log. Empties the whole fetch log if keep_log is not set.';
 
--- The filter's belief is about all of a page's visits, so only pages are looked at whose visits are all in the log.
+-- The belief about a page comes from all of its fetches. So only pages are shown whose fetches are all in the log. The
+-- first fetch of a page shows no change and is never logged.
 create or replace view recrawl_internal.visit_to_audit as
 select l.page_id,
        l.days,
@@ -75,5 +76,5 @@ left join recrawl_internal.host_terms own on own.host_id = p.host_id
 cross join lateral recrawl_internal.belief(null, p.seen_changes, p.seen_days, own, common) b
 order by l.page_id, l.at;
 comment on view recrawl_internal.visit_to_audit is
-    'Logged visits of pages of which all visits are logged, page by page, and what the filter believes of the page.';
+    'Logged fetches, page by page, and the belief about the rate of the page. Only pages whose fetches are all logged.';
 grant select on recrawl_internal.visit_to_audit to recrawl_worker;

@@ -1,11 +1,14 @@
--- A budget for those who do not know theirs. Every five minutes in which crawlers asked are judged by how many of their
--- asks came out short:
+-- Measures the budget, for users who do not know theirs. Every five minutes the last calls of next_pages are judged by
+-- the number of short calls: calls that returned fewer pages than the caller asked for.
 --
---     nearly none    pages waited for them: what they got is what they can do, and the budget falls to it
---     many           they could do more: the budget rises, if it was spent; else gaps are the limit, and it falls
+--    at most a tenth short   pages waited for the crawlers. The crawlers cannot fetch more than they got, so the budget
+--                            falls to that number
+--    at least half short     the crawlers could fetch more. If the budget was used up, it rises. If not, the gaps of
+--                            the hosts are the limit, and it falls
 --
--- While nobody asks it stays. Crawlers that pause every night do less in a day than while they work. New pages, which
--- are paced, come out right by what they do while they work; revisits, which wait for them, by what they do in a day.
+-- While no crawler calls, the budget stays. Crawlers that pause every night fetch less in a day than their speed at
+-- work says. The pace of new pages needs the speed at work. Revisits wait for the crawlers, so they need the mean over
+-- the day.
 
 do $$
 begin
@@ -20,16 +23,16 @@ begin
     end if;
 end $$;
 comment on type recrawl_internal.measured is
-    'Pages per day that crawlers got: in the last step (now), in the last hour, in the last hour of steps in which '
-    'nearly nothing was short (most), and that as a mean over the day if revisits wait while crawlers pause '
-    '(in_a_day). short_share is the share of their last asks that came out short.';
+    'Pages per day that crawlers got. now: in the last step; hour: in the last 12 steps; most: in the last 12 steps in '
+    'which at most a tenth of the calls was short; in_a_day: `most` as a mean over the day, if revisits wait while '
+    'crawlers pause. short_share: the share of short calls in the last 3 steps.';
 
 create or replace function recrawl_internal.step_of_measure() returns interval
 language sql immutable parallel safe
 begin atomic select interval '5 minutes'; end;
-comment on function recrawl_internal.step_of_measure() is 'How often the measured budget is looked at.';
+comment on function recrawl_internal.step_of_measure() is 'The time between two measurements of the budget.';
 
--- Of a start nobody knows anything about, the first hours make good what is wrong.
+-- Nothing is known at the start. The first hours correct the first value.
 create or replace function recrawl_internal.first_measure(t timestamptz, budget float8) returns float8
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -41,9 +44,10 @@ begin
     return coalesce(budget, 10000);
 end $$;
 comment on function recrawl_internal.first_measure(timestamptz, float8) is
-    'Begins to measure the budget; what it is until then.';
+    'Begins to measure the budget. Returns the budget until the first measurement.';
 
--- The pace goes on from where it is: its counts stand beside what the budget comes to since 1970.
+-- The pace of new pages continues without a jump. Both counts are compared with the fetches that the budget gives since
+-- 1970, so they move by the difference between the two budgets.
 create or replace function recrawl_internal.follow_budget(t timestamptz, before float8, after float8, discovery float8)
 returns void
 language plpgsql volatile
@@ -56,9 +60,11 @@ begin
     from fetch_count f, new_count n;
 end $$;
 comment on function recrawl_internal.follow_budget(timestamptz, float8, float8, float8) is
-    'Keeps what is ahead of the budget, or behind it, when it is another one.';
+    'Moves the counts of handed out pages to a new budget: they stay as far ahead of the budget, or behind it, as '
+    'before.';
 
--- If every step of the last day had short asks (most is null), the budget may be far too low: it rises faster.
+-- Null in `most` means: in every step of the last day more than a tenth of the calls was short. Then the budget may be
+-- far too low, and it rises faster.
 create or replace function recrawl_internal.budget_after(budget float8, m recrawl_internal.measured) returns float8
 language sql immutable parallel safe
 begin atomic
@@ -73,7 +79,7 @@ begin atomic
         else budget end));
 end;
 comment on function recrawl_internal.budget_after(float8, recrawl_internal.measured) is
-    'The budget after a step in which that was measured.';
+    'The budget that follows from the last budget and the measurements.';
 
 create or replace function recrawl_internal.measured_of_late(t timestamptz) returns recrawl_internal.measured
 language plpgsql volatile
@@ -90,7 +96,7 @@ declare
     at_work  float8;
 begin
     with
-    -- Nobody asked for a while before a step that is much longer.
+    -- A step that is much longer than five minutes includes a pause of the crawlers.
     step as materialized (
         select *, days < 3 * one_step as is_at_work, row_number() over (order by at desc) as back
         from (select s.at,
@@ -113,7 +119,7 @@ begin
     return m;
 end $$;
 comment on function recrawl_internal.measured_of_late(timestamptz) is
-    'What crawlers did of late, as far as was measured.';
+    'The recent measurements of the crawlers. A value that is not known is null.';
 
 create or replace function recrawl_internal.measure_budget(t timestamptz) returns void
 language plpgsql volatile
@@ -128,14 +134,15 @@ declare
 begin
     select * into last from budget_step order by at desc limit 1;
     if last.at > t then
-        delete from budget_step where at > t;              -- the clock was ahead
+        delete from budget_step where at > t;              -- these steps were written while the clock was ahead
     elsif last.at is null or last.at > t - step_of_measure() then
         return;
     end if;
     select a.last_value as asks, s.last_value as short, h.last_value as handed_out into this
     from ask_count a, short_ask_count s, handed_out_count h;
     select * into before from setting where budget_is_measured for update skip locked;
-    -- A night counts; what is longer than twelve hours is no habit.
+    -- A pause of less than twelve hours, such as a night, becomes part of one long step. A longer pause is no daily
+    -- habit: its steps do not count in in_a_day.
     if not found or this.asks = last.asks and last.at > t - interval '12 hours' then
         return;
     end if;
@@ -149,4 +156,4 @@ begin
     end if;
 end $$;
 comment on function recrawl_internal.measure_budget(timestamptz) is
-    'Brings a measured budget nearer to what crawlers can do, every five minutes.';
+    'Moves a measured budget towards the number of pages that crawlers can fetch. Does so every five minutes.';

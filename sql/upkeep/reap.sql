@@ -1,9 +1,10 @@
--- Leases that ran out give their unreported pages back: at their old due time, or after a back-off when it happens
--- again. A page that was fetched since, by whoever sent no lease or sent it too late, keeps the due time it has. The
--- queue learns of it through the inbox.
+-- Takes back the unreported pages of leases that ended. A page gets its old due time; if that happened to the page
+-- before, it gets a due time after a back-off. A page that was fetched since keeps the due time that it has: its report
+-- came without a lease or after the end of the lease. The queue gets the changes through the inbox.
 --
--- Nobody is waited for. A lease that is locked is somebody's who reaps, or reports; one of whose pages somebody holds
--- (a report without a lease, say, in a transaction that hangs) stays until they are free.
+-- This waits for no lock. A locked lease is being reaped or reported by another transaction. If another transaction has
+-- locked a page of a lease (for example, a report without a lease in a transaction that hangs), the lease stays until
+-- its pages are free.
 
 create or replace function recrawl_internal.reap_at(t timestamptz, max_leases int) returns int
 language plpgsql volatile
@@ -15,14 +16,14 @@ declare
     given_back int;
     expired    int;
 begin
-    -- The common case, at the price of one index probe.
+    -- The common case costs one index probe.
     perform from lease where lease_until between horizon and t limit 1;
     if not found then
         return 0;
     end if;
 
     with
-    -- Leases that ran out, and that nobody holds.
+    -- Ended leases that no other transaction has locked.
     ended as materialized (
         select l.ctid as tid, l.* from lease l
         where l.lease_until between horizon and t
@@ -37,16 +38,16 @@ begin
         join page p on p.page_id = i.page_id
         where coalesce(p.last_lease, 0) < e.lease_id
     ),
-    -- Those that nobody holds, as their rows are now.
+    -- Pages that no other transaction has locked, with the current values of their rows.
     free as materialized (
         select i.*, p.host_id, p.state, p.attempts, p.fetched_at
         from item i
         join page p on p.page_id = i.page_id
         where coalesce(p.last_lease, 0) < i.lease_id
         order by i.page_id
-        for update of p skip locked    -- so that the inbox has the entries of a page in the order of its changes
+        for update of p skip locked    -- the entries of a page in the inbox keep the order of its changes
     ),
-    -- The leases go of which every page is free.
+    -- Delete each lease if all of its unreported pages are locked here.
     expired as (
         delete from lease l using ended e
         where l.ctid = e.tid
@@ -54,20 +55,20 @@ begin
                           where (i.page_id in (select f.page_id from free f)) is not true)) is not true
         returning l.ctid as tid
     ),
-    -- Due as before, or later each time it happens again.
+    -- The new due time of each page: as before, or later each time that it happens again.
     unreported as materialized (
         select u.page_id, u.host_id, u.state, u.held_due, f.was_fetched,
                case when f.was_fetched then u.held_due
                     when u.attempts = 0 then u.due
                     else t + backoff('1 minute', '24 hours', u.attempts - 1) end as due
         from free u
-        -- Not if the lease has no duration: pull_in_leases() ended it, whose due times are no good.
+        -- A lease without a duration was ended by pull_in_leases(). Its times are wrong, so they do not count.
         cross join lateral (
             select coalesce(u.fetched_at >= u.popped_at and u.lease_until > u.popped_at, false) as was_fetched
         ) f
         where (u.lease_tid in (select e.tid from expired e)) is true
     ),
-    -- One more attempt in vain.
+    -- The page has one more failed attempt, if it was not fetched.
     counted as (
         update page p set
             attempts = least(p.attempts + (not u.was_fetched)::int, 30000),
@@ -76,7 +77,7 @@ begin
         from unreported u
         where p.page_id = u.page_id
     ),
-    -- A page that died meanwhile leaves the queue for good.
+    -- A page that died during its lease leaves the queue permanently.
     told as (
         insert into inbox (host_id, page_id, old_due, new_due)
         select u.host_id, u.page_id, u.held_due, case when u.state = 'live' then u.due end
@@ -90,9 +91,10 @@ begin
     return given_back;
 end $$;
 comment on function recrawl_internal.reap_at(timestamptz, int) is
-    'Gives back the unreported pages of at most max_leases expired leases that nobody holds; returns how many pages.';
+    'Takes back the unreported pages of at most max_leases ended leases, if no other transaction has locked them. '
+    'Returns the number of pages that move in the queue.';
 
--- What somebody's open transaction keeps from being given back.
+-- These pages cannot be taken back, because another open transaction has locked them or their lease.
 create or replace function recrawl_internal.waiting_hosts(t timestamptz) returns bigint[]
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -103,7 +105,8 @@ begin
         select distinct p.host_id
         from (select lease_id, unnest(page_ids) as page_id
               from lease where lease_until between from_micros((select last_value from lease_horizon)) and t) l
-        -- Joined as it stands: before PostgreSQL 18 the scan of the horizon hides what else costs.
+        -- A lateral join keeps this order of the plan. Before PostgreSQL 18 the cost of scanning dead index entries
+        -- below the horizon hides the cost of other plans.
         cross join lateral (
             select p.host_id from page p
             where p.page_id = l.page_id and coalesce(p.last_lease, 0) < l.lease_id
@@ -111,9 +114,10 @@ begin
         ) p);
 end $$;
 comment on function recrawl_internal.waiting_hosts(timestamptz) is
-    'Hosts with unreported pages of leases that ran out by a time and were not taken back.';
+    'Hosts with unreported pages of leases that ended before a time and were not taken back.';
 
--- Before a pop that would look at pages of leases that ran out by a time.
+-- next_pages calls this if its look-ahead reaches the due times of leased pages. These due times are longest_ahead()
+-- after the end of a lease, so the pages of leases that end until `by` must go back first.
 create or replace function recrawl_internal.taken_back(t timestamptz, by timestamptz, may_update boolean)
 returns bigint[]
 language plpgsql volatile
@@ -133,5 +137,6 @@ begin
     return waiting_hosts(by);
 end $$;
 comment on function recrawl_internal.taken_back(timestamptz, timestamptz, boolean) is
-    'Gives back pages of leases that ran out, a few at a time: null while there are more, so that callers get nothing. '
-    'Then the hosts that have to wait, as somebody''s open transaction locks a lease, or pages of it.';
+    'Takes back pages of ended leases, at most 100 leases at a time. Returns null if there are more, so that the '
+    'caller hands out nothing yet. Otherwise returns the hosts that must wait, because another open transaction has '
+    'locked a lease or its pages.';

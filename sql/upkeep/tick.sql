@@ -1,11 +1,11 @@
--- The queue's upkeep in small steps: horizons up, expired leases back, inbox into the queue. The worker ticks all the
--- time; where no worker runs, next_pages does, twice a second over all crawlers and whenever it would return too
--- little.
+-- The upkeep of the queue in small steps: move the horizons, measure the budget, take back pages of ended leases, apply
+-- the inbox, add links that were set aside. The worker calls tick() all the time. Without a worker, next_pages does a
+-- tick every half second (all crawlers together). It also does parts of it if it would return too few pages.
 
 create or replace function recrawl_internal.between_ticks() returns interval
 language sql immutable parallel safe
 begin atomic select interval '500 milliseconds'; end;
-comment on function recrawl_internal.between_ticks() is 'After how long without a tick next_pages does one.';
+comment on function recrawl_internal.between_ticks() is 'If there was no tick for this long, next_pages does one.';
 
 create or replace function recrawl_internal.tick_at(t timestamptz, max_leases int, max_entries int) returns int
 language plpgsql volatile
@@ -14,7 +14,8 @@ as $$
 declare
     pulled_in int := 0;
 begin
-    -- Horizons first: what this transaction changes below may still be rolled back.
+    -- Horizons come first, because the changes that this transaction makes below may still be rolled back. A sequence
+    -- is not rolled back.
     perform setval('next_tick', micros(t + between_ticks())), advance_horizons(t);
     if clock_was_ahead(t) then
         pulled_in := pull_in(t, max_entries);
@@ -23,15 +24,16 @@ begin
     return pulled_in + reap_at(t, max_leases) + drain_at(t, max_entries) + take_links_in(t, max_entries);
 end $$;
 comment on function recrawl_internal.tick_at(timestamptz, int, int) is
-    'One small step of upkeep; returns how many pages it moved.';
+    'One small step of upkeep. Returns the number of pages that it moved.';
 
--- A clock that jumped back must not stop the ticking.
+-- If the clock jumps back, next_tick is far in the future. Ticks must continue anyway.
 create or replace function recrawl_internal.tick_is_due(next_tick bigint, t timestamptz) returns boolean
 language sql stable parallel safe
 begin atomic
     select recrawl_internal.from_micros(next_tick) not between t and t + interval '1 minute';
 end;
-comment on function recrawl_internal.tick_is_due(bigint, timestamptz) is 'Whether nobody has ticked for half a second.';
+comment on function recrawl_internal.tick_is_due(bigint, timestamptz) is
+    'Whether the last tick was more than half a second ago.';
 
 create or replace function recrawl_internal.tick(max_leases int, max_entries int) returns int
 language sql volatile security definer
@@ -40,5 +42,5 @@ as $$
     select setval('worker_ticked', micros(clock_timestamp())), rotate_log_at(clock_timestamp());
     select tick_at(clock_timestamp(), max_leases, max_entries)
 $$;
-comment on function recrawl_internal.tick(int, int) is 'What the worker calls.';
+comment on function recrawl_internal.tick(int, int) is 'One step of upkeep; the worker calls it.';
 grant execute on function recrawl_internal.tick to recrawl_worker;

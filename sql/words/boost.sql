@@ -1,5 +1,5 @@
--- What boosts make of a value. A page's row holds what its value was multiplied by, so that what it is worth by itself
--- can be told, and so that jobs and reports need not look at URLs.
+-- Boosts multiply the values of pages whose URL matches a pattern. The row of a page stores the product of its boosts.
+-- So its value without boosts can be computed, and jobs and reports need not match URLs.
 
 create or replace function recrawl_internal.boosted(plain_value float8, boost real) returns real
 language sql immutable parallel safe
@@ -10,16 +10,17 @@ begin atomic
                 else plain_value end::real;
 end;
 comment on function recrawl_internal.boosted(float8, real) is
-    'What a page is worth that boosts multiply; null = none do.';
+    'The value of a page with its boosts, given its value without them and their product; null = no boost.';
 
 create or replace function recrawl_internal.plain_value(value float8, boost real, pinned_value real) returns float8
 language sql immutable parallel safe
 begin atomic
     select coalesce(pinned_value, value / coalesce(boost, 1));
 end;
-comment on function recrawl_internal.plain_value(float8, real, real) is 'What a page is worth before boosts.';
+comment on function recrawl_internal.plain_value(float8, real, real) is 'The value of a page without its boosts.';
 
--- A table of one row, so that the planner can inline it. Bounded, as exp() raises where a number ends.
+-- Returns a table of one row, so that the planner can inline it. The sum is limited, because exp() raises if its result
+-- is too large or too small for a number.
 create or replace function recrawl_internal.boost_of(canonical text) returns table (boost real)
 language sql stable rows 1
 begin atomic
@@ -29,4 +30,4 @@ begin atomic
     where b.times is not null and canonical ~ b.pattern;
 end;
 comment on function recrawl_internal.boost_of(text) is
-    'The product of the boosts that a canonical URL matches; null = none.';
+    'The product of the boosts whose patterns match a canonical URL; null = no boost.';

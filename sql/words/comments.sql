@@ -1,5 +1,6 @@
--- What a view's column means is what the column of the same name means in the table that it comes from. Files of show/
--- say so with one call, and then only what is different.
+-- A column of a view means the same as the column of the same name in the table that it comes from. The files of show/
+-- copy the comments of the tables with one call of copy_comments(), and then write comments only for the columns that
+-- differ.
 
 create or replace function recrawl_internal.copy_comments(of_view regclass) returns void
 language plpgsql volatile
@@ -22,4 +23,4 @@ begin
     end loop;
 end $$;
 comment on function recrawl_internal.copy_comments(regclass) is
-    'Gives a view''s columns the comments of the columns of the same name that they come from.';
+    'Gives the columns of a view the comments of the columns that they come from, if the names are the same.';

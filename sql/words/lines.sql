@@ -5,7 +5,8 @@ create or replace function recrawl_internal.last_class() returns int
 language sql immutable parallel safe
 begin atomic select 32; end;
 comment on function recrawl_internal.last_class() is
-    'The last class: hosts whose revisits come first now, so that their new pages come last whatever their value is.';
+    'The last class. It is for hosts whose revisits come first now. Their new pages come last, even if their values '
+    'are high.';
 
 -- Two values of a class differ by less than a factor of two. Values that the job opic computes are 1 on average. From
 -- the best class to the last they span nine orders of magnitude: a factor of 2^30.
@@ -28,7 +29,7 @@ end;
 comment on function recrawl_internal.worst_rank_of(int) is
     'The rank of the least valuable page in a class of new pages.';
 
--- A host whose new pages are better than those of all other hosts would give nothing else. So while its revisits wait,
+-- A host whose new pages are better than all others would give nothing else. So while its revisits wait,
 -- its new pages get their share, which the allocation assumes, and a quarter more for each revisit. Beyond that they
 -- come last: last_class(). Why a quarter more: pages are taken in bursts, and with exactly their share new pages got
 -- 0.46 of the slots instead of 0.5.
@@ -41,7 +42,7 @@ comment on function recrawl_internal.new_pages_a_revisit(real) is
     'How many new pages a host with due revisits may give for each of them: a quarter more than the share of new '
     'pages.';
 
--- A credit: new pages spend it, revisits earn it.
+-- The credit of a host: new pages spend it, revisits earn it.
 create or replace function recrawl_internal.credit_after(
     credit real, of_new boolean, given bigint, revisits_wait boolean, discovery real
 ) returns real
@@ -64,8 +65,8 @@ begin atomic
                 when head_new_rank is not null then recrawl_internal.last_class()::smallint end;
 end;
 comment on function recrawl_internal.class_in_line(real, timestamptz, float8, timestamptz) is
-    'The class in which a host stands in the line of new pages: that of its best one; 32, the last, if it is the '
-    'revisits'' turn; null = it has none.';
+    'The class of a host in the queue of new pages: the class of its best new page, or 32 (the last) if its revisits '
+    'come first now. Null = the host has no new page.';
 
 create or replace function recrawl_internal.slots_end(
     t timestamptz, slots_until timestamptz, per_host int, step interval
@@ -75,7 +76,8 @@ begin atomic
     select least(slots_until, t + per_host * step - interval '1 microsecond');
 end;
 comment on function recrawl_internal.slots_end(timestamptz, timestamptz, int, interval) is
-    'No slot of a host is later: the caller looks no further ahead, or would get more than per_host pages of it.';
+    'The latest slot that a host may give: it is within the look-ahead of the caller, and is one of at most per_host '
+    'slots.';
 
 create or replace function recrawl_internal.has_slot(
     h recrawl_internal.host, s recrawl_internal.setting, t timestamptz, slots_until timestamptz, per_host int

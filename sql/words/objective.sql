@@ -1,19 +1,20 @@
--- From price to frequency: how often a page is fetched so that its last fetch still earns the price.
--- recrawl.model.allocation.objectives is the same in Python; both agree to 1e-7.
+-- Computes the frequency of a page from a price: the page is fetched as often as its last fetch is still worth the
+-- price. recrawl.model.allocation.objectives is the same in Python; both agree to 1e-7.
 --
--- Every objective has the form f = rate · G(price / weight), and a page whose weight is below the price gets nothing.
--- It returns a table of one row, so that the planner can inline it; «offset 0» keeps it from working out an expression
--- once for every place that uses it. It calls nothing of ours: a view's reader may not look into this schema. Exponents
--- are kept above -700: below, exp() raises instead of returning 0.
+-- Each objective has the form f = rate · G(price / weight). A page with a weight below the price is not fetched. The
+-- function returns a table of one row, so that the planner can inline it. Each «offset 0» stops the planner from
+-- computing an expression again at each place that uses it. The function calls no function of recrawl_internal, because
+-- the reader of a view may have no right to use this schema. Exponents stay above -700: below, exp() raises instead of
+-- returning 0.
 
 create or replace function recrawl_internal.has_prices() returns boolean
 language sql stable
 begin atomic
     select exists (select from recrawl_internal.host_terms where host_id = 0 and objective is not null);
 end;
-comment on function recrawl_internal.has_prices() is 'Whether an allocation is in force.';
+comment on function recrawl_internal.has_prices() is 'Whether there is an allocation in force.';
 
--- No price, before the first allocation: no row's frequency.
+-- Before the first allocation there is no price. Then the function returns no row.
 create or replace function recrawl_internal.frequency_in_force(
     own recrawl_internal.host_terms, common recrawl_internal.host_terms, highest float8, page_value float8, rate float8
 ) returns table (frequency float8)
@@ -40,7 +41,8 @@ begin atomic
                                else page_value / rate
                            end
                        end as weight
-                -- A host's own terms, else the common ones. Ties belong to the price.
+                -- The terms of the host itself, otherwise the common terms. Ties belong to the price that they come
+                -- with.
                 from (select coalesce((own).price, (common).price) as price,
                              case when (own).price is null then (common).ties else (own).ties end as ties,
                              coalesce((own).floor, (common).floor) as floor,
@@ -49,9 +51,9 @@ begin atomic
                 where price is not null
                 offset 0) w
           offset 0) s
-    -- u changes expected between two fetches, 1 − (1 + u) e^−u = share. A closed approximation (2.6e-4), then one
-    -- Newton step on the logarithm of 1 − share (1.6e-8): a step on share itself would lose everything where it is
-    -- close to 1.
+    -- u = the changes expected between two fetches, where 1 − (1 + u) e^−u = share. First a closed approximation (error
+    -- 2.6e-4), then one Newton step on the logarithm of 1 − share (error 1.6e-8). A step on share itself would lose all
+    -- precision if share is close to 1.
     left join lateral (
         select case when share < 1e-5 then sqrt(2 * share) * (1 + sqrt(2 * share) / 3 + 11 * share / 36)
                     else rough - (ln(1 + rough) - rough - ln_rest) * (1 + rough) / -rough end as u
@@ -63,7 +65,8 @@ begin atomic
                     where objective in ('freshness', 'new_content') and weight > price offset 0) l
               offset 0) r
         offset 0) fresh on true
-    -- v changes expected between two fetches, v²/2 − (1 − (1 + v) e^−v) = share: three Newton steps (1.3e-8).
+    -- v = the changes expected between two fetches, where v²/2 − (1 − (1 + v) e^−v) = share. Three Newton steps (error
+    -- 1.3e-8).
     left join lateral (
         select case when share < 1e-7 then cbrt(3 * share) * (1 + cbrt(3 * share) / 8 + 13 * cbrt(3 * share) ^ 2 / 960)
                     else v2 - (v2 * v2 / 2 - 1 + (1 + v2) * e2 - share) / (v2 * (1 - e2)) end as v
@@ -84,11 +87,12 @@ end;
 comment on function recrawl_internal.frequency_in_force(
     recrawl_internal.host_terms, recrawl_internal.host_terms, float8, float8, float8
 ) is
-    'Fetches per day of a page of some value and rate (changes per day) on the terms of its host, and the common ones.';
+    'Fetches per day of a page with a value and a rate (changes per day), by the terms of its host and the common '
+    'terms.';
 grant execute on function recrawl_internal.frequency_in_force to recrawl_reader;
 
--- The one place that says how often a page is fetched. What somebody pinned comes before its price; where its host's
--- slots or the budget do not suffice for all that is pinned, each page gets the same share of it.
+-- The one place that says how often a page is fetched. A pinned interval comes before the price. If the slots of a host
+-- or the budget are too few for all pinned intervals, each pinned page gets the same share of its frequency.
 create or replace function recrawl_internal.frequency_of(
     pinned_interval interval, own recrawl_internal.host_terms, common recrawl_internal.host_terms, highest float8,
     page_value float8, rate float8
@@ -105,5 +109,5 @@ end;
 comment on function recrawl_internal.frequency_of(
     interval, recrawl_internal.host_terms, recrawl_internal.host_terms, float8, float8, float8
 ) is
-    'Fetches per day of a page: as its interval is pinned, else as its value and rate earn on the terms of its host.';
+    'Fetches per day of a page: by its pinned interval, otherwise by its value and rate and the terms of its host.';
 grant execute on function recrawl_internal.frequency_of to recrawl_reader;

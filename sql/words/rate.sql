@@ -1,10 +1,11 @@
--- How often a page changes, learnt from what its fetches saw. The belief is a Gamma distribution of the rate, as if so
--- many changes had been seen in so many days: what the host's prior says, and on top of it the page's own evidence,
--- which alone is stored. So a new prior moves all pages of a host without touching them.
--- recrawl.lab.methods.beliefs is the same in Python; recrawl.model.change.gamma_filter says why.
+-- Learns how often a page changes from its fetches. The belief about the rate is a Gamma distribution with two numbers,
+-- changes and days: as if that number of changes had been seen in that number of days. The belief is the prior of the
+-- host plus the evidence of the page. Only the evidence is stored in the row of the page, so a new prior changes the
+-- rates of all pages of a host, and no page is written. recrawl.lab.methods.beliefs is the same in Python;
+-- recrawl.model.change.gamma_filter explains the method.
 --
--- Functions that return a table of one row, so that the planner can inline them; «offset 0» keeps it from working out
--- an expression once for every place that uses it.
+-- The functions return a table of one row, so that the planner can inline them. Each «offset 0» stops the
+-- planner from computing an expression again at each place that uses it.
 
 create or replace function recrawl_internal.belief_on(
     prior_changes float8, prior_days float8, pinned_rate real, seen_changes float8, seen_days float8
@@ -15,11 +16,11 @@ begin atomic
     from (select prior_changes + seen_changes as changes, prior_days + seen_days as days offset 0) b;
 end;
 comment on function recrawl_internal.belief_on(float8, float8, real, float8, float8) is
-    'What is believed of a page on top of a prior: as if so many changes had been seen in so many days; its rate, if '
-    'it is not pinned.';
+    'The belief about a page, as changes seen in days: a prior plus the evidence of the page. Also its rate, which is '
+    'the pinned rate if there is one.';
 grant execute on function recrawl_internal.belief_on to recrawl_reader;
 
--- A host's own prior, else the common one.
+-- Uses the prior of the host itself, otherwise the common prior.
 create or replace function recrawl_internal.belief(
     pinned_rate real, seen_changes float8, seen_days float8,
     own recrawl_internal.host_terms, common recrawl_internal.host_terms
@@ -35,15 +36,20 @@ end;
 comment on function recrawl_internal.belief(
     real, float8, float8, recrawl_internal.host_terms, recrawl_internal.host_terms
 ) is
-    'belief_on the prior of a page''s host.';
+    'belief_on with the prior of the host of the page.';
 grant execute on function recrawl_internal.belief to recrawl_reader;
 
--- A fetch that a hint brought forward comes because the page changed: taken for a change within the few days until
--- then, it would make every such page look fast. So it says what the fetch as planned would have said. Once changed,
--- that would have seen a change; still unchanged, it might have seen one yet, which takes from what the days without
--- one are worth. Then a page is thought to change as often as it does, whichever share of its changes hints tell of,
--- however late, and however many are false. recrawl.lab.methods.signals is the same in Python, and proves it. Never
--- 0, nor so near that its square would be: learnt() divides by it.
+-- How much a fetch teaches that a hint brought forward. Such a fetch comes because the page changed. If it counted as a
+-- change within the few days before it, each page with hints would seem to change fast. So it teaches what the planned
+-- fetch would have taught:
+--
+--  * The page has changed: the planned fetch would have seen a change too. It counts as a change in planned_days.
+--  * The page has not changed: it might still change before the planned fetch. So the days without a change count less.
+--    This function says how many they are worth.
+--
+-- Then the learned rate is correct for any share of the changes that hints announce, any delay of the hints, and any
+-- number of false hints. recrawl.lab.methods.signals is the same in Python, and proves it. The result is never 0, and
+-- its square is never 0 either, because learnt() divides by it.
 create or replace function recrawl_internal.days_worth(days float8, planned_days float8, rate float8) returns float8
 language sql immutable parallel safe
 begin atomic
@@ -53,10 +59,12 @@ begin atomic
                               * (1 - exp(-least(rate * days, 500))) / (1 - exp(-least(rate * planned_days, 500)))) end;
 end;
 comment on function recrawl_internal.days_worth(float8, float8, float8) is
-    'How many days without a change a fetch is worth that found none after some days, where it was planned after more.';
+    'The days without a change that a fetch proves. It found no change after `days`, and was planned after '
+    'planned_days.';
 
--- Exact where it was seen how many changes there were (none; counted; one, of a known age). Where it was only seen that
--- there was at least one: the Gamma distribution with the mean and variance of the truth.
+-- The result is exact if the number of changes is known: no change, a counted number, or one change of known age. If it
+-- is only known that there was at least one change, the result is the Gamma distribution with the mean and the variance
+-- of the exact one.
 create or replace function recrawl_internal.learnt(
     had_changes float8, had_days float8, prior_changes float8, prior_days float8,
     days float8, planned_days float8, counted int, is_changed boolean, age_days float8
@@ -78,7 +86,7 @@ begin atomic
                        case when surprise < 1e-4 then 1 / surprise - 0.5 + surprise / 12
                             else 1 / (exp(surprise) - 1) end as q
                 from (select a, b, worth, worth / (b + worth) as s,
-                             -- minus the logarithm of the probability that it would not have changed
+                             -- minus the logarithm of the probability of no change
                              least(100, a * case
                                  when worth < 1e-4 * b then worth / b * (1 - worth / b * (0.5 - worth / b / 3))
                                  else ln(1 + worth / b) end) as surprise
@@ -86,7 +94,8 @@ begin atomic
                                    case when planned_days is null or counted is not null then days
                                         when is_changed then planned_days
                                         else recrawl_internal.days_worth(days, planned_days, a / b) end as worth
-                            -- Evidence fades, by a fiftieth a visit or a hundredth a day, whichever is slower.
+                            -- Old evidence fades: by a fiftieth for each fetch or by a hundredth for each day, the
+                            -- smaller of both.
                             from (select prior_changes + kept * had_changes as a, prior_days + kept * had_days as b
                                   from (select exp(-least(1 / 50.0, days / 100)) as kept
                                         where days > 1e-9 and (counted >= 0 or is_changed is not null) offset 0) k
@@ -97,11 +106,11 @@ begin atomic
           offset 0) moments;
 end;
 comment on function recrawl_internal.learnt(float8, float8, float8, float8, float8, float8, int, boolean, float8) is
-    'The evidence on a page after a fetch, days after the one before (planned after more: it was brought forward), '
-    'that counted changes, saw one of a known age, or only whether there was one; and how many days that was worth. '
-    'No row where it saw nothing.';
+    'The evidence on a page after a fetch, `days` after the fetch before it (planned_days = when it was planned, if a '
+    'hint brought it forward). The fetch counted changes, or saw one change of a known age, or only saw whether there '
+    'was a change. `worth` = the days that the fetch counts for. No row if the fetch taught nothing.';
 
--- The Gamma distribution's quantiles at 5 and 95 %, to half a percent.
+-- The quantiles of the Gamma distribution at 5 and 95 %, with an error of at most half a percent.
 create or replace function recrawl_internal.rate_interval(changes float8, days float8)
 returns table (low float8, high float8)
 language sql immutable parallel safe rows 1
@@ -112,5 +121,5 @@ begin atomic
     from (select 1 / sqrt(greatest(changes, 0.05)) as u offset 0) root;
 end;
 comment on function recrawl_internal.rate_interval(float8, float8) is
-    'Between which rates a page''s lies with a probability of 90 %.';
+    'The rate of a page is between these two with a probability of 90 %.';
 grant execute on function recrawl_internal.rate_interval to recrawl_reader;

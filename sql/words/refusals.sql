@@ -1,4 +1,4 @@
--- What every verb refuses, in one wording: FUNCTION: ARGUMENT must be …, got VALUE.
+-- Checks of arguments. All messages have one form: FUNCTION: ARGUMENT must be …, got VALUE.
 
 create or replace function recrawl_internal.refuse(problem text) returns void
 language plpgsql volatile
@@ -7,9 +7,10 @@ as $$
 begin
     raise exception using message = left(problem, 500), errcode = 'invalid_parameter_value';
 end $$;
-comment on function recrawl_internal.refuse(text) is 'Raises; a problem of null is none.';
+comment on function recrawl_internal.refuse(text) is 'Raises an error with this message.';
 
--- Elements are found by their place: whoever numbers an array otherwise, or nests it, means the same elements.
+-- Other functions find elements by index from 1. An array that is numbered differently, or is nested, has the same
+-- elements.
 create or replace function recrawl_internal.plain_array(a anyarray) returns anyarray
 language plpgsql immutable
 set search_path = recrawl_internal, pg_temp
@@ -20,9 +21,9 @@ end $$;
 comment on function recrawl_internal.plain_array(anyarray) is
     'The elements of an array, in one dimension and numbered from 1.';
 
--- Values and rates: a real holds them, and a float8 their products.
+-- For values and rates: a real can store each of them, and a float8 their products.
 create or replace function recrawl_internal.problem_with_amount(argument text, amount float8) returns text
-language sql stable parallel safe      -- as format() is: else it would not be inlined
+language sql stable parallel safe      -- like format(); otherwise it would not be inlined
 begin atomic
     select case when not (amount = 0
                           or amount between recrawl_internal.least_amount() and recrawl_internal.most_amount()) then
@@ -30,7 +31,7 @@ begin atomic
                argument, case argument when 'rate' then ' changes per day' else '' end, amount) end;
 end;
 comment on function recrawl_internal.problem_with_amount(text, float8) is
-    'What is wrong with a value or rate; null = nothing.';
+    'The error message for a value or a rate; null = it is valid.';
 
 -- Every URL that is found is matched with every pattern. A pattern that people use takes 2 to 60 microseconds, one of
 -- 200 complicated alternatives 8 milliseconds. PostgreSQL cannot end a match after a time, so the pattern is tried on
@@ -74,10 +75,10 @@ exception
     when internal_error or program_limit_exceeded or out_of_memory then
         perform refuse(format('%s: pattern is too large for PostgreSQL: %L', verb, left(pattern, 200)));
 end $$;
-comment on function recrawl_internal.check_pattern(text, text) is 
+comment on function recrawl_internal.check_pattern(text, text) is
     'Raises if a pattern is no regular expression, or is too slow or too large to be matched with every URL.';
 
--- A snapshot older than the host locks would show queue rows that another pop already took.
+-- A snapshot that is older than the locks on the hosts would still show pages that another call has already handed out.
 create or replace function recrawl_internal.check_isolation(verb text) returns void
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp

@@ -1,11 +1,12 @@
--- Of large tables some blocks are looked at, at a cost that does not grow with them; small ones are read whole.
+-- Samples of tables. Of a large table some blocks are read, so the cost does not grow with the table. A small table is
+-- read whole.
 
 create or replace function recrawl_internal.blocks_of(t regclass) returns bigint
 language sql volatile
 begin atomic
     select greatest(pg_relation_size(t) / current_setting('block_size')::int, 1);
 end;
-comment on function recrawl_internal.blocks_of(regclass) is 'How many blocks a table has; at least one.';
+comment on function recrawl_internal.blocks_of(regclass) is 'The number of blocks of a table, at least one.';
 
 create or replace function recrawl_internal.sample_percent(t regclass, blocks int) returns real
 language sql volatile
@@ -13,10 +14,11 @@ begin atomic
     select least(100, 100.0 * blocks / recrawl_internal.blocks_of(t))::real;
 end;
 comment on function recrawl_internal.sample_percent(regclass, int) is
-    'Of a table, the percentage that as many blocks are; for TABLESAMPLE SYSTEM.';
+    'The percentage of a table that a number of blocks is; for TABLESAMPLE SYSTEM.';
 
--- Evenly spaced, and the same ones as long as the table has its size: what is counted in them differs little from look
--- to look, and they stay in memory. TABLESAMPLE SYSTEM finds at one time 34 of 40 blocks and at another 46.
+-- The blocks are evenly spaced, and stay the same while the size of the table stays the same. So counts differ little
+-- from one sample to the next, and the blocks stay in memory. TABLESAMPLE SYSTEM instead reads 34 of 40 blocks one time
+-- and 46 another time.
 create or replace function recrawl_internal.sampled_blocks(
     t regclass, blocks int, out first tid, out past tid, out times float8
 )
@@ -39,4 +41,5 @@ begin
     end loop;
 end $$;
 comment on function recrawl_internal.sampled_blocks(regclass, int) is
-    'Of a table, so many blocks, or all: where each begins, what lies past it, and how many blocks it stands for.';
+    'The given number of blocks of a table, or all of it: the start of each block, the first row address after it, and '
+    'the number of blocks that it represents.';

@@ -1,5 +1,5 @@
--- URL identity: one spelling for every way to write the same URL, and 128 bits of its hash as the key.
--- Nobody else decides which URLs are the same page.
+-- The identity of URLs: one canonical spelling for all spellings of a URL, and 128 bits of its hash as the key. No
+-- other code decides which URLs are the same page.
 
 create or replace function recrawl_internal.percent_encoded(piece text) returns text
 language sql immutable strict parallel safe
@@ -7,9 +7,9 @@ set search_path = recrawl_internal, pg_temp
 as $$
     select regexp_replace(upper(encode(convert_to(piece, 'UTF8'), 'hex')), '(..)', E'%\\1', 'g')
 $$;
-comment on function recrawl_internal.percent_encoded(text) is 'Every byte of a text as % and two hexadecimal digits.';
+comment on function recrawl_internal.percent_encoded(text) is 'Each byte of a text as % and two hexadecimal digits.';
 
--- Percent-encoding in one form: what need not be encoded is not, what must be is, hexadecimal digits are capitals.
+-- One form of percent-encoding: characters are encoded only if they must be, with capitals as hexadecimal digits.
 create or replace function recrawl_internal.normalise_percent(part text) returns text
 language sql immutable strict parallel safe
 set search_path = recrawl_internal, pg_temp
@@ -53,7 +53,7 @@ end $$;
 comment on function recrawl_internal.resolve_dots(text) is
     'A path without its . and .. segments (RFC 3986, section 5.2.4).';
 
--- An address has many spellings: 127.0.0.1 is also 127.1, 0x7f.0.0.1 and 2130706433, as every browser reads them.
+-- An IP address has many spellings, and every browser accepts them: 127.0.0.1 is also 127.1, 0x7f.0.0.1 and 2130706433.
 create or replace function recrawl_internal.address(host text) returns text
 language plpgsql immutable strict parallel safe
 set search_path = recrawl_internal, pg_temp
@@ -78,7 +78,7 @@ begin
         for j in 1 .. length(part) loop
             number := number * base + strpos('0123456789abcdef', substr(part, j, 1)) - 1;
         end loop;
-        -- The last part fills up what the others leave.
+        -- The last part fills all bytes that the parts before it leave.
         if cardinality(parts) > 4 or number >= (case when i < cardinality(parts) then 256 else 256 ^ (5 - i) end) then
             return null;
         end if;
@@ -89,10 +89,10 @@ exception when data_exception then
     return null;
 end $$;
 comment on function recrawl_internal.address(text) is
-    'The one spelling of an IP address that stands as a host; null when it is none.';
+    'The one spelling of an IP address that is used as a host; null if it is no IP address.';
 
--- url: what to fetch, as given but trimmed, without fragment and in plain ASCII · canonical: its one spelling ·
--- problem: why it is invalid.
+-- The results. url: the URL to fetch, as given, but trimmed, without fragment and in ASCII. canonical: its one
+-- spelling. problem: why it is invalid.
 create or replace function recrawl_internal.parse_url(
     raw text, out url text, out canonical text, out host text, out problem text
 )
@@ -156,7 +156,8 @@ begin
     if (scheme, port) in (('http', ':80'), ('https', ':443')) then
         port := '';
     end if;
-    -- What no request line may hold is encoded in the URL to fetch too: not every crawler's HTTP client would.
+    -- Characters that a request line must not contain are encoded in the URL to fetch too, because not every HTTP
+    -- client does it.
     if url ~ '[^!-~]' then
         url := (select string_agg(
                     case when piece ~ '^[!-~]' then piece else percent_encoded(piece) end, '' order by place)
@@ -177,10 +178,11 @@ begin
     end if;
 end $$;
 comment on function recrawl_internal.parse_url(text) is
-    'Takes a URL apart: what to fetch, its canonical spelling, its host; or what is wrong with it.';
+    'Splits a URL: the URL to fetch, its canonical spelling and its host, or the reason why it is invalid.';
 
--- True for a URL that already is its own canonical spelling, found with one pass of a regular expression: most are, and
--- parse_url() takes 5 to 9 times as long (21 µs, PostgreSQL 18 and 15). What it does not recognise is merely parsed.
+-- Recognises most canonical URLs with one regular expression. Most URLs are canonical, and parse_url() takes 5 to 9
+-- times as long (21 µs, PostgreSQL 18 and 15). If a canonical URL is not recognised, it is parsed, with the same
+-- result.
 create or replace function recrawl_internal.is_canonical(raw text) returns boolean
 language sql immutable parallel safe
 begin atomic
@@ -189,15 +191,14 @@ begin atomic
            and strpos(raw, '/.') = 0 and strpos(raw, '-.') = 0 and strpos(raw, '-/') = 0
            and length(split_part(raw, '/', 3)) <= 63 and length(raw) <= 2048;
 end;
-comment on function recrawl_internal.is_canonical(text) is
-    'Whether a URL surely is its own canonical spelling already.';
+comment on function recrawl_internal.is_canonical(text) is 'True only if a URL already is its own canonical spelling.';
 
 create or replace function recrawl_internal.canonical_of(url text) returns text
 language sql immutable parallel safe
 begin atomic
     select case when recrawl_internal.is_canonical(url) then url else (recrawl_internal.parse_url(url)).canonical end;
 end;
-comment on function recrawl_internal.canonical_of(text) is 'The one spelling of a URL; null for an invalid one.';
+comment on function recrawl_internal.canonical_of(text) is 'The canonical spelling of a URL; null for an invalid URL.';
 
 create or replace function recrawl_internal.url_key(canonical text) returns uuid
 language sql immutable parallel safe
@@ -205,4 +206,5 @@ begin atomic
     select encode(substring(sha256(canonical::bytea) for 16), 'hex')::uuid;
 end;
 comment on function recrawl_internal.url_key(text) is
-    'The identity of a page: 128 bits of the sha256 of its canonical URL (which is ASCII without backslashes).';
+    'The identity of a page: the first 128 bits of the sha256 of its canonical URL (which is ASCII without '
+    'backslashes).';
