@@ -1,15 +1,15 @@
--- What recrawl looks at first, to know whether it can read this database at all, and what doctor asks beside the other
--- views. Each column is found out only where it is asked for.
+-- checkup: the facts that recrawl reads first, to know whether it can read this database, and the facts that
+-- `recrawl doctor` needs in addition to the other views. A column that a query does not select costs nothing.
 
--- All hosts are read only where they are few: for each column, some 2 ms.
+-- All hosts are read only if the table has at most 4 MB. That takes about 2 ms for each column.
 create or replace function recrawl_internal.are_few_hosts() returns boolean
 language sql stable
 begin atomic
     select pg_relation_size('recrawl_internal.host') <= 4000000;
 end;
-comment on function recrawl_internal.are_few_hosts() is 'Whether a view may read all hosts.';
+comment on function recrawl_internal.are_few_hosts() is 'Whether the table of hosts is small enough to be read whole.';
 
--- Who has half of all pages surely has most of a sample, the same each time.
+-- A host with half of all pages has most pages of a sample too. The sample is the same each time.
 create or replace function recrawl_internal.largest_host() returns bigint
 language plpgsql stable security definer
 set search_path = recrawl_internal, pg_temp
@@ -29,7 +29,7 @@ begin
         limit 1);
 end $$;
 comment on function recrawl_internal.largest_host() is
-    'The host with most pages; where there are many hosts, in a sample of a hundred blocks of pages.';
+    'The host with the most pages. If there are many hosts: in a sample of 100 blocks of pages.';
 
 create or replace function recrawl_internal.largest_blocked_hosts(t timestamptz) returns text[]
 language plpgsql stable security definer
@@ -49,8 +49,7 @@ begin
         limit 5);
 end $$;
 comment on function recrawl_internal.largest_blocked_hosts(timestamptz) is
-    'The five hosts with most pages of those that are blocked; where there are many hosts, of those of them that are '
-    'late.';
+    'The five blocked hosts with the most pages. If there are many hosts: among the hosts in late_host.';
 grant execute on function
     recrawl_internal.are_few_hosts, recrawl_internal.largest_host, recrawl_internal.largest_blocked_hosts
 to recrawl_reader;
@@ -58,7 +57,7 @@ to recrawl_reader;
 create or replace view recrawl.checkup as
 select (select version_num from recrawl_internal.alembic_version)::text as version,
        exists (select from recrawl_internal.page) as has_pages,
-       (select is_called from recrawl_internal.lease_id) -- also by what was rolled back, as the demo
+       (select is_called from recrawl_internal.lease_id) -- true after a rollback too, as in the demo
        and exists (select from recrawl_internal.queue) as has_handed_out,
        (select last_value from recrawl_internal.page_id) as newest_page,
        (select newest_page from recrawl_internal.allocation order by token desc limit 1) as newest_allocated,

@@ -1,6 +1,6 @@
--- A look at what next_pages is about to hand out, that leases and locks nothing: of each host its first revisit and
--- its first new page, if they may be fetched before the setting max_ahead is over. What waits in the inbox, the shares
--- of the two lines and the pace of the budget are left out.
+-- coming: a preview of next_pages that leases and locks nothing. It shows the first revisit and the first new page of
+-- each host, if they may be fetched within the setting max_ahead. It ignores the inbox, the shares of the two queues
+-- of hosts, and the budget.
 
 create or replace function recrawl_internal.coming(t timestamptz, n int)
 returns table (
@@ -13,7 +13,7 @@ as $$
 #variable_conflict use_column
 declare
     s     setting;
-    -- While a page is leased, its place in the queue is later than this.
+    -- The due time of a leased page is always later than this, so leased pages are not shown.
     until timestamptz;
 begin
     select * into s from setting;
@@ -52,5 +52,5 @@ begin
     limit n;
 end $$;
 comment on function recrawl_internal.coming(timestamptz, int) is
-    'About what next_pages would hand out at a time, and within max_ahead of it; leases nothing.';
+    'The pages that next_pages would hand out at a time and within max_ahead after it, approximately. Leases nothing.';
 grant execute on function recrawl_internal.coming to recrawl_reader;

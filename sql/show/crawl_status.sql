@@ -1,4 +1,4 @@
--- How the crawl stands at this moment, at a cost that grows with nothing.
+-- crawl_status: the state of the crawl now. The cost does not grow with the number of pages or hosts.
 
 create or replace function recrawl_internal.crawl_now(
     t timestamptz, out last_report_at timestamptz, out fetches_per_second float8,
@@ -28,7 +28,7 @@ begin
     longest_transaction := longest_transaction();
     inbox_wait := inbox_wait();
 end $$;
-comment on function recrawl_internal.crawl_now(timestamptz) is 'How the crawl stands; what crawl_status shows.';
+comment on function recrawl_internal.crawl_now(timestamptz) is 'The row of the view crawl_status.';
 
 create or replace function recrawl_internal.inbox_wait() returns interval
 language plpgsql volatile
@@ -36,15 +36,16 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups
 begin
-    -- Stamped by the wall clock.
+    -- The times of the inbox are clock times, not the given time of a call.
     return (select greatest(clock_timestamp() - at, interval '0')
             from inbox where at >= from_micros((select last_value from inbox_horizon))
             order by at limit 1);
 end $$;
-comment on function recrawl_internal.inbox_wait() is 'How long the oldest entry of the inbox has waited; null = empty.';
+comment on function recrawl_internal.inbox_wait() is
+    'How long the oldest entry of the inbox has waited; null if the inbox is empty.';
 
--- Of other logins one may see that they hold a snapshot, but not since when, unless one is a member of theirs or of
--- pg_read_all_stats.
+-- A login can see that a session of another login has a snapshot, but not since when. For that it must be a member of
+-- the other login or of pg_read_all_stats.
 create or replace function recrawl_internal.longest_transaction() returns interval
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -57,7 +58,7 @@ begin
         (select clock_timestamp() - min(prepared) from pg_prepared_xacts where database = current_database()));
 end $$;
 comment on function recrawl_internal.longest_transaction() is
-    'How long the oldest transaction has been open that holds rows or a snapshot, as far as it may be seen.';
+    'The age of the oldest other transaction that has row locks or a snapshot, among those that may be seen.';
 
 create or replace view recrawl.crawl_status as
 select c.as_of,

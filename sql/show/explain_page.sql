@@ -1,12 +1,13 @@
--- What is known of a page, and why it is not handed out now: one row a topic, each with a code, plain words, what to
--- do, and the figures. It reads, decides nothing, and changes nothing; one snapshot serves all that it says.
+-- explain_page: says what is known of a page, and why it is not handed out now. Each row has a topic, a code, a
+-- sentence, advice, and the figures. The function only reads, and all rows come from one snapshot.
 --
 --     topic    codes
 --     page     known
---     now      of no page       invalid, no_page, is_host, unknown, kept_out, host_full, set_aside
---              of a dead one    excluded, forgotten, gone, moved
---              on its way       leased, lease_expired, inbox
---              of its host      paused, host_blocked, host_busy, leases_first, clock
+--     now      no page          invalid, no_page, is_host, unknown, kept_out, host_full, set_aside
+--              not live         excluded, forgotten, gone, moved
+--              leased           leased, lease_expired
+--              in the inbox     inbox
+--              crawl or host    paused, host_blocked, host_busy, leases_first, clock
 --              not due          declined, done, set_due, denied, unreported, missing, given_up, backing_off,
 --                               brought_forward, not_due
 --              a revisit        host_gap, crawlers
@@ -19,8 +20,8 @@
 --     changes  rate_pinned, rate_learnt, rate_guessed
 --     value    value_pinned, value_scored, value_guessed
 
--- The reason that lasts longest comes first. Of a host that is held nobody is asked: of its turn only that is told what
--- counts all the same.
+-- The reason that lasts longest is the first row. While the crawl is paused or the host is blocked or busy, the turn of
+-- the page does not matter: only the reasons that count anyway are given.
 create or replace function recrawl_internal.explain_now(
     t timestamptz, p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting
 ) returns setof recrawl.explanation
@@ -35,7 +36,7 @@ begin
         return query
         select w.* from lease_of(p) l
         cross join lateral explain_lease(t, l.lease_id, l.popped_at, l.lease_until, l.slot, l.start_by) w;
-        -- What held_pages tells whoever has it.
+        -- The reasons for which held_pages tells the crawler that has the page not to fetch it.
         return query
         select 'also', e.code, e.says, e.mend, e.detail
         from explain_holds(t, h, s) e
@@ -60,7 +61,8 @@ begin
     cross join lateral (select (r.detail ->> 'until')::timestamptz as until) u
     window by_time as (order by coalesce(u.until, t) desc, r.nth)
     order by coalesce(u.until, t) desc, r.nth;
-    -- Where its old place has come, it may be handed out until the queue has heard of the new one.
+    -- The new due time is still in the inbox. If the old place is due, the page may be handed out until upkeep brings
+    -- the new one into the queue.
     if place = 'inbox' and p.due_at > t then
         return query select 'also', w.code, w.says, w.mend, w.detail from explain_wait(t, p, s) w;
     end if;
@@ -68,7 +70,7 @@ end $$;
 comment on function recrawl_internal.explain_now(
     timestamptz, recrawl_internal.page, recrawl_internal.host, recrawl_internal.setting
 ) is
-    'Every reason why a live page is not handed out now, the one that lasts longest first.';
+    'The reasons why a live page is not handed out now, the reason that lasts longest first.';
 
 create or replace function recrawl_internal.explain_page_at(t timestamptz, page_id bigint)
 returns setof recrawl.explanation
@@ -103,7 +105,7 @@ begin
 end $$;
 comment on function recrawl_internal.explain_page_at(timestamptz, bigint) is 'explain_page at a given time.';
 
--- Eighteen digits are a bigint.
+-- A number of up to 18 digits always fits into a bigint, so it is taken for a page_id.
 create or replace function recrawl_internal.explain_page_at(t timestamptz, url text)
 returns setof recrawl.explanation
 language plpgsql stable

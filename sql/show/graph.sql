@@ -1,6 +1,6 @@
--- The graph as people look at it. Links are kept with the page that links: who links to a page is found by reading all
--- of them, .35 s for a million pages with ten million links (PostgreSQL 18). An index would cost every report more than
--- that is worth.
+-- The graph for people. Links are stored with the page that has them. The pages that link to a given page are found by
+-- reading all links: .35 s for a million pages with ten million links (PostgreSQL 18). An index would make this faster,
+-- but it would cost each report more than it is worth.
 
 create or replace view recrawl.graph_node as
 select p.page_id,
@@ -48,7 +48,8 @@ as $$
     left join page_score c on c.page_id = n.id
     order by n.place
 $$;
-comment on function recrawl_internal.scored(bigint[]) is 'These pages, in this order, as far as they live.';
+comment on function recrawl_internal.scored(bigint[]) is
+    'The live pages among the given ones, with their scores, in the given order.';
 
 create or replace function recrawl.successors(page_id bigint) returns setof recrawl.scored_page
 language sql stable security definer
@@ -67,7 +68,7 @@ language sql stable security definer
 set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: whole
-    -- Eight bytes may also turn up across the ends of two others, so what is found is looked at again.
+    -- The eight bytes of an id may also occur across two neighbouring ids. Therefore each hit is checked again.
     select s.*
     from scored(array(
         select l.page_id from link l

@@ -1,4 +1,4 @@
--- Hosts that somebody should look at. What the worker found goes with how they stand now.
+-- Hosts that a person should look at. The worker finds the hosts; their state is read when the view is read.
 
 create or replace view recrawl.late_hosts as
 select h.name as host,

@@ -1,5 +1,5 @@
--- The numbers that recrawl keeps in sequences, for people who look for a fault: see
--- migrations/versions/0001_first/cells.sql. A function reads them, because readers may not read sequences.
+-- internal_state: the numbers that recrawl keeps in sequences, for people who look for a fault. Their meaning is in
+-- migrations/versions/0001_first/cells.sql. A function reads them, because the role recrawl_reader may not.
 
 create or replace function recrawl_internal.cells()
 returns table (name text, value bigint, as_time timestamptz, meaning text)
@@ -13,7 +13,7 @@ as $$
     where c.relnamespace = 'recrawl_internal'::regnamespace and c.relkind = 'S' and m.parts is not null
 $$;
 comment on function recrawl_internal.cells() is
-    'The sequences that are variables, and the meaning that their comments give.';
+    'The sequences that are variables, each with its value and with the meaning from its comment.';
 grant execute on function recrawl_internal.cells to recrawl_reader;
 
 create or replace view recrawl.internal_state as

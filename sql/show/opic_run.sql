@@ -1,4 +1,4 @@
--- Runs of the job opic.
+-- opic_run: the runs of the job opic.
 
 create or replace view recrawl.opic_run as
 select started_at, pages, links, sweeps, residual, error, converged, cash, moved, is_full, seconds

@@ -1,4 +1,4 @@
--- The page of a URL, in whatever spelling: one look-up in the index of keys.
+-- page_of: finds the page of a URL in any spelling, with one look-up in the index of keys.
 
 create or replace function recrawl.page_of(url text) returns bigint
 language sql stable security definer

@@ -1,5 +1,5 @@
--- What is known of every page. Frequencies are worked out from the host's price at the moment of asking, so right after
--- an allocation they are exactly its result.
+-- page_status: everything that is known of a page. Frequencies are computed from the price of the host when the view is
+-- read. So right after an allocation they are exactly its result.
 create or replace view recrawl.page_status as
 select p.page_id,
        p.url,

@@ -1,5 +1,5 @@
--- The queue at a glance, at a cost that does not grow with it: counts over large tables are taken from a sample of
--- their pages.
+-- queue_status: a summary of the queue. Large tables are counted by a sample of their blocks, so that the cost does not
+-- grow with the queue.
 
 create or replace function recrawl_internal.sample_queue(
     t timestamptz, blocks int, out due bigint, out waiting_new bigint, out is_estimate boolean
@@ -9,7 +9,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups
 declare
-    -- Of each table so many blocks are read; a smaller one is read whole.
+    -- blocks: the blocks that are read of each table. A smaller table is read whole.
     b         record;
     revisits  float8 := 0;
     new_pages float8 := 0;
@@ -31,18 +31,18 @@ begin
     waiting_new := round(new_pages);
 end $$;
 comment on function recrawl_internal.sample_queue(timestamptz, int) is
-    'Counts, or for large tables estimates, the revisits that are due and the new pages.';
+    'The number of due revisits and of new pages. Large tables are estimated.';
 
--- A host's head_due lies at or below the due times of its queue: of the hosts that it puts first, the queue says how
--- old the oldest revisit really is. Where there are too many hosts to look at all of them, those are looked at that a
--- worker found last; blocked hosts are among them.
+-- head_due of a host is never after the due times of its queue, but it may be before them. Therefore hosts are taken in
+-- order of head_due, and the queue of each says how old its oldest revisit really is. If there are too many hosts to
+-- read all of them, the hosts are used that a worker found last (late_host). Blocked hosts are included.
 create or replace function recrawl_internal.oldest_due(t timestamptz, out oldest timestamptz, out is_exact boolean)
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: whole
 declare
-    at_first constant int := 20;       -- hosts that are looked at
+    at_first constant int := 20;       -- the number of hosts that are checked
     first    record;
 begin
     is_exact := blocks_of('host') <= 2000;
@@ -65,7 +65,7 @@ begin
     end loop;
 end $$;
 comment on function recrawl_internal.oldest_due(timestamptz) is
-    'The oldest due time of a revisit; whether all hosts were looked at, or those that were longest due lately.';
+    'The oldest due time of a revisit. is_exact: all hosts were considered, not only the hosts in late_host.';
 
 create or replace function recrawl_internal.oldest_due_of(host_id bigint, head_due timestamptz, t timestamptz)
 returns timestamptz
@@ -79,7 +79,7 @@ begin
             order by q.due_at limit 1);
 end $$;
 comment on function recrawl_internal.oldest_due_of(bigint, timestamptz, timestamptz) is
-    'The oldest due time of a host''s revisits, from where its queue begins; null = none is due.';
+    'The oldest due time of the revisits of a host; null if no revisit is due. head_due: where the scan starts.';
 
 create or replace function recrawl_internal.queue_now(
     t timestamptz, out due bigint, out waiting_new bigint, out is_estimate boolean,
@@ -95,7 +95,7 @@ begin
     select coalesce(sum(unreported), 0) into leased from lease where lease_until > t;
     next_ready_at := next_ready_at_at(t);
 end $$;
-comment on function recrawl_internal.queue_now(timestamptz) is 'What queue_status shows.';
+comment on function recrawl_internal.queue_now(timestamptz) is 'The row of the view queue_status.';
 
 create or replace view recrawl.queue_status as
 select q.due + q.waiting_new as due,

@@ -1,5 +1,5 @@
--- The settings with their units and meanings, which are the comments of the columns. The collation is the one that the
--- view always had: replaced, it must keep it.
+-- settings: the settings with their units and meanings, which come from the comments of the columns. The collation must
+-- stay as it is, because `create or replace view` cannot change the collation of a column.
 
 create or replace view recrawl.settings as
 select c.name,

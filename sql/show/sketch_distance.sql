@@ -1,5 +1,5 @@
--- Min-hash sketches, as recrawl.client.fingerprint makes them: two have a value in common as often as their pages have
--- a phrase.
+-- Compares min-hash sketches of recrawl.client.fingerprint. The share of equal values in two sketches estimates the
+-- share of phrases that the two pages have in common.
 
 create or replace function recrawl.sketch_distance(one int[], other int[]) returns real
 language plpgsql immutable parallel safe security definer

@@ -1,4 +1,4 @@
--- What happened, minute by minute and hour by hour.
+-- vitals: the figures of the crawl for each minute and for each hour.
 
 create or replace view recrawl.vitals as
 select at, fetches, changed, unchanged, first, missing, failed, throttled, denied, retries, untold, stale, duplicate,

@@ -1,4 +1,5 @@
--- Nothing of a host is handed out until a time, or until somebody says so. What is out already is not called back.
+-- block_host: hands out no page of a host until a time, or until unblock_host. Pages that are already handed out stay
+-- handed out.
 
 create or replace function recrawl_internal.block_host_at(
     t timestamptz, host text, until timestamptz, reason text

@@ -1,5 +1,6 @@
--- Multiplying the value of pages by pattern: of those to come as they are taken in, of those that are in a chunk at a
--- time. However many there are, no transaction is long, and reports wait for a chunk at most.
+-- boost: multiplies the value of the pages that match a pattern. New pages get the boost when they are taken in. Known
+-- pages get it in steps of a limited number of pages, so that no transaction is long and a report waits for at most one
+-- step.
 
 create or replace function recrawl_internal.boost_pages(pattern text, after bigint, upto bigint) returns bigint
 language plpgsql volatile
@@ -21,7 +22,7 @@ begin
     return live;
 end $$;
 comment on function recrawl_internal.boost_pages(text, bigint, bigint) is
-    'Has pages of some ids that match a pattern follow all boosts that there are; returns how many are live.';
+    'Applies all boosts to the pages of a range of ids that match a pattern. Returns how many of them are live.';
 
 create or replace function recrawl_internal.boost_at(t timestamptz, pattern text, times float8) returns bigint
 language plpgsql volatile
@@ -47,7 +48,7 @@ begin
             perform refuse(format('boost: %L is not boosted', left(pattern, 200)));
         end if;
     end if;
-    -- A small crawl needs no worker.
+    -- In a small crawl this transaction applies the boost itself, so that no worker is needed.
     if newest <= 10000 then
         live := boost_pages(pattern, 0, newest);
         update boost b set pages = live where b.pattern = boost_at.pattern;
@@ -86,9 +87,9 @@ exception when lock_not_available then
     return null;
 end $$;
 comment on function recrawl_internal.newest_unboosted() is
-    'The last page that may have been taken in without regard to a boost; null = somebody is just adding pages.';
+    'The last page that may have been taken in without the newest boosts; null if a transaction is adding pages now.';
 
--- One at a time: what one worker found of all boosts must not overwrite what another one found later.
+-- Only one worker at a time: otherwise a worker could overwrite the values of a newer set of boosts with an older one.
 create or replace function recrawl_internal.follow_boosts(most int) returns int
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
@@ -97,7 +98,7 @@ as $$
 -- plans: lookups; writes boost; locks boost, exclusion, page by id
 declare
     this  boost;
-    done  bigint;                      -- pages up to this one follow it
+    done  bigint;                      -- pages up to this page_id have the boost
     upto  bigint;
 begin
     if not exists (select from boost where in_force_at is null)
@@ -126,9 +127,9 @@ begin
     end if;
     return greatest(upto - done, 1);
 exception when lock_not_available then
-    return 0;                          -- somebody holds one of these pages
+    return 0;                          -- another transaction has locked one of these pages
 end $$;
 comment on function recrawl_internal.follow_boosts(int) is
-    'A step of what boosts have still to do: looks at so many pages, and returns how many; 0 = nothing is to be done, '
-    'or can be now.';
+    'One step of applying a boost to known pages. Returns the number of page ids that were looked at; 0 if there is '
+    'nothing to do, or nothing that can be done now.';
 grant execute on function recrawl_internal.follow_boosts to recrawl_worker;

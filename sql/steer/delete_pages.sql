@@ -1,17 +1,19 @@
--- Taking pages out as if they had never been: unlike forget, the next link to them, or add_pages, brings them back.
+-- delete_pages: removes pages as if they had never been known. The next link to a deleted page, or add_pages, brings
+-- the page back. forget() keeps it out instead.
 
--- They leave the leases that hold them, and the queue by the inbox, as in take_out(). A later report of such a page
--- gets unknown_page. A one_at_a_time host waits as long as the lease would have run: the request may be under way.
+-- Deleted pages leave their leases, and they leave the queue through the inbox, as in take_out(). A later report of
+-- such a page gets unknown_page. A one_at_a_time host waits until the lease would have ended, because the request may
+-- be running.
 --
--- A pop locks no page. If it hands a page out while that is being deleted, the lease keeps the page until it ends, and
--- the queue drops the page when its turn comes.
+-- next_pages locks no page. If it hands out a page while the page is being deleted, the lease keeps the page until the
+-- lease ends. The row in the queue is deleted when its turn comes.
 create or replace function recrawl.delete_pages(page_ids bigint[]) returns int
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; writes page, inbox, link, page_score; locks lease, page by id, link, page_score by id
 declare
-    leases bigint[];                   -- that hold any of the pages
+    leases bigint[];                   -- leases that have any of the pages
     held   record;
     gone   bigint[];
 begin
@@ -42,12 +44,12 @@ begin
         select * from unnest(held.host_ids, held.page_ids, held.held_dues);
     end loop;
     with
-    -- Their rows go.
+    -- The rows of the pages are deleted.
     deleted as (
         delete from page p where p.page_id = any (page_ids)
         returning p.page_id, p.host_id, p.due_at, p.value
     ),
-    -- The queue loses them.
+    -- The inbox takes them out of the queue.
     told as (
         insert into inbox (host_id, page_id, old_due, old_rank)
         select host_id, page_id, due_at, case when due_at is null then -value end from deleted

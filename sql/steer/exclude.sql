@@ -1,7 +1,8 @@
--- Keeping URLs out by pattern: those to come, and those that are in already.
+-- exclude: keeps URLs out that match a pattern, and takes out the known pages that match it.
 
--- Transactions that take pages in hold exclusion in row share mode from before they read it, and the boosts. Once none
--- does, all pages are there to be read that were taken in without regard to what was said by now.
+-- A transaction that takes in pages locks the table exclusion in row share mode before it reads exclusions and boosts.
+-- At a moment when no transaction has this lock, every page that was taken in without the newest exclusions and boosts
+-- is committed and can be read.
 create or replace function recrawl_internal.newest_taken_in() returns bigint
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -12,16 +13,20 @@ declare
 begin
     lock table exclusion in exclusive mode;
     newest := (select last_value from page_id);
-    raise exception using errcode = 'RC001';      -- lets go of the lock
+    raise exception using errcode = 'RC001';      -- releases the lock
 exception when sqlstate 'RC001' then
     return newest;
 end $$;
 comment on function recrawl_internal.newest_taken_in() is
-    'The last page that any transaction has taken in; waits for those that are at it, as long as lock_timeout.';
+    'The last page that any transaction has taken in. Waits for transactions that are taking in pages, at most '
+    'lock_timeout.';
 
--- Waiting twice leaves no page behind: first briefly, so that every page up to the newest is there to be read; then,
--- after the long read, until the end of this transaction, while what came meanwhile is read too. Row locks are taken
--- only after that: no circle.
+-- The lock is taken twice, so that no page is missed:
+--
+--   1. For a moment: afterwards every page up to the newest can be read. Then the long read of these pages follows.
+--   2. Until the end of this transaction: the pages that were taken in during the long read are read too.
+--
+-- Row locks are taken only after that, so that two transactions cannot wait for each other.
 create or replace function recrawl.exclude(pattern text) returns int
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
@@ -68,7 +73,7 @@ begin
         perform refuse(format('unexclude: %L is not excluded', pattern));
     end if;
     with
-    -- What no other pattern keeps out.
+    -- The pages that no other pattern keeps out.
     freed as (
         select p.page_id
         from page p cross join lateral (select canonical_of(p.url) as canonical offset 0) u
@@ -77,19 +82,20 @@ begin
         order by p.page_id
         for update of p
     ),
-    -- A microsecond apart, as by fetch_now().
+    -- Due now, a microsecond apart, as in fetch_now().
     revived as (
         update page p set state = 'live', due_at = t - f.nth * interval '1 microsecond', due_is = null
         from (select page_id, row_number() over (order by page_id desc) - 1 as nth from freed) f
         where p.page_id = f.page_id
         returning p.page_id, p.host_id, p.due_at
     ),
-    -- Whether it still has a place in the queue is seen when the inbox is drained.
+    -- A page may still have a place in the queue. That is checked when the inbox is drained.
     told as (
         insert into inbox (host_id, page_id, new_due, revived) select host_id, page_id, due_at, true from revived
     )
     select count(*) into back from revived;
-    -- Whoever remembers the graph has forgotten who links to them: more than can be told.
+    -- null = read the whole graph again. A copy of the graph no longer has the links to these pages, and a list of
+    -- changed pages could not bring those links back.
     perform tell_graph(array[null]::bigint[]) where back > 0;
     perform note_event(t, 'pages', pattern, format('no longer excluded: %s pages came back', back), session_user);
     return back;

@@ -1,14 +1,14 @@
--- Due when somebody says so: at once, politely, or at a time of their own.
+-- Due times that people give: fetch_now makes pages due immediately, within the gaps of their hosts.
 
--- Pages that are being fetched stay as their leases say. A page that was not wanted any more was never planned for: no
--- hint brought it forward.
+-- Leased pages keep the due times of their leases. planned_due keeps the time that a page was planned for before it was
+-- moved. A page that had no next due time has no planned time either.
 create or replace function recrawl_internal.move_dues(page_ids bigint[], dues timestamptz[], said text) returns int
 language sql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; writes page, inbox; locks page by id
     with
-    -- Live pages, and where the queue has them.
+    -- The live pages with their places in the queue.
     wanted as (
         select p.page_id, p.host_id, p.due_at, p.value, w.new_due
         from unnest(page_ids, dues) as w (page_id, new_due)
@@ -16,7 +16,7 @@ as $$
         order by p.page_id
         for update of p
     ),
-    -- Their rows say when, and when they were planned for.
+    -- Their rows get the new due time and keep the planned one.
     due as (
         update page p set
             due_at = w.new_due,
@@ -25,7 +25,7 @@ as $$
         from wanted w
         where p.page_id = w.page_id
     ),
-    -- The queue follows.
+    -- The queue gets the new due times through the inbox.
     told as (
         insert into inbox (host_id, page_id, old_due, old_rank, new_due)
         select host_id, page_id, due_at, case when due_at is null then -value end, new_due from wanted
@@ -34,10 +34,10 @@ as $$
     select count(*)::int from told
 $$;
 comment on function recrawl_internal.move_dues(bigint[], timestamptz[], text) is
-    'Makes pages due at other times, each but once; returns how many. said is what due_is says of them then.';
+    'Gives pages new due times. page_ids must be distinct. Returns how many pages it moved. said: their new due_is.';
 
--- They go to the head of their hosts' queues. A microsecond apart: the queue finds a page by its due time, and would
--- have to look through all that share one.
+-- The pages go to the heads of the queues of their hosts. Their due times are a microsecond apart, because a row of the
+-- queue is found by its due time: with one time for all, each look-up would read all of these rows.
 create or replace function recrawl_internal.fetch_now_at(t timestamptz, page_ids bigint[]) returns int
 language sql volatile
 set search_path = recrawl_internal, pg_temp

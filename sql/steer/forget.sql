@@ -1,7 +1,7 @@
--- Taking pages out. Their rows stay, so that the next link to them does not bring them back.
+-- forget: takes pages out. Their rows stay, so that the next link to them does not bring them back.
 
--- Dead pages leave the queue by the inbox. One that is leased, or whose place is not known, is dropped when its turn
--- comes.
+-- The pages leave the queue through the inbox. The row in the queue of a leased page, or of a page whose place is not
+-- known, is deleted when its turn comes.
 create or replace function recrawl_internal.take_out(doomed bigint[], as_state text) returns int
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -11,7 +11,7 @@ declare
     gone bigint[];
 begin
     with
-    -- Those that are not out yet.
+    -- The pages that are not taken out yet.
     dead as (
         select p.page_id, p.host_id, p.due_at, p.value
         from (select distinct id from unnest(doomed) as id) d
@@ -20,12 +20,12 @@ begin
         order by p.page_id
         for update of p
     ),
-    -- Their rows say that they are.
+    -- Their rows get the new state.
     written as (
         update page p set state = as_state from dead d where p.page_id = d.page_id
         returning d.*
     ),
-    -- The queue loses them.
+    -- The inbox takes them out of the queue.
     told as (
         insert into inbox (host_id, page_id, old_due, old_rank)
         select host_id, page_id, due_at, case when due_at is null then -value end from written
@@ -35,7 +35,7 @@ begin
     return coalesce(cardinality(gone), 0);
 end $$;
 comment on function recrawl_internal.take_out(bigint[], text) is
-    'Takes pages out of the queue for good; returns how many.';
+    'Takes pages out of the queue permanently. Returns how many.';
 
 create or replace function recrawl.forget(page_ids bigint[]) returns int
 language plpgsql volatile security definer
@@ -46,7 +46,7 @@ declare
     gone int;
 begin
     perform check_isolation('forget');
-    gone := take_out(page_ids, 'forgotten');     -- pages before links, as report does
+    gone := take_out(page_ids, 'forgotten');     -- locks pages before links, as report() does
     delete from link where page_id = any (page_ids);
     perform from page_score where page_id = any (page_ids) order by page_id for update;
     delete from page_score where page_id = any (page_ids);

@@ -1,4 +1,4 @@
--- The whole crawl, off and on. Reports are taken in all the same.
+-- pause and resume: the whole crawl, off and on. Reports are still taken in while it is paused.
 
 create or replace function recrawl.pause() returns void
 language plpgsql volatile security definer

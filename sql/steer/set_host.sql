@@ -1,4 +1,4 @@
--- The operator's word on a host. May come before the host's first page.
+-- set_host: limits of one host. It may be called before the first page of the host is known.
 
 create or replace function recrawl_internal.plain_host(host text) returns text
 language plpgsql immutable parallel safe
@@ -14,7 +14,7 @@ begin
                 then parsed.host end;
 end $$;
 comment on function recrawl_internal.plain_host(text) is
-    'A host as it is named in host_name; null when it is no host name or address without port.';
+    'The spelling of a host in host_name; null if the text is not a host name or an address without port.';
 
 create or replace function recrawl_internal.host_name_of(verb text, host text) returns text
 language plpgsql stable
@@ -30,7 +30,7 @@ begin
     return name;
 end $$;
 comment on function recrawl_internal.host_name_of(text, text) is
-    'A host as it is named in host_name; raises in the name of verb when it is no host name.';
+    'The same as plain_host, but raises an error if the text is not a host name. verb: the function in the message.';
 
 create or replace function recrawl_internal.host_named(verb text, host text) returns bigint
 language plpgsql volatile
@@ -43,7 +43,7 @@ begin
     perform intern_hosts(array[named], null);
     return (select n.host_id from host_name n where n.name = named);
 end $$;
-comment on function recrawl_internal.host_named(text, text) is 'The id of a host, made when missing.';
+comment on function recrawl_internal.host_named(text, text) is 'The id of a host. Makes the host if it is unknown.';
 
 create or replace function recrawl_internal.host_id_of(verb text, host text) returns bigint
 language plpgsql stable
@@ -53,7 +53,7 @@ as $$
 begin
     return (select n.host_id from host_name n where n.name = host_name_of(verb, host));
 end $$;
-comment on function recrawl_internal.host_id_of(text, text) is 'The id of a host; null = it is unknown.';
+comment on function recrawl_internal.host_id_of(text, text) is 'The id of a host; null if it is unknown.';
 
 create or replace function recrawl_internal.name_of_host(host_id bigint) returns text
 language plpgsql stable
@@ -63,7 +63,8 @@ as $$
 begin
     return (select h.name from host h where h.host_id = name_of_host.host_id);
 end $$;
-comment on function recrawl_internal.name_of_host(bigint) is 'Its own name, whatever others it is known by.';
+comment on function recrawl_internal.name_of_host(bigint) is
+    'The own name of a host, not a name that is requested as this host.';
 
 create or replace function recrawl_internal.said_of_host(host_id bigint) returns jsonb
 language plpgsql volatile
@@ -77,7 +78,7 @@ begin
         from host h join host_name n on n.name = h.name
         where h.host_id = said_of_host.host_id);
 end $$;
-comment on function recrawl_internal.said_of_host(bigint) is 'What set_host has said of a host.';
+comment on function recrawl_internal.said_of_host(bigint) is 'The values that set_host has set for a host.';
 
 create or replace function recrawl_internal.set_host_at(
     t timestamptz, host text, gap interval, max_pages int, one_at_a_time boolean, reset text[]

@@ -1,7 +1,7 @@
--- Pinning how often a page is fetched, whatever it is worth: floor and ceiling in one. It counts at once; what it takes
--- of the budget and of its host's slots, from the next allocation on, which comes soon.
+-- set_interval: pins the time between two fetches of a page, independently of its value. The new interval counts
+-- immediately. The next allocation, which comes soon, subtracts its fetches from the budget and from the slots of the
+-- host.
 
--- Slots are so far apart, and no page comes more often than that setting says.
 create or replace function recrawl_internal.problem_with_interval(
     every interval, h recrawl_internal.host, s recrawl_internal.setting
 ) returns text
@@ -20,7 +20,7 @@ $$;
 comment on function recrawl_internal.problem_with_interval(
     interval, recrawl_internal.host, recrawl_internal.setting
 ) is
-    'Why no page of a host can be fetched so often; null = it can.';
+    'The reason why no page of a host can be fetched at this interval; null if that is possible.';
 
 create or replace function recrawl_internal.set_interval_at(t timestamptz, page_ids bigint[], every interval)
 returns setof recrawl.steered_page
@@ -31,8 +31,8 @@ as $$
 declare
     s       setting;
     answers recrawl.steered_page[];
-    steered bigint[];                  -- pages that take it
-    waiting bigint[];                  -- those of them that were never handed out, or are not wanted any more
+    steered bigint[];                  -- pages that get the interval
+    waiting bigint[];                  -- pages among them that were never handed out, or have no next due time
 begin
     if in_seconds(every) not between interval '1 second' and interval '87660 hours' then
         perform refuse(format('set_interval: every must lie between 1 second and 10 years, got %s', every));
@@ -40,7 +40,7 @@ begin
     every := in_seconds(every);
     select * into s from setting;
     with
-    -- Which of them there are, and what speaks against it.
+    -- The pages that exist, each with its problem if it has one.
     found as materialized (
         select p.page_id, p.state, p.due_at, problem_with_interval(set_interval_at.every, h, s) as problem
         from (select distinct unnest(set_interval_at.page_ids) as page_id) w
@@ -49,8 +49,8 @@ begin
         order by p.page_id
         for update of p
     ),
-    -- Without a frequency a page follows the setting, until there is a price. One that is dead may live again,
-    -- unless it was forgotten.
+    -- A page without a frequency follows the setting until its host has a price. Pages that are not live get the
+    -- interval too, because they may become live again. Forgotten pages do not.
     written as (
         update page p set
             pinned_interval = set_interval_at.every,
@@ -90,8 +90,8 @@ end $$;
 comment on function recrawl_internal.set_interval_at(timestamptz, bigint[], interval) is
     'set_interval at a given time.';
 
--- Those that would be due by now come within a second. Failures, robots.txt and who asked for a page sooner still say
--- when it comes next.
+-- Pages that are overdue by the new interval become due within a second. A page keeps its due time if a failure,
+-- robots.txt or a person (fetch_now) set it.
 create or replace function recrawl_internal.follow_interval(t timestamptz, page_ids bigint[]) returns void
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -115,7 +115,7 @@ begin
     where p.page_id = n.page_id;
 end $$;
 comment on function recrawl_internal.follow_interval(timestamptz, bigint[]) is
-    'Moves pages to when they are due by the frequency in force, counted from the last fetch.';
+    'Moves pages to the due times of the frequency that is in force now, counted from the last fetch.';
 
 create or replace function recrawl.set_interval(page_ids bigint[], every interval) returns setof recrawl.steered_page
 language plpgsql volatile security definer

@@ -1,4 +1,4 @@
--- Pinning what is otherwise estimated.
+-- set_rate: pins the rate of a page, which is otherwise estimated.
 
 create or replace function recrawl_internal.set_rate_at(t timestamptz, page_id bigint, rate float8) returns void
 language plpgsql volatile
@@ -15,7 +15,7 @@ begin
     if not found then
         perform refuse(format('set_rate: there is no page %s', coalesce(page_id::text, 'null')));
     end if;
-    -- Its host's price says at once how often it is worth a visit.
+    -- The price of the host gives the new frequency immediately.
     select s.frequency into frequency from recrawl.page_status s where s.page_id = set_rate_at.page_id;
     if frequency is not null and has_prices() then
         perform bring_forward_at(t, array[page_id], array[page_frequency(frequency, null, null)]);

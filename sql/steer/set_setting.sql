@@ -1,4 +1,5 @@
--- Settings are the columns of one row; what a value may be is a constraint of its column, whose name is the error.
+-- set_setting: settings are the columns of one row. A constraint on the column checks the value. The name of the
+-- constraint is the text of the error.
 
 create or replace function recrawl_internal.names_allowed(rule text) returns text
 language sql stable security definer
@@ -9,18 +10,18 @@ as $$
     where c.conrelid = 'setting'::regclass and c.conname = rule
 $$;
 comment on function recrawl_internal.names_allowed(text) is
-    'The names that a constraint of the table setting lists, for those that end with «must be one of».';
+    'The names that a constraint of the table setting lists, for constraints whose name ends with «must be one of».';
 grant execute on function recrawl_internal.names_allowed to recrawl_reader;
 
--- Whoever says «every hour» wants it of the pages there are, not from their next visit on. What is overdue by that
--- comes now, a microsecond apart, as the queue finds a page by its due time.
+-- A new frequency counts for known pages immediately, not only from their next fetch on. Pages that are overdue by the
+-- new frequency become due now, a microsecond apart, because a row of the queue is found by its due time.
 create or replace function recrawl_internal.follow_frequency(t timestamptz, before real, after real) returns void
 language sql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: whole; writes page, inbox; locks page by id
     with
-    -- Pages that follow the setting, and when they are due by it.
+    -- The pages that follow the setting, with their new due times.
     wanted as materialized (
         select p.page_id, p.host_id, p.due_at,
                greatest(p.due_at + (1 / page_frequency(after, null, null) - 1 / page_frequency(before, null, null))
@@ -34,7 +35,7 @@ as $$
               for update) p
         cross join setting s
     ),
-    -- Their rows say so.
+    -- Their rows get the new due times.
     due as (
         update page p set due_at = w.new_due from wanted w where p.page_id = w.page_id
     )
@@ -42,7 +43,7 @@ as $$
     select host_id, page_id, due_at, new_due from wanted
 $$;
 comment on function recrawl_internal.follow_frequency(timestamptz, real, real) is
-    'Moves the due times of pages that follow the setting frequency, which was another one before.';
+    'Moves the due times of pages that follow the setting frequency, after the setting changed.';
 
 create or replace function recrawl_internal.note_setting(
     t timestamptz, name text, old text, new text, type_ text
@@ -61,7 +62,7 @@ begin
     end if;
 end $$;
 comment on function recrawl_internal.note_setting(timestamptz, text, text, text, text) is
-    'Writes down what a setting was and is, if that is not the same.';
+    'Writes an event with the old and the new value of a setting, if they differ.';
 
 create or replace function recrawl_internal.set_setting_at(t timestamptz, name text, value text) returns void
 language plpgsql volatile
@@ -111,7 +112,8 @@ begin
         update setting set default_gap_since = t;
     end if;
     if name in ('budget', 'discovery') then
-        -- The counts stand beside what the setting comes to since 1970: near() brings them up.
+        -- The counts are compared with budget * seconds since 1970. After a change of the budget the old counts have no
+        -- meaning. 0 is far too low, and near() raises the counts to the right size at the next use.
         perform setval('fetch_count', 0), setval('new_count', 0);
     end if;
     perform steer(t);

@@ -1,4 +1,4 @@
--- Pinning what the graph says of a page.
+-- set_value and set_relevance: pin what is otherwise computed from the graph, or reported.
 
 create or replace function recrawl.set_value(page_id bigint, value float8) returns void
 language plpgsql volatile security definer
@@ -16,7 +16,8 @@ begin
     end if;
     if value is null then
         perform follow_scores(array(select s from page_score s where s.page_id = set_value.page_id));
-        -- What does not follow now does once there are weights again.
+        -- If all weights are 0, the page does not follow its scores now. Without `terms`, the next run of opic that has
+        -- weights computes the values of all pages again.
         update graph_state set terms = null
         where (select sum_of_weights(s) = 0 from setting s);
     else

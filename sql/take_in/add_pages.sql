@@ -1,4 +1,4 @@
--- Taking URLs in. One row per URL comes back, in order; a bad one harms no other.
+-- add_pages: takes in URLs. It returns one row for each URL, in order. An invalid URL does not affect the others.
 
 create or replace function recrawl_internal.add_pages_at(
     t timestamptz, urls text[], value float8[], rate float8[], due timestamptz[], meta jsonb[],
@@ -35,7 +35,7 @@ begin
         from unnest(host) with ordinality as h (name, place)
         order by h.place);
     if cardinality(urls) > 1 and due is not null then
-        -- A microsecond apart, as by fetch_now().
+        -- Pages with the same due time become due a microsecond apart, in the order given, as in fetch_now().
         due := array(
             select case when within_reach(g.due) then
                        g.due - interval '1 microsecond'

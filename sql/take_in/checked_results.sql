@@ -1,11 +1,12 @@
--- Taking the elements of report's array apart. What the crawler says itself must be right; what a server said and it
--- passed on (etag, last_modified, retry_after, crawl_delay, redirect_to) is ignored where it makes no sense.
+-- Reads and checks the elements of report's array. Values that the crawler states itself must be valid. Values that it
+-- passes on from a server (etag, last_modified, retry_after, crawl_delay, redirect_to) are ignored if they make no
+-- sense.
 
--- What report and report_pages both refuse.
+-- The checks that report and report_pages share.
 create or replace function recrawl_internal.problem_with(
     status int, robots_denied boolean, fetched_at timestamptz, content_hash text
 ) returns text
-language sql stable parallel safe      -- as format() is: else it would not be inlined
+language sql stable parallel safe      -- stable because format() is; an immutable function would not be inlined
 begin atomic
     select case
         when status is null and robots_denied is not true then 'status is missing'
@@ -16,14 +17,14 @@ begin atomic
     end;
 end;
 comment on function recrawl_internal.problem_with(int, boolean, timestamptz, text) is
-    'What is wrong with a result; null = nothing.';
+    'The problem with a result; null if there is no problem.';
 
 create or replace function recrawl_internal.usable_etag(etag text) returns text
 language sql immutable parallel safe
 begin atomic
     select case when length(etag) between 1 and 1000 then etag end;
 end;
-comment on function recrawl_internal.usable_etag(text) is 'An etag that a server may have meant; of others nothing.';
+comment on function recrawl_internal.usable_etag(text) is 'The etag if it has 1 to 1000 characters, otherwise null.';
 
 create or replace function recrawl_internal.opaque_tag(etag text) returns text
 language sql immutable parallel safe
@@ -31,18 +32,21 @@ begin atomic
     select case when etag like 'W/%' then substr(etag, 3) else etag end;
 end;
 comment on function recrawl_internal.opaque_tag(text) is
-    'What of an etag is compared (RFC 9110, 8.8.3.2): weak or strong, it names the same version.';
+    'The part of an etag that is compared (RFC 9110, 8.8.3.2): without W/, because a weak and a strong etag name the '
+    'same version.';
 
 create or replace function recrawl_internal.problem_with_sketch(sketch int[]) returns text
-language sql stable parallel safe      -- as || with a number is: else it would not be inlined
+language sql stable parallel safe      -- stable because || with a number is; otherwise it would not be inlined
 begin atomic
     select case when array_ndims(sketch) > 1 or cardinality(sketch) <> recrawl_internal.sketch_values()
                      or array_position(sketch, null) is not null
                 then 'sketch must have ' || recrawl_internal.sketch_values() || ' numbers' end;
 end;
-comment on function recrawl_internal.problem_with_sketch(int[]) is 'What is wrong with a sketch; null = nothing.';
+comment on function recrawl_internal.problem_with_sketch(int[]) is
+    'The problem with a sketch; null if there is no problem.';
 
--- A header has seconds or a date, in one of three forms. The oldest is GMT without saying so.
+-- The header is a number of seconds or a date in one of three forms. The oldest form (asctime) does not name its zone:
+-- it is GMT.
 create or replace function recrawl_internal.wait_asked_for(retry_after text, t timestamptz) returns interval
 language plpgsql stable
 set search_path = recrawl_internal, pg_temp
@@ -53,17 +57,18 @@ begin
     if retry_after ~ '^ *[0-9]{1,99}([.][0-9]+)? *$' then
         return least(retry_after::float8, 1e6) * interval '1 second';
     end if;
-    -- PostgreSQL reads 06-Nov-94, but not after a name of a day.
+    -- PostgreSQL can read 06-Nov-94, but not with the name of a day before it.
     return in_seconds(regexp_replace(retry_after, '^ *[A-Za-z]+, *', '')::timestamptz - t);
 exception when data_exception then
     return null;
 end $$;
 comment on function recrawl_internal.wait_asked_for(text, timestamptz) is
-    'How long from now a Retry-After asks to be left alone; null where nobody can read it.';
+    'The time from now that a Retry-After header asks for; null if the header cannot be read.';
 
--- A redirect for good is where the page has gone; any other is a link.
+-- After a permanent redirect (301, 308) the page has moved to the target. The target of a temporary redirect counts as
+-- a link.
 --
--- Inlined, so everything is named in full.
+-- The function is inlined, so it has no search_path of its own and each name has its schema.
 create or replace function recrawl_internal.checked(
     e recrawl_internal.result_element, ord int, page_id bigint, problem text, t timestamptz
 ) returns recrawl_internal.result
@@ -95,7 +100,7 @@ begin atomic
         recrawl_internal.usable_etag(e.etag),
         case when e.redirect_to is not null and e.status in (302, 303, 307)
              then coalesce(e.links[:], '{}') || e.redirect_to
-             else e.links[:] end,      -- subscripts from 1
+             else e.links[:] end,      -- [:] makes the subscripts start at 1
         case when e.retry_after is not null then recrawl_internal.wait_asked_for(e.retry_after, t) end,
         case when e.crawl_delay between 0 and 1e9 then e.crawl_delay * interval '1 second' end,
         case when e.status in (301, 308) then e.redirect_to end,
@@ -112,9 +117,9 @@ end;
 comment on function recrawl_internal.checked(
     recrawl_internal.result_element, int, bigint, text, timestamptz
 ) is
-    'An element as a checked result.';
+    'Turns an element of the array into a checked result.';
 
--- Raises when a value is not of its type: a data_exception, or program_limit_exceeded for an array of more than six
+-- Raises if a value has the wrong type: data_exception, or program_limit_exceeded for an array of more than six
 -- dimensions. A time without a zone is UTC.
 create or replace function recrawl_internal.checked_results(elements jsonb, t timestamptz)
 returns recrawl_internal.result[]
@@ -140,7 +145,8 @@ begin
         from jsonb_array_elements(elements) with ordinality as a (element, ord)
         cross join lateral jsonb_populate_record(null::result_element, element) as e
         cross join lateral (select element - known_keys) as u (unknown)
-        -- Apart: with a query in an argument that is used twice, checked() would not be inlined (15 and 18).
+        -- A separate join: checked() is not inlined if an argument that it uses twice contains a query (PostgreSQL 15
+        -- and 18).
         cross join lateral (
             select case
                        when e.page_id is not null then e.page_id
@@ -151,7 +157,7 @@ begin
         ) known);
 end $$;
 comment on function recrawl_internal.checked_results(jsonb, timestamptz) is
-    'The elements of report''s array as checked results.';
+    'Turns the elements of report''s array into checked results.';
 
 create or replace function recrawl_internal.without_unreadable_hints(element jsonb, t timestamptz) returns jsonb
 language plpgsql stable
@@ -170,7 +176,7 @@ begin
     return element;
 end $$;
 comment on function recrawl_internal.without_unreadable_hints(jsonb, timestamptz) is
-    'An element of report''s array without what a server said and nobody can read.';
+    'An element of report''s array without last_modified or crawl_delay if that value cannot be read.';
 
 create or replace function recrawl_internal.problem_of(element jsonb) returns text
 language plpgsql stable
@@ -190,4 +196,4 @@ exception when data_exception or program_limit_exceeded then
     return format('%s: %s', given.key, left(sqlerrm, 200));
 end $$;
 comment on function recrawl_internal.problem_of(jsonb) is
-    'Which key of an element of report''s array has a value of the wrong type.';
+    'Explains why an element of report''s array cannot be read: names the key whose value has the wrong type.';

@@ -1,4 +1,5 @@
--- Whose crawl this is: what one crawler leaves with its pages, another one would not understand.
+-- claim: gives the crawl an owner. Crawlers of different kinds must not share a crawl: one would not understand the
+-- meta that the other keeps with its pages.
 
 create or replace function recrawl.claim(who text) returns text
 language plpgsql volatile security definer

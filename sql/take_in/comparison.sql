@@ -1,18 +1,25 @@
--- Whether a page changed, from what one fetch of it and those before brought.
+-- Decides whether a page changed, from one fetch of the page and the fetches before it.
 --
--- What is learnt must not depend on what is to be learnt: where a page that stayed the same would be counted, one that
--- changed must be too. So what is compared with is not the last fetch but the base, the last one that brought anything
--- to compare. A fetch that brings nothing leaves it as it was, and the next that does is held against it, over all the
--- days between. So even a server can be learnt from that sends no etag now and then, or none with a version that it has
--- just made. docs/changes.md goes through the cases.
+-- A fetch must be counted or left out independently of its result. If "unchanged" were counted where "changed" could
+-- not be seen, the estimated rate would be too low. Therefore a fetch is not compared with the last fetch but with the
+-- **base**: the last fetch that brought something to compare. A fetch that brings nothing to compare leaves the base as
+-- it is. The next fetch that brings something is compared with the base, over all the days since the base.
+-- Example: a server sends no etag with some answers, or no etag with a version that is only seconds old. Its pages can
+-- be learned anyway. docs/changes.md explains all cases.
 
--- What the crawler tells itself is about the time since the last fetch. So is 304, unless that fetch brought nothing to
--- compare: then it would count, and a change would not. The rest is held against the base. A Last-Modified of just now
--- is what servers say that make each answer anew. The first fetch has nothing yet that it could have changed from.
+-- Three cases:
+--
+--   * The crawler says `changed` or `changes` itself: that is about the time since the last fetch.
+--   * Status 304 means unchanged since the last fetch, except if that fetch brought nothing to compare. Then the 304 is
+--     not counted, because a change would not have been counted either.
+--   * Sketch, hash, etag and Last-Modified are compared with the base. A Last-Modified of the last 2 seconds is
+--     ignored: servers that generate each answer send the current time.
+--
+-- The first fetch of a page has no base, so it says nothing about changes.
 create or replace function recrawl_internal.comparison(
     status int, changes int, changed boolean, sketch int[], content_hash text, etag text, last_modified timestamptz,
     seen_at timestamptz,
-    -- of the base
+    -- the values of the base
     last_sketch int[], last_hash text, last_etag text, last_modification timestamptz,
     last_fetched_at timestamptz, base_at timestamptz, planned_due timestamptz
 ) returns table (
@@ -40,12 +47,14 @@ begin atomic
                                 dated > base or dated <> coalesce(last_modification, dated)) as differs
                 from (select coalesce(base_at, last_fetched_at) as base,
                              case when last_modified < seen_at - interval '2 seconds' then last_modified end as dated) d
-                offset 0) c            -- worked out once; the rest is cheap
+                offset 0) c            -- computed once; the rest is cheap
          ) o;
 end;
 comment on function recrawl_internal.comparison(
     int, int, boolean, int[], text, text, timestamptz, timestamptz,
     int[], text, text, timestamptz, timestamptz, timestamptz, timestamptz
 ) is
-    'Whether a page changed, as far as a fetch tells; since when; when it was planned, if it was brought forward; how '
-    'old the change is, where that is known; the base; whether it stays the base; whether this is the same version.';
+    'Compares a fetch with what is known. has_changed: null if the fetch does not tell. days_since: days since the '
+    'fetch that it is compared with. planned_days: the same at the planned time, if the fetch was brought forward. '
+    'age_days: age of the change, if known. compared_since: the base. is_open: the fetch brought nothing to compare, '
+    'so the base stays. is_same: the page is the same version.';

@@ -1,8 +1,9 @@
--- What is declined was not requested: its slot is free again where its host has given none later. What robots.txt
--- denies was not either, but that may have been requested in the slot.
+-- Slots of declined pages. A declined page was not requested, so its slot is free again if its host has given no later
+-- slot. The slot of a page that robots.txt denies stays used: the crawler may have requested robots.txt in that slot.
 
--- While their leases are locked, and before results end them. Of a page that has several results on a lease the first
--- counts. A slot that was given before default_gap grew stays used: it could be too close to the next one.
+-- The caller must have locked the leases, and must call this before the results end the leases. If a page has several
+-- results on one lease, the first result counts. A slot that was given before default_gap was last raised stays used:
+-- it could be too close to the next slot.
 create or replace function recrawl_internal.slots_of_declined(t timestamptz, results recrawl_internal.result[])
 returns recrawl_internal.slot_of_host[]
 language plpgsql stable
@@ -27,4 +28,4 @@ begin
         where r.due_is = 'declined');
 end $$;
 comment on function recrawl_internal.slots_of_declined(timestamptz, recrawl_internal.result[]) is
-    'The slots of pages that results decline, the last one first; null = there are none.';
+    'The slots of the pages that results decline, the last slot first; null if no page is declined.';

@@ -1,21 +1,21 @@
--- Where reported pages link and redirect to.
+-- Links and redirects of reported pages: finds or makes their targets and stores the links.
 
 create or replace function recrawl_internal.intern_links(t timestamptz, results recrawl_internal.result[])
 returns recrawl_internal.found_links[]
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
-set lock_timeout = '300ms'             -- see intern_where_free()
+set lock_timeout = '300ms'             -- for intern_where_free()
 as $$
 -- plans: hashes; writes link_later; locks exclusion (shared), new keys
 #variable_conflict use_column
 declare
     any_held constant boolean := exists (select from link_later where tries > 0);
     urls     text[];
-    are_held boolean[];                -- whether somebody else has been taking it in for a while
-    ords     int[];                    -- whose link; negative: whose redirect
+    are_held boolean[];                -- set aside before, and still locked by another transaction at the last try
+    ords     int[];                    -- ord of the result that has the link; negative if it is the redirect
     sources  bigint[];
     depths   int[];
-    worths   float8[];                 -- what a new page starts with
+    worths   float8[];                 -- the first value if the target is a new page
     pages    bigint[];
     led_to   found_links[];
 begin
@@ -34,13 +34,13 @@ begin
                case when p.value > 0 then greatest(g.first_share * p.value, least_amount()) else p.value end as worth
         from unnest(r.links[:most_links()]) as u (url)
         union all
-        -- A redirect is no link: its target is as far away as the page itself, and worth as much.
+        -- A redirect is not a link: its target gets the depth and the value of the page itself.
         select r.redirect_to, -r.ord, coalesce(p.depth, 0), p.value where r.redirect_to is not null
     ) l
     where r.problem is null;
 
     with
-    -- Pages for all but those that somebody else has been taking in for a while.
+    -- The pages of all URLs, except the held ones. A URL that another transaction is taking in now has code `waiting`.
     interned as materialized (
         select i.ord, i.page_id, i.code
         from intern_pages(t, array(select case when not h.is_held then h.url end
@@ -48,7 +48,7 @@ begin
                                    order by h.place),
                           worths, null, null, null, null, depths, true) i
     ),
-    -- Those wait, and what was held just now.
+    -- Set aside: the held URLs, and the URLs with code `waiting`.
     set_aside as (
         insert into link_later (page_id, key, url, worth, depth)
         select case when l.ord > 0 then l.source end, url_key(canonical_of(l.url)), l.url, l.worth, l.depth
@@ -72,10 +72,12 @@ begin
     return led_to;
 end $$;
 comment on function recrawl_internal.intern_links(timestamptz, recrawl_internal.result[]) is
-    'Finds or makes the pages that results link and redirect to; what somebody else is taking in is set aside.';
+    'Finds or makes the pages that results link and redirect to. URLs that another transaction is taking in are set '
+    'aside in link_later.';
 
--- What was set aside. All at once; where somebody still holds one of them, some one by one, to find out which those
--- are. Nobody is waited for: a link row that a report holds comes another time.
+-- Takes in all URLs of the batch at once. If another transaction still holds one of them, up to 50 URLs are tried one
+-- by one, to find the held ones. The function waits at most 5 ms for a lock. A row of link that a report has locked
+-- is skipped, and its links stay set aside.
 create or replace function recrawl_internal.take_links_in(t timestamptz, most int) returns int
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -93,7 +95,7 @@ declare
     codes   text[];
     one     record;
     answer  recrawl.added_page;
-    held    text[] := '{}';            -- urls
+    held    text[] := '{}';            -- URLs that another transaction still holds
     changed bigint[];
     done    int;
 begin
@@ -124,19 +126,19 @@ begin
     end loop;
 
     with
-    -- What each has led to.
+    -- The links of the batch, each with its page or with the code `waiting`.
     late as materialized (
         select l.*, (l.url in (select unnest(held))) is true as is_held
         from unnest(tids, urls, sources, pages, codes) as l (tid, url, source, page_id, code)
     ),
-    -- The pages that link, as far as they still do.
+    -- The rows of the linking pages, if they still have one and it is not locked.
     linking as materialized (
         select k.page_id, k.targets from link k
         where k.page_id in (select l.source from late l where l.page_id is not null)
         order by k.page_id
         for update skip locked
     ),
-    -- These links among the others.
+    -- The links are added to the targets of their pages.
     linked as (
         update link k set
             targets = (select coalesce(string_agg(distinct int8send(n.target), ''::bytea), '')
@@ -147,7 +149,7 @@ begin
         where k.page_id = g.page_id
         returning k.page_id
     ),
-    -- Done, unless somebody holds the row of the page that links.
+    -- Links that are done leave the table. A link stays if the row of its linking page is locked.
     settled as (
         delete from link_later k using late l
         where k.ctid = l.tid and l.code <> 'waiting'
@@ -156,7 +158,7 @@ begin
                or not exists (select from link o where o.page_id = l.source))
         returning 1
     ),
-    -- What is held still comes after the others next time.
+    -- URLs that are still held come after the others next time.
     tried as (
         update link_later k set tries = k.tries + 1 from late l where k.ctid = l.tid and l.is_held
     )
@@ -165,11 +167,13 @@ begin
     return done;
 end $$;
 comment on function recrawl_internal.take_links_in(timestamptz, int) is
-    'Takes in links that were set aside; returns how many.';
+    'Takes in links that were set aside. Returns how many are done.';
 
--- A page whose target has moved itself hands over to where that leads; in a circle every page would be lost, so it is
--- not closed. Sources and targets are locked so that what is found here still holds when it is written; and with them,
--- in order of id, all pages that are written afterwards.
+-- If the target has moved too, the page moves to where the target leads. A redirect that would close a circle is
+-- ignored, because otherwise all pages of the circle would be lost.
+--
+-- Sources and targets are locked, so that the answer is still true when it is written. All reported pages are locked
+-- in the same statement, in order of page_id, so that two reports cannot wait for each other.
 create or replace function recrawl_internal.resolved_redirects(
     led_to recrawl_internal.found_links[], reported bigint[]
 ) returns bigint[]
@@ -178,8 +182,8 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; locks page by id
 declare
-    redirects bigint[];                -- by ord
-    moving    bigint[] := '{}';        -- pages of this batch that move, and to where
+    redirects bigint[];                -- by ord of the result: the live page at the end of its redirect
+    moving    bigint[] := '{}';        -- pages of this batch that move, and their targets
     moving_to bigint[] := '{}';
     redirect  record;
     target    bigint;
@@ -213,7 +217,7 @@ begin
     return redirects;
 end $$;
 comment on function recrawl_internal.resolved_redirects(recrawl_internal.found_links[], bigint[]) is
-    'Where each redirected page really leads, by ord of its result; null where that is nowhere.';
+    'The live page that each permanent redirect finally leads to, by ord of the result; null if there is no such page.';
 
 create or replace function recrawl_internal.replace_links(led_to recrawl_internal.found_links[], ords int[])
 returns void
@@ -225,13 +229,13 @@ declare
     changed bigint[];
 begin
     with
-    -- Rows that link elsewhere than before.
+    -- The rows whose targets differ from before.
     replaced as (
         insert into link (page_id, targets)
         select distinct on (f.page_id) f.page_id, f.targets
         from unnest(ords) with ordinality as o (ord, turn)
         join unnest(led_to) f on f.ord = o.ord
-        order by f.page_id, o.turn desc       -- the last that was judged
+        order by f.page_id, o.turn desc       -- the result of the page that was judged last
         on conflict (page_id) do update set targets = excluded.targets where link.targets <> excluded.targets
         returning page_id
     )
@@ -239,4 +243,4 @@ begin
     perform tell_graph(changed) where changed is not null;
 end $$;
 comment on function recrawl_internal.replace_links(recrawl_internal.found_links[], int[]) is
-    'Puts what results link to in the place of what their pages linked to before; tells the graph what changed.';
+    'Replaces the links of pages with the links of their results, and tells the graph which pages changed.';

@@ -1,5 +1,6 @@
--- Hints from outside that pages changed: a sitemap's lastmod, a ping. Each ages its page and so brings it forward; none
--- makes it later. recrawl.lab.methods.signals is the same in Python.
+-- hint_change: hints from outside that pages changed, for example lastmod of a sitemap or a ping. A hint counts like
+-- more days since the last fetch, so the page becomes due earlier. A hint never makes a page later.
+-- recrawl.lab.methods.signals has the same formula in Python.
 
 create or replace function recrawl_internal.hint_change_at(
     t timestamptz, page_ids bigint[], recall float8, false_rate float8, changed_at timestamptz[] default null
@@ -22,7 +23,7 @@ begin
     end if;
 
     with
-    -- What is due later than the hint makes it.
+    -- The pages that the hint makes due earlier.
     wanted as materialized (
         select p.page_id, p.host_id, p.due_at,
                least(p.due_at, greatest(t, p.due_at - least(a.days, 36500) * interval '24 hours',
@@ -35,7 +36,7 @@ begin
         cross join lateral (
             select s.rate::float8 from recrawl.page_status s where s.page_id = p.page_id offset 0
         ) r (rate)
-        -- Days of its own ageing that a hint is worth, -ln(P(the hint is false)) / (rate of changes without a hint).
+        -- The days that a hint is worth: -ln(P(the hint is false)) / (rate of changes that come without a hint).
         cross join lateral (
             select case when least(recall, r.rate) < least_amount() then 0
                         when false_rate = 0 or recall = 1 then 36500
@@ -46,13 +47,13 @@ begin
         order by p.page_id
         for update of p
     ),
-    -- Their rows say so, and what was planned.
+    -- Their rows get the new due time, and keep the time that was planned before the first hint.
     moved as (
         update page p set due_at = w.sooner, planned_due = coalesce(p.planned_due, w.due_at)
         from wanted w
         where p.page_id = w.page_id
     ),
-    -- The queue follows.
+    -- The queue gets the new due time through the inbox.
     told as (
         insert into inbox (host_id, page_id, old_due, new_due)
         select host_id, page_id, due_at, sooner from wanted

@@ -1,4 +1,4 @@
--- From URLs to pages: finds the known ones, takes in the others.
+-- From URLs to pages: finds the known pages and makes the others.
 
 create or replace function recrawl_internal.where_now(page_id bigint) returns bigint
 language plpgsql stable
@@ -10,7 +10,7 @@ declare
 begin
     for hop in 1 .. 10 loop
         select t.page_id into next_id
-        from page p join page t on t.page_id = p.moved_to       -- unless that was deleted
+        from page p join page t on t.page_id = p.moved_to       -- no row if the target was deleted
         where p.page_id = where_now.page_id and p.state = 'moved';
         exit when next_id is null;
         page_id := next_id;
@@ -18,12 +18,15 @@ begin
     return page_id;
 end $$;
 comment on function recrawl_internal.where_now(bigint) is
-    'The page that a page has moved to in the end; itself if it did not move.';
+    'The page at the end of the redirects of a page; the page itself if it has not moved.';
 
--- Row n of the arrays is one URL; an array of one element serves all rows. Known pages keep what they have, but one
--- that was not wanted any more is wanted again where a due time is given. Links lead to where their target has moved,
--- and the value they bring is a guess; one that somebody gives with a URL is pinned. Hosts that URLs are asked as are
--- plain, '' = none.
+-- Element n of each array belongs to URL n. An array of one element counts for all URLs.
+--
+--   * A known page keeps its values. A page with no next due time (done, declined) is scheduled again if a due time is
+--     given.
+--   * A link to a page that has moved leads to the page at the end of its redirects.
+--   * The value of a link is a guess. A value that a caller of add_pages gives is pinned.
+--   * hosts: the host that a URL is requested as, already in plain spelling; '' if the given name is invalid.
 create or replace function recrawl_internal.intern_pages(
     t timestamptz, urls text[], page_values float8[], rates float8[], dues timestamptz[], metas jsonb[],
     hosts text[], depths int[], are_links boolean
@@ -34,22 +37,23 @@ as $$
 -- plans: lookups
 declare
     unknown   intern_item[];
-    -- Row by row: which of the pages below it names, or what is wrong with it.
+    -- One element for each URL: the place of its page in the arrays below, or its problem.
     places    int[];
     problems  text[];
-    -- Page by page, in order of keys; without nulls, so that an element is found without searching.
-    firsts    int[];                   -- the first row that names it
-    page_ids  bigint[];                -- 0 = none
+    -- One element for each page, in order of keys. The first three have no nulls: with nulls, PostgreSQL reads an
+    -- array from its beginning to find an element.
+    firsts    int[];                   -- the first URL that names the page
+    page_ids  bigint[];                -- 0 if there is no page
     is_new    boolean[];
-    reasons   text[];                  -- why there is none
-    wanted    bigint[];                -- pages that were not wanted any more
+    reasons   text[];                  -- why there is no page
+    wanted    bigint[];                -- known pages that are scheduled again
     again_at  timestamptz[];
-    taken     int[] := '{}';           -- pages that somebody else made meanwhile
+    taken     int[] := '{}';           -- places of pages that another transaction made first
     made      bigint[] := '{}';
     outcome   record;
 begin
     with
-    -- Row by row: what is given, and what the URL is.
+    -- One row for each URL: its canonical spelling, the given values, and its problem if it has one.
     parsed as materialized (
         select r.ord, p.url, p.canonical, p.host, w.problem,
                case when w.problem is null then url_key(p.canonical) end as key,
@@ -80,11 +84,11 @@ begin
         ) w
         where r.ord <= cardinality(urls)
     ),
-    -- Which page it names.
+    -- Rows with the same key name the same page, and get the same place.
     placed as materialized (
         select p.*, dense_rank() over (order by key) as place from parsed p
     ),
-    -- Page by page: whether there is one.
+    -- One row for each page: its page_id if it is known.
     found as materialized (
         select p.*,
                case when are_links and known.state = 'moved' then where_now(known.page_id)
@@ -119,7 +123,7 @@ begin
             end if;
         end loop;
         perform tell_graph(made) where cardinality(made) > 0;
-        -- A fresh snapshot: where another crawler was first, its page is there by now.
+        -- A new statement has a new snapshot: it sees the pages that other transactions made first.
         for outcome in
             select i.place, p.page_id
             from unnest(unknown) i
@@ -145,4 +149,4 @@ end $$;
 comment on function recrawl_internal.intern_pages(
     timestamptz, text[], float8[], float8[], timestamptz[], jsonb[], text[], int[], boolean
 ) is
-    'Finds or makes the page of every URL; one row per URL, in order.';
+    'Finds or makes the page of each URL. Returns one row for each URL, in order.';

@@ -1,37 +1,39 @@
--- Taking in URLs that no page row has yet. Never locks a host: new pages reach the queue by the inbox. Unique indexes
--- are entered in order of their keys, so that overlapping batches wait for each other but never in a circle.
+-- Makes the pages of URLs that have no row in page yet. No host is locked: new pages reach the queue through the inbox.
+-- Rows are inserted in the order of their unique keys, so that overlapping batches can wait for each other, but never
+-- in a circle.
 
--- A name that is asked as another host gets a row of its own first, too, and points to the other then: so all names
--- are entered in one order. One that was asked by itself before stays so, as does one that others are asked as.
+-- A name that is requested as another host gets its row in host_name first, like all names, and is pointed to the other
+-- host in a second statement: so all names are inserted in one order. A name that already has a row keeps its host.
+-- A name that other names are requested as keeps a host of its own.
 create or replace function recrawl_internal.intern_hosts(names text[], hosts text[]) returns void
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; writes host_name, host; locks new keys, host_name
 declare
-    made text[];                       -- names that are asked as another host
+    made text[];                       -- new names that are requested as another host
 begin
     with
-    -- Names without rows, and as which host each is asked.
+    -- Names without a row, each with the host that it is requested as.
     given as materialized (
         select distinct on (n.name) n.name, n.asked_as
         from unnest(names || hosts, hosts) as n (name, asked_as)
         where n.name is not null and not exists (select from host_name h where h.name = n.name)
         order by n.name, n.asked_as
     ),
-    -- Which of them get no host of their own.
+    -- is_asked_as: the name gets no host of its own.
     unknown as materialized (
         select g.name, nextval('host_id') as host_id,
                g.asked_as is not null and (g.name in (select unnest(hosts))) is not true as is_asked_as
         from given g
     ),
-    -- Those that nobody else made meanwhile.
+    -- The names that no other transaction made first.
     named as (
         insert into host_name (name, host_id) select name, host_id from unknown order by name
         on conflict (name) do nothing
         returning name, host_id
     ),
-    -- Hosts of their own.
+    -- The names that are a host of their own.
     of_their_own as (
         insert into host (host_id, name)
         select host_id, name from named
@@ -41,7 +43,7 @@ begin
     from named n
     where (n.name in (select u.name from unknown u where u.is_asked_as)) is true;
 
-    -- A fresh snapshot: the other host may be somebody else's.
+    -- A new statement has a new snapshot: another transaction may have made the other host.
     if made is not null then
         update host_name n set host_id = other.host_id, max_pages = other.max_pages
         from unnest(names, hosts) as g (name, asked_as)
@@ -50,9 +52,10 @@ begin
     end if;
 end $$;
 comment on function recrawl_internal.intern_hosts(text[], text[]) is
-    'Makes sure that every named host has its rows, its own or those of the host that it is asked as.';
+    'Makes sure that each name has a row in host_name and a host: its own, or the host that it is requested as.';
 
--- They count for max_pages too; past ten thousand of them the limit may be overshot.
+-- Pages in the inbox count for max_pages too. Only the latest 10,000 entries are read: with more, a host can get more
+-- pages than max_pages.
 create or replace function recrawl_internal.on_their_way() returns table (host_id bigint)
 language sql stable
 begin atomic
@@ -61,9 +64,9 @@ begin atomic
     where i.old_due is null and i.old_rank is null;
 end;
 comment on function recrawl_internal.on_their_way() is
-    'Hosts of pages that wait in the inbox for their place, a row for each page: the latest.';
+    'The hosts of new pages that are still in the inbox: one row for each page, from the latest 10,000 entries.';
 
--- The part of a batch that no page row has yet, one item a page, in order of keys.
+-- The items have one row for each page, in order of keys.
 create or replace function recrawl_internal.intern_unknown(
     t timestamptz, items recrawl_internal.intern_item[], are_links boolean,
     out place int, out page_id bigint, out reason text
@@ -75,7 +78,7 @@ as $$
 #variable_conflict use_column
 declare
     s       setting;
-    reasons text[];                    -- item by item: why it is kept out
+    reasons text[];                    -- one for each item: why it is kept out
 begin
     select * into s from setting;
     lock table exclusion in row share mode;    -- see exclude()
@@ -95,7 +98,7 @@ begin
 
     return query
     with
-    -- What is not kept out by itself, with its host.
+    -- The items that neither max_depth nor a pattern keeps out, with their hosts.
     item as (
         select i.*, h.host_id, coalesce(h.max_pages, s.max_pages) as max_pages,
                row_number() over (partition by h.host_id order by i.ord) as nth_of_host
@@ -103,12 +106,12 @@ begin
         cross join lateral (select n.host_id, n.max_pages from host_name n where n.name = i.host offset 0) h
         where reasons[i.ordinality::int] is null
     ),
-    -- Pages that are on their way in, by host.
+    -- The number of pages in the inbox for each host.
     waiting as (
         select jsonb_object_agg(host_id, pages) as pages_of_host
         from (select host_id, count(*) as pages from on_their_way() group by host_id) w
     ),
-    -- Whether its host may have one more.
+    -- is_welcome: the host may have one more page.
     judged as materialized (
         select i.*,
                max_pages is null
@@ -119,13 +122,14 @@ begin
         from item i
         order by i.ord
     ),
-    -- Numbered in the order given, which decides among new pages of the same value; inserted in order of keys.
+    -- Page ids are drawn in the order given, because new pages of the same value are fetched in order of page_id. The
+    -- rows are inserted in order of keys.
     numbered as materialized (
         select j.*, b.boost, nextval('page_id') as page_id
         from judged j left join lateral boost_of(j.canonical) b on true
         where is_welcome
     ),
-    -- Those that nobody else took in meanwhile.
+    -- The pages that no other transaction made first.
     inserted as (
         insert into page (page_id, key, host_id, url, value, pinned_value, boost, pinned_rate, due_at, due_is, meta,
                           depth, found_at)
@@ -138,7 +142,7 @@ begin
         on conflict (key) do nothing
         returning page_id, host_id, value, due_at
     ),
-    -- They wait for their place in the queue.
+    -- The inbox brings them into the queue.
     told as (
         insert into inbox (host_id, page_id, new_due, new_rank)
         select host_id, page_id, due_at, case when due_at is null then -value end from inserted
@@ -155,11 +159,12 @@ begin
     where reasons[i.ordinality::int] is not null;
 end $$;
 comment on function recrawl_internal.intern_unknown(timestamptz, recrawl_internal.intern_item[], boolean) is
-    'Takes in pages unless something keeps them out; one row per item: its page, or the reason why there is none, '
-    'or neither when another crawler was first.';
+    'Makes pages, unless something keeps them out. Returns one row for each item: its page, or the reason why there '
+    'is no page, or neither if another transaction made the page first.';
 
--- Who takes in the same URL, or the first one of the same host, waits until the other's transaction has ended. A report
--- does so only as long as its caller's lock_timeout; in a subtransaction, as it is there to go on.
+-- Two transactions that take in the same URL, or the first URL of the same host, wait for each other. add_pages waits
+-- until the other transaction ends. For links, the caller sets a short lock_timeout. They are taken in in a
+-- subtransaction, so that the report goes on after the timeout.
 create or replace function recrawl_internal.intern_where_free(
     t timestamptz, items recrawl_internal.intern_item[], are_links boolean,
     out place int, out page_id bigint, out reason text
@@ -179,4 +184,4 @@ begin
     end if;
 end $$;
 comment on function recrawl_internal.intern_where_free(timestamptz, recrawl_internal.intern_item[], boolean) is
-    'The same; of links no row at all where somebody else holds one of them for too long.';
+    'Calls intern_unknown. For links it returns no rows if another transaction holds one of them for too long.';

@@ -1,4 +1,4 @@
--- What each result is worth: whether it counts, what it teaches, when its page is due next.
+-- Judges each result: whether it counts, what it teaches about the rate, and when its page is due next. Writes nothing.
 
 create or replace function recrawl_internal.letter_of(
     code text, outcome text, is_first boolean, is_retry boolean, has_changed boolean, has_taught boolean
@@ -21,17 +21,19 @@ begin atomic
                 else 'x' end;
 end;
 comment on function recrawl_internal.letter_of(text, text, boolean, boolean, boolean, boolean) is
-    'What a result is counted as, see pulse.letters.';
+    'The letter that a result is counted as, see pulse.letters.';
 
--- A glitch is over in a minute. What goes on failing is tried again after a quarter of the time that the page is
--- otherwise left alone for, then twice as long each time: of a page that is visited every four days some three visits
--- more than planned (after a sixteenth first, five), and after an outage it waits about as long again as it has
--- failed. Throttled pages too: whoever always answers one page with 503 would otherwise be asked for that page alone,
--- at the end of each hold.
+-- The first retry of a failed page comes after a minute, because many failures are short. The next retry comes after a
+-- quarter of the usual interval of the page, at most a day. Each further wait is twice as long. Example: a page that is
+-- usually fetched every four days gets about three requests more than planned while it fails. It would get five more
+-- if the second wait were a sixteenth. After an outage the page waits about as long again as the outage lasted.
+--
+-- Throttled pages wait in the same way. Otherwise a host that always answers one page with 503 would get a request for
+-- only that page at the end of each block.
 create or replace function recrawl_internal.wait_after(
     outcome text, attempts smallint, was_missing boolean, retry_after interval, per_day real
 ) returns interval
-language sql volatile parallel safe    -- as backoff() is: else it would not be inlined
+language sql volatile parallel safe    -- volatile because backoff() is; otherwise it would not be inlined
 begin atomic
     select case
         when outcome = 'denied' then interval '168 hours'
@@ -47,8 +49,9 @@ begin atomic
     end;
 end;
 comment on function recrawl_internal.wait_after(text, smallint, boolean, interval, real) is
-    'How long a page waits after an attempt that brought nothing; null = for ever. attempts: in vain before this one, '
-    'was_missing: so was the last; per_day: how often it is visited otherwise.';
+    'How long a page waits after a request that failed; null if it is never requested again. attempts: requests in '
+    'a row that failed before this one. was_missing: the page was missing at the last request. per_day: how often the '
+    'page is usually fetched.';
 
 create or replace function recrawl_internal.judged_results(
     t timestamptz, pending recrawl_internal.result[], fenced bigint[], redirects bigint[], any_lease boolean,
@@ -65,8 +68,8 @@ create or replace function recrawl_internal.judged_results(
 language sql stable
 begin atomic
     with
-    -- The code of the answer; and when the page was seen: when nothing is said, a leased page was fetched in its slot,
-    -- in any case not before it was handed out, or before what is known already.
+    -- The code of the answer, and the time when the page was seen. If the result gives no time, a leased page was seen
+    -- in its slot. The time of a leased page is never before its lease began or before its last known fetch.
     coded as (
         select m.*,
                case
@@ -83,8 +86,8 @@ begin atomic
                             case when m.slot is not null then m.last_fetched_at end) end as seen_at
         from recrawl_internal.matched_results(t, pending, fenced, redirects, any_lease) m
     ),
-    -- Whether it moves the schedule, whether it is an observation, and of what. A stale report is one all the same,
-    -- unless a newer one came first or nobody ever got that lease.
+    -- Whether the result moves the due time, and whether it is an observation of the page. A report with a stale lease
+    -- is an observation too, unless a newer report came first or that lease id was never given out.
     seen as (
         select c.*, v.*,
                c.code = 'ok' and c.slot is not null as is_held,
@@ -94,7 +97,8 @@ begin atomic
                            and c.lease_id > greatest(c.last_lease, c.stale_lease, 0) and c.lease_id <= newest_lease
                            and (c.fetched_at is null or c.last_fetched_at is null or c.fetched_at > c.last_fetched_at)
                    ) as is_observed,
-               -- A page that somebody else has stays as that lease says: the queue has it at another time.
+               -- A result without a lease may set the due time only if no lease has the page. While a lease has it, the
+               -- queue has the page at the due time of that lease, and the result must not move it.
                c.code = 'ok' and (c.slot is not null or c.said_due is not null) as moves,
                c.fetched_at > coalesce(c.start_by, '-infinity') as is_late,
                case when c.code = 'ok' and c.outcome <> 'declined' and (c.last_fetched_at is not null or c.attempts > 0)
@@ -105,9 +109,9 @@ begin atomic
             c.status, c.changes, c.changed, c.sketch, c.content_hash, c.etag, c.last_modified, c.seen_at,
             c.last_sketch, c.last_hash, c.last_etag, c.last_modification, c.last_fetched_at, c.base_at, c.planned_due
         ) v
-        offset 0                       -- worked out once, not wherever it is used
+        offset 0                       -- computed once, not at each use
     ),
-    -- The evidence on its rate.
+    -- The evidence for the rate of the page.
     taught as (
         select n.*, own.terms, l.seen_changes::real as new_changes, l.seen_days::real as new_days, l.worth as days
         from seen n
@@ -121,8 +125,8 @@ begin atomic
         ) l on true
         offset 0
     ),
-    -- How often it is fetched from now on: as is pinned, or as its host's price says of its new rate; before the first
-    -- allocation as it was.
+    -- The new frequency of fetches: from the pinned interval, or from the new rate and the price of the host. Before
+    -- the first allocation it stays as it is.
     priced as (
         select n.*,
                case when f.frequency is null then n.frequency
@@ -136,7 +140,7 @@ begin atomic
         ) f on n.is_observed
         offset 0
     )
-    -- When it is due next, what its host must learn, and what it is counted as.
+    -- The next due time, the news for the host, and the letter that the result is counted as.
     select p.ord, p.problem, p.page_id, p.url, p.lease_id, p.status, p.relevance, p.meta,
            p.link_count,
            case when p.is_open then p.compared_since end,
@@ -176,4 +180,4 @@ comment on function recrawl_internal.judged_results(
     timestamptz, recrawl_internal.result[], bigint[], bigint[], boolean,
     bigint, recrawl_internal.setting, recrawl_internal.host_terms
 ) is
-    'What each result is worth to its page, its host and the schedule. Reads only.';
+    'Judges each result: what it changes for its page, its host and the schedule. Writes nothing.';

@@ -1,8 +1,8 @@
--- What was reported, beside what is known: each result with its page, and with its place in the lease that it names.
+-- Joins each result with the row of its page, and with its place in the lease that it names.
 --
--- Inlined into the plan of record_pass(), as judged_results() is: neither pinned nor volatile.
+-- matched_results() and judged_results() are inlined into the plan of record_pass(), so they have no search_path of
+-- their own and are not volatile.
 
--- What one status means for the schedule.
 create or replace function recrawl_internal.outcome_of(
     status int, robots_denied boolean, target bigint, page_id bigint
 ) returns text
@@ -20,8 +20,8 @@ begin atomic
     end;
 end;
 comment on function recrawl_internal.outcome_of(int, boolean, bigint, bigint) is
-    'fetched, moved (for good), missing, gone, throttled (the host wants less), failed (5xx, no answer) or denied '
-    '(robots.txt).';
+    'What a status means for the schedule: fetched, moved (permanently), missing, gone, throttled (the host wants '
+    'fewer requests), failed (5xx or no answer) or denied (by robots.txt).';
 
 create or replace function recrawl_internal.matched_results(
     t timestamptz, pending recrawl_internal.result[], fenced bigint[], redirects bigint[], any_lease boolean
@@ -31,20 +31,20 @@ create or replace function recrawl_internal.matched_results(
     changed boolean, content_hash text, changes int, last_modified timestamptz, etag text, link_count int,
     retry_after interval, crawl_delay interval, meta jsonb, relevance real, sketch int[], said_due timestamptz,
     due_is text, outcome text, nth bigint,
-    -- as the page's row has it
+    -- from the row of the page
     tid tid, version xid, host_id bigint, state text, due_at timestamptz, last_lease bigint, stale_lease bigint,
     attempts smallint, was_missing boolean, last_fetched_at timestamptz, base_at timestamptz, planned_due timestamptz,
     last_etag text, last_modification timestamptz, last_hash text, last_sketch int[], last_relevance real,
     value real, pinned_rate real, pinned_interval interval, seen_changes real, seen_days real, frequency real,
-    -- as the lease has it; null where that does not hold the page
+    -- from the lease; null if the lease does not have the page
     round int, popped_at timestamptz, slot timestamptz, start_by timestamptz, due timestamptz, held_due timestamptz,
     is_busy boolean
 )
 language sql stable
 begin atomic
     with
-    -- The leases that still run. Unpacked here: a large one is stored compressed, and would be unpacked again for every
-    -- page that is looked up in it.
+    -- The leases that have not ended. `|| '{}'` unpacks the arrays here: large arrays are stored compressed, and would
+    -- be unpacked again for each page that is looked up in them.
     held as materialized (
         select l.lease_id, l.round, l.popped_at, l.busy_hosts,
                l.page_ids || '{}' as page_ids, l.slots || '{}' as slots, l.start_bys || '{}' as start_bys,
@@ -82,11 +82,11 @@ begin atomic
     ) p on true
     left join held l on l.lease_id = r.lease_id and l.page_ids[width_bucket(r.page_id, l.page_ids)] = r.page_id
     left join lateral (select width_bucket(r.page_id, l.page_ids) offset 0) as i (place) on true
-    -- A page's results on several leases are judged one after the other.
+    -- Results of one page on several leases are judged in several passes: each pass takes the first lease.
     where r.problem is not null or r.page_id is null or r.lease_id is not distinct from r.lease_in_turn or any_lease;
 end;
 comment on function recrawl_internal.matched_results(
     timestamptz, recrawl_internal.result[], bigint[], bigint[], boolean
 ) is
-    'Results with their pages and leases; of a page that has results on several leases, those on the first, or '
-    'any_lease.';
+    'Results with their pages and leases. If a page has results on several leases, only the results on the first '
+    'lease are returned, or all of them with any_lease.';

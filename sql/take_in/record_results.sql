@@ -1,20 +1,26 @@
--- What report and report_pages share: results are judged, their pages updated, and the queue told through the inbox.
--- Hosts are not locked, except those that must be held up at once (429, a late request) or let go.
+-- The common part of report and report_pages:
+--
+--   1. Find or make the pages that the results link and redirect to.
+--   2. Lock the leases.
+--   3. Judge the results and update their pages. New due times reach the queue through the inbox.
+--   4. Store the links.
+--   5. Update the hosts that must change immediately: after 429, a late request or a new crawl delay, or if a host is
+--      free again. Other hosts are not locked.
 --
 -- Lock order: keys of unknown links, lease, page by id, link by page id, host by id.
 
--- One pass over results. Optimistic: a page that somebody changes between being judged and being written is left out,
--- for the caller to try again.
+-- One pass over results. It is optimistic: if another transaction changes a page after it was judged and before it is
+-- written, the page is left out, and the caller tries it again.
 create or replace function recrawl_internal.record_pass(
     t timestamptz, pending recrawl_internal.result[], fenced bigint[], redirects bigint[], any_lease boolean,
     newest_lease bigint, s recrawl_internal.setting, common recrawl_internal.host_terms,
     out answers recrawl.report_result[],
-    out with_links int[],              -- ord of what counted as a fetch and brought links
-    out graph_news bigint[],           -- pages that are news for the graph
-    out hosts bigint[],                -- whose pages these are
-    out well bigint[],                 -- of these, that gave a page
+    out with_links int[],              -- ords of results that counted as a fetch and brought links
+    out graph_news bigint[],           -- pages that changed for the graph
+    out hosts bigint[],                -- hosts of the pages
+    out well bigint[],                 -- hosts that gave a page
     out news recrawl_internal.host_news[],
-    out reports bigint[],              -- lease, round and how many of its pages were reported
+    out reports bigint[],              -- rows of three: lease, round, number of its pages that were reported
     out letters text,                  -- for pulse
     out late real[],
     out lost float8
@@ -26,13 +32,13 @@ as $$
 #variable_conflict use_column
 begin
     with
-    -- What each result says, and what follows from it.
+    -- The results with everything that follows from them.
     judged as materialized (
         select *
         from judged_results(t, pending, fenced, redirects, any_lease, newest_lease, s, common)
         order by page_id
     ),
-    -- What is known of the page now.
+    -- The updated pages.
     written as (
         update page p set
             reported_at = case when j.outcome = 'declined' then p.reported_at else t end,
@@ -72,21 +78,21 @@ begin
                   p.state <> 'forgotten' as is_known,
                   p.state <> j.state or j.has_new_relevance as is_graph_news
     ),
-    -- The queue learns only what differs from what the pop assumed.
+    -- The inbox gets only due times that differ from the due time that next_pages assumed.
     told as (
         insert into inbox (host_id, page_id, old_due, old_rank, new_due, failed)
         select host_id, page_id, old_due, old_rank, next_due, is_held and outcome = 'failed'
         from written
         where moves and next_due is distinct from old_due
     ),
-    -- Fetches that told something.
+    -- Fetches that taught something about the rate.
     logged as (
         insert into fetch_log (part, page_id, at, days, changed)
         select log_part(t, s.keep_log), page_id, seen_at, days, more_changes > 0
         from written
         where s.keep_log is not null and is_observed and has_taught
     ),
-    -- A row for what was written, and for what never counts.
+    -- One row for each page that was written, and for each result that never counts.
     answered as (
         select ord, page_id, code,
                case when code = 'stale_lease' then 'the lease does not hold the page; it counts as an observation'
@@ -121,7 +127,7 @@ begin
            sum(periods_lost) filter (where periods_lost > 0)
     into answers, with_links, graph_news, hosts, well, news, reports, letters, late, lost
     from answered a;
-    -- Without a worker nobody would ever add it up.
+    -- Only if a worker ran in the last day: nothing else sums up the rows of pulse.
     insert into pulse (part, at, letters, late, lost)
     select log_part(t, pulse_kept()), t, letters, late, lost
     from worker_ticked w
@@ -131,7 +137,7 @@ comment on function recrawl_internal.record_pass(
     timestamptz, recrawl_internal.result[], bigint[], bigint[], boolean,
     bigint, recrawl_internal.setting, recrawl_internal.host_terms
 ) is
-    'Judges results and writes what they say into their pages; says what must be answered and told.';
+    'Judges results and updates their pages. Returns the answers, and the news for hosts, leases and the graph.';
 
 create or replace function recrawl_internal.record_results(t timestamptz, results recrawl_internal.result[])
 returns setof recrawl.report_result
@@ -145,13 +151,13 @@ declare
     newest_lease constant bigint := (select last_value from lease_id);
     pending      result[] := results;
     led_to       found_links[];
-    fenced       bigint[];             -- leases that no one else can end now
-    redirects    bigint[];             -- by ord: where a redirect leads
-    said         record;               -- by any of the results, or of their hosts
-    unused       slot_of_host[];       -- of pages that are declined
-    this         record;               -- what a pass did
+    fenced       bigint[];             -- leases that this transaction has locked
+    redirects    bigint[];             -- by ord: the page that a permanent redirect leads to
+    said         record;               -- flags: whether any result, or any of the hosts, has a property
+    unused       slot_of_host[];       -- slots of declined pages
+    this         record;               -- the output of a pass
     passes       int := 0;
-    reports      bigint[];             -- lease, round and how many of its pages were reported
+    reports      bigint[];             -- rows of three: lease, round, number of its pages that were reported
     answers      recrawl.report_result[] := '{}';
     with_links   int[] := '{}';
     hosts        bigint[] := '{}';
@@ -168,8 +174,8 @@ begin
         led_to := intern_links(t, results);
     end if;
 
-    -- The fence: whoever holds the lease's row decides whether it still runs. In a statement of its own, so that the
-    -- next one sees what the last holder did.
+    -- The transaction that has locked the row of a lease decides whether the lease has ended. The lock is a statement
+    -- of its own, so that the next statement sees what the last transaction with the lock did.
     fenced := array(
         select l.lease_id
         from (select distinct r.lease_id from unnest(results) r order by r.lease_id) r
@@ -182,7 +188,7 @@ begin
     if exists (select from unnest(led_to) f where f.moved_to is not null) then
         redirects := resolved_redirects(led_to, array(select r.page_id from unnest(results) r));
     elsif (select count(r.page_id) > count(distinct r.page_id) from unnest(results) r) then
-        -- Judged in several passes, they would be locked out of order.
+        -- A page with several results may need several passes. Without this the passes would not lock in order of id.
         perform from page p
         where p.page_id = any (array(select r.page_id from unnest(results) r))
         order by p.page_id
@@ -192,7 +198,8 @@ begin
     while cardinality(pending) > 0 loop
         passes := passes + 1;
         this := record_pass(t, pending, fenced, redirects, passes > 10, newest_lease, s, common);
-        -- One by one: joined, a lease table that looks small would be read from end to end, dead rows and all.
+        -- One by one. With a join, PostgreSQL would scan all of lease, with its dead rows, because it takes the table
+        -- to be small.
         reports := this.reports;
         for i in 1 .. coalesce(array_length(reports, 1), 0) loop
             delete from lease
@@ -235,9 +242,9 @@ begin
     return query select a.* from unnest(answers) a order by a.ord;
 end $$;
 comment on function recrawl_internal.record_results(timestamptz, recrawl_internal.result[]) is
-    'Judges checked results and records them; what report and report_pages share.';
+    'Judges and records checked results, for report and report_pages.';
 
--- Nothing of a held host is fetched before it is let go, whenever that is wanted.
+-- No page of a blocked host is fetched before the block ends, so next_fetch_at is not earlier than that.
 create or replace function recrawl_internal.answers_with_holds(t timestamptz, answers recrawl.report_result[])
 returns recrawl.report_result[]
 language sql stable
@@ -256,9 +263,9 @@ as $$
     ) h on true
 $$;
 comment on function recrawl_internal.answers_with_holds(timestamptz, recrawl.report_result[]) is
-    'Answers that say until when their pages'' hosts are held.';
+    'Adds to the answers until when the hosts of their pages are blocked.';
 
--- One host at a time, in order of id.
+-- Hosts are locked one after the other, in order of id.
 create or replace function recrawl_internal.tell_hosts(t timestamptz, news recrawl_internal.host_news[]) returns void
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -288,4 +295,4 @@ begin
     end loop;
 end $$;
 comment on function recrawl_internal.tell_hosts(timestamptz, recrawl_internal.host_news[]) is
-    'Applies to hosts what reports said about them.';
+    'Updates hosts with the news from reports.';

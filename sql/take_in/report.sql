@@ -1,4 +1,4 @@
--- What a crawler found, in JSON.
+-- report: takes in the results of requests, as JSON.
 
 create or replace function recrawl_internal.report_at(t timestamptz, results jsonb) returns setof recrawl.report_result
 language plpgsql volatile
@@ -16,7 +16,7 @@ begin
     begin
         checked := checked_results(results, t);
     exception when data_exception or program_limit_exceeded then
-        -- Some element has a value of the wrong type: one by one, to say which and take the others.
+        -- An element has a value of the wrong type. The elements are read one by one, so that only that one is refused.
         for i in 0 .. jsonb_array_length(results) - 1 loop
             begin
                 one := (checked_results(jsonb_build_array(without_unreadable_hints(results -> i, t)), t))[1];
@@ -25,7 +25,7 @@ begin
                 one := jsonb_populate_record(
                     null::result, jsonb_build_object('ord', i + 1, 'problem', problem_of(results -> i)));
             end;
-            checked := array_append(checked, one);         -- in its place; || would copy all of them
+            checked := array_append(checked, one);         -- appends in place; || would copy the whole array
         end loop;
     end;
     return query select * from record_results(t, checked);

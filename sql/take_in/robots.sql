@@ -1,5 +1,5 @@
--- What robots.txt says, kept for all crawlers. Each site (scheme, host and port) has its own; all sites of a host share
--- its gap. What the text means, crawlers know: here it is only kept.
+-- The robots.txt of each site (scheme, host and port), kept for all crawlers. All sites of a host share the gap of the
+-- host. The text is only stored here. Crawlers interpret it.
 
 create or replace function recrawl_internal.site_of(url text) returns text
 language plpgsql immutable
@@ -9,7 +9,7 @@ begin
     return substring(canonical_of(url) from '^[^/]*//[^/]*');
 end $$;
 comment on function recrawl_internal.site_of(text) is
-    'Scheme, host and port of a URL, as its canonical spelling begins; null for an invalid one.';
+    'The site of a URL: scheme, host and port in canonical spelling; null for an invalid URL.';
 
 create or replace function recrawl_internal.robots_at(t timestamptz, urls text[])
 returns setof recrawl.site_robots
@@ -39,9 +39,10 @@ comment on function recrawl.robots(text[]) is
     'nothing is known.';
 grant execute on function recrawl.robots to recrawl_crawler;
 
--- A robots.txt that cannot be had forbids everything, unless one is known: that counts a while longer (RFC 9309,
--- 2.3.1.4 and 2.4). A host that refuses even that is left alone ever longer, whatever it asks for: a Retry-After of a
--- second would have it asked each second, for ever.
+-- If robots.txt cannot be fetched, everything is forbidden, unless an older robots.txt is known: that one counts for
+-- another hour (RFC 9309, 2.3.1.4 and 2.4). A host that answers robots.txt with 429 or 503 is blocked, each time for
+-- longer. A shorter Retry-After does not shorten the block: with a Retry-After of one second the host would get a
+-- request each second forever.
 create or replace function recrawl_internal.set_robots_at(
     t timestamptz, url text, status int, rules text, crawl_delay float8, retry_after text default null
 ) returns boolean
@@ -50,7 +51,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; writes robots; locks new keys, robots, host
 declare
-    longest constant int := 500 * 1024;          -- characters: at least as many bytes, which RFC 9309 asks for (2.5)
+    longest constant int := 500 * 1024;          -- characters; RFC 9309 (2.5) requires at least this many bytes
     asked   constant interval :=
         case when crawl_delay between 0 and 1e9 then crawl_delay * interval '1 second' end;
     reason  constant text := format('its robots.txt answered %s', status);
@@ -73,7 +74,7 @@ begin
         known := found;
         if status in (429, 503) then
             perform strike_host(id, null, reason, t);
-            perform strike_host(id, wait_asked_for(retry_after, t), reason, t);  -- counts where it is longer
+            perform strike_host(id, wait_asked_for(retry_after, t), reason, t);  -- counts if it is longer
         end if;
         return known;
     end if;

@@ -1,4 +1,4 @@
--- What people decide, and what happens to the crawl as a whole, for the view events.
+-- Events for the view events: decisions of people, and things that happen to the crawl as a whole.
 
 create or replace function recrawl_internal.note_event(
     t timestamptz, kind text, subject text, says text, by text
@@ -12,7 +12,7 @@ begin
     values (t, note_event.kind, left(note_event.subject, 1000), left(note_event.says, 2000), note_event.by);
 end $$;
 comment on function recrawl_internal.note_event(timestamptz, text, text, text, text) is
-    'Writes an event down; by is the login that did it, null = the crawl itself.';
+    'Writes an event. by: the login that caused it; null if the crawl itself did.';
 
 create or replace function recrawl_internal.note_now(kind text, subject text, says text) returns void
 language plpgsql volatile
@@ -21,10 +21,10 @@ as $$
 begin
     perform note_event(clock_timestamp(), kind, subject, says, session_user);
 end $$;
-comment on function recrawl_internal.note_now(text, text, text) is 'The same, of what this login does at this moment.';
+comment on function recrawl_internal.note_now(text, text, text) is 'Writes an event of this login, now.';
 
--- A night in which all hosts fail must not write millions of events: at most a hundred an hour, over all hosts. Two
--- transactions that run at the same time do not see each other's events, so there may be a few more.
+-- If all hosts fail for a night, that must not write millions of events. The limit is 100 events an hour for all hosts.
+-- Transactions that run at the same time do not see each other's events, so there may be a few more.
 create or replace function recrawl_internal.may_note_host(t timestamptz) returns boolean
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -40,7 +40,7 @@ end $$;
 comment on function recrawl_internal.may_note_host(timestamptz) is
     'Whether fewer than 100 events of hosts were written in the last hour.';
 
--- Of the blocks in a row the 1st, 4th and 16th.
+-- Only the 1st, 4th and 16th block in a row are written.
 create or replace function recrawl_internal.note_strike(
     t timestamptz, host text, until timestamptz, reason text, strikes int
 ) returns void
@@ -55,7 +55,7 @@ begin
     end if;
 end $$;
 comment on function recrawl_internal.note_strike(timestamptz, text, timestamptz, text, int) is
-    'Writes down that a host earned a block.';
+    'Writes the event that a host was blocked by the crawl.';
 
 create or replace function recrawl_internal.told(t timestamptz) returns text
 language sql stable
@@ -63,4 +63,5 @@ begin atomic
     select case when t = 'infinity' then 'further notice'
                 else to_char(t at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"') end;
 end;
-comment on function recrawl_internal.told(timestamptz) is 'A time in words, the same for everybody.';
+comment on function recrawl_internal.told(timestamptz) is
+    'A time as text in UTC, the same for every session.';

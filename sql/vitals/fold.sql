@@ -1,20 +1,21 @@
--- Adding up: reports to minutes, minutes to hours. The last five minutes are added up again each time, as what was
--- reported in a transaction comes to light when that ends.
+-- Sums up reports to minutes, and minutes to hours. The last five minutes are summed up again each time, because the
+-- reports of a transaction become visible only when it ends.
 
 create or replace function recrawl_internal.minute_of(t timestamptz) returns timestamptz
 language sql immutable parallel safe
 begin atomic select date_bin('1 minute', t, timestamptz '1970-01-01 00:00+00'); end;
-comment on function recrawl_internal.minute_of(timestamptz) is 'When its minute began.';
+comment on function recrawl_internal.minute_of(timestamptz) is 'The beginning of the minute of a time.';
 
 create or replace function recrawl_internal.hour_of(t timestamptz) returns timestamptz
 language sql immutable parallel safe
 begin atomic select date_bin('1 hour', t, timestamptz '1970-01-01 00:00+00'); end;
-comment on function recrawl_internal.hour_of(timestamptz) is 'When its hour began, the same in every time zone.';
+comment on function recrawl_internal.hour_of(timestamptz) is
+    'The beginning of the hour of a time, the same in every time zone.';
 
 create or replace function recrawl_internal.times(letter text, letters text) returns int
 language sql immutable parallel safe
 begin atomic select length(letters) - length(replace(letters, letter, '')); end;
-comment on function recrawl_internal.times(text, text) is 'How often a letter stands among others.';
+comment on function recrawl_internal.times(text, text) is 'How often a letter occurs in a text.';
 
 create or replace function recrawl_internal.fold_pulses(since timestamptz, until timestamptz) returns void
 language plpgsql volatile
@@ -39,7 +40,7 @@ begin
            sum(l.seconds), coalesce(sum(p.lost), 0),
            coalesce(sum(p.expired), 0), coalesce(sum(p.missed), 0)
     from pulse p
-    -- Those of retries are capitals.
+    -- The letters of retries are capitals.
     cross join lateral (select lower(p.letters) as letters offset 0) k
     cross join lateral (
         select count(*) filter (where s <= 60) as within_1m,
@@ -65,7 +66,7 @@ begin
             excluded.missed);
 end $$;
 comment on function recrawl_internal.fold_pulses(timestamptz, timestamptz) is
-    'Adds up what was reported in some minutes, anew.';
+    'Sums up the reports of a range of minutes again.';
 
 create or replace function recrawl_internal.fold_minutes(since timestamptz) returns void
 language plpgsql volatile
@@ -95,4 +96,5 @@ begin
     where at >= hour_of(since)
     group by hour_of(at);
 end $$;
-comment on function recrawl_internal.fold_minutes(timestamptz) is 'Adds up the minutes of an hour and of those since.';
+comment on function recrawl_internal.fold_minutes(timestamptz) is
+    'Sums up the minutes of the hour of a time, and of all later hours, again.';

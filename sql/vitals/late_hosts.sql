@@ -1,4 +1,4 @@
--- The one place that reads all hosts: by the worker, every five minutes. A million take a second.
+-- The only place that reads all hosts of a large crawl: the worker does, every five minutes. A million take a second.
 
 create or replace function recrawl_internal.look_at_hosts(t timestamptz) returns void
 language plpgsql volatile
@@ -13,7 +13,8 @@ begin
         (pages, hosts, hosts_blocked) = (
             select coalesce(sum(h.pages), 0), count(*), count(*) filter (where h.blocked_until > t) from host h);
     delete from late_host;
-    -- head_due lies at or below the oldest due time: more hosts than are wanted, and those of them that are late.
+    -- head_due is never after the oldest due time, but it may be before it. Therefore 100 hosts too many are read, and
+    -- only hosts with a due revisit are kept.
     insert into late_host (host_id, due, oldest_due, as_of)
     select h.host_id, due_of(h.host_id, d.oldest_due, t), d.oldest_due, t
     from (select host_id, head_due from host where head_due <= t order by head_due limit most + 100) h
@@ -23,7 +24,7 @@ begin
     limit most;
 end $$;
 comment on function recrawl_internal.look_at_hosts(timestamptz) is
-    'Counts hosts and their pages, and finds those whose revisits are longest due.';
+    'Counts hosts and their pages, and finds the hosts whose revisits are most overdue.';
 
 create or replace function recrawl_internal.due_of(host_id bigint, head_due timestamptz, t timestamptz) returns bigint
 language plpgsql volatile
@@ -38,4 +39,4 @@ begin
     ) d);
 end $$;
 comment on function recrawl_internal.due_of(bigint, timestamptz, timestamptz) is
-    'How many revisits of a host are due, counted to 10,000.';
+    'The number of due revisits of a host, at most 10,000. head_due: where the scan of its queue starts.';

@@ -1,6 +1,6 @@
--- Whether crawlers are fast enough: hosts that could give a page now, and how long the first of them has waited. Hosts
--- keep their place in a line while they are in their gap: these are free only after it. New pages that the budget has
--- no room for wait for nobody.
+-- Shows whether crawlers are fast enough: the hosts that could give a page now, and how long the first of them has
+-- waited for a crawler. A host can have a due place in a queue of hosts while it is in its gap. It counts only after
+-- the gap. New pages that the budget has no room for do not count.
 
 create or replace function recrawl_internal.hosts_waiting(
     t timestamptz, out hosts_ready bigint, out ready_wait interval
@@ -13,7 +13,7 @@ declare
     s        setting;
     most     constant int := 1000;
     has_room boolean;
-    room_at  timestamptz;              -- when the budget had come to what was handed out: since then there is room
+    room_at  timestamptz;              -- since when the budget has had room for one more new page
 begin
     select * into s from setting;
     has_room := room_in_budget_from(t, s) <= t;
@@ -45,4 +45,4 @@ begin
     hosts_ready := least(hosts_ready, most);
 end $$;
 comment on function recrawl_internal.hosts_waiting(timestamptz) is
-    'How many hosts with work are free, counted to 1,000, and how long the first has waited for a crawler.';
+    'The number of free hosts with work, at most 1,000, and how long the first of them has waited for a crawler.';

@@ -1,5 +1,5 @@
--- What is too old goes. Of every job the last runs stay, the last one that was in force too: they say what holds now.
--- And the first, which says for how long there has been a crawl.
+-- Deletes history that is too old. Three runs of each job stay: the last run that succeeded and the last run that
+-- failed, because they show what is in force now, and the first run, because it shows how old the crawl is.
 
 create or replace function recrawl_internal.forget_history_at(t timestamptz) returns int
 language plpgsql volatile
@@ -10,7 +10,7 @@ declare
     gone int;
 begin
     with
-    -- From when on back it is too old.
+    -- Rows before these times are too old.
     too_old as (
         select t - keep_vitals as vitals, t - keep_history as history from setting
     ),
@@ -22,11 +22,11 @@ begin
     hours as (
         delete from vital_hour v using too_old o where v.at < o.history returning 1
     ),
-    -- What happened.
+    -- Events.
     events as (
         delete from event e using too_old o where e.at < o.history returning 1
     ),
-    -- Runs of jobs: of each the first one stays, and the last, well or not.
+    -- Runs of jobs. The first run stays, the last run that succeeded and the last run that failed.
     runs as (
         delete from job j using too_old o
         where j.ended_at < o.history
@@ -34,19 +34,19 @@ begin
               select max(token) from job group by job, ok union all select min(token) from job group by job)
         returning 1
     ),
-    -- Allocations, but for the one in force.
+    -- Allocations, except the one in force.
     allocations as (
         delete from allocation a using too_old o
         where a.started_at < o.history and a.token < (select max(token) from allocation)
         returning 1
     ),
-    -- Runs of opic, likewise.
+    -- Runs of opic, except the one in force.
     opics as (
         delete from opic p using too_old o
         where p.started_at < o.history and p.token < (select max(token) from opic)
         returning 1
     ),
-    -- What a robots.txt said that nobody has asked for since.
+    -- The robots.txt of sites that no crawler has fetched again since then.
     sites as (
         delete from robots r using too_old o where r.good_until < o.history returning 1
     )
@@ -56,7 +56,7 @@ begin
     return gone;
 end $$;
 comment on function recrawl_internal.forget_history_at(timestamptz) is
-    'Deletes rows that are older than the settings keep_vitals and keep_history; returns how many.';
+    'Deletes rows that are older than the settings keep_vitals and keep_history allow. Returns how many.';
 
 create or replace function recrawl_internal.forget_history() returns int
 language plpgsql volatile security definer
@@ -65,5 +65,5 @@ as $$
 begin
     return forget_history_at(clock_timestamp());
 end $$;
-comment on function recrawl_internal.forget_history() is 'What the job retention calls.';
+comment on function recrawl_internal.forget_history() is 'forget_history_at now, for the job retention.';
 grant execute on function recrawl_internal.forget_history to recrawl_worker;

@@ -1,7 +1,8 @@
--- How things stand, from a few hundred blocks of the large tables: at a cost that does not grow with them.
+-- Estimates of due revisits and of freshness from a few hundred blocks of the large tables, so that the cost does not
+-- grow with the tables.
 
--- A host that came free a moment ago may give one page, and the others wait for its gap again. One that has been free
--- for longer waits for crawlers, with all of its pages.
+-- If a host has been free for less than 5 seconds, only its first page waits for a crawler. Its other pages wait for
+-- the gap. If a host has been free for longer, all its pages wait for crawlers.
 create or replace function recrawl_internal.sample_due(
     t timestamptz, blocks int, out due bigint, out due_crawler bigint, out due_gap bigint, out due_blocked bigint
 )
@@ -43,10 +44,10 @@ begin
     due := due_blocked + due_crawler + due_gap;
 end $$;
 comment on function recrawl_internal.sample_due(timestamptz, int) is
-    'Revisits that are due, and what they wait for: a crawler, their host''s gap, or the end of its block.';
+    'Due revisits, and what they wait for: a crawler, the gap of their host, or the end of its block.';
 
--- As the allocation reckons: a page of some rate is fresh with exp(−rate · age), and those count that allocation is
--- for. What differs between blocks says how good a sample it is.
+-- Uses the model of the allocation: a page is fresh with probability exp(−rate · age). Only pages that take part in the
+-- allocation count. The differences between the blocks give the standard error of the sample.
 create or replace function recrawl_internal.sample_pages(
     t timestamptz, blocks int, out fresh real, out fresh_error real, out covered real
 )
@@ -58,7 +59,7 @@ declare
     share real := sample_percent('page', blocks);
 begin
     with
-    -- Page by page: whether it counts, and how fresh it is.
+    -- One row for each page of the sample: takes_part says whether it counts for freshness.
     of_page as materialized (
         select split_part(p.ctid::text, ',', 1) as block, p.value::float8 as value,
                p.fetched_at is not null as is_seen,
@@ -73,19 +74,19 @@ begin
         cross join lateral belief(p.pinned_rate, p.seen_changes, p.seen_days, own.terms, common) b
         where p.state = 'live'
     ),
-    -- Block by block.
+    -- The sums of each block.
     of_block as (
         select coalesce(sum(value) filter (where takes_part), 0) as value,
                coalesce(sum(value * freshness) filter (where takes_part), 0) as worth
         from of_page
         group by block
     ),
-    -- Over all blocks: the share that is fresh.
+    -- The share that is fresh, over all blocks.
     ratio as (
         select sum(worth) / nullif(sum(value), 0) as mean, sum(value) as value, count(*) as blocks from of_block
     )
     select r.mean,
-           -- The standard error of a ratio of two sums, from what each block misses it by.
+           -- The standard error of a ratio of two sums, from the difference of each block to the common ratio.
            (select sqrt(r.blocks / nullif(r.blocks - 1.0, 0) * sum((b.worth - r.mean * b.value) ^ 2)
                         * (1 - share / 100)) / nullif(r.value, 0)
             from of_block b),
@@ -94,4 +95,4 @@ begin
     from ratio r;
 end $$;
 comment on function recrawl_internal.sample_pages(timestamptz, int) is
-    'How much of the value is fresh by estimate, with its standard error, and how much was fetched at least once.';
+    'The estimated share of the value that is fresh, its standard error, and the share that was fetched at least once.';

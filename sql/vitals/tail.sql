@@ -1,4 +1,4 @@
--- What was reported of late, whether a worker runs or not: the last blocks of pulse.
+-- The most recent reports, from the last blocks of pulse. This works without a running worker too.
 
 create or replace function recrawl_internal.last_pulses(
     t timestamptz, out last_report_at timestamptz, out fetches_per_second float8
@@ -8,7 +8,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups
 declare
-    most      constant int := 64;      -- blocks read of a part, some four thousand reports
+    most      constant int := 64;      -- the most blocks that are read of a part, about 4,000 reports
     since     timestamptz := t - interval '5 minutes';
     part      text;
     first     int;
@@ -29,9 +29,9 @@ begin
         oldest := least(oldest, found.first);
         exit when first > 0;
     end loop;
-    since := greatest(since, oldest);  -- a crawl that has just begun is not as slow as its first minutes were long
+    since := greatest(since, oldest);  -- a crawl that has just begun is not divided by five minutes
     fetches_per_second := fetches / greatest(date_part('epoch', t - since), 10);
 end $$;
 comment on function recrawl_internal.last_pulses(timestamptz) is
-    'When something was reported last, and how many fetches a second over the last five minutes, or since reports '
-    'began; where that would be much to read, over the last few thousand reports.';
+    'The time of the last report, and the fetches per second over the last five minutes, or since the first report. '
+    'If there are many reports, only the last few thousand count.';

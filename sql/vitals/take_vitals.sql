@@ -1,4 +1,4 @@
--- The job vitals, once a minute: what was reported is added up, and a look is taken at how things stand.
+-- The job vitals. Once a minute it sums up the reports, and writes counts and samples of the queue and the pages.
 
 create or replace function recrawl_internal.take_vitals_at(t timestamptz) returns boolean
 language plpgsql volatile
@@ -6,20 +6,20 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: whole; writes vital, vital_hour; locks vitals_state (passing over it when it is locked), vital, vital_hour
 declare
-    newest constant timestamptz := minute_of(t) - interval '1 minute';    -- the last that is over
+    newest constant timestamptz := minute_of(t) - interval '1 minute';    -- the last whole minute
     state  vitals_state;
     since  timestamptz;
     is_new boolean;
 begin
-    -- One at a time is enough.
+    -- Only one session at a time.
     select * into state from vitals_state for update skip locked;
     if not found then
         return false;
     end if;
-    -- The clock was ahead.
+    -- Minutes in the future were written while the clock was ahead.
     delete from vital where at > newest;
     delete from vital_hour where at > newest;
-    -- Back to where the last run ended, as far as anything is kept.
+    -- From the end of the last run, at least five minutes, but not further back than pulse is kept.
     since := greatest(least(newest - interval '4 minutes', (select max(at) from vital)),
                       minute_of(t - pulse_kept()) + interval '1 minute');
     perform fold_pulses(since, newest + interval '1 minute');
@@ -36,7 +36,8 @@ begin
     return is_new;
 end $$;
 comment on function recrawl_internal.take_vitals_at(timestamptz) is
-    'Writes the minute that ended last into vitals, and adds up again those before; false = somebody did so already.';
+    'Writes the minute that ended last into vitals, and sums up the minutes before it again. false: another session '
+    'has written this minute.';
 
 create or replace function recrawl_internal.take_vitals() returns boolean
 language plpgsql volatile security definer
@@ -45,10 +46,10 @@ as $$
 begin
     return take_vitals_at(clock_timestamp());
 end $$;
-comment on function recrawl_internal.take_vitals() is 'What the job vitals calls.';
+comment on function recrawl_internal.take_vitals() is 'take_vitals_at now, for the job vitals.';
 grant execute on function recrawl_internal.take_vitals to recrawl_worker;
 
--- What sequences count, since the last look. After a crash they may have skipped a few.
+-- The counts of sequences since the last call. After a crash a sequence may have skipped a few numbers.
 create or replace function recrawl_internal.take_counts(minute timestamptz) returns void
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -76,7 +77,7 @@ begin
             excluded.handed_out, excluded.asks, excluded.empty_asks, excluded.new_pages);
 end $$;
 comment on function recrawl_internal.take_counts(timestamptz) is
-    'Writes into a minute the counts since the last look: pages handed out, asks, new pages.';
+    'Writes the counts since the last call into a minute: pages handed out, calls of next_pages, new pages.';
 
 create or replace function recrawl_internal.take_samples(t timestamptz, minute timestamptz) returns void
 language plpgsql volatile
@@ -106,9 +107,9 @@ begin
     where v.at = minute;
 end $$;
 comment on function recrawl_internal.take_samples(timestamptz, timestamptz) is
-    'Writes into a minute how things stand now.';
+    'Writes the state of the queue, the hosts and the pages into a minute.';
 
--- Nothing is reported though a host has been free for all that time.
+-- The crawl stands still if there was no report for five minutes although a host was free for all that time.
 create or replace function recrawl_internal.note_standstill(t timestamptz, minute timestamptz) returns void
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -142,4 +143,4 @@ begin
     end if;
 end $$;
 comment on function recrawl_internal.note_standstill(timestamptz, timestamptz) is
-    'Writes down that the crawl stands still, and that it goes on.';
+    'Writes an event when the crawl stands still, and another event when it goes on.';
