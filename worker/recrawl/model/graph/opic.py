@@ -63,7 +63,7 @@ SLOW_RATE = 0.7
 @dataclass(frozen=True)
 class Cash:
     """The cash between two sweeps: the cash that hubs have received and not given yet, and the cash of the virtual
-    page. The virtual page has none, unless pages were forgotten or no page passes anything on."""
+    page. The virtual page has no cash, unless pages were forgotten or no page passes anything on."""
 
     page_ids: Ids
     hub: Amounts
