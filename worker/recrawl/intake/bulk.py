@@ -1,4 +1,4 @@
-"""Streams pages into the database over several connections. Knows nothing of files or of the screen."""
+"""Streams pages into the database over several connections. It does not read files or write to the screen."""
 
 import threading
 from collections import Counter, deque
@@ -15,19 +15,20 @@ from recrawl.intake.urls import clean
 from recrawl.store.verbs import PageToAdd
 
 BATCH = 1000
-BATCH_CHARACTERS = 1_000_000  # with the JSON beside the URLs: a few of the longest lines
+BATCH_CHARACTERS = 1_000_000  # URLs and their JSON together: a few of the longest lines
 CONNECTIONS = 4
-# Beside four connections that add, one drain falls behind, and so do several in small steps: each looks through sixteen
-# times as many entries for those of its slice of the hosts.
+# While four connections add pages, one drain falls behind. Several drains in small steps fall behind too: each drain
+# looks through sixteen times as many entries to find the entries for its slice of the hosts.
 DRAINS, STEP = 2, 20_000
 INVALID_SHOWN = 5
 
 
 @dataclass
 class Progress:
-    """What became of the URLs; the first few invalid ones with the reason.
+    """The number of URLs by outcome, and the first few invalid URLs with the reason.
 
-    new, known, excluded or invalid; unanswered: the connection broke while they were added, so they may be in or not.
+    Outcomes are new, known, excluded, invalid and unanswered. Unanswered: the connection broke while the URLs were
+    added, so it is not known whether they are in the database.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -44,10 +45,10 @@ def add(
     watch: Callable[[Progress], None] = lambda _: None,
     progress: Progress | None = None,
 ) -> Progress:
-    """Adds all pages, every batch in a transaction of its own; `watch` sees the progress now and then.
+    """Adds all pages, every batch in a transaction of its own. Calls `watch` with the progress after a batch.
 
-    When `pages` or the database raises, or the user interrupts, what was added so far stays, and is counted in the
-    `progress` given: to add the same again is safe.
+    If `pages` or the database raises, or the user interrupts, the pages that were added stay, and the `progress` given
+    counts them. It is safe to add the same pages again.
     """
     progress = progress or Progress()
     counting = threading.Lock()
@@ -60,7 +61,7 @@ def add(
         pool = stack.enter_context(ThreadPoolExecutor(CONNECTIONS))
 
         def add_batch(batch: list[PageToAdd | BadLine]) -> None:
-            """Counts here, where the interrupt of a user cannot come between the commit and the count."""
+            """Adds and counts in a thread, so that a user's interrupt cannot come between commit and count."""
             pages = [item._replace(url=clean(item.url)) for item in batch if isinstance(item, PageToAdd)]
             bad = [(item.where, item.problem) for item in batch if isinstance(item, BadLine)]
             connection = free.pop()
@@ -83,18 +84,18 @@ def add(
                 under_way.popleft().result()
                 watch(progress)
         except Exception:
-            pool.shutdown()  # the batches that were read are added
+            pool.shutdown()  # first adds the batches that were read
             raise
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
-            for connection in connections:  # what they are at is taken back
+            for connection in connections:  # their present transactions are rolled back
                 with suppress(psycopg.Error):
                     connection.cancel_safe(timeout=1)
             raise
     return progress
 
 
-# What the database refuses for what stands in it, not for the state that the database is in.
+# Errors that the data causes, not the state of the database.
 REFUSALS = (
     psycopg.DataError,
     psycopg.errors.ProgramLimitExceeded,
@@ -104,7 +105,8 @@ REFUSALS = (
 
 
 def _added(connection: store.Connection, pages: list[PageToAdd]) -> Iterator[store.verbs.AddedPages]:
-    """One at which the database refuses all is looked for by halves, and is invalid."""
+    """Adds the pages. If the database refuses a batch, its halves are tried alone, until the bad page is found. That
+    page counts as invalid."""
     if not pages:
         return
     try:
@@ -132,7 +134,7 @@ def _batches(pages: Iterable[PageToAdd | BadLine]) -> Iterator[list[PageToAdd | 
                 yield batch
                 batch, characters = [], 0
     except Exception:
-        yield batch  # what came before a file turned out to be torn
+        yield batch  # the pages before the place at which the file is damaged
         raise
     if batch:
         yield batch
@@ -140,7 +142,8 @@ def _batches(pages: Iterable[PageToAdd | BadLine]) -> Iterator[list[PageToAdd | 
 
 @contextmanager
 def _upkeep(url: str) -> Iterator[None]:
-    """Moves what is added from the inbox to the queue meanwhile, so that it does not pile up where no worker runs."""
+    """Moves added pages from the inbox to the queue while pages are added, so that they do not pile up if no worker
+    runs."""
     done, given_up = threading.Event(), threading.Event()
 
     def work() -> None:
@@ -150,7 +153,7 @@ def _upkeep(url: str) -> Iterator[None]:
                 try:
                     moved = store.verbs.tick(connection, max_entries=STEP)
                 except psycopg.errors.InsufficientPrivilege:
-                    return  # somebody who may add but not tick: a worker or next_pages will
+                    return  # this login may add but not tick; a worker or next_pages will do it
                 if not moved:
                     if was_done:
                         return

@@ -1,9 +1,9 @@
 """Readers of URL lists: lines of text in, pages out, one at a time, however large the file.
 
-A reader knows its format and nothing else: no database, and no opinion on URLs. They come out as they
-are written, because cleaning them is the work of recrawl.intake.urls and judging them that of SQL. A line that
-cannot be read comes out as a BadLine, and the reading goes on; only where the rest of the file makes no
-sense (its header) does it end with an ImportFileError.
+A reader knows only its format. It knows no database and does not judge URLs: they come out as they are written.
+recrawl.intake.urls cleans them, and SQL judges them. A line that cannot be read comes out as a BadLine, and the reading
+goes on. The reading ends with an ImportFileError only if the rest of the file makes no sense, for example after a bad
+header.
 """
 
 import csv
@@ -29,7 +29,7 @@ _CSV_COLUMNS = ("url", "value", "rate", "due")
 
 
 def _finite(number: str) -> float:
-    """Python reads NaN, Infinity and 1e999, none of which Postgres has in its JSON."""
+    """The number. Refuses NaN, Infinity and 1e999: Python's JSON reads them, but Postgres does not store them."""
     if not math.isfinite(value := float(number)):
         raise ValueError(f"no finite number: {number[:40]}")
     return value
@@ -54,7 +54,7 @@ Reader = Callable[[Iterable[str]], Iterator[PageToAdd | BadLine]]
 
 @contextmanager
 def open_text(path: str) -> Iterator[TextIO]:
-    """The text of a file, unpacked if it is gzipped; `-` is standard input. What is not UTF-8 stays what it is."""
+    """The text of a file, unpacked if it is gzipped. `-` is standard input. Bytes that are not UTF-8 are kept."""
     with open(0, "rb", closefd=False) if path == "-" else Path(path).open("rb") as file:
         packed = file.peek(2)[:2] == b"\x1f\x8b"
         with TextIOWrapper(gzip.open(file) if packed else file, encoding="utf-8", errors="surrogateescape") as text:
@@ -62,7 +62,7 @@ def open_text(path: str) -> Iterator[TextIO]:
 
 
 def short_lines(text: TextIO) -> Iterator[str]:
-    """The lines of a text. Of one that is too long only so much comes as tells a reader that it is."""
+    """The lines of a text. A line that is too long is cut, but stays too long, so that a reader notices it."""
     while line := text.readline(LONGEST_LINE + 1):
         yield line
         while len(line) > LONGEST_LINE and not line.endswith("\n"):
@@ -70,7 +70,7 @@ def short_lines(text: TextIO) -> Iterator[str]:
 
 
 def pages_in(name: str, text: TextIO) -> Iterator[PageToAdd | BadLine]:
-    """The pages that a file names. Its first line that is not blank may be needed to tell how to read it."""
+    """The pages that a file names. The first line that is not blank may decide which reader is used."""
     lines, blank = short_lines(text), 0
     for first in lines:
         if first.strip():
@@ -80,7 +80,7 @@ def pages_in(name: str, text: TextIO) -> Iterator[PageToAdd | BadLine]:
 
 
 def reader_for(name: str, first_line: str) -> Reader:
-    """The reader for a file: its suffix decides, or else its first line that is not blank."""
+    """The reader for a file. The suffix decides; without a known suffix, the first line that is not blank."""
     first_line = first_line.removeprefix(_BOM).strip()
     match PurePath(name.lower().removesuffix(".gz")).suffix:
         case ".csv":
@@ -91,7 +91,7 @@ def reader_for(name: str, first_line: str) -> Reader:
         return nutch
     if first_line.startswith("{"):
         return urlfrontier
-    # Whole cells: the first URL of a plain list may well contain both "url" and a comma.
+    # Compares whole cells, because the first URL of a plain list may contain both "url" and a comma.
     if "url" in (cell.strip(' "').lower() for cell in first_line.split(",")):
         return csv_pages
     return plain
@@ -119,8 +119,8 @@ def csv_pages(lines: Iterable[str]) -> Iterator[PageToAdd | BadLine]:
     else:
         row = []
     header = _csv_header(row)
-    # A column that is not there is read from an empty cell put behind every row (csv.DictReader takes a fifth longer,
-    # Python 3.11).
+    # A missing column is read from an empty cell that is appended to every row. csv.DictReader takes a fifth longer
+    # (Python 3.11).
     url_at, value_at, rate_at, due_at = (header.index(c) if c in header else -1 for c in _CSV_COLUMNS)
     for number, line in numbered:
         try:
@@ -189,14 +189,14 @@ def _instant(cell: str) -> datetime | None:
     return instant
 
 
-# What `nutch readdb … -dump … -format csv` writes. URLs and metadata stand between quotes as they are, even with quotes
-# in them, so a row is no CSV; what is read of it comes first.
+# The output of `nutch readdb … -dump … -format csv`. URLs and metadata are between quotes, but quotes inside them are
+# not escaped, so a row is not valid CSV. The fields that are read come first in the row.
 _NUTCH_HEADER = "Url,Status code,Status name,Fetch Time,"
 _NUTCH_ROW = re.compile(r'"(?P<url>.*?)",(?P<code>\d+),"(?P<status>\w+)",(?P<fetch_time>[^,]*),')
 
 
 def nutch(lines: Iterable[str]) -> Iterator[PageToAdd | BadLine]:
-    """A CrawlDb as Nutch dumps it: its pages, due at their fetch time. Those it never fetched come in as new."""
+    """The pages of a CrawlDb that Nutch dumped, due at their fetch time. Pages that Nutch never fetched come as new."""
     for number, line in enumerate(_without_bom(lines), 1):
         if line.startswith(_NUTCH_HEADER) or not line.strip():  # each part of a dump has the header
             continue
@@ -217,7 +217,7 @@ def nutch(lines: Iterable[str]) -> Iterator[PageToAdd | BadLine]:
 
 
 def urlfrontier(lines: Iterable[str]) -> Iterator[PageToAdd | BadLine]:
-    """What URLFrontier's client writes (DumpURLs, ListURLs --json) and reads (PutURLs).
+    """The format that URLFrontier's client writes (DumpURLs, ListURLs --json) and reads (PutURLs).
 
     A line is one JSON object or one URL, even mixed.
     """
@@ -231,9 +231,9 @@ def urlfrontier(lines: Iterable[str]) -> Iterator[PageToAdd | BadLine]:
 
 
 def _items(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers. Only ListURLs spreads an object over several: from `{` to `}`, and indented between.
+    """Lines with their numbers. Only ListURLs writes an object over several lines: `{`, indented lines, and `}`.
 
-    Of an object that is too long so much comes as tells that it is.
+    An object that is too long is cut, but stays too long, so that the reader notices it.
     """
     begun, length, parts = 0, 0, list[str]()
     for number, line in enumerate(lines, 1):
@@ -273,14 +273,14 @@ def _frontier_page(text: str, line: int) -> PageToAdd | BadLine:
         known = item.get("known")
         entry = known or item["discovered"]
         info = entry["info"]
-        # A 64-bit integer, so JSON has it as a string; 0, which is left out, is URLFrontier's "never again".
+        # Seconds, as a string, because JSON writes 64-bit integers as strings. 0 is left out and means "never again".
         seconds = entry.get("refetchableFromDate")
         due: datetime | Literal["infinity"] | None = "infinity" if known else None
         if seconds and seconds != "0":
             due = datetime.fromtimestamp(int(seconds), UTC)
         meta = {key: values.get("values", []) for key, values in info.get("metadata", {}).items()}
         if "\\u" in text or not text.isascii():
-            # One character that Postgres cannot hold would make it refuse the whole batch.
+            # Postgres would refuse the whole batch for one character that it cannot hold.
             meta = {storable(key): [storable(value) for value in values] for key, values in meta.items()}
         url = info["url"].strip()
         if not url:

@@ -1,7 +1,7 @@
-"""What Python does to a URL before SQL sees it: WHATWG parsing, as a browser does with an address.
+"""Cleans a URL before SQL sees it: WHATWG parsing, as a browser does with an address.
 
-It only cleans. Whether a URL is valid, which page it names and which host it belongs to is decided in
-SQL alone, so nothing is rejected here: what cannot be parsed goes on to SQL, which says what is wrong.
+SQL alone decides whether a URL is valid, which page it names and to which host it belongs. So nothing is rejected here:
+a URL that cannot be parsed goes on to SQL, which says what is wrong with it.
 """
 
 import re
@@ -14,23 +14,23 @@ _RAW_BYTE = re.compile("[\udc80-\udcff]")
 # Text and jsonb in Postgres cannot hold these.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
-# WHATWG trims C0 controls and spaces, people also paste other blanks and byte order marks. All are
-# trimmed in one go, because trimming one kind may uncover another.
+# WHATWG trims C0 controls and spaces. People also paste other blanks and byte order marks. All are trimmed in one step,
+# because one kind may be behind another.
 _EDGES = "".join(c for c in map(chr, range(0x3001)) if c <= " " or c.isspace()) + "\ufeff"
 
 
 def clean(url: str) -> str:
-    """The URL as a browser would request it, without its fragment; trimmed only, if it cannot be parsed.
+    """The URL as a browser would request it, without its fragment. If it cannot be parsed, it is only trimmed.
 
     Never raises. Idempotent. The query keeps its order, because another order can be another page.
     """
     url = url.strip(_EDGES)
     if not url.isascii():
-        url = _RAW_BYTE.sub(lambda byte: f"%{ord(byte[0]) - 0xDC00:02X}", url)  # an old page's Latin-1, say
+        url = _RAW_BYTE.sub(lambda byte: f"%{ord(byte[0]) - 0xDC00:02X}", url)  # for example Latin-1 from an old page
     url = storable(url)
     try:
-        # Wherever the parser is, '#' starts the fragment, so it can be cut off before parsing
-        # (replace_url(url, hash="") takes half a microsecond more).
+        # '#' always starts the fragment, so the fragment can be cut off before parsing. replace_url(url, hash="") would
+        # take half a microsecond more.
         return normalize_url(url.partition("#")[0])
     except ValueError:
         return url

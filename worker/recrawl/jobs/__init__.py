@@ -1,1 +1,1 @@
-"""The jobs: what the worker does again and again, and `recrawl run` once. registry.py lists them, one file each."""
+"""The jobs. The worker runs them again and again, and `recrawl run` runs one once. registry.py lists them."""

@@ -1,4 +1,4 @@
-"""Finds the price of every host, and with it how often each page is fetched, and puts them in force."""
+"""Computes the price of every host and puts it in force. From the price follows how often each page is fetched."""
 
 import time
 from dataclasses import asdict, astuple, dataclass
@@ -18,10 +18,14 @@ from recrawl.model.allocation.terms import host_terms
 from recrawl.model.limits import LEAST_FREQUENCY, MOST_FREQUENCY
 from recrawl.words import count, percent, things
 
-# Days ahead that due times are fitted to the budget: as long as since the last run, within these.
+# Due times are fitted to the budget for the days until the next run. The estimate of these days is the time since the
+# last run, within these limits.
 LEAST_AHEAD, MOST_AHEAD = 10 / 1440, 1.0
-MADE_GOOD = 0.25  # days, in which what was fetched too much or too little in the last 24 hours is made good
-AT_ONCE = 0.5  # of it, at most: of all of it, day by day, the next day would be off by as much the other way
+# The difference between budgeted and made fetches of the last 24 hours is made up in this number of days.
+MADE_GOOD = 0.25
+# One run makes up at most this share of the difference. With daily runs, the whole difference would give the next day
+# an equally large difference in the other direction.
+AT_ONCE = 0.5
 
 
 class Allocate(Job):
@@ -79,7 +83,7 @@ class Allocate(Job):
 
 
 def _fit(run: store.runs.Run, crawl: AllocationInput, divided: Divided, late: store.reads.SpentOfLate) -> None:
-    """Moves due times that were promised at other prices, so that the time until the next run keeps to the budget."""
+    """Moves due times that follow from old prices, so that the fetches until the next run stay within the budget."""
     ahead = _ahead(late)
     owed = (late.budgeted - late.handed_out) * min(AT_ONCE, ahead / min(max(late.days, ahead), MADE_GOOD))
     most = ahead * divided.budget / 2
@@ -98,7 +102,8 @@ def _fit(run: store.runs.Run, crawl: AllocationInput, divided: Divided, late: st
 
 
 def _overtake(run: store.runs.Run, crawl: AllocationInput, divided: Divided, late: store.reads.SpentOfLate) -> int:
-    """Of hosts that are behind, what is worth most goes first until the next run. How many pages change places."""
+    """On hosts with more due pages than slots, puts the pages that are worth most first, until the next run. Returns
+    the number of pages that changed places."""
     slots = divided.cap * (crawl.allocate_every or _ahead(late))
     host = np.repeat(np.arange(len(crawl.hosts)), np.diff(crawl.first))
     may = (crawl.due_in < 0) & ~np.isnan(crawl.promised) & np.isnan(crawl.pinned)
@@ -120,9 +125,9 @@ def _ahead(late: store.reads.SpentOfLate) -> float:
 
 @dataclass(frozen=True)
 class Proof:
-    """A row of allocation_run: what was wanted, and how good the result is. Utility and bounds per unit of value.
+    """A row of allocation_run: the input, and how good the result is. Utility and bounds are per unit of value.
 
-    None = no finite number: without any fetch left for pages that change, some objectives lose without limit.
+    None = no finite number: if no fetch is left for pages that change, some objectives lose without limit.
     """
 
     policy: str
@@ -178,17 +183,18 @@ def _proof(crawl: AllocationInput, divided: Divided) -> Proof:
 
 @dataclass(frozen=True)
 class HostsHeldBack:
-    """The hosts whose gap costs most, those first that cost most; fetches per day."""
+    """The hosts whose gap costs most, the most costly first. In fetches per day."""
 
     hosts: NDArray[np.int64]
     pages: NDArray[np.int64]
-    wanted: NDArray[np.float64]  # without a gap, at the price of the budget
+    wanted: NDArray[np.float64]  # fetches without a gap, at the common price
     frequency: NDArray[np.float64]
-    gain: NDArray[np.float64]  # by half the gap, per unit of value
+    gain: NDArray[np.float64]  # the utility that half the gap would bring, per unit of value
 
 
 def _held_back(crawl: AllocationInput, divided: Divided, most: int = 200) -> HostsHeldBack:
-    """By a bound on what half the gap brings, which is close where a host takes a small part of all fetches."""
+    """Orders hosts by an upper bound of the gain from half the gap. The bound is close if a host takes a small part of
+    all fetches."""
     allocation, kept = divided.allocation, crawl.kept(divided)
     capped = np.flatnonzero(allocation.capped & crawl.is_priced_by_the_objective(allocation))
     web, allocation = what_if.of_hosts(*crawl.others(divided), capped)
@@ -215,6 +221,6 @@ def _gain(figure: float | None, is_share: bool) -> str:
 def _by_id(
     crawl: AllocationInput, result: Allocation, pages: NDArray[np.intp]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Neighbours in the table together, with their frequencies."""
+    """The ids of the pages and their frequencies, in order of id, because such pages are neighbours in the table."""
     pages = pages[np.argsort(crawl.page_id[pages])]
     return crawl.page_id[pages], np.clip(result.frequency[pages], LEAST_FREQUENCY, MOST_FREQUENCY).astype(np.float32)

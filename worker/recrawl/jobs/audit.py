@@ -1,4 +1,4 @@
-"""How the learnt rates compare with what the fetch log says in full. Reads only, and is no job of the worker's."""
+"""Compares the learned rates with the rates from the full fetch log. Only reads. The worker does not run it."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What every policy would make of the user's own crawl; nothing is changed. Computes; recrawl.cli.show shows."""
+"""Computes the results of every policy on the user's own crawl. Changes nothing. recrawl.cli.show prints the result."""
 
 from dataclasses import dataclass, replace
 
@@ -7,7 +7,7 @@ from recrawl.jobs.allocation_input import AllocationInput, read
 from recrawl.model.policies.outlook import Outlook, as_hosts_can, outlook
 from recrawl.model.policies.registry import POLICIES
 
-ROUNDING = 1e-9  # of the budget: what sums leave over
+ROUNDING = 1e-9  # the share of the budget that rounding may leave over
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ def read_crawl(url: str) -> AllocationInput:
 
 
 def compare(crawl: AllocationInput) -> list[PolicyOutlook]:
-    """At the present budget, as if each had been in force for long."""
+    """The outlook of each policy at the present budget, as if the policy had been in force for a long time."""
     found = []
     for name in POLICIES:
         now = replace(crawl, policy=name, policy_days=float("inf")).divided(crawl.budget)

@@ -1,4 +1,4 @@
-"""What every job is: a class that is made once, keeps its own memory, and runs again and again."""
+"""The base class of all jobs. A job is made once, keeps its own memory, and runs again and again."""
 
 from abc import ABC, abstractmethod
 from datetime import datetime
@@ -8,7 +8,8 @@ from recrawl import store
 
 
 class Tell(Protocol):
-    """Hears of each step, and of a long one again and again: how much is done, of how much if that is known."""
+    """Is called at each step, and repeatedly during a long step. `done` says how much is done, and `of` how much there
+    is, if that is known."""
 
     def __call__(self, step: str, done: float | None = None, of: float | None = None) -> None: ...
 
@@ -18,20 +19,21 @@ def nobody(step: str, done: float | None = None, of: float | None = None) -> Non
 
 
 class Job(ABC):
-    connection: store.Connection | None = None  # of a job that is to be stopped in the middle of a step
-    as_of: datetime | None = None  # what time it is, in a simulation; else what the clock says
+    connection: store.Connection | None = None  # set by jobs that can be stopped in the middle of a step
+    as_of: datetime | None = None  # the time of a simulation; None = the time of the clock
 
     def __init__(self, url: str) -> None:
         self.url = url
 
     @abstractmethod
     def run(self, tell: Tell = nobody) -> str:
-        """Does it once, now. `tell` hears of each step; what came of it is returned, in a line."""
+        """Runs the job once, now. Calls `tell` at each step. Returns the result in one line."""
 
     def stop(self) -> None:
-        """Takes back the step it is at, which may be waiting for a lock; it is a transaction, and not missed."""
+        """Cancels the present step, which may be waiting for a lock. A step is a transaction, so it is undone as a
+        whole, and the next run does it again."""
         store.cancel(self.connection)
 
     def remembers(self) -> int:
-        """Bytes that are worth keeping until the next run."""
+        """The bytes of memory that are worth keeping until the next run."""
         return 0

@@ -17,14 +17,14 @@ NOBODY = -1  # a token that no run has
 
 @dataclass(frozen=True)
 class KnownGraph:
-    """What a worker remembers from one run to the next. Pages are in the order of the graph's."""
+    """The memory of a worker from one run to the next. Pages are in the order of the graph."""
 
     token: int  # the run that read it
     graph: Graph
     relevance: PageColumn  # NaN = unknown
     scores: dict[str, PageColumn]  # by store.reads.SCORES, as last written; NaN = never
     has_changed: NDArray[np.bool_]  # since the last run
-    is_whole: bool  # all of it was read
+    is_whole: bool  # whether the whole graph was read, and not only its changes
 
     @property
     def bytes(self) -> int:

@@ -1,4 +1,4 @@
-"""Finds out what the links say of each page, and what its freshness is worth, and puts it in force."""
+"""Computes the scores of each page from the links, and its value from the scores, and puts both in force."""
 
 import math
 import os
@@ -14,8 +14,8 @@ from recrawl.jobs.known_graph import KnownGraph, PageColumn
 from recrawl.model.graph import opic, value
 from recrawl.model.limits import UNKNOWN_RELEVANCE
 
-# Sweeps end when hub and authority scores, each adding up to 1, are off by no more than this in all: for the average
-# page, a twentieth of the share from which on scores are written.
+# Sweeps end when the errors of all hub and authority scores add up to at most ERROR. (Hub scores add up to 1, and so do
+# authority scores.) For the average page this is a twentieth of the change from which a score is written.
 ERROR, MOST_SWEEPS = 1e-3, 200
 
 
@@ -33,7 +33,7 @@ class Weights:
 
 
 class Opic(Job):
-    """Remembers the graph, and the next time reads only what changed."""
+    """Remembers the graph, so that the next run reads only the changes."""
 
     known: KnownGraph | None = None
 
@@ -44,7 +44,7 @@ class Opic(Job):
             last_terms = store.reads.last_terms(run.connection)
             tell("reading the graph")
             known = known_graph.read(self.url, run, self.known, tell)
-            self.known = None  # if this run fails, all is read again
+            self.known = None  # if this run fails, the next run reads the whole graph
             graph = known.graph
             found = _scored(known, weights["importance"] > 0, tell)
             terms = value.terms(weights, found.mean_relevance, last_terms)
@@ -82,13 +82,13 @@ class Opic(Job):
 
 @dataclass(frozen=True)
 class _Found:
-    scores: dict[str, PageColumn]  # those that are stored, and relevance; 1 is the average
+    scores: dict[str, PageColumn]  # the scores that are stored, and relevance; the average is 1, except in_links
     mean_relevance: float
     proof: dict[str, float]
 
 
 class _Nearing:
-    """Tells how much of the way to ERROR is done. Each sweep takes about the same share off the error."""
+    """Tells how much of the way to ERROR is done. Each sweep reduces the error by about the same share."""
 
     def __init__(self, tell: Tell, step: str) -> None:
         self.tell, self.step = tell, step
@@ -98,13 +98,13 @@ class _Nearing:
         if not 0 < error < math.inf:
             return
         if math.isnan(self.first):
-            self.first = 2 * max(error, ERROR)  # some of the way was done then
+            self.first = 2 * max(error, ERROR)  # twice, because the first sweep has done a part of the way
         self.done = max(self.done, min(1.0, math.log(self.first / error) / math.log(self.first / ERROR)))
         self.tell(self.step, self.done, 1)
 
 
 def _scored(known: KnownGraph, wants_importance: bool, tell: Tell) -> _Found:
-    """From where the last run ended."""
+    """Computes the scores, beginning with the scores of the last run."""
     graph, limits = known.graph, (ERROR, MOST_SWEEPS, os.cpu_count() or 1)
     step = f"sending cash along {graph.links:,} links between {graph.pages:,} pages"
     tell(step)

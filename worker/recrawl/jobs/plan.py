@@ -1,4 +1,4 @@
-"""What-if questions, answered from the user's own crawl; nothing is changed. Computes; recrawl.cli.show shows."""
+"""Answers what-if questions from the user's own crawl. Changes nothing. recrawl.cli.show prints the answers."""
 
 import math
 from collections.abc import Sequence
@@ -15,15 +15,15 @@ from recrawl.model.allocation.solve import Allocation
 
 @dataclass(frozen=True)
 class Point:
-    """What a budget would bring. Fetches per day; utility per unit of value: for freshness, the share that is fresh.
+    """The results of a budget. Fetches are per day. Utility is per unit of value: for freshness, the fresh share.
 
-    None = a loss without limit: nothing is left for pages that change.
+    None = a loss without limit, because no fetch is left for pages that change.
     """
 
     budget: float
     spent: float  # on revisits
     new_pages: float
-    pinned: float  # of those spent, on pages whose interval is pinned
+    pinned: float  # the part of `spent` for pages whose interval is pinned
     utility: float | None
     polite_bound: float | None
     unpolite_bound: float | None
@@ -79,7 +79,7 @@ class Plan:
         )
 
     def budget_for(self, freshness: float) -> float:
-        """The smallest budget, in fetches per day, that reaches this share of what could be reached."""
+        """The smallest budget, in fetches per day, that reaches this share of the utility of always fresh pages."""
         crawl = self.crawl
 
         def revisits(budget: float, price: float | None) -> Allocation:
@@ -90,9 +90,10 @@ class Plan:
         return budget
 
     def held_back(self, most: int = 10) -> list[HostAtGap]:
-        """The hosts of which half the gap would bring most at the present budget, by working that out for them.
+        """The hosts for which half the gap would bring most at the present budget.
 
-        For those that a bound puts first, until what the others are bound by is less.
+        Hosts are tried in the order of an upper bound of their gain, at most 4 * `most` of them. A new allocation gives
+        the gain of each. The search ends when no bound of the other hosts is above the best `most` gains.
         """
         crawl, present = self.crawl, self.present
         if finite(present.allocation.utility) is None or not crawl.is_priced_by_the_objective(present.allocation):
@@ -121,7 +122,7 @@ class Plan:
         ]
 
     def _gain_of_half_the_gap(self, place: int) -> float:
-        """By dividing and allocating all anew, with the slots that the host then has."""
+        """The gain by a new division and allocation, with the slots that the host has at half the gap."""
         crawl, now = self.crawl, self.present.allocation
         per_day = crawl.slots.per_day.copy()
         per_day[place] = crawl.slots_with_half_the_gap[place]

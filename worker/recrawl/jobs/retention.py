@@ -1,4 +1,4 @@
-"""Deletes what is older than the settings keep_vitals and keep_history."""
+"""Deletes rows that are older than the settings keep_vitals and keep_history."""
 
 from recrawl import store
 from recrawl.jobs.job import Job, Tell, nobody

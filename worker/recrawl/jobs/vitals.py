@@ -1,4 +1,4 @@
-"""Adds up what was reported, minute by minute and hour by hour, and looks at how things stand."""
+"""Adds up the reports, minute by minute and hour by hour, and samples the state of the crawl."""
 
 from recrawl import store
 from recrawl.jobs.job import Job, Tell, nobody

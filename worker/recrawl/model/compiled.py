@@ -38,7 +38,7 @@ def compiled(variant: str = "", **options: Any) -> Callable[[Callable[..., Any]]
     """numba.njit with these options. A function made inside another one needs a `variant` for each that is made."""
 
     def compiled_once(function: Callable[..., Any]) -> Any:
-        if variant:  # kept code and code just compiled are told apart by the names and types of functions alone
+        if variant:  # numba identifies functions, kept or new, by their names and types only
             function.__qualname__ += f".{variant}"
         dispatcher = numba.njit(**options)(function)
         if kept_in():
@@ -63,13 +63,13 @@ def kept_table(name: str, compute: Callable[[], NDArray[np.float64]]) -> NDArray
             file.close()
             Path(file.name).replace(path)
         finally:
-            Path(file.name).unlink(missing_ok=True)  # at a full disk
+            Path(file.name).unlink(missing_ok=True)  # it still exists if saving failed, for example at a full disk
     return table
 
 
 @cache
 def kept_in() -> Path | None:
-    """A folder for this source, numba, numpy and Python; None where nothing can be kept, or not safely."""
+    """A folder for this source, numba, numpy and Python. None if files cannot be kept there, or not safely."""
     digest = sha256(repr((numba.__version__, np.__version__, sys.version)).encode())
     model = Path(__file__).parent
     folder = platformdirs.user_cache_path("recrawl") / "compiled"
@@ -123,7 +123,7 @@ class _Kept(caching.FunctionCache):
     _impl_class = _Results
 
     def _index_key(self, types: Any, codegen: Any) -> Any:
-        return types, codegen.magic_tuple()  # what else decides, the folder and the file's name say
+        return types, codegen.magic_tuple()  # the names of the folder and of the file contain everything else
 
     def load_overload(self, types: Any, target: Any) -> Any:
         try:

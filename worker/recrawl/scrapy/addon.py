@@ -1,4 +1,4 @@
-"""What a project's one setting changes: its scheduler, its downloader, and which of Scrapy's parts go to sleep."""
+"""The add-on replaces a project's scheduler and downloader, and switches some of Scrapy's middlewares off."""
 
 import logging
 import os
@@ -10,13 +10,13 @@ log = logging.getLogger("recrawl.scrapy")
 
 PARTS = {"SCHEDULER": "recrawl.scrapy.scheduler.Scheduler", "DOWNLOADER": "recrawl.scrapy.downloader.Downloader"}
 OURS = {
-    # Nearest to the engine: after it nobody takes out what a callback returned.
+    # Nearest to the engine: after it, no other middleware removes a request that a callback returned.
     "SPIDER_MIDDLEWARES": {"recrawl.scrapy.middleware.Reading": -1000},
     # Last before the request goes out.
     "DOWNLOADER_MIDDLEWARES": {"recrawl.scrapy.middleware.Starting": 100_000},
 }
-# They would send a second request beside the page's slot, or none at all: what they do, recrawl does. By import
-# path, as Scrapy 2.13 knows no other way.
+# These middlewares would send a second request outside of the page's slot, or no request at all. recrawl does their
+# work. They are named by import path, because Scrapy 2.13 accepts nothing else.
 ASLEEP = [
     "scrapy.downloadermiddlewares.httpcache.HttpCacheMiddleware",
     "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware",
@@ -24,9 +24,9 @@ ASLEEP = [
     "scrapy.downloadermiddlewares.retry.RetryMiddleware",
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware",
 ]
-OVER_ALL = 100  # the priority of what must hold whatever the project says; the command line's is 40
+OVER_ALL = 100  # the priority of settings that the project must not override; the command line has 40
 DEFAULTS = {
-    "RECRAWL_IDLE": 60,  # seconds without anything to fetch, after which the spider closes; None: it does not
+    "RECRAWL_IDLE": 60,  # seconds without anything to fetch, after which the spider closes; None = it never closes
     "RECRAWL_LEASE": 600,  # seconds after which the pages of a process that died come back
 }
 

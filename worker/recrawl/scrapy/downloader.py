@@ -1,4 +1,4 @@
-"""Scrapy's downloader, each request in a slot of its host; what is not the spider's to see is reported here."""
+"""Scrapy's downloader, with each request in a slot of its host. It reports the answers that the spider must not see."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -35,7 +35,7 @@ class Downloader(ScrapysDownloader):
 
     async def _fetch(self, request: Request, spider: tuple[Spider, ...]) -> Result:
         visit = self._visits.under_way.get(request) or await self._slot_for(request)
-        # One of Scrapy's slots for each request: when it begins, the database has said.
+        # Each request gets a Scrapy slot of its own, so that Scrapy does not delay it: the database has set its time.
         slot = request.meta["download_slot"] = f"recrawl {id(visit)}"
         try:
             result = await cast(Awaitable[Result], maybe_deferred_to_future(super().fetch(request, *spider)))
@@ -52,7 +52,7 @@ class Downloader(ScrapysDownloader):
                 left.close()
 
     def _outcome(self, visit: Visit, request: Request, result: Result) -> Result:
-        """What the engine gets to see. What came of the page is said, unless a callback must look at it first."""
+        """The result for the engine. Reports the page, unless a callback must see the response first."""
         if isinstance(result, Request):
             visit.left_for(result.url)
         elif visit.page.kind == "aside":
@@ -70,7 +70,8 @@ class Downloader(ScrapysDownloader):
         return result
 
     async def _slot_for(self, request: Request) -> Visit:
-        """Of a request that came past the scheduler, as those of media pipelines do."""
+        """Waits for the slot of a request that did not come through the scheduler, for example from a media
+        pipeline."""
         granted: asyncio.Future[Visit] = asyncio.get_running_loop().create_future()
         self._visits.wanted[request] = granted
         refused = self._visits.client.aside(request.url, request)
@@ -82,7 +83,8 @@ class Downloader(ScrapysDownloader):
         return granted.result()
 
     def _led_to(self, request: Request, response: Response) -> str | None:
-        """As Scrapy's own middleware decides, which is asleep; None: the response is for who asked."""
+        """The URL to follow, by the rules of Scrapy's own redirect middleware, which is off. None: the response goes
+        to the caller."""
         meta = request.meta
         is_looked_at = (
             meta.get("dont_redirect")
@@ -93,14 +95,14 @@ class Downloader(ScrapysDownloader):
         return None if is_looked_at or not self._follows else _location(response)
 
     def _redirect(self, visit: Visit, response: Response, url: str) -> None:
-        """Where a page leads becomes a page with its callback, if the spider wants it."""
+        """The target of a redirect becomes a page with the same callback, if the spider wants it."""
         assert self.crawler.engine and self.crawler.spider
         target = restored(url, visit.page.meta, self.crawler.spider)
         self.crawler.engine.crawl(target)
         visit.report(response, leads_to=target.url if target in self._visits.accepted else None)
 
     def _followed(self, request: Request, response: Response, url: str) -> Request:
-        """What is no page stays none."""
+        """The request that follows a redirect, for a request that is no page. It is no page either."""
         times = request.meta.get("redirect_times", 0) + 1
         if times > self._most_redirects:
             raise IgnoreRequest("max redirections reached")
@@ -120,12 +122,12 @@ class Downloader(ScrapysDownloader):
 
 
 def _location(response: Response) -> str | None:
-    """Where a redirect leads. Only to another page: what a server names must read no file of this machine."""
+    """The target of a redirect. It must be on the web: a server must not make this machine read its own files."""
     location = response.headers.get("Location") if response.status in REDIRECTS else None
     return absolute(response.url, text_of(location)) if location else None
 
 
 def _nothing_for_the_spider(request: Request) -> IgnoreRequest:
-    """What ends a request without a word."""
+    """The exception that ends a request without calling its errback."""
     request.errback = None
     return IgnoreRequest("the frontier has it")

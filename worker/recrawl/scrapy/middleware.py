@@ -1,4 +1,4 @@
-"""Scrapy's middlewares: the last look before a request goes out, and what callbacks make of the response."""
+"""Two Scrapy middlewares: one checks the slot before a request goes out, one reports a page after its callback."""
 
 from collections.abc import AsyncIterator
 from typing import Any, Self
@@ -13,7 +13,7 @@ from recrawl.scrapy.visit import CrawlerVisits, Visit, visit_of
 
 
 class Starting:
-    """A request begins in its slot or not at all, however long it took to come here."""
+    """A request begins in its slot. If the slot has passed before the request comes here, it does not begin at all."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._visits = CrawlerVisits.of(crawler)
@@ -31,7 +31,7 @@ class Starting:
 
 
 class Reading:
-    """Each page is reported once, when its callback has returned all that it had to."""
+    """Reports each page once, when its callback has returned its last item or request."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._visits = CrawlerVisits.of(crawler)

@@ -1,4 +1,4 @@
-"""Scrapy's scheduler: what the spider finds goes to the database, what it hands out goes to the engine.
+"""Scrapy's scheduler. Requests of the spider go to the database. Pages that the database hands out go to the engine.
 
 engine ──enqueue_request──▶ Client.add, Client.aside        the database decides what comes when
    ▲ next_request ◀── ready ◀── engine.crawl ◀── pages, each when its slot has come
@@ -26,7 +26,7 @@ from recrawl.scrapy.visit import CrawlerVisits, Visit
 
 log = logging.getLogger("recrawl.scrapy")
 
-FAILED = "recrawl_failed"  # the finish_reason then
+FAILED = "recrawl_failed"  # the finish_reason after an error of recrawl
 
 
 def seconds(settings: BaseSettings, name: str) -> float:
@@ -51,7 +51,7 @@ class Scheduler(BaseScheduler):
         self._crawler = crawler
         self._visits = CrawlerVisits.of(crawler)
         dupefilter = load_object(crawler.settings["DUPEFILTER_CLASS"])
-        self._seen = build_from_crawler(dupefilter, crawler)  # of what is no page
+        self._seen = build_from_crawler(dupefilter, crawler)  # for requests that are no pages
         self._ready: deque[Request] = deque()
         self._busy_at = time.monotonic()
         self._is_open = False
@@ -95,18 +95,18 @@ class Scheduler(BaseScheduler):
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:
-        """One line, the spider closes, and the exit code says so."""
+        """Logs one line. The spider then closes, and the exit code is 1."""
         log.error("%s", error)
         self._has_failed = True
-        # By then the engine has forgotten its scheduler, and signals forget whom nobody else knows.
+        # weak=False: by then the engine has dropped this scheduler, and a weak signal would lose the receiver.
         self._crawler.signals.connect(self._has_no_spider, signals.engine_stopped, weak=False)
 
     def _has_no_spider(self) -> None:
-        """What makes Scrapy's commands exit with 1; an exception does so only in the newest, and shows a traceback."""
+        """Makes Scrapy's commands exit with 1. An exception does so only in the newest Scrapy, with a traceback."""
         self._crawler.spider = None
 
     def _begin(self) -> None:
-        """Not before all parts are open: they look at each page."""
+        """Begins to hand pages out. Called when all parts of Scrapy are open, because they process each page."""
         if not self._has_failed:
             self._pump = asyncio.ensure_future(self._hand_out())
 
@@ -120,7 +120,7 @@ class Scheduler(BaseScheduler):
         try:
             await self._client.__aexit__(None, None, None)
         except Exception as error:
-            if not self._has_failed:  # else that stands in the log
+            if not self._has_failed:  # an earlier failure is in the log already
                 self._fail(error)
         self._count_all()
 
@@ -160,7 +160,7 @@ class Scheduler(BaseScheduler):
         return True
 
     def _handed_on(self, request: Request) -> None:
-        """The engine has it, and gives it to enqueue_request next, unless somebody filters it out."""
+        """The engine has the request. It calls enqueue_request next, unless another part filters the request out."""
         if lead := self._visits.leads.get(request):
             asyncio.get_running_loop().call_soon(lead.handed_one_on)
 
@@ -184,7 +184,7 @@ class Scheduler(BaseScheduler):
         if page.kind == "aside" and page.meta in self._visits.wanted:
             granted = self._visits.wanted[page.meta]
             if granted.done():
-                visit.fail()  # it was late for the slot that it had, and is over
+                visit.fail()  # the request was too late for its earlier slot, and is over
             else:
                 granted.set_result(visit)
             return
@@ -197,7 +197,7 @@ class Scheduler(BaseScheduler):
         self._visits.under_way[request] = visit
         assert self._crawler.engine
         self._crawler.engine.crawl(request)
-        if not visit.is_taken:  # offsite, or some other part does not want it
+        if not visit.is_taken:  # it is offsite, or another part filtered it out
             del self._visits.under_way[request]
             page.decline()
 

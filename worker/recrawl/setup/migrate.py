@@ -1,4 +1,4 @@
-"""Brings a database to the newest version: what `alembic upgrade head` does, from Python."""
+"""Brings a database to the newest version, like `alembic upgrade head`, but from Python."""
 
 import re
 
@@ -19,9 +19,9 @@ def sqlalchemy_url(url: str) -> str:
 
 
 def upgrade(url: str) -> None:
-    """Applies the versions that are missing, then sql/ if any of its files changed. Twice is once.
+    """Applies the versions that are missing, then sql/ if any of its files changed. A second call changes nothing.
 
-    Raises what psycopg raised, without SQLAlchemy's wrapping of it.
+    Raises the error of psycopg, without SQLAlchemy's wrapper.
     """
     config = Config(project.root() / "alembic.ini", attributes={"url": sqlalchemy_url(url)})
     try:

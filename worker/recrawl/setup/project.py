@@ -13,7 +13,7 @@ DECLARATION = re.compile(
 
 
 def root() -> Path:
-    """The checkout this package runs from, else the copy that the wheel carries."""
+    """The checkout from which this package runs. Without a checkout, the copy in the wheel."""
     package = Path(__file__).resolve().parents[1]
     checkout = package.parents[1]
     return checkout if (checkout / "sql" / "install.sql").is_file() else package / "_project"
@@ -39,8 +39,8 @@ def versions() -> list[str]:
 def declarations() -> dict[str, str]:
     """The functions, views and row types that sql/ makes: schema.name, and a hash that changes with the declaration.
 
-    Of a function this is the text up to its body, of a view or a row type the whole text. Functions of the same name
-    are declared together.
+    The declaration of a function is its text up to its body, of a view or a row type its whole text. Functions of the
+    same name share one hash.
     """
     text = "\n".join(path.read_text(encoding="utf-8") for path in sql_files())
     found: dict[str, str] = {}

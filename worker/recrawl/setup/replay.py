@@ -22,8 +22,8 @@ from sqlalchemy.exc import DBAPIError
 
 from recrawl.setup import project
 
-# All that sql/ made and the rights on it, in words that mean the same in another database. A restore may have lost
-# roles and rights, and people may have changed them.
+# A hash of all things that sql/ made and of the rights on them. It uses names and no ids, so it is the same in a
+# restored database. A restore may have lost roles and rights, and people may have changed them.
 IN_FORCE = """
     with ours as (select * from pg_namespace where nspname in ('recrawl', 'recrawl_internal')),
     made (thing, owner, acl, definition) as (
@@ -53,7 +53,7 @@ IN_FORCE = """
     select md5(string_agg(text, E'\\n' order by text collate "C")) from line
 """
 
-# A thing is written as in `drop …`. Others refer to a view or row type by its row type, its array type or its rule.
+# A thing is written as in `drop …`. Other things refer to a view or row type by its row type, array type or rule.
 THINGS = """
     with thing (class, oid, thing, name, acl) as (
         select 'pg_proc'::regclass, p.oid, 'function ' || p.oid::regprocedure, n.nspname || '.' || p.proname, p.proacl
@@ -99,7 +99,7 @@ RIGHTS = (
 
 
 def run(connection: Connection, sql: str) -> Any:
-    # With parameters, every % in the file would be taken for one.
+    # With parameters, every % in the file would be read as a placeholder.
     return connection.exec_driver_sql(sql, execution_options={"no_parameters": True})
 
 

@@ -1,6 +1,7 @@
-"""The only place that talks SQL for the worker and the command line. Has no mathematics and no opinions.
+"""All SQL of the worker and the command line. It computes and decides nothing.
 
-One file per reader or writer: `store.reads` for the jobs, `store.runs` for a run of a job, `store.looks` for people.
+There is one file per reader or writer: `store.reads` for the jobs, `store.runs` for a run of a job, `store.looks` for
+people.
 """
 
 from recrawl.store import history, looks, reads, runs, schedule, scrape, server, verbs, virtual

@@ -26,8 +26,8 @@ def patient(url: str) -> str:
 def connect(url: str, name: str = "recrawl", **options: Any) -> Connection:
     """A connection in autocommit: every verb is a transaction of its own. The options are libpq's."""
     connection = psycopg.connect(patient(url), autocommit=True, application_name=name, **options)
-    # The login's own search_path may lead to operators that fit better than PostgreSQL's own. An empty path would not
-    # do: a pooler may give the session to a client that calls next_pages without its schema.
+    # With the login's own search_path, PostgreSQL might choose other operators than its own. An empty path is no
+    # solution: a pooler may give the session to a client that calls next_pages without its schema.
     try:
         for setting, style in [("search_path", "recrawl"), *styles_to_set(connection.info)]:
             connection.execute("select pg_catalog.set_config(%s, %s, false)", [setting, style])
@@ -62,7 +62,8 @@ def cancel(connection: Connection | None) -> None:
 
 
 def only_read(connection: Connection, longest: timedelta) -> None:
-    """From now on this connection has a reader's rights, changes nothing and answers soon or not at all."""
+    """Gives this connection a reader's rights. It then changes nothing, and a query fails if it takes longer than
+    `longest`."""
     try:
         connection.execute(sql.SQL("set role {}").format(sql.Identifier(READER)))
     except (InsufficientPrivilege, UndefinedObject) as error:
@@ -78,7 +79,8 @@ def only_read(connection: Connection, longest: timedelta) -> None:
 
 
 def put_on_search_path(connection: Connection) -> None:
-    """From the next connection on, `SELECT * FROM next_pages(100)` works as written."""
+    """Puts the schema recrawl on the search path of the database. In new connections, `SELECT * FROM next_pages(100)`
+    then works as written."""
     connection.execute(
         sql.SQL('alter database {} set search_path = "$user", public, recrawl').format(
             sql.Identifier(connection.info.dbname)

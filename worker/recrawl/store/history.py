@@ -1,4 +1,4 @@
-"""What the report and the dashboard read beside what looks.py does: history, one host, one page."""
+"""Reads of the report and the dashboard that are not in looks.py: history, blocked hosts, events and one host."""
 
 from dataclasses import fields
 from datetime import timedelta
@@ -10,7 +10,7 @@ from psycopg.rows import class_row, dict_row
 from recrawl.store.connection import Connection
 from recrawl.store.looks import Shape, rows
 
-# What happened is added up; of how things stood, all other columns, the mean is taken.
+# Columns that count events: their minutes are added up. All other columns are states: the mean is taken.
 HAPPENED = {
     *("fetches", "changed", "unchanged", "first", "missing", "failed", "throttled", "denied"),
     *("lost", "handed_out", "expired", "new_pages"),
@@ -23,7 +23,7 @@ def vitals_by_hour(connection: Connection, shape: type[Shape], last: timedelta) 
 
 
 def vitals_by_ten_minutes(connection: Connection, shape: type[Shape], last: timedelta) -> list[Shape]:
-    """The same of the minutes of the last hours, ten at a time."""
+    """The minutes of the last hours, ten minutes in one row, in order."""
     columns = [
         sql.SQL("sum({0})::float8 as {0}" if field.name in HAPPENED else "avg({0})::float8 as {0}").format(
             sql.Identifier(field.name)
@@ -43,7 +43,7 @@ def vitals_by_ten_minutes(connection: Connection, shape: type[Shape], last: time
 
 
 def blocked_hosts(connection: Connection, shape: type[Shape], n: int) -> list[Shape]:
-    """Of the hosts with late pages those that are blocked, with most such pages first."""
+    """The blocked hosts with due pages, the host with most due pages first."""
     return rows(connection, shape, "late_hosts", "where waits_for = 'block' order by due desc, host limit %s", n)
 
 
@@ -53,7 +53,7 @@ def events(connection: Connection, shape: type[Shape], last: timedelta, n: int) 
 
 
 def host(connection: Connection, name: str) -> dict[str, Any] | None:
-    """A host's row of host_status, by its own name, with what it has late."""
+    """The row of a host in host_status, with its due and late pages. None if there is no host of that name."""
     with connection.cursor(row_factory=dict_row) as cursor:
         cursor.execute(
             """

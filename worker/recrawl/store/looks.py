@@ -1,6 +1,6 @@
-"""What people look at, through the views that recrawl_reader may read.
+"""Reads for people, through the views that recrawl_reader may read.
 
-The fields of a dataclass name the columns that are wanted, as those of the settings do.
+The fields of the dataclass `shape` are the names of the wanted columns.
 """
 
 from dataclasses import fields
@@ -55,13 +55,13 @@ def late_hosts(connection: Connection, shape: type[Shape], n: int) -> list[Shape
 
 
 def held_back(connection: Connection, shape: type[Shape], n: int) -> list[Shape]:
-    """Those first whose gap costs most."""
+    """The hosts that their gaps hold back, the host whose gap costs most first."""
     return rows(connection, shape, "held_back", "order by gain desc nulls last limit %s", n)
 
 
 def last_runs(connection: Connection, shape: type[Shape], always: list[str]) -> list[Shape]:
-    """Of each job its last run, when it last succeeded, and how many failed since; of those that always run, that they
-    fail or work again."""
+    """For each job: its last run, the time of its last success, and the number of failures since then. A job that
+    always runs has a row here only if it failed once: the row says that it fails, or works again."""
     with connection.cursor(row_factory=class_row(shape)) as cursor:
         cursor.execute(
             """
@@ -105,7 +105,7 @@ def shown_settings(connection: Connection) -> dict[str, str | None]:
 
 
 def version(connection: Connection) -> str | None:
-    """Of the database's tables; None = it was never migrated."""
+    """The version of the database's tables. None = the database was never migrated."""
     try:
         (found,) = connection.execute("select version from recrawl.checkup").fetchone() or (None,)
     except UndefinedTable:  # there is no such view yet, or no schema
@@ -128,19 +128,19 @@ def in_force(connection: Connection) -> tuple[str, str] | None:
 
 
 def schedules(connection: Connection) -> dict[str, tuple[timedelta | None, datetime | None]]:
-    """How often each batch job is to run, and when it does next; None = never, or it does now."""
+    """For each batch job: the interval between runs, and the time of the next run. None = never, or it runs now."""
     found = connection.execute("select job, every, due_at from recrawl.job_schedule").fetchall()
     return {job: (every, due_at) for job, every, due_at in found}
 
 
 def checkup(connection: Connection, shape: type[Shape]) -> Shape:
-    """Only what is asked for is found out."""
+    """The row of the view checkup. The database computes only the columns that `shape` names."""
     (row,) = rows(connection, shape, "checkup")
     return row
 
 
 def last_report(connection: Connection) -> datetime | None:
-    """About when crawlers last reported, as far as vitals remember."""
+    """The approximate time of the last report, as far as vitals go back."""
     (found,) = connection.execute(
         """
         select greatest((select max(at) + interval '1 minute' from recrawl.vitals where fetches > 0),
@@ -153,7 +153,7 @@ def last_report(connection: Connection) -> datetime | None:
 def rows(
     connection: Connection, shape: type[Shape], view: LiteralString, rest: LiteralString = "", *arguments: object
 ) -> list[Shape]:
-    """Of a view of recrawl."""
+    """Rows of a view of recrawl. `rest` is the end of the query, after the name of the view."""
     columns = sql.SQL(", ").join(sql.Identifier(field.name) for field in fields(shape))
     with connection.cursor(row_factory=class_row(shape)) as cursor:
         cursor.execute(sql.SQL("select {} from recrawl." + view + " " + rest).format(columns), arguments)

@@ -1,4 +1,4 @@
-"""What the jobs read: settings, and columns of numbers as numpy arrays."""
+"""Reads of the jobs: settings, and columns of numbers as numpy arrays."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -20,7 +20,7 @@ Settings = TypeVar("Settings", bound="DataclassInstance")
 
 
 def settings(connection: Connection, wanted: type[Settings]) -> Settings:
-    """The settings that the fields of a dataclass name: numbers as such, intervals in days, none as None."""
+    """The settings that the fields of a dataclass name. Intervals are in days, and None is an empty setting."""
     rows = connection.execute("select name, value from recrawl_internal.typed_setting").fetchall()
     given = dict(rows)
     return wanted(**{field.name: given[field.name] for field in fields(wanted)})
@@ -44,8 +44,8 @@ class PagesToAllocate:
     value: "NDArray[np.float32]"
     rate: "NDArray[np.float32]"  # changes per day
     due_on: "NDArray[np.float64]"  # days since 1970
-    promised: "NDArray[np.float32]"  # days from the last fetch until it is due; NaN = not by its frequency
-    pinned: "NDArray[np.float32]"  # fetches per day; NaN = its price decides
+    promised: "NDArray[np.float32]"  # days from the last fetch until it is due; NaN = it follows from no frequency
+    pinned: "NDArray[np.float32]"  # fetches per day; NaN = the price decides
 
 
 @dataclass(frozen=True)
@@ -58,17 +58,17 @@ class HostsToAllocate:
 
 @dataclass(frozen=True)
 class NewPagesToAllocate:
-    """Class by class, the best first."""
+    """In order of classes of value, the best class first."""
 
     host_id: "NDArray[np.int64]"
     value_class: "NDArray[np.int32]"
-    pages: "NDArray[np.float64]"  # that wait, or come within a day
-    waiting: "NDArray[np.float64]"
+    pages: "NDArray[np.float64]"  # the pages that wait now, and those that will be found within a day
+    waiting: "NDArray[np.float64]"  # the pages that wait now
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """On how often pages change: the filter's numbers beyond its prior."""
+    """The evidence on how often pages change: the filter's two numbers minus the numbers of its prior."""
 
     host_id: "NDArray[np.int64]"
     changes: "NDArray[np.float32]"
@@ -97,7 +97,7 @@ def new_pages_to_allocate(url: str, t: datetime) -> NewPagesToAllocate:
 
 @dataclass(frozen=True)
 class SpentOfLate:
-    """Since the first allocation of the last 24 hours. Days and fetches."""
+    """The fetches since the first allocation of the last 24 hours, and the days since then."""
 
     days: float
     budgeted: float
@@ -111,13 +111,13 @@ def spent_of_late(connection: Connection, t: datetime) -> SpentOfLate:
 
 
 def retries_of_late(connection: Connection, t: datetime) -> float:
-    """Fetches per day, in the last 24 hours, of pages whose attempt before had brought nothing."""
+    """Fetches per day, in the last 24 hours, of pages whose previous attempt had failed."""
     ((a_day,),) = connection.execute("select recrawl_internal.retries_of_late(%s)", [t]).fetchall()
     return float(a_day or 0.0)
 
 
 def policy_days(connection: Connection, t: datetime) -> float:
-    """For how long allocations have followed the policy that is set now."""
+    """The days for which allocations have followed the policy that is set now."""
     ((days,),) = connection.execute("select recrawl_internal.policy_days(%s)", [t]).fetchall()
     return float(days)
 
@@ -139,7 +139,7 @@ def evidence(url: str, watch: Watch = unwatched) -> Evidence:
 
 @dataclass(frozen=True)
 class LoggedVisits:
-    """Page by page; beside each visit the filter's numbers on its page."""
+    """The visits of the log, page by page. Each row also has the filter's two numbers for its page."""
 
     page_id: "NDArray[np.int64]"
     days: "NDArray[np.float32]"
@@ -180,10 +180,10 @@ SCORES = ("hub", "authority", "importance", "in_links")
 
 @dataclass(frozen=True)
 class StoredScores:
-    """As last written; all but in_links are 1 on average over all pages."""
+    """The scores as last written. All but in_links are 1 on average over all pages."""
 
     page_id: "NDArray[np.int64]"
-    by_name: "dict[str, NDArray[np.float32]]"  # NaN = none
+    by_name: "dict[str, NDArray[np.float32]]"  # NaN = never scored
 
 
 @dataclass(frozen=True)
@@ -208,8 +208,8 @@ def read_graph(
 ) -> WholeGraph | GraphChanges:
     """Reads the changes since run `remembered` read the graph, or the whole graph if these changes are not known.
 
-    Reads in one transaction with one snapshot, so that the next read gets every later change. `watch` is told what is
-    being read, how many rows so far, and of how many at most.
+    Reads in one transaction with one snapshot, so that the next read gets every later change. `watch` gets the name of
+    the things being read, the number of rows so far, and the largest possible number of rows.
     """
     with Columns(url) as columns:
         columns.execute("set transaction isolation level repeatable read")
@@ -240,6 +240,6 @@ def _graph_changes(columns: Columns) -> GraphChanges | None:
 
 
 def last_terms(connection: Connection) -> dict[str, float] | None:
-    """What the values of all pages were last worked out with."""
+    """The terms with which the values of all pages were last computed."""
     (terms,) = connection.execute("select terms from recrawl_internal.last_terms").fetchone() or (None,)
     return dict(terms) if terms else None

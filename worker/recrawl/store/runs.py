@@ -1,4 +1,4 @@
-"""Runs of jobs, and what they write: nothing of it is taken once another worker has taken the job over."""
+"""Runs of jobs, and their writes. The database refuses the writes of a run after another worker took the job over."""
 
 import math
 import threading
@@ -21,25 +21,26 @@ if TYPE_CHECKING:
 ALIVE_FOR = timedelta(minutes=1)
 HEARTBEAT_SECONDS = 15.0
 CHUNK = 10_000
-SPREAD = 8  # of the 25 pages in a block a chunk writes three: there is room for four
+SPREAD = 8  # a block has 25 pages and room for four more: a chunk writes about three of them
 STOPPED = "stopped"  # no failure: see job_schedule
 
-# What an array is in SQL, by its dtype; an empty one does not say it by itself.
+# The SQL type of an array, by its dtype. PostgreSQL cannot guess the type of an empty array.
 CASTS = {"int64": "bigint[]", "float64": "float8[]", "float32": "real[]", "bool": "boolean[]"}
 
 
 @dataclass
 class Run:
-    """A run of a job. Its token is the first argument of whatever it writes by, and how long it is alive the second."""
+    """A run of a job. Each function that it writes with gets its token, and then the time for which it counts as
+    alive."""
 
     connection: Connection
     token: int
     message: str = ""
 
     def put(self, function: str, *arguments: Any) -> Any:
-        """Calls a function of recrawl_internal: in one transaction, which is refused if the job was taken over.
+        """Calls a function of recrawl_internal in one transaction. It fails if another worker took the job over.
 
-        Arrays are numpy arrays; a mapping goes as JSON.
+        Arrays are numpy arrays. A mapping is sent as JSON.
         """
         holders, values = [sql.SQL("%b"), sql.SQL("%b")], [self.token, ALIVE_FOR]
         for argument in arguments:
@@ -56,13 +57,15 @@ class Run:
     def put_in_chunks(
         self, function: str, *columns: "NDArray[Any]", watch: Callable[[int], None] = lambda _: None
     ) -> None:
-        """The same, CHUNK rows at a time, each a transaction of its own; `watch` sees how many are done.
+        """Like put(), but in chunks of CHUNK rows, each in a transaction of its own. `watch` gets the number of rows
+        done.
 
-        Rows that follow each other lie in the same blocks: a chunk takes one in SPREAD of them, and the next one finds
-        room where its old versions were. Of a million pages 98 % stayed in their blocks, in order only half.
+        Neighbouring rows are in the same blocks. So a chunk takes every eighth row (SPREAD), and the next chunk finds
+        room where the old versions of these rows were. Of a million pages, 98 % stayed in their blocks; with chunks of
+        neighbouring rows it was only half.
         """
         rows = len(columns[0])
-        spread = SPREAD if rows > CHUNK else 1  # what fits one chunk is there whole, or not at all
+        spread = SPREAD if rows > CHUNK else 1  # rows that fit into one chunk are written in one transaction
         done = 0
         for start in range(0, rows, spread * CHUNK):
             for first in range(start, min(start + spread, rows)):
@@ -73,7 +76,8 @@ class Run:
 
 
 def _json(record: Mapping[str, Any]) -> Jsonb:
-    """JSON has no infinite numbers; as text they are what SQL reads."""
+    """The record as JSON. Numbers that are not finite become text, because JSON has no such numbers. SQL reads the
+    text."""
     return Jsonb({n: str(v) if isinstance(v, float) and not math.isfinite(v) else v for n, v in record.items()})
 
 

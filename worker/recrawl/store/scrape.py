@@ -1,4 +1,4 @@
-"""What a monitoring system asks of a crawl every few seconds, through the views that recrawl_reader may read."""
+"""Reads the figures that a monitoring system asks for every few seconds, through the views of recrawl_reader."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +15,7 @@ Row = dict[str, Any]
 class Scrape:
     status: Row  # the row of crawl_status
     schedule: list[Row]  # of job_schedule
-    always: list[Row]  # of jobs that run all the time: 1 failure while they fail, else 0
+    always: list[Row]  # of jobs that run all the time: 1 failure while they fail, otherwise 0
     minutes: list[Row]  # of vitals, in order
     runs: list[Row]  # of job_run
 
@@ -23,10 +23,11 @@ class Scrape:
 def scrape(
     connection: Connection, always: list[str], minutes_since: datetime | None, runs_since: datetime | None
 ) -> Scrape:
-    """In a short transaction that writes nothing, with a reader's rights where this login may take them.
+    """Reads all in a short transaction that writes nothing, with a reader's rights if this login may take them.
 
-    The minutes and runs of the hour before the times given, or of the last hour there is; and what is running. Minutes
-    grow for less than an hour. The clock may have been put back meanwhile.
+    Reads the minutes and runs since one hour before the times given, or since one hour before the newest. The hour is
+    needed because a minute can still grow for less than an hour, and because the clock may have been set back. Also
+    reads the jobs that are running.
     """
     with connection.transaction(), connection.cursor(row_factory=dict_row) as cursor:
         cursor.execute(

@@ -1,4 +1,4 @@
-"""The server that a crawl lives on, as far as the login that asks may see. A null says that it may not."""
+"""Facts about the server of a crawl, as far as this login may see them. A null means that it may not see the value."""
 
 from datetime import timedelta
 from typing import TYPE_CHECKING, LiteralString, TypeVar
@@ -28,7 +28,8 @@ def server(connection: Connection, shape: type[Shape]) -> Shape:
 
 
 def transactions(connection: Connection, shape: type[Shape], longer_than: timedelta) -> list[Shape]:
-    """Those of others in this database that are open for longer, the oldest first; prepared ones have no pid."""
+    """The transactions of others in this database that are open for longer, the oldest first. Prepared transactions
+    have no pid."""
     return _rows(
         connection,
         shape,
@@ -59,7 +60,7 @@ def transactions(connection: Connection, shape: type[Shape], longer_than: timede
 
 
 def superusers(connection: Connection, shape: type[Shape]) -> list[Shape]:
-    """Logins that stand above all rights and ask for pages or report them."""
+    """The superusers that ask for pages or report them."""
     return _rows(
         connection,
         shape,
@@ -74,7 +75,7 @@ def superusers(connection: Connection, shape: type[Shape]) -> list[Shape]:
 
 
 def slots(connection: Connection, shape: type[Shape]) -> list[Shape]:
-    """What keeps write-ahead log, or rows that were deleted, for a replica."""
+    """The replication slots: each keeps write-ahead log, or deleted rows, for a replica."""
     return _rows(
         connection,
         shape,
@@ -89,7 +90,7 @@ def slots(connection: Connection, shape: type[Shape]) -> list[Shape]:
 
 
 def dead_rows(connection: Connection, shape: type[Shape]) -> list[Shape]:
-    """Of each table of the crawl the rows that live, and those that wait to be cleared away; the worst first."""
+    """The live rows and the dead rows of each table of the crawl, the table with most dead rows first."""
     return _rows(
         connection,
         shape,

@@ -14,13 +14,13 @@ NO_SKETCH = [None] * VALUES
 
 
 def has_pages(connection: Connection) -> bool:
-    """Of any version; without the tables it has none."""
+    """Whether the crawl has pages, in a database of any version. False if the tables do not exist."""
     ((is_there,),) = connection.execute("select to_regclass('recrawl_internal.page') is not null").fetchall()
     return is_there and bool(connection.execute("select from recrawl_internal.page limit 1").fetchall())
 
 
 def claim(connection: Connection, who: str) -> str:
-    """Whose crawl it is: of those who claimed it first."""
+    """Claims the crawl. Returns its owner: the first that claimed it."""
     ((owner,),) = connection.execute("select recrawl.claim(%s)", [who]).fetchall()
     return str(owner)
 
@@ -51,7 +51,7 @@ def report_at(
     links: Sequence[Sequence[str] | None],
     sketches: Sequence[Sequence[int] | None],
 ) -> None:
-    """What each was answered with, whether it had changed, what it links to (None = as it was), and its sketch."""
+    """Reports for each page its status, whether it changed, its links (None = as before) and its sketch."""
     connection.execute(
         """
         select recrawl_internal.report_pages_at(
@@ -77,7 +77,8 @@ def tick_at(connection: Connection, t: datetime) -> None:
 
 
 def fold_vitals_at(connection: Connection, t: datetime) -> None:
-    """Adds up what was reported in a minute. The state of the crawl is not sampled: that takes as long as a step."""
+    """Adds up the reports of a minute. Does not sample the state of the crawl: that takes as long as a step of the
+    simulation."""
     connection.execute(
         "select recrawl_internal.fold_pulses(%b, %b), recrawl_internal.fold_minutes(%b)",
         [t, t + timedelta(minutes=1), t],
@@ -85,7 +86,7 @@ def fold_vitals_at(connection: Connection, t: datetime) -> None:
 
 
 def take_vitals_at(connection: Connection, t: datetime) -> None:
-    """Adds up what was reported, and samples the state of the crawl."""
+    """Adds up the reports, and samples the state of the crawl."""
     connection.execute("select recrawl_internal.take_vitals_at(%b)", [t])
 
 

@@ -1,1 +1,1 @@
-"""How often pages are fetched: the price of every host, and what follows from it."""
+"""How often pages are fetched: the price of every host, and the frequencies that follow from it."""

@@ -1,10 +1,9 @@
-"""Which due times to move: those that lie far beyond the new interval, and so many that as many visits come as there
-should be.
+"""Chooses the due times to move: those far later than the new interval says, and as many others as the budget needs.
 
-A page's due time was promised at the price of that day. Prices follow the crawl at once, but due times only from the
-next visit on: for as long as the pages' intervals, a crawl that grew is fetched too much, and one that shrank too
-little. So those due times come to what the frequencies in force say that were promised others, no more of them than
-it takes, and those first that are off most. While prices stay there are none.
+The due time of a page follows from the price at its last fetch. Prices follow the crawl at once, but a due time follows
+only at the next fetch. So after a crawl has grown, it fetches too much for as long as the old intervals last. After it
+has shrunk, it fetches too little. Therefore some due times are moved to the interval of the present frequency: only
+as many as needed, those with the largest difference first. While prices do not change, no due time is moved.
 """
 
 from typing import Any
@@ -14,14 +13,14 @@ from numpy.typing import NDArray
 
 from recrawl.model.allocation.objectives import Floats
 
-OFF = 0.05  # a page was promised another frequency if it is off by more than this
+OFF = 0.05  # a page may move only if its old and its new interval differ by more than this share
 
 
 TOO_LATE = 1.5  # intervals from now
 
 
 def too_late(due_in: NDArray[np.float32], promised: NDArray[np.float32], frequency: Floats) -> NDArray[np.intp]:
-    """The pages that would be visited much too late; of those whose due time may be moved. Times as below."""
+    """The pages that would be fetched much too late, among those whose due time may be moved. Times as in to_move()."""
     return np.flatnonzero((due_in * frequency > TOO_LATE) & ~np.isnan(promised))
 
 
@@ -33,10 +32,11 @@ def to_move(
     ahead: float,
     wanted: float,
 ) -> NDArray[np.intp]:
-    """The pages to move to 1 / frequency after their last fetch. Times in days.
+    """The pages whose due time should move to 1 / frequency after their last fetch. Times are in days.
 
-    `due_in` from now; `promised` after the last fetch, NaN where no due time may be moved; `wanted` visits within
-    `ahead`. What is overdue waits for its host's slots or for crawlers, and of capped hosts the gaps decide.
+    `due_in` is counted from now, `promised` from the last fetch (NaN if the due time may not be moved). `wanted` is the
+    number of fetches wanted within `ahead`. Two kinds of pages do not move. An overdue page waits for a slot of its
+    host or for a crawler. On a capped host the gap decides how many pages are fetched.
     """
     is_coming = (due_in >= 0) & (due_in < ahead)
     often = np.flatnonzero(frequency * ahead > 1)
@@ -44,8 +44,8 @@ def to_move(
     over = float(is_coming.sum()) + float(again.sum(where=~np.isnan(again))) - wanted
 
     interval = np.divide(1, frequency, out=np.full(len(frequency), np.inf), where=frequency > 0)
-    own = due_in - promised + interval  # when it is due by its frequency
-    too_often = interval / promised
+    own = due_in - promised + interval  # days from now until the page is due by its frequency
+    too_often = interval / promised  # above 1: the page comes more often than its frequency says
     may = (interval > 2 * ahead) & ~capped
     if over > 0:
         found = np.flatnonzero(may & is_coming & (own >= ahead) & (too_often > 1 + OFF))

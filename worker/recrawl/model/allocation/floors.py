@@ -1,7 +1,8 @@
-"""The frequency below which no page of a host falls: exploration, and the longest interval anybody wants to wait.
+"""The floor of each host: no page of it is fetched less often. It follows from the settings for exploration and for the
+longest interval.
 
-Floors see to it that what is thought hopeless or static is still looked at. They take no more than a share of any
-host's cap and no more than that share of the budget, so that they can always be kept.
+Floors make sure that a page is still fetched if it seems static, or changes too often to be kept fresh. They take no
+more than a share of each host's cap, and no more than the same share of the budget. So every floor can be kept.
 """
 
 import math
@@ -14,12 +15,12 @@ from recrawl.model.allocation.objectives import Floats
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits() is the pure optimum."""
+    """The settings that limit frequencies. Limits() limits nothing: the allocation is then the pure optimum."""
 
-    exploration: float = 0.0  # share of the budget that is spread evenly over all pages
+    exploration: float = 0.0  # the share of the budget that is spread evenly over all pages
     longest_interval: float = math.inf  # days
     shortest_interval: float = 0.0  # days
-    floor_share: float = 0.5  # the most that floors may take of a host's cap and of the budget
+    floor_share: float = 0.5  # floors may take at most this share of a host's cap and of the budget
 
     def __post_init__(self) -> None:
         for name in ("exploration", "floor_share"):
@@ -40,7 +41,7 @@ class Limits:
         return 1 / self.shortest_interval if self.shortest_interval else math.inf
 
     def is_kept(self, floor_interval: float) -> bool:
-        """Whether floors that leave a page for so many days (NaN = there are none) keep the longest interval."""
+        """Whether the longest interval is kept if floors let a page wait `floor_interval` days (NaN = no floors)."""
         return self.longest_interval == math.inf or floor_interval <= self.longest_interval * (1 + 1e-9)
 
 
@@ -48,12 +49,12 @@ NO_LIMITS = Limits()
 
 
 def floors(pages: Floats, cap: Floats, budget: float, limits: Limits) -> Floats:
-    """The floor of each host, in fetches per day of each of its pages; hosts without pages have none."""
+    """The floor of each host, in fetches per day of each of its pages. It is 0 for a host without pages."""
     floor = np.zeros(len(pages))
     if not limits.exploration and limits.longest_interval == math.inf:
         return floor
     here = pages > 0
-    pages, room = pages[here], limits.floor_share * cap[here] / pages[here]  # room: the most that a page may be given
+    pages, room = pages[here], limits.floor_share * cap[here] / pages[here]  # room: the highest floor on this host
     spendable = min(budget, float(cap[here].sum()))
     least = limits.exploration * spendable if limits.exploration else 0.0
     wanted = float((pages * np.minimum(1 / limits.longest_interval, room)).sum())
@@ -63,11 +64,14 @@ def floors(pages: Floats, cap: Floats, budget: float, limits: Limits) -> Floats:
 
 
 def level(pages: Floats, room: Floats, total: float) -> float:
-    """The level at which Σ pages · min(level, room) = total, like water over steps; infinite if none stands out."""
+    """The level at which Σ pages · min(level, room) = total. Infinite if all the room together is less than `total`.
+
+    Like water in a vessel with steps: the level rises, and a step that is under water takes no more.
+    """
     order = np.argsort(room)
     pages, room = pages[order], room[order]
-    narrower = np.concatenate(([0.0], np.cumsum(pages * room)[:-1]))  # what hosts with less room hold
-    wider = np.cumsum(pages[::-1])[::-1]  # pages of this host and of those with more room
+    narrower = np.concatenate(([0.0], np.cumsum(pages * room)[:-1]))  # the total room of hosts with less room
+    wider = np.cumsum(pages[::-1])[::-1]  # the pages of this host and of hosts with more room
     levels = (total - narrower) / wider
     reached = np.flatnonzero(levels <= room)
     return float(levels[reached[0]]) if len(reached) else math.inf

@@ -1,9 +1,10 @@
 """Inverts the two functions that turn a price into a frequency when visits are equally spaced.
 
-With u = rate/frequency expected changes per visit, a page of weight W is visited so often that
+u = rate/frequency is the expected number of changes per visit. For a page of weight W it solves
     freshness and new content:                      φ(u) = 1 − (1+u)e^−u = price/W
     age:                                            u²/2 − φ(u) = price/W
-What is returned is 1/u, fetches per change: from piecewise polynomials, exact to a few units in the last place.
+The functions return 1/u, the fetches per change. They use piecewise polynomials, exact to a few units in the last
+place.
 """
 
 import math
@@ -17,18 +18,20 @@ from numpy.typing import NDArray
 
 from recrawl.model.compiled import kept_table
 
-# Eighty bits where the machine has them; where it has not, the tables lose about one bit more.
+# Eighty bits if the machine has such numbers. If not, the tables lose about one bit more.
 Long = NDArray[np.floating[Any]]
 
-# As exact as degree 8 on 16 pieces an octave (this: 5 on 128), and a quarter faster: fetching coefficients is what
-# takes time.
+# Degree 5 on 128 pieces per octave is as exact as degree 8 on 16 pieces, and a quarter faster: most of the time goes
+# into fetching coefficients.
 _DEGREE = 5
-_BELOW = 52 - 7  # bits of a double below its exponent and the seven leading bits of its mantissa, which name the piece
+# The exponent of a double and the seven leading bits of its mantissa are the number of the piece. Below are 45 bits,
+# which say the place within the piece.
+_BELOW = 52 - 7
 _LOW_BITS = (1 << _BELOW) - 1
-_LAST_BIT = 2.0**-53  # no two doubles lie closer, relatively
-_TINY = 2.0**-108  # freshness: below 2^−106 1/u = 1/√(2x) to the last bit; two octaves are kept to scale from
-_SMALL = 2.0**-21  # age: below it the power series ends at the last bit
-_LARGE = 2.0**11  # age: above it e^−u is nothing
+_LAST_BIT = 2.0**-53  # the smallest relative distance of two doubles
+_TINY = 2.0**-108  # freshness: below 2^−106, 1/u = 1/√(2x) to the last bit. Smaller x are scaled into two octaves here
+_SMALL = 2.0**-21  # age: below it a short power series is exact to the last bit
+_LARGE = 2.0**11  # age: above it e^−u is too small to matter
 
 
 def _positive_series(u: Long, coefficients: list[float]) -> Long:
@@ -53,7 +56,7 @@ def _age(u: Long) -> Long:
 
 
 def _u_near_0(x: Long) -> Long:
-    """φ(u) = x, for x ≤ ½."""
+    """Solves φ(u) = x, for x ≤ ½."""
     u = np.sqrt(2 * x) * (1 + np.sqrt(2 * x) / 3)
     for _ in range(6):
         u -= (_phi(u) - x) / (u * np.exp(-u))
@@ -61,7 +64,7 @@ def _u_near_0(x: Long) -> Long:
 
 
 def _u_near_1(y: Long) -> Long:
-    """φ(u) = 1 − y, for y ≤ ½: u − ln(1+u) = −ln y is convex, so Newton's steps come down from above and stay there."""
+    """Solves φ(u) = 1 − y, for y ≤ ½. u − ln(1+u) is convex, so Newton's steps come from above and stay above."""
     height = -np.log(y)
     u: Long = height + np.sqrt(2 * height)
     for _ in range(6):
@@ -81,9 +84,10 @@ def _first_piece(start: float) -> int:
 
 
 def _pieces(start: float, stop: float, u: Callable[[Long], Long]) -> NDArray[np.float64]:
-    """One row of coefficients of 1/u for each piece from start to that which stop lies in.
+    """One row of coefficients of 1/u for each piece, from `start` to the piece that contains `stop`.
 
-    In powers of t, which runs from −1 to 1 over the piece: interpolated at Chebyshev's nodes, so rounding stays small.
+    They are coefficients of powers of t, which runs from −1 to 1 over the piece. They interpolate at Chebyshev's nodes,
+    so that rounding errors stay small.
     """
     edges = (np.arange(_first_piece(start), _first_piece(stop) + 2) << _BELOW).view(np.float64).astype(np.longdouble)
     nodes = chebyshev.chebpts1(_DEGREE + 1).astype(np.longdouble)
@@ -121,17 +125,18 @@ def _look_up(table, first, bits):  # type: ignore[no-untyped-def]
 
 @numba.njit(fastmath={"contract"}, error_model="numpy", forceinline=True)
 def share_for_freshness(price, weight):  # type: ignore[no-untyped-def]
-    """1/u where φ(u) = price/weight, price > 0; 0 where the price is not below the weight.
+    """1/u for φ(u) = price/weight and price > 0. Returns 0 if the price is not below the weight.
 
-    Without branches, so that loops over pages become vector code: 5 passes of np.exp instead of 11 over a million.
+    It has no branches, so that loops over pages become vector code. Over a million pages it takes as long as 5 passes
+    of np.exp, and with branches as long as 11.
     """
     near_1 = 2.0 * price >= weight
-    # Exact near 1 (Sterbenz), where 1 − price/weight would not be.
+    # weight - price is exact if both are near each other (Sterbenz's lemma). 1 − price/weight would not be exact.
     x = (weight - price if near_1 else price) / weight
     least = _LAST_BIT if near_1 else 0.0
-    x = x if x > least else least  # not max, which lets NaN through: from 0/0, it would look beyond the table
+    x = x if x > least else least  # not max: it would keep the NaN of 0/0, and the index would be outside the table
     bits: Any = np.float64(x).view(np.int64)
-    # Where x is tiny 1/u = 1/√(2x): a quarter of x doubles it.
+    # For a tiny x, 1/u = 1/√(2x): a quarter of x doubles 1/u. So x is multiplied by 4 until the table contains it.
     quarters = max(0, (_TINY_EXPONENT + 1 - (bits >> 52)) >> 1)
     found = _look_up(_FRESHNESS, _ROW_1 if near_1 else _ROW_0, bits + (quarters << 53))
     return found * np.int64((1023 + quarters) << 52).view(np.float64) if price < weight else 0.0
@@ -139,7 +144,7 @@ def share_for_freshness(price, weight):  # type: ignore[no-untyped-def]
 
 @numba.njit(fastmath={"contract"}, error_model="numpy", forceinline=True)
 def share_for_age(price, weight):  # type: ignore[no-untyped-def]
-    """1/u where u²/2 − φ(u) = price/weight, price > 0; 0 where the weight is 0."""
+    """1/u for u²/2 − φ(u) = price/weight and price > 0. Returns 0 if the weight is 0."""
     if weight == 0.0:
         return 0.0
     x = price / weight
@@ -148,12 +153,12 @@ def share_for_age(price, weight):  # type: ignore[no-untyped-def]
     if x >= _SMALL:
         return _look_up(_AGE, _ROW_AGE, np.float64(x).view(np.int64))
     s = (3.0 * x) ** (1 / 3)
-    s -= (s - 3.0 * x / (s * s)) / 3.0  # 1/3 is no double: without this step 1e-15 is lost
+    s -= (s - 3.0 * x / (s * s)) / 3.0  # no double is exactly 1/3: without this step the error is 1e-15
     higher = 13 / 960 + s * (13 / 23040 + s * (-599 / 3225600 + s * (-2683 / 51609600)))
     return 1.0 / (s * (1.0 + s * (1 / 8 + s * higher)))
 
 
-# What follows is e^−u in plain arithmetic, because a call of exp would end vector code.
+# From here on: e^−u in plain arithmetic, because the compiler makes no vector code of a loop that calls exp.
 
 
 @numba.njit(fastmath={"contract"}, error_model="numpy", forceinline=True)
@@ -186,7 +191,7 @@ def exp_of_minus(u):  # type: ignore[no-untyped-def]
 
 @numba.njit(fastmath={"contract"}, error_model="numpy", forceinline=True)
 def phi_and_seen(u):  # type: ignore[no-untyped-def]
-    """φ(u), and 1 − e^−u, the share of changes that a visit sees at once; neither cancels near 0."""
+    """φ(u), and 1 − e^−u, the probability that a visit finds a change. Neither loses digits near 0."""
     u = min(u, 708.0)  # may be infinite
     gone = exp_of_minus(u)
     near = min(u, 0.5)

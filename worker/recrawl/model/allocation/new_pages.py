@@ -1,11 +1,10 @@
-"""How many fetches new pages have on every host, beside revisits.
+"""Divides the fetches of every host between new pages and revisits.
 
-Either kind is sure of its share of a host's slots and of the budget, and has besides what the other leaves: that is
-how the queue hands pages out. So the two are worked out in turn, until what new pages have is what revisits leave.
-Among new pages the best class of value goes first, over all hosts; in a class the hosts take turns.
+Each of the two kinds has a guaranteed share of a host's slots and of the budget. It also gets what the other kind does
+not use: the queue hands pages out in this way. So both are computed in turn, until new pages get what revisits leave.
+Among new pages the best class of value goes first, over all hosts. Within a class the hosts take turns.
 
-A host that is reckoned to give more new pages than it does keeps its promise all the same: its price lets no more
-revisits be due than were planned.
+If a host has fewer new pages than computed, it still keeps its plan for revisits: its price makes no more of them due.
 """
 
 import math
@@ -21,25 +20,26 @@ from recrawl.model.allocation.floors import level
 from recrawl.model.allocation.objectives import Floats
 from recrawl.model.allocation.solve import Allocation
 
-ROUNDS = 10  # two or three do as a rule
-SETTLED = 1e-4  # by what share of them new pages may be off
+ROUNDS = 10  # at most; two or three usually suffice
+SETTLED = 1e-4  # the rounds end when the number of new pages changes by at most this share
 
 
 @dataclass(frozen=True, eq=False)
 class NewPages:
-    """How many of a host's new pages in a class of value there are to be had within a day; the best class first."""
+    """The new pages that each host can give within a day, in each class of value. The best class comes first."""
 
     host: NDArray[np.intp]  # its place among all hosts
     value_class: NDArray[np.integer[Any]]
-    pages: Floats  # those that come, and those that wait
-    waiting: Floats
+    pages: Floats  # the pages that wait now, and those that will be found within a day
+    waiting: Floats  # the pages that wait now
 
     def within(self, days: float) -> "NewPages":
-        """The same for a time of less than a day, per day: what waits need not last for longer."""
+        """The same for a time of less than a day, as pages per day: the waiting pages may all be fetched in that
+        time."""
         return replace(self, pages=self.pages + self.waiting * (1 / days - 1))
 
     def shared_out(self, room: Floats, fetches: float) -> Floats:
-        """Among the hosts, none of which gets more than it has room for."""
+        """Shares `fetches` out among the hosts. No host gets more than its room."""
         given = np.zeros(len(room))
         of_class = np.flatnonzero(np.diff(self.value_class, prepend=-1))
         for start, stop in pairwise([*of_class, len(self.host)]):
@@ -51,12 +51,12 @@ class NewPages:
 
 @dataclass(frozen=True, eq=False)
 class Slots:
-    """The slots of every host, and who is to have them."""
+    """The slots of every host, and how new pages and revisits share them."""
 
     per_day: Floats
-    is_planned: NDArray[np.bool_]  # has pages that take part in allocation
+    is_planned: NDArray[np.bool_]  # whether the host has pages that take part in the allocation
     new_pages: NewPages
-    discovery: float  # the share that new pages are sure of
+    discovery: float  # the guaranteed share of new pages
 
     @property
     def sure_of_revisits(self) -> Floats:
@@ -66,19 +66,19 @@ class Slots:
         return self.per_day - np.minimum(revisits, self.sure_of_revisits)
 
     def for_revisits(self, new_pages: Floats) -> Floats:
-        """On the hosts that are planned."""
+        """The slots for revisits on the hosts that are planned."""
         return (self.per_day - np.minimum(new_pages, self.per_day - self.sure_of_revisits))[self.is_planned]
 
 
 @dataclass(frozen=True, eq=False)
 class Divided:
-    """A budget, and what new pages and revisits have of it. Fetches per day."""
+    """A budget, and the parts of it for new pages and for revisits. In fetches per day."""
 
     budget: float
-    new_on_host: Floats  # of all hosts
+    new_on_host: Floats  # new pages, for all hosts
     for_revisits: float
-    retries: float  # of pages that failed
-    cap: Floats  # of the hosts that are planned: what revisits may have
+    retries: float  # fetches of pages whose last fetch failed
+    cap: Floats  # the slots for revisits, for the hosts that are planned
     allocation: Allocation
 
     @property
@@ -87,9 +87,9 @@ class Divided:
 
 
 def new_pages_within(days: float, slots: Slots, now: Divided, revisits: Floats) -> float:
-    """New pages per day for as long as that: the few that wait go as fast as the budget lets them, and are gone then.
+    """New pages per day in a time of less than a day. Waiting pages are fetched as fast as the budget allows.
 
-    `revisits` are those of the hosts that are planned.
+    `revisits` are the revisits per day on the hosts that are planned.
     """
     taken = np.zeros(len(slots.per_day))
     taken[slots.is_planned] = revisits
@@ -97,17 +97,19 @@ def new_pages_within(days: float, slots: Slots, now: Divided, revisits: Floats) 
     return float(slots.new_pages.within(days).shared_out(slots.for_new_pages(taken), allowed).sum())
 
 
-# What revisits bring and what each host's take, of its cap, of so many fetches and of a price to begin with.
+# Allocates revisits. Arguments: the slots for revisits on each host, the fetches for revisits, and a first price.
+# Returns the allocation, and the fetches per day of the revisits on each host.
 Allocate = Callable[[Floats, float, float | None], tuple[Allocation, Floats]]
 
 
 def divided(
     slots: Slots, budget: float, retries: float, allocate: Allocate, price: float | None, revisits: float
 ) -> Divided:
-    """Of the budget, `revisits` at most are sure to be left to them: finite where no budget paces new pages.
+    """Divides a budget between new pages and revisits.
 
-    Retries come off their part, half of it at most: the rest is for what can be had.
-    With an infinite budget new pages have all slots that revisits leave, and the budget is what both take.
+    The guaranteed part of revisits is their share of the budget, but at most `revisits`, which is finite only if there
+    is no budget. Retries are subtracted from the part of revisits, at most half of that part. With an infinite budget
+    new pages get all slots that revisits leave, and the budget of the answer is what both take.
     """
     sure = min((1 - slots.discovery) * budget, revisits)
     taken = np.where(slots.is_planned, slots.sure_of_revisits, 0.0)
@@ -131,7 +133,11 @@ def divided(
 
 
 def _where_it_is_left(tried: list[tuple[float, float]]) -> float:
-    """What to allow new pages next: what was left of the last try or, by the last two, what would be left of it."""
+    """How many fetches to allow new pages in the next try. `tried` has pairs: what was allowed, and what was left.
+
+    The goal is to allow exactly what is left. After one try this is what was left. After two tries it is the point at
+    which the straight line through both has as much left as allowed.
+    """
     allowed, left = tried[-1]
     if len(tried) == 1 or allowed == tried[-2][0]:
         return left

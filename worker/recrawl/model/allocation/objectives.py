@@ -1,4 +1,4 @@
-"""What freshness is worth: six objectives, and the frequency at which a page's next fetch is worth a given price.
+"""Six objectives: the utility of fetches, and the frequency at which a page's next fetch is worth a given price.
 
     freshness          value · share of time the copy is fresh, visits equally spaced     Cho & Garcia-Molina 2003
     new_content        value · changes seen per day                                       after the same
@@ -15,7 +15,7 @@ All have one form: a page of weight W is fetched rate·G(price/W) times a day, a
 whose weight is not above the price is dropped; under the others every page that changes and has a value is fetched.
 A page that never changes needs no fetch: it is always fresh and never old.
 
-Each objective is four scalar functions, compiled into whatever loop needs them:
+Each objective is four scalar functions, which are compiled into every loop that uses them:
     weight(value, rate)             W, 0 where no fetch can be worth anything
     share(price, weight)            G, fetches per change; price > 0
     slope(price, weight, share)     −dG / d ln price
@@ -46,7 +46,7 @@ class Objective:
     slope_at: Scalar
     worth_of: Scalar
     drops: bool  # a page whose weight is below the price is not fetched at all
-    is_share: bool = False  # of the time, weighted by value: 1 per unit of value is the most
+    is_share: bool = False  # utility is a share of time, weighted by value: at most 1 per unit of value
 
     def weight(self, value: ArrayLike, rate: ArrayLike) -> Floats:
         return self._compiled("weight")(*_checked(value=value, rate=rate))
@@ -118,7 +118,7 @@ def _checked(**arguments: ArrayLike) -> list[Floats]:
 
 def check(name: str, array: NDArray[np.floating[Any]]) -> None:
     """Raises ValueError unless all are finite and not negative."""
-    # min and max let NaN through to the comparison and, unlike isfinite, need no array of answers.
+    # min and max return NaN if there is one, and the comparison then fails. isfinite would need another array.
     if array.size and not (array.min() >= 0 and array.max() < math.inf):
         raise ValueError(_complaint(name, array, ~((array >= 0) & (array < math.inf))))
 
@@ -282,7 +282,8 @@ def _proportional(frequency, value, rate):  # type: ignore[no-untyped-def]
     return rate * math.log(frequency), rate / frequency
 
 
-# What nobody wants for itself: rate · ln(frequency), which is largest where frequencies are in proportion to rates.
+# Not an objective for users: rate · ln(frequency) is largest if frequencies are in proportion to rates. The policy
+# `proportional` uses it.
 PROPORTIONAL = Objective("proportional", _one, _inverse_share, _inverse_slope, _proportional, drops=False)
 
 OBJECTIVES = {
@@ -309,7 +310,7 @@ OBJECTIVES = {
 
 
 def objective_named(name: str) -> Objective:
-    """One of those, or what a policy makes largest."""
+    """An objective of OBJECTIVES, or PROPORTIONAL."""
     if name == PROPORTIONAL.name:
         return PROPORTIONAL
     if name not in OBJECTIVES:

@@ -1,9 +1,10 @@
-"""Finds the price of an open market, all pages at one price and without limits, in a few passes over the pages.
+"""Finds the price of an open market in a few passes over the pages. In an open market all pages have one price and no
+limits.
 
-Pages of about the same weight are replaced by two that stand for them: with the same sum of rates, mean weight and
-variance of weights. This model costs next to nothing to solve, and is off by up to 1e-3: pages whose weight is next to
-the price come in with an infinite slope. So these are put into the model one by one, which leaves 1e-10 or less, unless
-the budget is met within the jump of one of them.
+Pages of about the same weight are replaced by two pages with the same sum of rates, mean weight and variance of
+weights. This model is solved in almost no time, but its error is up to 1e-3, because demand has an infinite slope where
+the price reaches the weight of a page. So the pages with weights near the price are put into the model one by one. The
+error is then 1e-10 or less, unless the demand of one page jumps across the budget.
 """
 
 import math
@@ -24,7 +25,7 @@ _NEAR = 16  # bins on each side of the price: an eighth of it or less
 def open_market_price(
     objective: Objective, value: NDArray[np.floating[Any]], rate: NDArray[np.floating[Any]], budget: float
 ) -> float:
-    """A price that spends about the budget, 0 < budget < inf; how exactly is for the caller to see."""
+    """A price that spends about the budget, for 0 < budget < inf. The caller must check how exact it is."""
     passes, model = passes_for(objective), passes_for(_by_weight(objective))
     row, bins = passes.histogram(value, rate)
     weights, rates = _stand_ins(row, bins)
@@ -33,7 +34,7 @@ def open_market_price(
     middle = int(np.float64(price).view(np.int64) >> BIN_BITS)
     lowest, highest = _edge(np.array([middle - _NEAR, middle + _NEAR + 1]))
     near = int(bins[np.abs(row - middle) <= _NEAR, 0].sum())
-    if near > max(len(value) / 8, 10_000):  # to list them would cost more than it saves, and memory
+    if near > max(len(value) / 8, 10_000):  # a list of these pages would cost memory and more time than it saves
         return price
     near_weights, near_rates = np.empty(near + 1), np.empty(near + 1)
     passes.collect(value, rate, lowest, highest, near_weights, near_rates)
@@ -44,7 +45,7 @@ def open_market_price(
 
 @cache
 def _by_weight(objective: Objective) -> Objective:
-    """The same for pages that are given by weight and rate."""
+    """The same objective for pages that are given by weight and rate."""
 
     @scalar
     def given(weight, rate):  # type: ignore[no-untyped-def]
@@ -54,7 +55,7 @@ def _by_weight(objective: Objective) -> Objective:
 
     @scalar
     def first_fetch(frequency, weight, rate):  # type: ignore[no-untyped-def]
-        # In an open market nothing is asked but what the first fetch is worth.
+        # An open market calls worth_of only for the worth of the first fetch.
         return 0.0, weight if drops else math.inf
 
     return replace(objective, name=f"{objective.name}_by_weight", weight_of=given, worth_of=first_fetch)
@@ -68,7 +69,7 @@ def _stand_ins(row: NDArray[np.int64], bins: Floats) -> tuple[Floats, Floats]:
     rates = bins[:, 1]
     mean = bins[:, 2] / rates
     deviation = np.sqrt(np.maximum(bins[:, 3] / rates - mean * mean, 0))
-    places = np.concatenate((mean - deviation, mean + deviation))  # may lie half a bin outside
+    places = np.concatenate((mean - deviation, mean + deviation))  # may lie outside of the bin, by half a bin
     start, width = _edge(row), _edge(row + 1) - _edge(row)
     return np.tile(start, 2) + places * np.tile(width, 2), np.tile(rates / 2, 2)
 

@@ -1,13 +1,13 @@
-"""Which pages of a host that is behind go before others that have been due for longer.
+"""Chooses the pages of a host with a backlog that go before pages that have been due for longer.
 
-After an outage a host has more due than slots, for hours or days, and first due first asks for whatever has waited
-longest. A visit is worth what the objective says of the next one, if visits came as far apart as the copy is old: for
-freshness value/rate · (1 − (1 + rate·age)·e^(−rate·age)) (Souza, 2010, DELAYED, whose queue is first due first). So of
-what the host can be asked for until the next run, the pages that are worth most change places with those that stood
-there.
+After an outage a host has more due pages than slots, for hours or days. The queue alone would fetch the pages that have
+waited longest. The worth of a visit now is the objective's marginal utility of one more visit, if the visits were as
+far apart as the copy is old. For freshness this is value/rate · (1 − (1 + rate·age)·e^(−rate·age)) (Souza, 2010,
+DELAYED, whose queue is first due first). The host has a number of slots until the next run. The pages that are worth
+most take these places, and exchange their due times with the pages that had the places before.
 
-One place in eight is for whoever is overdue for longest by the pages' own intervals, whatever it is worth and wherever
-it was put before: so each page has its turn, be the host behind for ever and its crawlers slow.
+One place in eight is for the page that is overdue for longest by its own interval. Neither its worth nor an earlier
+exchange matters for this. So each page has its turn, even if the host never catches up.
 """
 
 import numpy as np
@@ -15,17 +15,18 @@ from numpy.typing import NDArray
 
 from recrawl.model.allocation.objectives import Floats
 
-SENIORS = 8  # one place in so many is for them
+SENIORS = 8  # one place in 8 is for the pages that are overdue for longest
 
 
 def overtaking(
     host: NDArray[np.intp], overdue: Floats, overdue_by_itself: Floats, worth: Floats, slots: Floats
 ) -> tuple[NDArray[np.intp], Floats]:
-    """The pages that change places, and for how long each is overdue then. Times in days.
+    """The pages that exchange their places, and the days by which each is overdue after that.
 
-    Of the pages that are due and may move: `host`, `overdue` as the queue has it and `overdue_by_itself`, by when each
-    was fetched and how often it is to be; `worth` of a visit now; `slots` of every host until the next run. A host that
-    has fewer pages due than slots asks for them all, in whatever order.
+    The arguments describe the pages that are due and may move. `overdue` is the delay by the due time in the queue.
+    `overdue_by_itself` is the delay by the page's last fetch and its frequency. Both are in days. `worth` is the worth
+    of a visit now. `slots` are the slots of every host until the next run. If a host has fewer due pages than slots,
+    all of them are fetched, and none changes its place.
     """
     goes_soon = _place(host, -overdue) < slots[host]
     places = np.bincount(host[goes_soon], minlength=len(slots))
@@ -34,7 +35,7 @@ def overtaking(
     others = np.flatnonzero(~goes)
     goes[others] = _place(host[others], -worth[others]) < (places - for_seniors)[host[others]]
 
-    # As many of each host; both in order of hosts, those that are overdue for longest first.
+    # On each host, `up` and `down` have equally many pages. Both are in order of hosts, the longest overdue first.
     up, down = (
         which[np.lexsort((-overdue[which], host[which]))]
         for which in (np.flatnonzero(goes & ~goes_soon), np.flatnonzero(goes_soon & ~goes))
@@ -43,7 +44,7 @@ def overtaking(
 
 
 def _place(host: NDArray[np.intp], key: Floats) -> NDArray[np.intp]:
-    """Of each page among its host's, the least key first."""
+    """The place of each page among the pages of its host. The page with the least key has place 0."""
     order = np.lexsort((key, host))
     in_order = host[order]
     place = np.empty(len(host), np.intp)

@@ -1,8 +1,8 @@
-"""Compiled passes over the pages of all hosts: what they would be fetched at a price, and what that is worth.
+"""Compiled passes over the pages of all hosts: the fetches of pages at a price, and their utility.
 
-One set of passes for each objective, so that the objective's arithmetic is compiled into the loops: over a million
-pages a pass costs 6 times one np.exp, 13 times where the loop asks which objective it is. Pages are read in place, in
-float32 or float64; sums run over chunks, which keeps rounding small and the pages of a chunk in the cache.
+There is one set of passes for each objective, so that its arithmetic is compiled into the loops. Over a million pages
+a pass then takes as long as 6 passes of np.exp, and 13 if the loop asks which objective it is. Pages are read in place,
+in float32 or float64. Sums run over chunks: this keeps rounding small, and the pages of a chunk in the cache.
 """
 
 import math
@@ -14,8 +14,8 @@ import numpy as np
 from recrawl.model.allocation.objectives import Objective, Scalar
 from recrawl.model.compiled import compiled
 
-TOLERANCE = 1e-12  # a price is found when what it buys differs from what is wanted by this share
-WIDTH = 1e-10  # …or when two prices this close, relatively, buy too much and too little
+TOLERANCE = 1e-12  # a price is found when the fetches it buys differ from the wanted fetches by at most this share
+WIDTH = 1e-10  # …or when one price buys too much and another, higher by this share, too little
 _CHUNK = 4096
 BIN_BITS = 52 - 7  # of a double, below those that name the bin of its weight: 128 bins to an octave
 
@@ -37,11 +37,12 @@ class Passes:
 
 @steady()
 def next_try(tried, result, slope, wanted, low, high, last_step, tries):  # type: ignore[no-untyped-def]
-    """Where between low and high to look next for a falling result, mostly demand at a price; and the step in ln.
+    """The next value to try between low and high, and the size of the step in ln. The result falls as the value rises.
+    Example: demand falls as the price rises.
 
-    Newton's step on ln result over ln tried, as long as each is at most half the one before it; otherwise the middle.
-    `slope` is −d result / d ln tried. Demand jumps where a page comes in (by a fortieth of its rate, in floating
-    point), so a step that has become tiny goes a little too far: it ends on the other side of the jump.
+    It is Newton's step on ln result over ln tried, if the step is at most half of the last step; otherwise the middle
+    of the bracket. `slope` is −d result / d ln tried. Demand jumps where the price reaches a page's weight (in floating
+    point by a fortieth of its rate). So a tiny step is made a little longer, to end on the other side of the jump.
     """
     step = math.inf
     if slope > 0.0 and result > 0.0 and wanted > 0.0:
@@ -93,9 +94,9 @@ def passes_for(objective: Objective) -> Passes:
 
     @steady(objective.name)
     def demand_of_hosts(value, rate, first, cap, floor, ceiling, price, at_higher_price, demand):  # type: ignore[no-untyped-def]
-        """Fills the demand of each host; returns what they may take in all, and by how much that falls with ln price.
+        """Fills the demand of each host. Returns the sum of all demands within the caps, and its slope over ln price.
 
-        A host that is at its cap at a higher price is so at this one and is not looked at.
+        A host that is at its cap at a higher price is also at its cap at this price, and is not computed.
         """
         total = 0.0
         total_slope = 0.0
@@ -114,7 +115,7 @@ def passes_for(objective: Objective) -> Passes:
 
     @steady(objective.name)
     def demand_for_nothing(value, rate, first, floor, ceiling):  # type: ignore[no-untyped-def]
-        """What each host's pages would take if fetches cost nothing."""
+        """The fetches that each host's pages would take if fetches cost nothing."""
         demand = np.empty(first.size - 1)
         for host in range(first.size - 1):
             wanting = 0
@@ -133,12 +134,12 @@ def passes_for(objective: Objective) -> Passes:
         for i in range(start, stop):
             _, marginal = worth_of(floor, np.float64(value[i]), np.float64(rate[i]))
             most = max(most, np.float64(marginal).view(np.int64))
-        # A little above, because a price that was rounded down would buy some.
+        # A little higher, because a price that was rounded down would still buy fetches.
         return np.int64(most).view(np.float64) * (1.0 + 1e-15)
 
     @steady(objective.name)
     def top_price_of_hosts(value, rate, first, cap, floor):  # type: ignore[no-untyped-def]
-        """The same for all hosts that are open."""
+        """The highest top_price of all hosts that are open."""
         top = 0.0
         for host in range(cap.size):
             if cap[host] > 0.0:
@@ -147,7 +148,8 @@ def passes_for(objective: Objective) -> Passes:
 
     @steady(objective.name)
     def first_price(value, rate, start, stop, wanted):  # type: ignore[no-untyped-def]
-        """A price to start from: about right where fetches are plenty, where every G is near a power of the price."""
+        """A price to begin with. It is about right if there are many fetches: every G is then near a power of the
+        price."""
         root = 0.0
         for i in range(start, stop):
             r = np.float64(rate[i])
@@ -156,9 +158,9 @@ def passes_for(objective: Objective) -> Passes:
 
     @steady(objective.name)
     def price_of_host(value, rate, start, stop, wanted, floor, ceiling, low, demand_at_low, price):  # type: ignore[no-untyped-def]
-        """Two prices and what the host's pages take there: at one at least, at the other at most what is wanted.
+        """Two prices and the demand of the host's pages at each: at least `wanted` at the first, at most at the second.
 
-        They are the same if it buys just that. `low` buys too much, `price` is tried first.
+        They are the same if one price buys exactly `wanted`. `low` buys too much. `price` is tried first.
         """
         if wanted == 0.0:
             price = max(low, top_price(value, rate, start, stop, 0.0))
@@ -190,14 +192,14 @@ def passes_for(objective: Objective) -> Passes:
 
     @steady(objective.name)
     def take_chunk(value, rate, start, stop, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
-        """At price 0."""
+        """Fills the frequencies at price 0."""
         for i in range(start, stop):
             wanting = weight_of(np.float64(value[i]), np.float64(rate[i])) > 0.0
             frequency[i] = ceiling if wanting else floor
 
     @vector(objective.name)
     def blend_chunk(value, rate, start, stop, part, price, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
-        """Takes a part of what another price buys, and the rest of what is there."""
+        """Mixes the frequencies: `part` of the frequency at another price, and the rest of the present frequency."""
         for i in range(start, stop):
             r = np.float64(rate[i])
             bought = r * share_at(price, weight_of(np.float64(value[i]), r))
@@ -205,14 +207,16 @@ def passes_for(objective: Objective) -> Passes:
 
     @vector(objective.name)
     def certify_chunk(value, rate, start, stop, price, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
-        """Fetches, utility, utility net of price; least marginal utility above the floor, most below the ceiling.
+        """Returns fetches, utility, utility minus cost, the least marginal utility of pages above the floor, and the
+        most of pages below the ceiling.
 
-        The last two are the price itself at an optimum, wherever a page is between its limits.
+        At an optimum the last two are the price itself, if any page is between its limits.
         """
         spent = 0.0
         utility = 0.0
         net = 0.0
-        # As bits: doubles that are not negative are ordered as integers are, and vector code finds the least of these.
+        # As bits: doubles that are not negative have the same order as their bits read as integers, and the compiler
+        # makes vector code of the least integer.
         least = np.float64(math.inf).view(np.int64)
         most = np.int64(0)
         for i in range(start, stop):
@@ -227,11 +231,13 @@ def passes_for(objective: Objective) -> Passes:
 
     @steady(objective.name)
     def settle_host(value, rate, start, stop, low, high, part, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
-        """Fills the frequencies of one host: a part of what the lower price buys, the rest of what the higher does.
+        """Fills the frequencies of one host: `part` of the frequency at the lower price, and the rest of the frequency
+        at the higher price.
 
-        Marginal utility falls with frequency, so each page's ends between the two prices. How far
-        utility net of price is short of its most is told at the higher: by no more than the distance of the prices
-        for each fetch of the budget, while the lower may buy many times that where a page comes in with a jump.
+        Marginal utility falls with frequency, so the marginal utility of each page is between the two prices. `short`
+        is the difference between the largest possible utility minus cost and the utility minus cost of these
+        frequencies, at the higher price. It is at most the difference of the prices, for each fetch of the budget. At
+        the lower price it could be much more, because demand may jump there far beyond the budget.
         """
         spent = 0.0
         utility = 0.0
@@ -263,15 +269,15 @@ def passes_for(objective: Objective) -> Passes:
 
     @steady(objective.name)
     def settle(value, rate, first, cap, floor, ceiling, low, at_low, high, at_high, part, frequency):  # type: ignore[no-untyped-def]
-        """Fills the frequencies, given the two prices around the one that spends the budget, and demand there.
+        """Fills the frequencies, given two prices around the price that spends the budget, and the demand at both.
 
-        Returns per host: price, fetches, utility, what utility net of price is short of, spread of marginal utilities.
+        Returns for each host: price, fetches, utility, `short` and spread of marginal utilities (see settle_host).
         """
         hosts = cap.size
         figures = np.zeros((5, hosts))
         for host in range(hosts):
             start, stop = first[host], first[host + 1]
-            if at_high[host] > cap[host] * (1.0 + TOLERANCE):  # floors alone may come to just the cap
+            if at_high[host] > cap[host] * (1.0 + TOLERANCE):  # floors alone may equal the cap
                 wanted = cap[host]
                 cheap, at_cheap, dear, at_dear = price_of_host(
                     value, rate, start, stop, wanted, floor[host], ceiling, high, at_high[host], high
@@ -292,9 +298,8 @@ def passes_for(objective: Objective) -> Passes:
 
     @steady(objective.name)
     def histogram(value, rate):  # type: ignore[no-untyped-def]
-        """By weight, 128 bins to an octave: pages, Σ rate, and Σ rate · place, Σ rate · place² with place in 0…1.
-
-        Rows of bins with pages, and their numbers.
+        """Counts pages by weight, in 128 bins per octave. Returns the numbers of the bins with pages, and for each bin:
+        pages, Σ rate, Σ rate · place and Σ rate · place². The place within the bin runs from 0 to 1.
         """
         bins = np.zeros((1 << (63 - BIN_BITS), 4))
         lowest = np.int64(len(bins))
@@ -317,12 +322,14 @@ def passes_for(objective: Objective) -> Passes:
 
     @steady(objective.name)
     def collect(value, rate, lowest, highest, weights, rates):  # type: ignore[no-untyped-def]
-        """Fills in the pages whose weights lie between, and a last entry that means nothing."""
+        """Fills in the pages with a weight from `lowest` to below `highest`. One more entry at the end has no
+        meaning."""
         found = 0
         for i in range(value.size):
             r = np.float64(rate[i])
             weight = weight_of(np.float64(value[i]), r)
-            # Always written, sometimes kept: with a branch, not to be predicted, the pass takes three times as long.
+            # Each page is written, and the next page overwrites it if it is outside. With a branch, which the processor
+            # cannot predict, the pass takes three times as long.
             weights[found] = weight
             rates[found] = r
             found += lowest <= weight < highest

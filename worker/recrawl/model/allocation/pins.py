@@ -1,8 +1,10 @@
-"""Pages whose interval somebody pinned: floor and ceiling in one, whatever they are worth.
+"""Pages with a pinned interval. A pin fixes the frequency of a page, independent of its value.
 
-They come first: with what they take off the budget and off their hosts' caps, the best for the others is the best of
-all. Where there are others, exploration's share of the budget and of each cap is not theirs: no page disappears. Where
-they ask for more than that, all get the same share of it; on a host without the slots for that share, what it has.
+Pinned pages come first: their fetches are subtracted from the budget and from the caps of their hosts. The best
+allocation of the rest to the other pages is then the best of all. If there are other pages, pinned pages do not get
+exploration's share of the budget and of each cap, so that no other page disappears. If pinned pages ask for more than
+there is, all get the same share of their pinned frequencies. On a host without enough slots for that share, they get
+the share for which its slots suffice.
 """
 
 import math
@@ -20,22 +22,22 @@ from recrawl.model.allocation.solve import Allocation, Web
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """The share of what they ask for that pinned pages get."""
+    """The share of their pinned frequencies that pinned pages get."""
 
     common: float
-    on_host: Floats  # less than the common share where the host has no slots for it
+    on_host: Floats  # less than the common share if the host has too few slots for it
     taken: Floats  # fetches per day of the pinned pages of each host
 
 
 @dataclass(frozen=True, eq=False)
 class Pins:
-    """Which pages of a web are pinned, and which are the others; both host by host, as they were."""
+    """The pinned pages of a web, and its other pages. Both are positions in the web, in its order."""
 
     page: NDArray[np.intp]
-    asked: Floats  # fetches per day of each of them
-    asked_on_host: Floats
+    asked: Floats  # fetches per day of each pinned page, as pinned
+    asked_on_host: Floats  # their sum on each host
     others: NDArray[np.intp]
-    first: NDArray[np.int64]  # of the others, on each host
+    first: NDArray[np.int64]  # the place of each host's first page among the others
 
     @property
     def wanted(self) -> float:
@@ -54,17 +56,17 @@ class Pins:
         return Kept(common, on_host, self.asked_on_host * on_host)
 
     def web_of_others(self, web: Web, kept: Kept) -> Web:
-        """With what pins leave of every cap."""
+        """The web of the pages without a pin. Its caps are what pinned pages leave of each cap."""
         cap = np.maximum(0, web.cap - kept.taken)
         return Web(web.value[self.others], web.rate[self.others], self.first, cap)
 
     def part_of_others(self, whole: Allocation) -> Allocation:
-        """What is told of all pages in sum stays as it was."""
+        """The allocation with the frequencies of the others only. Its sums are still sums over all pages."""
         return replace(whole, frequency=whole.frequency[self.others])
 
 
 def pins_of(pinned: NDArray[np.floating[Any]], first: NDArray[np.int64], limits: Limits) -> Pins:
-    """`pinned` fetches per day of every page, NaN where the price decides; none above the ceiling."""
+    """`pinned` is in fetches per day, for every page. NaN: the page has no pin. Pins are cut to the ceiling."""
     is_pinned = ~np.isnan(pinned)
     page, others = np.flatnonzero(is_pinned), np.flatnonzero(~is_pinned)
     asked = np.minimum(limits.ceiling, pinned[page].astype(np.float64))
@@ -77,7 +79,7 @@ Divide = Callable[[Web, float], Allocation]
 
 
 def allocate_beside(pins: Pins, web: Web, budget: float, objective: str, limits: Limits, divide: Divide) -> Allocation:
-    """Leaves pinned pages what they keep, and divides the rest between the others. The proof is that of their part."""
+    """Gives pinned pages what they keep, and divides the rest between the others. The proof is of that division."""
     if not len(pins.page):
         return divide(web, budget)
     kept = pins.kept(web.cap, budget, limits)

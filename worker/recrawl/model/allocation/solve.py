@@ -2,11 +2,11 @@
 
     maximise Σ utility(frequency)  with  Σ frequency ≤ budget,  Σ over each host ≤ its cap,  floor ≤ frequency ≤ ceiling
 
-One price solves it: at price p a host's pages take q(p) fetches in all, which falls with p. The price μ at which
-Σ min(cap, q(μ)) meets the budget is that of every host which stays below its cap; a host which does not has a price of
-its own, the one at which q meets the cap. This holds for any values, caps, floors and ceilings.
+One price solves it. At price p the pages of a host take q(p) fetches in all, and q falls with p. At the price μ,
+Σ min(cap, q(μ)) equals the budget. Every host that stays below its cap has the price μ. Every other host has a price of
+its own, at which q equals the cap. This holds for any values, caps, floors and ceilings.
 
-Every Allocation carries its proof: figures computed from its frequencies and prices, whatever way these were found.
+Every Allocation carries its proof: figures that are computed only from its frequencies and prices, not from the search.
 """
 
 import math
@@ -25,12 +25,12 @@ from recrawl.model.allocation.passes import TOLERANCE, WIDTH, next_try, passes_f
 
 @dataclass(frozen=True, eq=False)
 class Web:
-    """Pages, host by host: those of host s are first[s]:first[s + 1]. Rates and caps are per day."""
+    """Pages, host by host. Host s has the pages first[s]:first[s + 1]. Rates and caps are per day."""
 
     value: NDArray[np.floating[Any]]  # float32 or float64, as rate
     rate: NDArray[np.floating[Any]]
     first: NDArray[np.int64]
-    cap: Floats  # 0: blocked, infinite: no limit
+    cap: Floats  # 0 = the host is blocked; infinite = no limit
 
     def __post_init__(self) -> None:
         for name, array in (("value", self.value), ("rate", self.rate)):
@@ -49,12 +49,12 @@ class Web:
 
     @cached_property
     def pages(self) -> Floats:
-        """How many each host has."""
+        """The number of pages of each host."""
         return np.diff(self.first).astype(np.float64)
 
 
 def _check_extent(name: str, array: NDArray[np.floating[Any]]) -> None:
-    """Beyond these bounds, which single precision cannot reach, weights overflow."""
+    """Refuses numbers with which weights would overflow. Numbers of single precision are never that large or small."""
     positive = array > 0
     smallest, largest = array.min(where=positive, initial=1.0), array.max(initial=1.0)
     if smallest < 1e-100 or largest > 1e100:
@@ -64,24 +64,24 @@ def _check_extent(name: str, array: NDArray[np.floating[Any]]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Allocation:
-    objective: str  # from whose prices the frequency of a page follows, also once more is known of it
-    price: float  # utility that one fetch per day more would bring
-    host_price: Floats  # the same on each host: above price if the host is at its cap
-    host_floor: Floats  # fetches per day that each of its pages gets at least
+    objective: str  # the objective of the prices: by it a price gives the frequency of a page, also after new fetches
+    price: float  # utility that one more fetch per day would bring
+    host_price: Floats  # the same on each host: above `price` if the host is at its cap
+    host_floor: Floats  # the least fetches per day of each page of the host
     capped: NDArray[np.bool_]  # a larger cap would be used
     frequency: Floats  # fetches per day of each page
     spent: float  # fetches per day
-    unspent: float  # what caps, ceilings and pages that never change leave of the budget
+    unspent: float  # the rest of the budget, which caps, ceilings and pages that never change leave
     utility: float
     bound: float  # no allocation within these limits has more utility, by duality
     duality_gap: float  # (bound − utility) / utility, which is summed over hosts that may be fetched
-    residual: float  # by what share the budget is missed, or a cap exceeded, at worst
-    spread: float  # by what share a page's marginal utility is off its host's price, at worst (one-sided at limits)
-    floor_interval: float  # days: the longest that floors let any page of an open host wait; NaN without floors
+    residual: float  # the largest share by which the budget is missed or a cap is exceeded
+    spread: float  # the largest share by which a page's marginal utility differs from its host's price, within limits
+    floor_interval: float  # days: the longest time that floors let a page of an open host wait; NaN without floors
 
     @property
     def price_to_try(self) -> float | None:
-        """Where the search in a similar problem may begin."""
+        """The price at which the search in a similar problem may begin; None if it is of no use."""
         return self.price if 0 < self.price < math.inf else None
 
 
@@ -119,7 +119,7 @@ class OfHosts:
 
 
 def at_price(web: Web, allocation: Allocation, objective: str, limits: Limits) -> OfHosts:
-    """What hosts would take, and what that would bring, at the price and with the floors of an allocation."""
+    """The fetches that hosts would take at the price and with the floors of an allocation, and their utility."""
     passes, price = passes_for(objective_named(objective)), allocation.price
     floor, nothing = allocation.host_floor, np.zeros(len(web.cap))
     if price == 0:
@@ -136,13 +136,14 @@ def at_price(web: Web, allocation: Allocation, objective: str, limits: Limits) -
 
 @dataclass(frozen=True, eq=False)
 class _Bracket:
-    """Two prices around the one that spends the budget, or twice that one, and what each host's pages take there."""
+    """Two prices around the price that spends the budget, and the fetches of each host's pages at both. If that price
+    is known exactly, `low` and `high` are equal."""
 
     low: float
     at_low: Floats
     high: float
     at_high: Floats
-    part: float  # of the fetches at the lower price; the rest is bought at the higher
+    part: float  # the share of the fetches at the lower price; the rest is bought at the higher price
 
 
 def _at(price: float, demand: Floats) -> _Bracket:
@@ -169,12 +170,12 @@ class _Problem:
         if self.spendable < budget:
             return _at(0.0, self.for_nothing)
         top = passes.top_price_of_hosts(web.value, web.rate, web.first, web.cap, self.floor)
-        floored = np.where(web.cap > 0, web.pages * self.floor, self.for_nothing)  # blocked: at the cap at any price
+        floored = np.where(web.cap > 0, web.pages * self.floor, self.for_nothing)  # a blocked host is always at its cap
         if budget == 0:
             return _at(top, floored)
         price = min(top, price or passes.first_price(web.value, web.rate, 0, len(web.value), budget))
         low, at_low, bought_at_low = 0.0, self.for_nothing, math.inf
-        # Floors may leave nothing to be bought: without the top, the price would then be any.
+        # Floors may take the whole budget. Any high price would then be right, so it is set to `top`.
         high, at_high, bought_at_high = top, floored, float(np.minimum(web.cap, floored).sum())
         if bought_at_high >= budget * (1 - TOLERANCE):
             return _at(top, floored)
@@ -202,8 +203,9 @@ class _Problem:
             found.low, found.at_low, found.high, found.at_high, found.part, frequency,
         )  # fmt: skip
         capped = host_price > price
-        # The bound exceeds utility by what fetches that were not bought would cost: of the budget at its price, of a
-        # cap at what its host's price is above that. Summed like this, what both have in common leaves no rounding.
+        # The bound is utility plus the cost of the fetches that were not bought. The rest of the budget counts at its
+        # price, and the rest of a cap at the difference between the host's price and that price. Only these small
+        # terms are added, so that the rounding of the large sums does not matter.
         dear = capped & (web.cap > 0)
         slack[dear] += (host_price[dear] - price) * (web.cap[dear] - spent[dear])
         of_budget = price * (self.budget - spent.sum()) if 0 < price < math.inf else 0.0

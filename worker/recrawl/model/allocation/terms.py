@@ -1,4 +1,4 @@
-"""From an allocation to the terms that are stored: what holds for most hosts once, and for the others what differs."""
+"""Makes the stored terms from an allocation: one row that holds for most hosts, and for each host the differences."""
 
 import math
 from dataclasses import dataclass
@@ -11,27 +11,27 @@ from recrawl.model.allocation.objectives import Floats
 from recrawl.model.allocation.pins import Kept
 from recrawl.model.allocation.solve import Allocation, Web
 
-COMMON = 0  # the id under which the terms are kept that hold where a host has none of its own
-AS_COMMON = math.nan
+COMMON = 0  # the host id of the common row: its terms hold for each host that has no term of its own
+AS_COMMON = math.nan  # in the row of a host: the term of the common row holds
 
 
 @dataclass(frozen=True)
 class HostTerms:
-    """A row for COMMON and one for every host that took part or is closed."""
+    """A row for COMMON, and a row for every host that took part or is closed."""
 
     host_id: NDArray[np.int64]
-    price: Floats  # utility per fetch a day; AS_COMMON = the common one. In the row COMMON: NaN = there is none
-    ties: Floats  # fetches per change of pages that earn exactly the price; NaN = none, or as the common price has it
-    floor: Floats  # fetches per day of each page; AS_COMMON = the common one
+    price: Floats  # utility per fetch a day; AS_COMMON = the common price. In the row COMMON: NaN = no common price
+    ties: Floats  # fetches per change of pages that earn exactly the price; NaN = no such page, or as in the common row
+    floor: Floats  # fetches per day of each page; AS_COMMON = the common floor
     capped: NDArray[np.bool_]
-    frequency: Floats  # fetches per day of all its pages; NaN for COMMON
-    pins_kept: Floats  # the share that pinned pages get of what they ask for; AS_COMMON = the common one
+    frequency: Floats  # fetches per day of all pages of the host; NaN for COMMON
+    pins_kept: Floats  # the share of their pinned frequency that pinned pages get; AS_COMMON = the common share
 
 
 def host_terms(
     hosts: NDArray[np.int64], closed: NDArray[np.int64], web: Web, allocation: Allocation, objective: str, kept: Kept
 ) -> HostTerms:
-    """`hosts` are those of the web, in its order; those that are `closed` get nothing. The web has no pinned pages."""
+    """`hosts` are the hosts of the web, in its order. Hosts in `closed` get nothing. The web has no pinned pages."""
     tied = ties.per_change_at_the_price(web, allocation, objective)
     common_tie = np.append(tied[~allocation.capped & ~np.isnan(tied)], math.nan)[0]
     common_floor = allocation.host_floor.max(initial=0.0)
@@ -39,8 +39,9 @@ def host_terms(
     has_own_price = allocation.capped | (np.abs(tied - common_tie) > 1e-9 * common_tie)
     host_of_page = np.repeat(np.arange(len(hosts)), np.diff(web.first))
     if allocation.price == 0:
-        # The budget is more than all can take: no price where nothing is known, and where nothing changes one that no
-        # page earns. At none, a page that does change would take all it can.
+        # The budget is more than all pages can take, so there is no common price (NaN). A host without any page that
+        # changes gets an infinite price, which no page earns. At price 0 a page that changes later would take all that
+        # it can.
         common_price = math.nan
         host_price = np.where(np.bincount(host_of_page, web.rate, minlength=len(hosts)) > 0, host_price, math.inf)
         has_own_price[:] = True

@@ -1,8 +1,9 @@
-"""What pages get that earn exactly their host's price: the part of an allocation that prices alone cannot tell.
+"""The frequencies of pages that earn exactly their host's price. Prices alone do not tell these frequencies.
 
-A page that changes much more often than it is fetched earns its weight, to the last digit, whatever its frequency:
-1 − φ(u) is 4e-8 at 20 changes a fetch and below a double's resolution at 40. Where all pages are such, as on a crawl
-with few fetches for many pages of which little is known, the budget runs out among equals, and the price only says so.
+A page that changes much more often than it is fetched earns its weight, to the last digit, at any such frequency:
+1 − φ(u) is 4e-8 at 20 changes a fetch, and less than the resolution of a double at 40. Example: a crawl has few fetches
+for many pages, and knows little about them. All its pages are then like this. The budget ends among pages of equal
+weight, and the price is that weight. It does not say how much each of them gets.
 """
 
 import math
@@ -15,10 +16,11 @@ from recrawl.model.limits import EQUAL
 
 
 def per_change_at_the_price(web: Web, allocation: Allocation, objective: str) -> Floats:
-    """Fetches per change, on each host, of the pages that earn its price; together they get what they were given.
+    """For each host, the fetches per change of the pages that earn its price. In sum they get what the allocation gave
+    them.
 
-    NaN where there are none. A page gets its floor if that is more, so the others share what is left: like water over
-    steps, from above.
+    NaN for a host without such pages. A page gets its floor if the floor is more. The others share what is left, so
+    the loop repeats until no further page is at its floor.
     """
     price = np.repeat(allocation.host_price, np.diff(web.first))
     weight = objective_named(objective).weight(web.value, web.rate)

@@ -16,11 +16,11 @@ from recrawl.model.allocation.solve import Allocation, Web, allocate, at_price, 
 @dataclass(frozen=True)
 class Bounds:
     polite: float  # no allocation within the hosts' caps has more utility
-    unpolite: float  # …and this is what it could be without caps
+    unpolite: float  # no allocation without caps has more utility
 
 
 def bounds(web: Web, budget: float, objective: str = "freshness") -> Bounds:
-    """What utility can be at most, whatever floors and ceilings a run also keeps."""
+    """Upper bounds of the utility. They ignore floors and ceilings, which can only lower it."""
     polite = allocate(web, budget, objective).bound
     return Bounds(polite, unconstrained(web.value, web.rate, budget, objective).bound)
 
@@ -28,11 +28,12 @@ def bounds(web: Web, budget: float, objective: str = "freshness") -> Bounds:
 def budget_that_reaches(
     allocated: Callable[[float, float | None], Allocation], share: float, web: Web, objective: str, accuracy: float
 ) -> tuple[float, Allocation]:
-    """The smallest budget whose utility is this share of what it would be if every page were always fresh.
+    """The smallest budget that reaches this share of the utility that the web would have if every page were always
+    fresh.
 
-    For objectives in which that is not 0: freshness, poisson_freshness and new_content. `allocated` divides a budget,
-    given a price to begin with. It is doubled until it is enough: where new pages take slots from revisits, more may
-    bring less.
+    For the objectives in which that utility is not 0: freshness, poisson_freshness and new_content. `allocated` divides
+    a budget; its second argument is a price to begin with. The search begins with a small budget and doubles it until
+    it is enough, because a larger budget may bring less if new pages take slots from revisits.
     """
     most = _utility_of_always_fresh(web, objective)
     if not 0 <= share < 1:
@@ -72,13 +73,13 @@ def _utility_of_always_fresh(web: Web, objective: str) -> float:
 def gain_of_wider_caps(
     web: Web, allocation: Allocation, wider: Floats, objective: str = "freshness", limits: Limits = NO_LIMITS
 ) -> Floats:
-    """Utility that a wider cap of each host would bring, if it paid the present price for what it then takes.
+    """The utility that a wider cap would bring, host by host, if the host paid the present price for its new fetches.
 
-    For one host that is a bound, as its fetches are missing elsewhere, where they earn more than that price; a close
-    one where they are a small part of all.
+    For one host this is an upper bound: the other hosts lose these fetches, which earn them more than the price. The
+    bound is close if the fetches are a small part of all fetches.
     """
     before, now = (at_price(replace(web, cap=cap), allocation, objective, limits) for cap in (web.cap, wider))
-    with np.errstate(invalid="ignore"):  # ∞ − ∞, where an objective has nothing left to spend: no number
+    with np.errstate(invalid="ignore"):  # ∞ − ∞ is NaN: an objective may lose without limit if nothing can be spent
         gain = (now.utility - before.utility) - allocation.price * (now.spent - before.spent)
     return np.where(allocation.capped, gain, 0.0)
 
@@ -89,7 +90,7 @@ def wanted(web: Web, allocation: Allocation, objective: str, limits: Limits = NO
 
 
 def of_hosts(web: Web, allocation: Allocation, hosts: NDArray[np.integer]) -> tuple[Web, Allocation]:
-    """A web of some hosts only, and what they were allocated; what is told of all hosts stays as it was."""
+    """A web with only these hosts, and their part of the allocation. Its sums are still sums over all hosts."""
     first = np.append(0, np.cumsum(np.diff(web.first)[hosts]))
     pages = np.arange(first[-1]) + np.repeat(web.first[hosts] - first[:-1], np.diff(first))
     return Web(web.value[pages], web.rate[pages], first, web.cap[hosts]), replace(

@@ -1,1 +1,1 @@
-"""How often pages change: what fetches teach, and what is believed before."""
+"""How often pages change: the belief before any fetch, and how fetches change it."""

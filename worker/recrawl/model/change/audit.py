@@ -1,4 +1,4 @@
-"""Holds the filter's two numbers against everything the fetch log knows: full maximum likelihood, page by page."""
+"""Compares the filter's two numbers with the full maximum likelihood from the fetch log, page by page."""
 
 from dataclasses import dataclass
 
@@ -16,17 +16,16 @@ VISITS_FROM = (1, 5, 10, 50, 200)
 class Agreement:
     """How far filter and full likelihood are apart on pages with this many visits.
 
-    The ratio of the two rates is known where the likelihood is greatest at a positive rate: pages that were never
-    seen to change have none, and count only for `inside`, the share of pages whose likeliest rate lies in the
-    filter's 90 % interval. A likeliest rate of 0 lies inside if the interval comes down to less than half a change
-    in all the days observed.
+    The ratio of the two rates exists only if the likeliest rate is positive. A page that was never seen to change has
+    no ratio. It counts only for `inside`: the share of pages whose likeliest rate lies in the filter's 90 % interval.
+    A likeliest rate of 0 lies inside if the interval begins below half a change in all the days observed.
     """
 
     visits_from: int
     pages: int
     changed_pages: int
     median_log_ratio: float
-    most_log_ratio: float  # of nine pages in ten
+    most_log_ratio: float  # nine pages in ten have at most this
     inside: float
 
 

@@ -1,8 +1,8 @@
-"""How often pages change, from all their visits: the rate under which these are likeliest.
+"""Estimates how often each page changes, from all its visits: the rate that makes these visits likeliest.
 
-A page is taken to change at random moments, λ times a day (a Poisson process); a visit tells whether it changed
-since the one before. The scheduler itself lives on two numbers a page (gamma_filter) and is held against this (audit);
-what the papers propose is in lab/methods/estimators.py.
+A page is assumed to change at random moments, λ times a day (a Poisson process). A visit tells whether the page changed
+since the visit before. The scheduler itself keeps only two numbers per page (gamma_filter), and audit.py compares
+them with this estimate. The estimators of the papers are in lab/methods/estimators.py.
 """
 
 from collections.abc import Callable
@@ -17,10 +17,10 @@ from recrawl.model.change.gamma_filter import Array, positive
 
 @dataclass(frozen=True)
 class VisitLog:
-    """The successful visits of many pages, page by page: those of page i are first[i]:first[i + 1].
+    """The successful visits of many pages, page by page. Page i has the visits first[i]:first[i + 1].
 
-    `interval` is the time in days since the visit before, `changed` whether the page had changed meanwhile. A
-    page's very first visit has nothing to compare with and is not one of them, nor is a visit that failed.
+    `interval` is the time in days since the visit before. `changed` says whether the page changed in that interval. The
+    first visit of a page is left out, because it has nothing to compare with. A failed visit is left out too.
     """
 
     first: NDArray[np.int64]
@@ -40,7 +40,7 @@ class VisitLog:
 
     @cached_property
     def page(self) -> NDArray[np.int64]:
-        """Whose visit each one is."""
+        """The page of each visit."""
         return np.repeat(np.arange(self.first.size - 1), np.diff(self.first))
 
     @cached_property
@@ -74,7 +74,7 @@ def full_mle(visits: VisitLog) -> Array:
 def likeliest(visits: VisitLog, more_changes: ArrayLike, more_days: ArrayLike) -> Array:
     """Solves a0 + Σ_changed y/(e^y − 1) = λ·(b0 + Σ_unchanged w), y = λw, by Newton steps in ln λ on its logarithm.
 
-    As 1 − y/2 <= y/(e^y − 1) <= 1, the solution lies between (a0 + X)/(b0 + U + V/2) and (a0 + X)/(b0 + U).
+    Because 1 − y/2 <= y/(e^y − 1) <= 1, the solution lies between (a0 + X)/(b0 + U + V/2) and (a0 + X)/(b0 + U).
     """
     more_changes = np.broadcast_to(np.asarray(more_changes, np.float64), visits.visits.shape)
     on_change = np.flatnonzero(visits.changed)
@@ -88,7 +88,7 @@ def likeliest(visits: VisitLog, more_changes: ArrayLike, more_days: ArrayLike) -
         odds = np.exp(-y) / -np.expm1(-y)  # 1/(e^y − 1) without its overflow
         value = more_changes + by_page(page, y * odds, events.size)
         slope = by_page(page, y * odds * (1 - y * (1 + odds)), events.size)
-        with np.errstate(divide="ignore", invalid="ignore"):  # where all terms have underflowed: bisected
+        with np.errstate(divide="ignore", invalid="ignore"):  # if all terms underflow, root() bisects
             return np.log(value) - np.log(unchanged_days) - log_rate, slope / value - 1
 
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -98,12 +98,13 @@ def likeliest(visits: VisitLog, more_changes: ArrayLike, more_days: ArrayLike) -
 
 
 def by_page(page: NDArray[np.int64], summed: ArrayLike, pages: int) -> Array:
-    # (Without any page bincount counts in integers, whatever the weights.)
+    # astype: if there is no page, bincount answers integers, although it gets weights.
     return np.bincount(page, np.asarray(summed, np.float64), minlength=pages).astype(np.float64)
 
 
 def root(function: Callable[[Array], tuple[Array, Array]], least: Array, most: Array) -> Array:
-    """Where falling functions, one a page, cross 0 between least and most: by Newton's step, or bisection."""
+    """The points between least and most at which falling functions, one for each page, are 0. Uses Newton's step, or
+    bisection if that step leaves the bracket."""
     low, high, x = least.copy(), most.copy(), least.copy()
     for _ in range(200):
         value, slope = function(x)

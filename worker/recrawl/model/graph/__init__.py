@@ -1,1 +1,1 @@
-"""What links say of pages: hubs, authorities, and what a page is worth."""
+"""Scores from links: hubs, authorities, and the value of a page."""

@@ -1,7 +1,9 @@
-"""The links between pages as two compact arrays each way: whom a page links to, and who links to it.
+"""The links between pages as compact arrays: two for the pages that a page links to, and two for the pages that link
+to it.
 
-Inside a graph a page is its position in `page_ids`. Links are distinct and ascending; a link from a page to itself
-says nothing about what others think of it and is left out, as is a link to or from a page that is not in the graph.
+Inside a graph a page is its position in `page_ids`. Links are distinct and ascending. A link from a page to itself is
+left out, because it says nothing about the opinion of others. A link from or to a page outside of the graph is left out
+too.
 """
 
 from dataclasses import dataclass, field
@@ -15,12 +17,13 @@ Ids = NDArray[np.int64]
 Offsets = NDArray[np.int64]
 Positions = NDArray[np.uint32]
 
-NOWHERE = 2**32 - 1  # the position of what is not in the graph
+NOWHERE = 2**32 - 1  # the position of an id that is not in the graph
 
 
 @dataclass(frozen=True)
 class Graph:
-    """Page p links to the pages out[out_first[p] : out_first[p + 1]]; `into` has those that link to p, likewise."""
+    """Page p links to the pages out[out_first[p] : out_first[p + 1]]. `into` has the pages that link to p, in the same
+    form."""
 
     page_ids: Ids  # ascending
     out_first: Offsets
@@ -39,11 +42,11 @@ class Graph:
 
 @dataclass(frozen=True)
 class Delta:
-    """What changed since a graph was compiled. A source is a page whose links are replaced: source s links to the pages
+    """The changes since a graph was compiled. A source is a page whose links are replaced: source s links to the pages
     target_ids[first[s] : first[s + 1]].
 
-    A graph has no memory of links to pages that were not in it. Who adds a page that others link to already gives
-    those others as sources, too.
+    A graph does not remember links to pages outside of it. A caller that adds a page to which others already link must
+    give these others as sources too.
     """
 
     added: ArrayLike = ()
@@ -67,7 +70,7 @@ def compile(page_ids: ArrayLike, source_ids: ArrayLike, first: ArrayLike, target
 def apply(graph: Graph, delta: Delta) -> Graph:
     """The graph after a change, equal to a new one compiled from scratch (see Delta for the one condition).
 
-    Old links keep their order, so there is nothing to look up, to sort or to turn round but the change itself.
+    Old links keep their order, so only the changed links must be looked up, sorted and reversed.
     """
     added = np.unique(_ids("added", delta.added))
     removed = np.unique(_ids("removed", delta.removed))

@@ -1,26 +1,26 @@
 """OPIC-HITS in batch: how good a hub and how good an authority each page is, by the flow of cash along the links.
 
-Every page holds cash as a hub and as an authority, and so does the virtual page, which every page is linked with both
-ways. A hub gives its cash in equal parts to the authorities it links to and to the virtual page. An authority of
-relevance r (0 … 1) gives its cash to the P hubs that link to it, where each of them weighs r and the virtual page
-1 − r: r / (P·r + 1 − r) to each. (The better known polynomial, 2r/P·(2P/(P+1)·(1 − r) + r − ½), exceeds 1/P for
-P ≥ 4 and leaves the virtual page with negative cash.) What the virtual page has as a hub goes evenly to all
-authorities, what it has as an authority evenly to all hubs. No cash is made or lost.
+Every page holds cash as a hub and cash as an authority. So does the virtual page. It links to every page, and every
+page links to it. A hub gives its cash in equal parts to the authorities that it links to and to the virtual page. An
+authority of relevance r (0 … 1) has P hubs that link to it. For its cash, each of them weighs r, and the virtual
+page 1 − r. So each hub gets the part r / (P·r + 1 − r). (The better known polynomial, 2r/P·(2P/(P+1)·(1 − r) + r − ½),
+exceeds 1/P for P ≥ 4 and leaves the virtual page with negative cash.) The virtual page gives its hub cash evenly to
+all authorities, and its authority cash evenly to all hubs. No cash is made or lost.
 
-Scores are how much cash goes through a page, which does not depend on who spends when. Abiteboul et al. let one page at
-a time spend and add up its history; that converges as 1 / cash spent. Here all hubs spend, then all authorities: the
-cash itself converges geometrically, and one sweep's flow is as good as any history. (Both at once would be two flows
-that never meet.) The virtual page spends whatever it gets at once, again and again until it has nothing left, which is
-one division: where most pages were never crawled, and so have no links, nearly all cash goes round between them and
-the virtual page, and 130 sweeps to an error of 10⁻⁶ become 8 (10⁵ pages, one in ten crawled).
+The score of a page is the flow of cash through it, which does not depend on the order of spending. Abiteboul
+et al. let one page spend at a time and add up its history. That converges as 1 / cash spent. Here all hubs spend, then
+all authorities. The cash itself then converges geometrically, and the flow of one sweep is as good as any history. (If
+both spent at once, there would be two separate flows.) The virtual page spends its cash at once, again and again until
+it has nothing left. One division computes this. If most pages were never crawled, they have no links, and nearly all
+cash moves between them and the virtual page. With the division, 8 sweeps instead of 130 reach an error of 10⁻⁶ (10⁵
+pages, one in ten crawled).
 
 Without relevance the limit is known: authority (in-links + 1) / (links + pages), hub (out-links + 1) / (links + pages).
 Runs start from there.
 
-How far a sweep moves the scores says little of how far they have to go: between communities that hardly link to each
-other, each of hundreds of sweeps brings over a little. So sweeps end by an estimate of the error, and where they go
-slowly but evenly the rest of the way is leapt over: ten communities that differ in relevance take 40 sweeps to an error
-of 10⁻³, not 160.
+A small step does not mean a small error. Example: between communities that hardly link to each other, each of hundreds
+of sweeps moves a little cash. So the sweeps end by an estimate of the error. If the steps are slow but even, the code
+leaps to their expected end: ten communities that differ in relevance take 40 sweeps to an error of 10⁻³, not 160.
 """
 
 import math
@@ -52,18 +52,18 @@ def unwatched(error: float) -> None:
 # they are the same for any number of threads.
 CHUNK = 1 << 19
 
-# Where every step is `rate` times as long as the one before, the last one / (1 - rate) is more than what is left to go.
-# A part that fades slowly hides beneath larger ones that fade fast: steps that fell to a twentieth twice may stay as
-# they are from then on. So no rate counts as less than LEAST_RATE, which costs a plain graph three sweeps or four. What
-# is beyond MOST_RATE may be rounding.
+# If every step is `rate` times as long as the step before, the rest of the way is less than the last step / (1 - rate).
+# Fast errors may hide a slow one: after two steps that each fell to a twentieth, the steps may stay the same. So no
+# rate counts as less than LEAST_RATE, which costs three or four sweeps on a plain graph. A rate above MOST_RATE may be
+# rounding.
 LEAST_RATE, MOST_RATE = 0.99, 0.999
 SLOW_RATE = 0.7
 
 
 @dataclass(frozen=True)
 class Cash:
-    """Who has how much between two sweeps: what hubs received and did not give yet, and what the virtual page holds,
-    which is nothing unless pages were forgotten or no page passes anything on."""
+    """The cash between two sweeps: the cash that hubs have received and not given yet, and the cash of the virtual
+    page. The virtual page has no cash, unless pages were forgotten or no page passes anything on."""
 
     page_ids: Ids
     hub: Amounts
@@ -100,12 +100,12 @@ class Importance:
 
 
 def resumed(graph: Graph, hub: Amounts) -> Cash:
-    """The cash of an earlier run, by the hub scores that are left of it, nan for pages that are new: one for every page
-    and one for the virtual page in all, whatever pages came and went.
+    """The cash of an earlier run, computed from its hub scores (nan for new pages). The sum is one for every page and
+    one for the virtual page, even if pages were added or removed.
 
-    A score is what a page got from others and an even part of what the virtual page had, to which each page had given
-    1 / (its links + 1). New pages start with as much for each link as the others have: without relevance that is where
-    a run ends.
+    A score is the cash that a page got from others, plus an even part of the virtual page's cash. Each page had given
+    1 / (its links + 1) of its score to the virtual page. New pages start with as much cash per link as the others have.
+    Without relevance, this is the state in which a run ends.
     """
     known, links = ~np.isnan(hub), np.diff(graph.out_first)
     given = hub[known] / (links[known] + 1)
@@ -209,8 +209,8 @@ def _are_even(rates: list[float]) -> bool:
 
 
 class _Side:
-    """All pages as hubs, or all as authorities. A page receives from those it is linked with, and gives to the same
-    (or, where there is but one kind of cash, to those that `gives_by` counts)."""
+    """All pages as hubs, or all as authorities. A page receives from the pages it is linked with, and gives to the same
+    pages. If there is only one kind of cash, it gives to the pages that `gives_by` counts."""
 
     def __init__(
         self,
@@ -255,9 +255,8 @@ class _Side:
         return self.step
 
     def leap(self, first: Amounts, second: Amounts, third: Amounts) -> None:
-        """Goes on from the third of these places in the direction of the last step, so far that the next one would be
-        the least: where steps shrink evenly, to where they end. No page comes out with less than nothing, and no cash
-        is made or lost."""
+        """Goes on from `third` in the direction of the last step, as far as makes the next step smallest. If steps
+        shrink evenly, this is where they would end. No page gets negative cash, and no cash is made or lost."""
         step, next_step = second - first, third - second
         change = next_step - step
         ahead = np.maximum(third - (next_step @ change) / (change @ change) * next_step, 0.0)
@@ -265,7 +264,7 @@ class _Side:
         self._pass_on(*_received(self.received, self._to_virtual))
 
     def _pass_on(self, received: float, returned: float) -> None:
-        """Gives on what was received, of which `returned` goes to the virtual page at first."""
+        """Gives the received cash on. `returned` is the part of it that goes to the virtual page first."""
         pages, flows_before = len(self._flow), self._flows
         self.virtual_before = self.virtual
         if self._passed_on > 0:

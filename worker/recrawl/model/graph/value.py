@@ -1,5 +1,4 @@
-"""What a page is worth, by its scores. The value itself is worked out where it is kept: combined_value() in
-sql/jobs/opic.sql."""
+"""The terms with which values follow from scores. SQL computes the values: combined_value() in sql/jobs/opic.sql."""
 
 from collections.abc import Mapping
 
@@ -13,7 +12,7 @@ Counts = NDArray[np.int64]
 
 
 def has_moved(now: PageColumn, then: PageColumn, share: float = MOVED) -> NDArray[np.bool_]:
-    """By more than this share, or there was none yet (nan)."""
+    """Whether each score moved by more than this share, or is a first score (the old one is nan)."""
     moved: NDArray[np.bool_] = (np.abs(now - then) > share * then) | (np.isnan(then) & ~np.isnan(now))
     return moved
 
@@ -21,8 +20,8 @@ def has_moved(now: PageColumn, then: PageColumn, share: float = MOVED) -> NDArra
 def terms(
     weights: Mapping[str, float], mean_relevance: float, last: Mapping[str, float] | None, share: float = MOVED
 ) -> dict[str, float]:
-    """What values are worked out with: the last terms, unless a weight is another one or, where it counts, the mean
-    relevance moved by more than this share."""
+    """The terms of values. They are the last terms, unless a weight changed, or the mean relevance counts and moved by
+    more than this share."""
     now = {**weights, "mean_relevance": mean_relevance}
     if last is None or any(last.get(name) != weight for name, weight in weights.items()):
         return now
@@ -33,9 +32,9 @@ def terms(
 def first_share(
     parts: Mapping[str, PageColumn], weights: Mapping[str, float], in_links: PageColumn, out_links: Counts
 ) -> float:
-    """What part of its source's value a page starts with when its first link is found: what pages that link nowhere yet
-    are worth, on average, beside those that do. So it is neither better nor worse off than those that wait already.
-    One half where there are not both kinds."""
+    """The share of its source's value with which a page starts when its first link is found. It is the mean value of
+    pages without links of their own, divided by the mean value of pages with links. So a new page is neither better nor
+    worse off than the pages that wait already. It is one half if one of the two kinds does not exist."""
     is_waiting, is_source = (out_links == 0) & (in_links > 0), out_links > 0
     if not is_waiting.any() or not is_source.any():
         return 0.5

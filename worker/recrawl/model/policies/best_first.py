@@ -1,6 +1,6 @@
-"""Each page once, the most valuable first: a crawl that discovers and does not come back.
+"""Fetches each page once, the most valuable page first. The crawl discovers pages and does not come back to them.
 
-It assumes that pages do not change. New pages have the whole budget.
+It assumes that pages do not change. New pages get the whole budget.
 """
 
 from recrawl.model.allocation.floors import NO_LIMITS

@@ -1,10 +1,10 @@
-"""Uniform visits in the first phase; then the best division for what was learnt, with a share of the budget kept for
-exploring (Upadhyay et al., 2020, phased).
+"""Visits pages uniformly in the first phase. Then divides the budget in the best way for the learned rates, and keeps
+a share of the budget for exploring (Upadhyay et al., 2020, the version with phases).
 
-It assumes that rates never change. A phase is as long as a policy needs until what it had before makes no difference
-any more, ln(values / share) / least rate, but no longer than a round of uniform visits. It deviates from the source in
-that prices follow what is learnt all the time, not only at the end of phases; and exploring is a floor under every page
-(as opt_polite has it), not a mixture of two policies, which would overload hosts.
+It assumes that rates never change. The first phase lasts until the policy before it makes no difference any more:
+ln(values / share) / least rate. It lasts no longer than one round of uniform visits. There are two differences from the
+source. Prices follow the learned rates all the time, not only at the end of phases. And exploring is a floor under
+every page (as in opt_polite), not a mixture of two policies, because a mixture would overload hosts.
 """
 
 import math

@@ -1,7 +1,7 @@
 """The best division of the budget within every host's gap (Souza, 2010: OPT_POLITE, for any objective and values).
 
-It assumes that pages change at random moments at the rates that were learnt. Beyond the source, floors keep every page
-visited, as rates are not known but learnt; and no page is visited more often than the shortest interval.
+It assumes that pages change at random moments at the learned rates. It adds two things to the source. Floors keep every
+page visited, because rates are only estimates. And no page is visited more often than the shortest interval allows.
 """
 
 from recrawl.model.allocation.solve import allocate

@@ -1,4 +1,5 @@
-"""What frequencies come to when visits are equally spaced and pages change at random moments, by every measure."""
+"""Computes the results of given frequencies, by every measure. Visits are equally spaced, and pages change at random
+moments."""
 
 import math
 from dataclasses import dataclass
@@ -13,17 +14,18 @@ from recrawl.model.allocation.solve import Web
 
 @dataclass(frozen=True)
 class Outlook:
-    """Fresh and old by value; infinite: some change is never seen."""
+    """`fresh` and `age_days` are weighted by value. An infinite figure means that some change is never seen."""
 
     fresh: float  # share of the value
     changes_seen: float  # visits per day that find a change
     delay_days: float  # from a change to the visit after it, on average
-    age_days: float  # since what a page shows was up to date, on average
+    age_days: float  # since the copy of a page became stale, on average; 0 while it is fresh
     fetches: float  # per day
 
 
 def as_hosts_can(web: Web, frequency: Floats) -> Floats:
-    """Where a host has fewer slots than are asked for, all its visits come late, in proportion."""
+    """The frequencies within the slots of each host. If a host has too few slots, all its visits come late, in
+    proportion."""
     host = np.repeat(np.arange(len(web.cap)), np.diff(web.first))
     wanted = np.bincount(host, frequency, minlength=len(web.cap))
     kept = np.divide(web.cap, wanted, out=np.ones(len(web.cap)), where=wanted > web.cap)
@@ -38,7 +40,7 @@ def outlook(value: NDArray[np.floating[Any]], rate: NDArray[np.floating[Any]], f
         expected = rates / frequency  # changes between two visits
         seen = np.where(frequency > 0, frequency * -np.expm1(-expected), 0.0)
         fresh = np.where(rates > 0, seen / rates, 1.0)
-        # The mean over an interval of the time since the first change in it: a series where that cancels.
+        # The mean over an interval of the time since its first change. A series, if the formula would cancel.
         since = np.where(
             expected < 1e-3, expected / 6, 0.5 - 1 / expected - np.expm1(-expected) / (expected * expected)
         ) / frequency  # fmt: skip

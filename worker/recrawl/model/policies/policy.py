@@ -1,4 +1,4 @@
-"""What a policy is asked, and what it answers."""
+"""The question that every policy gets, and its answer."""
 
 import math
 from collections.abc import Callable
@@ -19,17 +19,17 @@ class Question:
     budget: float
     objective: str
     limits: Limits
-    last_price: float | None = None  # where a search may begin
+    last_price: float | None = None  # the price at which a search may begin
     days: float = math.inf  # since the policy came into force
     horizon: float = math.inf  # days that it will be in force
 
 
 @dataclass(frozen=True, eq=False)
 class PolicyAnswer:
-    """Utility is by the objective that was asked for, whatever the policy makes largest."""
+    """The utility is measured by the objective of the question, even if the policy maximises something else."""
 
     allocation: Allocation
-    learns: bool = True  # whether what visits see from now on counts
+    learns: bool = True  # whether the results of later visits count
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Policy:
 
 
 def without_price(asked: Question, found: Allocation) -> PolicyAnswer:
-    """Nothing is worth a fetch beyond its floor, whatever is learnt of it."""
+    """The answer with an infinite price: pages keep the frequencies found, also after more is learned about them."""
     hosts = len(asked.web.cap)
     return worth_of(
         asked,
@@ -49,6 +49,6 @@ def without_price(asked: Question, found: Allocation) -> PolicyAnswer:
 
 
 def worth_of(asked: Question, found: Allocation, frequency: Floats) -> PolicyAnswer:
-    """As it comes about: with the frequencies that pages will really have."""
+    """The answer with the utility and the fetches of `frequency`: the frequencies that pages will really have."""
     of_page = objective_named(asked.objective).utility(frequency, asked.web.value, asked.web.rate)
     return PolicyAnswer(replace(found, utility=float(of_page.sum()), spent=float(frequency.sum())))

@@ -1,7 +1,8 @@
-"""Pages as often as they change: frequency = rate · a constant (a host's own one, where its gap holds it back).
+"""Fetches pages in proportion to their rates: frequency = rate · a constant. A host at its cap has a constant of its
+own.
 
-It assumes that what changes more often deserves more fetches, which for freshness is worse than uniform visits
-wherever rates differ (Cho & Garcia-Molina, 2003). Pages without value get nothing.
+It assumes that a page that changes more often deserves more fetches. For freshness this is worse than uniform visits
+if rates differ (Cho & Garcia-Molina, 2003). Pages without value get nothing.
 """
 
 from dataclasses import replace

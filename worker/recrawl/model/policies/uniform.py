@@ -1,7 +1,8 @@
-"""All pages equally often, as far as the gaps of their hosts allow: what every other policy is measured against.
+"""Fetches all pages equally often, as far as the gaps of their hosts allow. Every other policy is compared with this
+one.
 
-It assumes nothing. New pages still come by value, and then take their turns in the order in which they came: so this
-is also best-first in rounds, where the next round begins with the page that was first in the one before.
+It assumes nothing. New pages are still fetched in order of value, and then again in the order of their first fetches.
+So this is also best-first in rounds: each round begins with the page that was first in the round before.
 """
 
 from dataclasses import replace
