@@ -164,11 +164,18 @@ def ended_run(crawl: Crawl, job: str, ok: bool, ago: timedelta = HOUR) -> None:
     )
 
 
+_given_ports: set[int] = set()
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """No port twice: the program that got it first may not listen yet."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port: int = probe.getsockname()[1]
+        if port not in _given_ports:
+            _given_ports.add(port)
+            return port
 
 
 def run_program(name: str, *arguments: str, text: str | None = None) -> str:

@@ -40,8 +40,7 @@ declare
     -- One element for each URL: the place of its page in the arrays below, or its problem.
     places    int[];
     problems  text[];
-    -- One element for each page, in order of keys. The first three have no nulls: with nulls, PostgreSQL reads an
-    -- array from its beginning to find an element.
+    -- One element for each page, in order of keys. No nulls in the first three: they make each access scan the array.
     firsts    int[];                   -- the first URL that names the page
     page_ids  bigint[];                -- 0 if there is no page
     is_new    boolean[];

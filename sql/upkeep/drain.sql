@@ -187,6 +187,7 @@ begin
     first_of_page as (
         select distinct on (page_id) tid from oldest order by page_id, at
     ),
+    -- These entries leave the inbox.
     taken_out as (
         delete from inbox i using first_of_page f where i.ctid = f.tid returning i.*
     )
