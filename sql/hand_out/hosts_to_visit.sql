@@ -1,7 +1,9 @@
--- Which hosts a round of next_pages visits, and for how many pages. Each queue of hosts (revisits, new pages) gives the
--- first hosts whose next slot lies within the look-ahead. The hosts are locked. A host that another transaction has
--- locked is skipped. A lock of this transaction does not make it skip a host, so `picked` names the hosts that this
--- round has already.
+-- The hosts that a round of next_pages visits, and the number of pages that each queue of hosts should give. Each queue
+-- (revisits, new pages) gives the first hosts whose next slot lies within the look-ahead. A revisit must be due now: a
+-- slot in the future, for a page that is not due yet, would keep the host from giving new pages until then.
+--
+-- The hosts are locked. A host that another transaction has locked is skipped. A lock of this transaction does not make
+-- it skip a host, so `picked` names the hosts that this round has already.
 --
 -- Cost: an index scan over the queue from its horizon to the end of the look-ahead. The scan skips hosts whose next
 -- slot is later: the other queue took a page of them after they had come to the front.
@@ -44,7 +46,7 @@ begin
                 select h.ctid from host h
                 where h.host_id = alone and h.host_id <> all (stuck) and picked = '{}'
                   and case when asks_new then h.new_class is not null and h.new_ready_at <= slots_until
-                       else h.ready_at <= slots_until end
+                       else h.ready_at <= slots_until and h.head_due <= t end
                   and has_slot(h, s, t, slots_until, per_host)
                 for update skip locked);
         elsif asks_new then
@@ -65,7 +67,7 @@ begin
         else
             more := array(
                 select h.ctid from host h
-                where h.ready_at between host_from and slots_until
+                where h.ready_at between host_from and slots_until and h.head_due <= t
                   and h.host_id <> all (stuck)
                   and (cardinality(picked) = 0 or (h.ctid in (select unnest(picked))) is not true)
                   and has_slot(h, s, t, slots_until, per_host)

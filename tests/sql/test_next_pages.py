@@ -139,6 +139,19 @@ def test_looking_ahead_finds_hosts_whose_next_slot_is_still_to_come(crawl: Crawl
     ]
 
 
+def test_looking_ahead_does_not_keep_a_slot_for_a_page_that_is_not_due_yet(crawl: Crawl) -> None:
+    crawl.value("select set_setting('discovery', '0')")
+    crawl.add("http://a.test/new")
+    crawl.rows(
+        "select add_pages_at(%s, '{http://a.test/later}', null, null, %s, null, null)", crawl.now, [crawl.now + MINUTE]
+    )
+    crawl.tick()
+    for per_host in (1, None):
+        (page,) = crawl.next(1, ahead=MINUTE, per_host=per_host)
+        assert (page["url"], page["fetch_at"]) == ("http://a.test/new", crawl.now)
+        crawl.release(page["lease_id"])
+
+
 def test_a_page_is_never_in_two_leases_whatever_the_callers_look_ahead(crawl: Crawl) -> None:
     crawl.add("http://a.test/", rate=[86400.0])
     assert len(crawl.next(lease=MINUTE)) == 1

@@ -15,18 +15,13 @@ def pages(crawl: Crawl) -> Crawl:
 
 
 @pytest.mark.parametrize("verb", ["exclude", "boost"])
-@pytest.mark.parametrize(
-    ("pattern", "message"),
-    [
-        ("(x{1,200}){1,200}", "pattern is too large for PostgreSQL: '(x{1,200}){1,200}'"),
-        (SLOW, "pattern is too slow, it takes"),
-    ],
-    ids=["large", "slow"],
-)
-def test_a_pattern_that_cannot_be_used_is_refused(pages: Crawl, verb: str, pattern: str, message: str) -> None:
+@pytest.mark.parametrize("pattern", ["(x{1,200}){1,200}", SLOW], ids=["large", "slow"])
+def test_a_pattern_that_cannot_be_used_is_refused(pages: Crawl, verb: str, pattern: str) -> None:
+    """The first is too large for PostgreSQL 18, and too slow in 15."""
     with pytest.raises(psycopg.errors.InvalidParameterValue) as error:
         pages.value(f"select {verb}({'%s, 2' if verb == 'boost' else '%s'})", pattern)
-    assert (error.value.diag.message_primary or "").startswith(f"{verb}: {message}")
+    says = error.value.diag.message_primary or ""
+    assert says.startswith((f"{verb}: pattern is too slow, it takes", f"{verb}: pattern is too large for PostgreSQL"))
     assert pages.value("select count(*) from exclusion") == pages.value("select count(*) from boost") == 0
 
 
