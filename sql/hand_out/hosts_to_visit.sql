@@ -1,16 +1,38 @@
--- The hosts that a round of next_pages visits, and the number of pages that each queue of hosts should give. Each queue
--- (revisits, new pages) gives the first hosts whose next slot lies within the look-ahead. A revisit must be due now: a
--- slot in the future, for a page that is not due yet, would keep the host from giving new pages until then.
+-- Which hosts a round of next_pages visits, and for how many pages. Each line gives its first that can have a slot
+-- within the look-ahead, locked, passing over those that others hold: one's own locks do not hold one off, so what was
+-- picked already is named.
 --
--- The hosts are locked. A host that another transaction has locked is skipped. A lock of this transaction does not make
--- it skip a host, so `picked` names the hosts that this round has already.
---
--- Cost: an index scan over the queue from its horizon to the end of the look-ahead. The scan skips hosts whose next
--- slot is later: the other queue took a page of them after they had come to the front.
+-- Cost: an index scan over the line from its horizon up. Hosts that keep their place while they are in their gap are
+-- passed over; the other line took a page of them since they came to the front.
+
+-- They are locked already.
+create or replace function recrawl_internal.hosts_again(
+    t timestamptz, hosts bigint[], asks_new boolean, slots_until timestamptz, per_host int, most int,
+    picked tid[], s recrawl_internal.setting
+) returns tid[]
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: inherited
+begin
+    return array(
+        select h.ctid
+        from (select distinct unnest(hosts) as host_id) v
+        join host h on h.host_id = v.host_id
+        where not h.one_at_a_time
+          and case when asks_new then h.head_new_id is not null else h.head_due <= slots_until end
+          and (h.ctid in (select unnest(picked))) is not true
+          and has_slot(h, s, t, slots_until, per_host)
+        limit most);
+end $$;
+comment on function recrawl_internal.hosts_again(
+    timestamptz, bigint[], boolean, timestamptz, int, int, tid[], recrawl_internal.setting
+) is
+    'Which of the hosts that a call has visited have more, of either kind, within its look-ahead.';
 
 create or replace function recrawl_internal.hosts_to_visit(
     t timestamptz, wanted int, wanted_new int, most_new int, new_first boolean, first_class int, per_visit numeric,
-    slots_until timestamptz, per_host int, host_from timestamptz, stuck bigint[], alone bigint,
+    slots_until timestamptz, per_host int, host_from timestamptz, stuck bigint[], again bigint[], alone bigint,
     s recrawl_internal.setting
 ) returns recrawl_internal.visits
 language plpgsql volatile
@@ -19,7 +41,7 @@ as $$
 -- plans: inherited; locks host (passing over locked ones)
 declare
     v        visits := ('{}', '{}', 0, 0, false, false, null);
-    asked    int;                      -- pages that one queue is asked for
+    asked    int;                      -- pages that a line is asked for
     asks_new boolean;
     hosts    int;
     picked   tid[];
@@ -29,7 +51,7 @@ begin
         most_new := 0;
     end if;
     wanted_new := least(wanted_new, most_new);
-    -- Three asks: one queue for its share, the other queue for all the rest, the first queue for what is still missing.
+    -- A line is asked for its share, the other for all the rest, the first again for what that leaves.
     for ask in 1 .. 3 loop
         asked := case when ask > 1 then wanted - v.due_pages - v.new_pages
                       when new_first then wanted_new
@@ -41,12 +63,13 @@ begin
         continue when asked = 0 or case when asks_new then v.new_short else v.due_short end;
         hosts := ceil(asked / per_visit);
         picked := v.due_hosts || v.new_hosts;
-        if alone is not null then
+        if again is not null then
+            more := hosts_again(t, again, asks_new, slots_until, per_host, hosts, picked, s);
+        elsif alone is not null then
             more := array(
                 select h.ctid from host h
                 where h.host_id = alone and h.host_id <> all (stuck) and picked = '{}'
-                  and case when asks_new then h.new_class is not null and h.new_ready_at <= slots_until
-                       else h.ready_at <= slots_until and h.head_due <= t end
+                  and case when asks_new then h.new_class is not null and h.new_ready_at <= t else h.ready_at <= t end
                   and has_slot(h, s, t, slots_until, per_host)
                 for update skip locked);
         elsif asks_new then
@@ -55,7 +78,7 @@ begin
                 from occupied_classes(first_class) as c
                 cross join lateral (
                     select h.ctid as tid from host h
-                    where h.new_class = c.class and h.new_ready_at between c.since and slots_until
+                    where h.new_class = c.class and h.new_ready_at between c.since and t
                       and h.host_id <> all (stuck)
                       and (cardinality(picked) = 0 or (h.ctid in (select unnest(picked))) is not true)
                       and has_slot(h, s, t, slots_until, per_host)
@@ -67,7 +90,7 @@ begin
         else
             more := array(
                 select h.ctid from host h
-                where h.ready_at between host_from and slots_until and h.head_due <= t
+                where h.ready_at between host_from and t
                   and h.host_id <> all (stuck)
                   and (cardinality(picked) = 0 or (h.ctid in (select unnest(picked))) is not true)
                   and has_slot(h, s, t, slots_until, per_host)
@@ -85,7 +108,7 @@ begin
             v.due_short := cardinality(more) < hosts;
         end if;
     end loop;
-    -- If both queues have too few hosts, the chosen hosts may give more pages than expected.
+    -- What is left when both lines are short, their hosts may have beyond what is expected of them.
     asked := wanted - v.due_pages - v.new_pages;
     if asked > 0 then
         v.new_pages := least(most_new, v.new_pages + case when v.due_hosts = '{}' then asked
@@ -93,15 +116,16 @@ begin
                                                           else floor(asked * s.discovery) end);
         v.due_pages := case when v.due_hosts = '{}' then 0 else wanted - v.new_pages end;
     end if;
-    -- A host keeps new pages that are more than four times less valuable than the pages that hosts were chosen for, as
-    -- long as other hosts have better ones.
+    -- Where others have better ones, a host keeps its pages that are more than four times worse than those that hosts
+    -- were chosen for.
     if v.new_hosts <> '{}' and not v.new_short then
         v.worst_rank := (select worst_rank_of(max(h.new_class) + 2) from host h where h.ctid = any (v.new_hosts));
     end if;
     return v;
 end $$;
 comment on function recrawl_internal.hosts_to_visit(
-    timestamptz, int, int, int, boolean, int, numeric, timestamptz, int, timestamptz, bigint[], bigint,
+    timestamptz, int, int, int, boolean, int, numeric, timestamptz, int, timestamptz, bigint[], bigint[], bigint,
     recrawl_internal.setting
 ) is
-    'Locks the hosts of both queues, or the one host that is named, that are expected to give the wanted pages.';
+    'Hosts from both lines, or the only one that is asked, locked, that are expected to give so many pages in all, so '
+    'many of them new.';

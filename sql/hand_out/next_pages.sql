@@ -1,13 +1,6 @@
--- next_pages: hands out pages. A host stands in two queues of hosts: for its due revisits and for its new pages
--- (words/lines.sql).
---
---   1. Check the arguments. Stop if the crawl is paused.
---   2. Do upkeep if it is due, and take back the pages of leases that ended long ago.
---   3. Divide the n pages between new pages and revisits, by `discovery`.
---   4. Round by round: lock the first hosts of both queues; hosts that another transaction has locked are skipped
---      (hosts_to_visit.sql).
---   5. Give the next pages of each host their slots (slots.sql), lease them and return them (hand_out.sql).
---   6. Stop when n pages are handed out, or when no host is left after the inbox was drained once.
+-- The queue's one pop. Hosts stand in two lines, for due revisits and for new pages (words/lines.sql). Those whose turn
+-- it is are locked first, skipping those that others hold (hosts_to_visit.sql); then each gives its next pages of that
+-- kind a slot (slots.sql), and they are handed out (hand_out.sql).
 --
 -- Lock order: host (never waits), queue. Pages are only read.
 
@@ -34,7 +27,7 @@ begin
     end if;
 end $$;
 comment on function recrawl_internal.check_pop(int, interval, interval, int, interval, interval) is
-    'Raises if an argument of next_pages is out of its range.';
+    'Raises where next_pages cannot be what was meant.';
 
 create or replace function recrawl_internal.next_pages_at(
     t timestamptz, n int, ahead interval, lease interval, per_host int, notice interval default '0',
@@ -47,37 +40,38 @@ as $$
 #variable_conflict use_column
 declare
     s           setting;
-    host_from   timestamptz;           -- this and the next two: where index scans begin
+    host_from   timestamptz;           -- horizons
     lease_from  timestamptz;
     inbox_from  timestamptz;
     tick_due    boolean;
-    draw        numeric;               -- from 0 to 1, evenly spread over the calls
+    draw        numeric;               -- spread evenly from 0 to 1 over calls
     other_draw  numeric;
-    new_first   boolean;               -- the queue of new pages is asked first
-    first_class int;                   -- the class of new pages that is asked first
+    new_first   boolean;               -- which line is asked first
+    first_class int;                   -- of new pages, that is asked first
     per_visit   numeric;               -- pages that a host is expected to give
-    split       numeric;               -- the draw; null after the first round
+    split       numeric;               -- the draw, in the first round
+    visited     bigint[] := '{}';      -- hosts
+    again       bigint[];              -- the last rounds are among these
     visit       visits;
     visits      int;
     wanted      int := n;
-    wanted_new  int;                   -- new pages among the wanted
+    wanted_new  int;                   -- of them new pages
     got         int;
     got_new     int;
     most_new    int;                   -- new pages that the budget has room for
-    to_drain    int := 10200;          -- the most entries of the inbox that this call drains, about .2 s
-    idle        boolean := false;      -- no host was left, and this call drains no more
-    -- Upkeep updates pages. It must not run while this transaction has locked hosts: a report may have locked these
-    -- pages and wait for the host.
+    to_drain    int := 10200;          -- entries of the inbox, of however many there are: .2 s
+    idle        boolean := false;      -- the last round found nothing, and there was nothing to drain, or no more is
+    -- Upkeep updates pages. Whoever does that must hold no host: a report may hold the pages and wait for the host.
     holds_none  constant boolean := pg_current_xact_id_if_assigned() is null;
     this_lease  bigint;
     alone       constant bigint := case when host is not null then coalesce(host_id_of('next_pages', host), 0) end;
-    stuck       bigint[] := '{}';      -- hosts with pages of an ended lease that is locked, so it cannot be taken back
+    stuck       bigint[] := '{}';      -- hosts of pages whose expired lease cannot be taken back now
 begin
     perform check_isolation('next_pages');
     select * into s from setting;
     perform check_pop(n, ahead, lease, per_host, notice, s.max_ahead),
             case when not s.paused then nextval('ask_count') end;
-    -- From here on `ahead` includes the notice. per_host is clamped, so that per_host times a gap is a time.
+    -- A million times 30 days is still a time. From here on ahead begins with the notice.
     select in_seconds(ahead) + in_seconds(notice), in_seconds(lease), least(per_host, 1000000), in_seconds(notice)
     into ahead, lease, per_host, notice;
     if s.paused then
@@ -90,8 +84,7 @@ begin
     perform tick_at(t, 10, 200) where tick_due and holds_none;
     perform clock_was_ahead(t) where tick_due and not holds_none;      -- keeps the time in mind
 
-    -- After an outage the due times that kept the pages of ended leases out of the way may be past. So these pages go
-    -- back first.
+    -- After an outage, the due times that hold the pages of expired leases may have come. They go back first.
     if exists (select from lease where lease_until between lease_from and t + ahead - longest_ahead()) then
         stuck := taken_back(t, t + ahead - longest_ahead(), holds_none);
         if stuck is null then
@@ -102,7 +95,7 @@ begin
     per_visit := case when ahead = interval '0' then 1
                       else least(coalesce(per_host, wanted), wanted,
                                  1 + floor(date_part('epoch', ahead) / date_part('epoch', s.default_gap))) end;
-    -- Over many calls the share of new pages is exact, even if each call wants one page.
+    -- New pages have their share over all calls, however few pages one wants.
     wanted_new := floor(n * s.discovery::numeric + draw);
     new_first := draw >= 1 - s.discovery::numeric;
     first_class := case when other_draw < s.breadth::numeric then floor(33 * other_draw / s.breadth::numeric)
@@ -112,23 +105,33 @@ begin
     for nth in 1 .. 100 loop
         visit := hosts_to_visit(
             t, wanted, wanted_new, most_new, new_first, first_class, per_visit, t + ahead, per_host, host_from, stuck,
-            alone, s);
+            again, alone, s);
         visits := cardinality(visit.due_hosts) + cardinality(visit.new_hosts);
         if visits = 0 then
-            exit when idle or not exists (select from lease where lease_until between lease_from and t
-                                          union all
-                                          select from inbox where at >= inbox_from);
-            perform reap_at(t, 100) where holds_none and this_lease is null;
-            select d in (0, to_drain), to_drain - d into idle, to_drain
-            from drain_at(t, least(to_drain, 10 * least(n, 1000) + 200)) d;
+            exit when again is not null;
+            if not idle and exists (select from lease where lease_until between lease_from and t
+                                    union all
+                                    select from inbox where at >= inbox_from) then
+                perform reap_at(t, 100) where holds_none and this_lease is null;
+                select d in (0, to_drain), to_drain - d into idle, to_drain
+                from drain_at(t, least(to_drain, 10 * least(n, 1000) + 200)) d;
+            else
+                -- No more hosts: those of this call may give more.
+                exit when ahead = interval '0' or this_lease is null;
+                again := visited;
+                per_visit := wanted;
+            end if;
             continue;
+        end if;
+        if ahead > interval '0' then
+            visited := visited || array(
+                select h.host_id from host h where h.ctid = any (visit.due_hosts || visit.new_hosts));
         end if;
         this_lease := coalesce(this_lease, nextval('lease_id'));
         return query
         select * from hand_out(
             t, visit, split, t + ahead, per_host, t + ahead + lease, this_lease, nth, notice, s);
         split := null;
-        new_first := not new_first;    -- a host that has both kinds gives its other kind next
         get diagnostics got = row_count;
         wanted := wanted - got;
         perform nextval('handed_out_count') from generate_series(1, got);
@@ -138,7 +141,7 @@ begin
         exit when wanted <= 0;
         wanted_new := least(wanted, greatest(0, wanted_new - got_new));
         most_new := most_new - got_new;
-        -- The hosts gave fewer pages than expected. The next round expects what they gave.
+        -- Hosts that gave less than expected have no more for now: visit as many more as it takes.
         per_visit := greatest(1, got::numeric / visits);
     end loop;
     perform nextval('short_ask_count') where s.budget_is_measured and wanted > 0;
