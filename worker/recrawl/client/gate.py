@@ -2,22 +2,14 @@
 
 import asyncio
 import time
-from enum import Enum
 
 from recrawl.client.database import Database
-from recrawl.client.robots import Rules, site_of
+from recrawl.client.robots import Passage, Rules, site_of
 
 ABSENT = 30.0  # seconds for which a site that the database knows nothing of is not asked for again
 MOST_SITES = 10_000  # kept in memory; others are looked up again
 MOST_TEXT = 20_000_000  # characters of them, the longest are forgotten first: parsed they take some 300 MB
 LONG_TEXT = 20_000  # characters that take some milliseconds to parse
-
-
-class Passage(Enum):
-    ALLOWED = 1
-    DENIED = 2
-    UNKNOWN = 3
-    ASKED = 4  # this process is fetching it
 
 
 class Gate:
@@ -27,13 +19,9 @@ class Gate:
         self._rules: dict[str, tuple[Rules, float]] = {}  # by site, and until when they are good (monotonic)
         self._size = 0  # characters of their texts
         self._absent: dict[str, float] = {}
-        self.asked: set[str] = set()  # sites
 
     def verdict(self, url: str) -> Passage:
-        site = site_of(url)
-        if site in self.asked:
-            return Passage.ASKED
-        rules, good_until = self._rules.get(site, (None, 0.0))
+        rules, good_until = self._rules.get(site_of(url), (None, 0.0))
         if rules is None or good_until < time.monotonic():
             return Passage.UNKNOWN
         return Passage.ALLOWED if rules.allow(url) else Passage.DENIED

@@ -1,6 +1,7 @@
 """robots.txt: where it is, what an answer to it means, what it allows (RFC 9309)."""
 
 from dataclasses import dataclass
+from enum import Enum
 from urllib.parse import urlsplit
 
 from protego import Protego
@@ -19,6 +20,19 @@ def site_of(url: str) -> str:
 
 def address(url: str) -> str:
     return f"{site_of(url)}/robots.txt"
+
+
+class Passage(Enum):
+    """Whether robots.txt allows a URL. Unknown: this process has no valid rules of its site."""
+
+    ALLOWED = 1
+    DENIED = 2
+    UNKNOWN = 3
+
+
+def allow_all(url: str) -> Passage:
+    """The verdict of a client that does not obey robots.txt."""
+    return Passage.ALLOWED
 
 
 class Rules:
