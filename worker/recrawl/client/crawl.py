@@ -160,10 +160,10 @@ class Client:
         """
         return await self._shell.begins(page)
 
-    async def claim(self, name: str) -> None:
-        """Gives the crawl this name. Raises an Error if it has another name."""
-        if (owner := await self._database.claim(name)) != name:
-            raise Error(f"this database is the crawl of {owner}, and not of {name}: give {name} a database of its own")
+    async def claim(self, who: str) -> None:
+        """Gives the crawl the name `who`. Raises an Error if it has another name."""
+        if (owner := await self._database.claim(who)) != who:
+            raise Error(f"this database is the crawl of {owner}, and not of {who}: give that one a database of its own")
 
     def add(self, url: str, meta: object = None) -> None:
         """Adds a URL to the crawl, with the meta of its page. It is sent before the reports that are made after this

@@ -17,12 +17,15 @@ from recrawl.client import robots
 from recrawl.client.answers import Result
 from recrawl.client.database import Database, NoHost
 from recrawl.client.gate import Gate
+from recrawl.client.in_hand import Answered
 from recrawl.client.listed import add_sitemaps, take_sitemap
 from recrawl.client.page import Kind, Page, request_row
 from recrawl.client.sending import Sender
 from recrawl.client.shell import Shell
 
 log = logging.getLogger("recrawl.client")
+
+Answering = asyncio.Future[Answered]
 
 TRIES = 60  # for a slot of a host that gives none; about a second each
 
@@ -43,14 +46,12 @@ class Errands:
 
     def follow(self, page: Page) -> None:
         """Reads the answer to a page that was yielded, if the client needs it."""
-        if self._shell.is_awaited(page):
+        if page in self._shell.answers:
             return
         if page.kind == "robots" and self._gate:
-            self._shell.expect(page)
-            self._begin(self._learn_robots(self._gate, page))
+            self._begin(self._learn_robots(self._gate, page, self._shell.answer(page)))
         elif page.kind == "sitemap":
-            self._shell.expect(page)
-            self._begin(self._read_sitemap(page))
+            self._begin(self._read_sitemap(page, self._shell.answer(page)))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         self._shell.background(self._guarded(work), "errand")
@@ -65,58 +66,56 @@ class Errands:
 
     # ---- robots.txt
 
-    async def _learn_robots(self, gate: Gate, first: Page) -> None:
+    async def _learn_robots(self, gate: Gate, first: Page, answer: Answering) -> None:
         """From the first request of a robots.txt to the rules of its site, in the database and here."""
         failed: Result | None = None
         try:
-            fetched = await self._fetch_robots(first)
-            if fetched is None:
+            if (fetched := await self._fetch_robots(answer)) is None:
                 return
-            answer, result = fetched
+            found, result = fetched
             # The slots of this host were given by the gap that it had without these rules.
             self._shell.do(self._in_hand.give_back("released", hosts={first.host}))
             await self._sender.send()
-            rules = await gate.rules_of(answer.text)
+            rules = await gate.rules_of(found.text)
             wait = result.get("retry_after")
-            if await self._database.set_robots(first.url, answer.status, answer.text, rules.crawl_delay, wait):
+            if await self._database.set_robots(first.url, found.status, found.text, rules.crawl_delay, wait):
                 for row in await self._database.robots([first.url]):
                     rules = await gate.know(first.url, row.rules, row.good_for)
                 if self._reads_sitemaps and rules.sitemaps:
                     await add_sitemaps(self._database, first.url, rules.sitemaps)
             else:
                 # Nothing of the site can be fetched while nobody can read its rules, so the page has failed.
-                failed = {"status": answer.status}
+                failed = {"status": found.status}
         finally:
             self._shell.do(self._in_hand.robots_came(first, failed))
 
-    async def _fetch_robots(self, request: Page) -> tuple[robots.Answer, Result] | None:
+    async def _fetch_robots(self, answer: Answering) -> tuple[robots.Answer, Result] | None:
         """The answer after all redirects, and the last result. None: there was no request."""
         redirects = 0
         while True:
-            result, body = await self._shell.answer(request)
+            _, result, body = await answer
             if result is None:
                 return None
-            answer = robots.answer_of(result, body, redirects)
-            if not answer.redirect_to:
-                return answer, result
-            host = urlsplit(answer.redirect_to).hostname or ""
+            found = robots.answer_of(result, body, redirects)
+            if not found.redirect_to:
+                return found, result
             try:
-                next_request = await self._with_slot(answer.redirect_to, host, "robots")
+                target = await self._with_slot(found.redirect_to, "robots")
             except NoHost:
                 return robots.Answer(404), result
-            if next_request is None:
+            if target is None:
                 return robots.Answer(0), result  # nothing is known: the page is tried again, later after each failure
-            redirects += 1
-            request = next_request
+            redirects, answer = redirects + 1, target
 
-    async def _with_slot(self, url: str, host: str, kind: Kind, meta: object = None) -> Page | None:
-        """A request with a slot of its own, in line. None: the host gives no slot."""
+    async def _with_slot(self, url: str, kind: Kind, meta: object = None) -> Answering | None:
+        """Puts a request with a slot of its own into the line. None: the host gives no slot."""
+        host = urlsplit(url).hostname or ""
         if not (slot := await self._asking.take_slot(host, self._in_hand.notice)):
             return None
         request = self._shell.page(request_row(url, host, slot, meta), kind)
-        self._shell.expect(request)
+        answer = self._shell.answer(request)
         self._shell.add(request)
-        return request
+        return answer
 
     # ---- requests that the caller asks for
 
@@ -128,14 +127,13 @@ class Errands:
 
     async def _aside(self, url: str, meta: object, is_over: "asyncio.Future[None]") -> None:
         """Until it was requested. The requests of one host take turns."""
-        host = urlsplit(url).hostname or ""
         try:
-            async with self._turns.setdefault(host, asyncio.Lock()):
+            async with self._turns.setdefault(urlsplit(url).hostname or "", asyncio.Lock()):
                 for _ in range(TRIES):
                     if self._in_hand.is_closed:
                         break
-                    if request := await self._with_slot(url, host, "aside", meta):
-                        if (await self._shell.answer(request))[0] is not None:
+                    if answer := await self._with_slot(url, "aside", meta):
+                        if (await answer).result is not None:
                             return
                     else:
                         await asyncio.sleep(1)
@@ -149,7 +147,7 @@ class Errands:
 
     # ---- sitemaps
 
-    async def _read_sitemap(self, page: Page) -> None:
-        result, body = await self._shell.answer(page)
+    async def _read_sitemap(self, page: Page, answer: Answering) -> None:
+        _, result, body = await answer
         if result and body and 200 <= result.get("status", 0) < 300:
             self._in_hand.counts["from sitemaps"] += await take_sitemap(self._database, page.meta, body)

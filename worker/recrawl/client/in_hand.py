@@ -43,7 +43,7 @@ from recrawl.client.preparation import Preparation
 from recrawl.client.robots import Passage, site_of
 
 
-class State(Enum):
+class PageState(Enum):
     WAITING = "for its slot"
     READY = "for a free visit"
     BEHIND_ROBOTS = "for the robots.txt of its site, which was requested"
@@ -52,17 +52,18 @@ class State(Enum):
     OVER = "the database knows its end"
 
 
-IN_LINE = (State.WAITING, State.READY, State.BEHIND_ROBOTS)  # its slot is not used yet
+WAITING, READY, BEHIND_ROBOTS, RUNNING, UNSENT, OVER = PageState
+IN_LINE = (WAITING, READY, BEHIND_ROBOTS)  # its slot is not used yet
 AFTER = {
-    State.WAITING: {State.READY, State.UNSENT, State.OVER},
-    State.READY: {State.WAITING, State.BEHIND_ROBOTS, State.RUNNING, State.UNSENT, State.OVER},
-    State.BEHIND_ROBOTS: {State.READY, State.UNSENT, State.OVER},
-    State.RUNNING: {State.UNSENT, State.OVER},
-    State.UNSENT: {State.OVER},
+    WAITING: {READY, UNSENT, OVER},
+    READY: {WAITING, BEHIND_ROBOTS, RUNNING, UNSENT, OVER},
+    BEHIND_ROBOTS: {READY, UNSENT, OVER},
+    RUNNING: {UNSENT, OVER},
+    UNSENT: {OVER},
 }
 
 
-class Outcome(NamedTuple):
+class TellOutcome(NamedTuple):
     """To do: tell the outcome of a page to the caller's hook."""
 
     page: Page
@@ -76,7 +77,7 @@ class CancelVisit(NamedTuple):
     page: Page
 
 
-class Answer(NamedTuple):
+class Answered(NamedTuple):
     """To do: give an answer that the client reads itself to the part that waits for it. None = there was no request."""
 
     page: Page
@@ -84,7 +85,7 @@ class Answer(NamedTuple):
     body: bytes | str | None
 
 
-Effects = list[Outcome | CancelVisit | Answer]
+Effects = list[TellOutcome | CancelVisit | Answered]
 
 
 @dataclass
@@ -117,8 +118,8 @@ class InHand:
         self._concurrency = concurrency
         self._verdict = verdict
         self._leases: dict[int, Lease] = {}
-        self._states: dict[Page, State] = {}  # a page that is over is not here
-        self._in_state: Counter[State] = Counter()
+        self._states: dict[Page, PageState] = {}  # a page that is over is not here
+        self._in_state: Counter[PageState] = Counter()
         self._due: list[tuple[float, int, Page]] = []  # WAITING pages, in a heap, by the time when each becomes READY
         self._number = count()
         self._ready: deque[Page] = deque()
@@ -129,8 +130,8 @@ class InHand:
 
     # ---- questions
 
-    def state(self, page: Page) -> State:
-        return self._states.get(page, State.OVER)
+    def state(self, page: Page) -> PageState:
+        return self._states.get(page, OVER)
 
     @property
     def has_leases(self) -> bool:
@@ -138,7 +139,7 @@ class InHand:
 
     @property
     def unsent(self) -> int:
-        return self._in_state[State.UNSENT]
+        return self._in_state[UNSENT]
 
     @property
     def taken(self) -> int:
@@ -172,13 +173,13 @@ class InHand:
         lease = self._leases[pages[0].lease_id] = Lease(self._clock.moment(pages[0].lease_until))
         for page in pages:
             lease.pages[page.page_id] = page
-            self._enter(page, State.WAITING)
+            self._enter(page, WAITING)
         self.counts["handed out"] += len(pages)
 
     def line_up(self, pages: list[Page], now: float) -> Effects:
         effects: Effects = []
         for page in pages:
-            if self.state(page) is not State.WAITING:
+            if self.state(page) is not WAITING:
                 continue  # it was lost
             if self.is_closed:
                 effects += self._give_back(page, "released")
@@ -190,7 +191,7 @@ class InHand:
 
     def add(self, request: Page, now: float) -> Effects:
         """A request of the client, with a slot of its own."""
-        self._enter(request, State.WAITING)
+        self._enter(request, WAITING)
         self.counts["robots"] += request.kind == "robots"
         return self.line_up([request], now)
 
@@ -198,7 +199,7 @@ class InHand:
         """Pages whose slot is near become READY."""
         while self._due and self._due[0][0] <= now:
             _, _, page = heapq.heappop(self._due)
-            if self.state(page) is State.WAITING:
+            if self.state(page) is WAITING:
                 self._make_ready(page)
 
     def next(self, now: float) -> tuple[Page | None, Effects]:
@@ -206,11 +207,11 @@ class InHand:
         effects: Effects = []
         while self.can_yield:
             page = self._ready.popleft()
-            if self.state(page) is not State.READY:
+            if self.state(page) is not READY:
                 continue  # it was given back
             first, last = self._window(page, now)
             if now < first - self._preparation.lead:  # the clock knows better by now
-                self._move(page, State.WAITING)
+                self._move(page, WAITING)
                 self._wait_for_slot(page, now)
             elif now > last:
                 effects += self._give_back(page, "missed")
@@ -223,7 +224,7 @@ class InHand:
                 elif passage is Passage.ALLOWED:
                     return self._run(page, now), effects
                 elif asked := self._asked.get(site_of(page.url)):
-                    self._move(page, State.BEHIND_ROBOTS)
+                    self._move(page, BEHIND_ROBOTS)
                     asked.waiting.append(page)
                 else:
                     return self._run(self._ask_robots(page), now), effects
@@ -234,16 +235,16 @@ class InHand:
         heapq.heappush(self._due, (first - self._preparation.lead, next(self._number), page))
 
     def _make_ready(self, page: Page) -> None:
-        self._move(page, State.READY)
+        self._move(page, READY)
         self._ready.append(page)
 
     # ---- robots.txt
 
     def _ask_robots(self, page: Page) -> Page:
-        self._move(page, State.RUNNING)
+        self._move(page, RUNNING)
         self._asked[site_of(page.url)] = AskedRobots(page, [])
         request = robots_request(page)
-        self._enter(request, State.READY)
+        self._enter(request, READY)
         self.counts["robots"] += 1
         return request
 
@@ -253,7 +254,7 @@ class InHand:
         """
         asked = self._asked.pop(site_of(first.url))
         for page in asked.waiting:
-            if self.state(page) is State.BEHIND_ROBOTS:
+            if self.state(page) is BEHIND_ROBOTS:
                 self._make_ready(page)
         page = asked.slot_of
         if not self.settle(page, spent=True):
@@ -270,7 +271,7 @@ class InHand:
     # ---- a visit, from its begin to its end
 
     def _run(self, page: Page, now: float) -> Page:
-        self._move(page, State.RUNNING)
+        self._move(page, RUNNING)
         self._visits.add(page)
         page.began = now
         if not self._preparation.lead:
@@ -342,7 +343,7 @@ class InHand:
 
     def drop_late(self, now: float) -> Effects:
         """Pages whose slot has passed while no visit was free, or while their robots.txt did not come."""
-        late = [p for p in self._in_line() if self.state(p) is not State.WAITING and now > self._window(p, now)[1]]
+        late = [p for p in self._in_line() if self.state(p) is not WAITING and now > self._window(p, now)[1]]
         return self._give_all_back(late, "missed")
 
     def close(self) -> Effects:
@@ -361,7 +362,7 @@ class InHand:
         effects: Effects = []
         for page in list(lease.pages.values()):
             if self.settle(page):
-                effects += [*self._leave(page, State.OVER), *self._tell(page, "lost"), CancelVisit(page)]
+                effects += [*self._leave(page, OVER), *self._tell(page, "lost"), CancelVisit(page)]
         return effects
 
     # ---- the database learns what became of pages
@@ -376,7 +377,7 @@ class InHand:
         held = set()
         for answer in answers:
             page, _ = self.results.popleft()
-            self._move(page, State.OVER)
+            self._move(page, OVER)
             effects += self._tell(page, answer.code, answer.detail)
             if answer.is_held:
                 held.add(page.host)
@@ -386,7 +387,7 @@ class InHand:
         """The database has taken back the first pages of this part of `releases`."""
         pages = self.releases[lease_id, spent]
         for page in pages[:number]:
-            self._move(page, State.OVER)
+            self._move(page, OVER)
         del pages[:number]
         if not pages:
             del self.releases[lease_id, spent]
@@ -405,17 +406,17 @@ class InHand:
     def _in_line(self) -> list[Page]:
         return [page for page, state in self._states.items() if state in IN_LINE]
 
-    def _enter(self, page: Page, state: State) -> None:
+    def _enter(self, page: Page, state: PageState) -> None:
         self._states[page] = state
         self._in_state[state] += 1
 
-    def _move(self, page: Page, to: State) -> None:
+    def _move(self, page: Page, to: PageState) -> None:
         """Every change of a state is here."""
         state = self.state(page)
         if to not in AFTER.get(state, ()):
             raise RuntimeError(f"{page!r} cannot go from {state.name} to {to.name}")
         self._in_state[state] -= 1
-        if to is State.OVER:
+        if to is OVER:
             del self._states[page]
         else:
             self._enter(page, to)
@@ -431,18 +432,20 @@ class InHand:
     ) -> Effects:
         """A settled page ends with a result. Without one it is given back, with that outcome."""
         if is_request(page):
-            return self._leave(page, State.OVER, result, body)
-        effects = self._leave(page, State.UNSENT, result, body)
+            return self._leave(page, OVER, result, body)
+        effects = self._leave(page, UNSENT, result, body)
         if result is not None:
             self.results.append((page, result))
             return effects
         self.releases[page.lease_id, page.spent].append(page)
         return effects + self._tell(page, outcome)
 
-    def _leave(self, page: Page, to: State, result: Result | None = None, body: bytes | str | None = None) -> Effects:
+    def _leave(
+        self, page: Page, to: PageState, result: Result | None = None, body: bytes | str | None = None
+    ) -> Effects:
         self._move(page, to)
         self._free(page)
-        return [] if page.kind == "page" else [Answer(page, result, body)]
+        return [] if page.kind == "page" else [Answered(page, result, body)]
 
     def _free(self, page: Page) -> None:
         """Its place is free, unless its task runs on."""
@@ -456,4 +459,4 @@ class InHand:
         if not lease.pages:
             del self._leases[page.lease_id]
         self.counts[outcome] += 1
-        return [Outcome(page, outcome, detail)]
+        return [TellOutcome(page, outcome, detail)]

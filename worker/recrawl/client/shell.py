@@ -13,7 +13,7 @@ from typing import Any
 
 from recrawl.client.answers import Result
 from recrawl.client.database import Away
-from recrawl.client.in_hand import Answer, CancelVisit, Effects, InHand, Outcome
+from recrawl.client.in_hand import Answered, CancelVisit, Effects, InHand, TellOutcome
 from recrawl.client.options import Hook
 from recrawl.client.page import Kind, Page
 
@@ -22,7 +22,6 @@ log = logging.getLogger("recrawl.client")
 SEND_AT = 100  # results: so many are sent at once
 
 VisitFunction = Callable[[Page], Awaitable[object]]
-Answered = tuple[Result | None, bytes | str | None]  # the result and the body; None = there was no request
 
 
 class Shell:
@@ -38,7 +37,7 @@ class Shell:
         self._timer: asyncio.TimerHandle | None = None  # for the next page that becomes ready
         self._visits: dict[Page, asyncio.Task[None]] = {}
         self._others: set[asyncio.Task[None]] = set()  # the parts' tasks
-        self._answers: dict[Page, asyncio.Future[Answered]] = {}  # of requests that a part waits for
+        self.answers: dict[Page, asyncio.Future[Answered]] = {}  # that a part of the client waits for
 
     def open(self) -> None:
         self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
@@ -47,14 +46,14 @@ class Shell:
         """Does what transitions returned. Called after each transition."""
         for effect in effects:
             match effect:
-                case Outcome():
+                case TellOutcome():
                     self._tell(effect)
                 case CancelVisit(page):
                     if task := self._visits.get(page):
                         task.cancel()
-                case Answer(page, result, body):
-                    if (answer := self._answers.get(page)) and not answer.done():
-                        answer.set_result((result, body))
+                case Answered(page):
+                    if (answer := self.answers.get(page)) and not answer.done():
+                        answer.set_result(effect)
         if len(self.in_hand.results) >= SEND_AT:
             self.has_results.set()
         if self.in_hand.taken <= self.ask_below:
@@ -72,7 +71,7 @@ class Shell:
         self.in_hand.due(time.monotonic())
         self.do([])
 
-    def _tell(self, outcome: Outcome) -> None:
+    def _tell(self, outcome: TellOutcome) -> None:
         if self._on_outcome:
             try:
                 self._on_outcome(*outcome)
@@ -128,18 +127,11 @@ class Shell:
 
     # ---- answers that the client reads itself
 
-    def is_awaited(self, page: Page) -> bool:
-        return page in self._answers
-
-    def expect(self, page: Page) -> None:
-        self._answers[page] = self._loop.create_future()
-
-    async def answer(self, page: Page) -> Answered:
-        """The answer to a request that was expected."""
-        try:
-            return await self._answers[page]
-        finally:
-            del self._answers[page]
+    def answer(self, page: Page) -> "asyncio.Future[Answered]":
+        """The answer to a page, when its request has ended."""
+        answer = self.answers[page] = self._loop.create_future()
+        answer.add_done_callback(lambda _: self.answers.pop(page))
+        return answer
 
     # ---- visits
 
