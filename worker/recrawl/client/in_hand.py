@@ -1,27 +1,27 @@
 """The pages that a client has in hand. `InHand` makes every transition of a page, and returns what must be done next.
 
-It is pure: it calls no database, starts no task and waits for nothing. The shell (shell.py) does what it returns.
+     next_pages
+         │ line_up
+         ▼         its slot is near             next
+      WAITING ───────────────────────▶ READY ───────────▶ RUNNING
+         ▲                             │ │ ▲                 │
+         └────── the clock moved ──────┘ │ │                 │
+                  robots.txt was already │ │ robots.txt      │
+                  requested              ▼ │ came            │
+                                     BEHIND_ROBOTS           │ reported, declined, released,
+                                                             │ or too late for its slot
+     in line (WAITING, READY, BEHIND_ROBOTS):                ▼        sent
+     missed, unready, held, released, denied ───────────▶ UNSENT ─────────────▶ OVER
 
-                 line_up             its slot is near           next
-    next_pages ──────────▶ WAITING ──────────────────▶ READY ──────────────▶ RUNNING
-                              │ ▲                       │ │ ▲                   │
-                              │ └── the clock moved ────┤ │ │                   │
-                              │                         │ │ │ robots.txt came   │
-                              │  its robots.txt was     │ ▼ │                   │
-                              │  requested already: BEHIND_ROBOTS               │ reported, declined, released,
-                              │                         │ │                     │ or too late for its slot
-                              ├─────────────────────────┴─┘                     │
-                              │ missed, unready, held, released, denied         │
-                              └────────────────────────────────────────────────▶│
-                                                                                ▼           sent
-                            lost, from each state above UNSENT:               UNSENT ─────────────────▶ OVER
-                            the lease has ended ─────────────────────────────────────────────────────▶ OVER
+     in line, or RUNNING:
+     lost, because the lease has ended ───────────────────────────────────────▶ OVER
 
-A page ends once, with one outcome. `settle` decides who ends it, because visits may run in other threads.
+It calls no database, starts no task and waits for nothing: the shell (shell.py) does what it returns. A page ends once,
+with one outcome. Visits may run in other threads, so `settle` decides who ends a page.
 
-Requests of the client (of robots.txt, and those that somebody asked for with `Client.aside`) take the same way, but go
-from RUNNING to OVER: there is nothing to send. The first page of a site that needs its robots.txt gives its slot to
-the request. Such a page is RUNNING, and ends when the robots.txt is known.
+The client's own requests (robots.txt and asides) take the same way, but nothing of them is sent: RUNNING goes to OVER.
+The first page of a site that needs its robots.txt gives its slot to this request. Such a page is RUNNING, and ends when
+the robots.txt came.
 """
 
 import heapq
@@ -311,7 +311,7 @@ class InHand:
         return 0.0, effects
 
     def settle(self, page: Page, spent: bool = False) -> bool:
-        """Whether the caller ends the page: True once, whatever thread asks."""
+        """Whether the caller ends the page: True for the first caller, from any thread."""
         with self._settling:
             if page.is_settled:
                 return False
@@ -395,7 +395,7 @@ class InHand:
     def _element(self, page: Page, result: Result) -> Result:
         ids: Result = {"page_id": page.page_id, "lease_id": page.lease_id}
         if page.began:
-            ids["fetched_at"] = self._clock.said(page.began).isoformat()
+            ids["fetched_at"] = self._clock.time(page.began).isoformat()
         return ids | result
 
     # ---- the parts of all transitions
