@@ -31,7 +31,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import Enum
+from enum import IntEnum
 from itertools import count, islice
 from typing import NamedTuple
 
@@ -43,13 +43,13 @@ from recrawl.client.preparation import Preparation
 from recrawl.client.robots import Passage, site_of
 
 
-class PageState(Enum):
-    WAITING = "for its slot"
-    READY = "for a free visit"
-    BEHIND_ROBOTS = "for the robots.txt of its site, which was requested"
-    RUNNING = "its slot is used, by its request or by the request of its robots.txt"
-    UNSENT = "it has ended, and the database does not know it yet"
-    OVER = "the database knows its end"
+class PageState(IntEnum):
+    WAITING = 1  # for its slot
+    READY = 2  # for a free visit
+    BEHIND_ROBOTS = 3  # for the robots.txt of its site, which was requested
+    RUNNING = 4  # its slot is used, by its request or by the request of its robots.txt
+    UNSENT = 5  # it has ended, and the database does not know it yet
+    OVER = 6  # the database knows its end
 
 
 WAITING, READY, BEHIND_ROBOTS, RUNNING, UNSENT, OVER = PageState
@@ -119,9 +119,9 @@ class InHand:
         self._verdict = verdict
         self._leases: dict[int, Lease] = {}
         self._states: dict[Page, PageState] = {}  # a page that is over is not here
-        self._in_state: Counter[PageState] = Counter()
+        self._number_in = dict.fromkeys(PageState, 0)  # of pages, by state
         self._due: list[tuple[float, int, Page]] = []  # WAITING pages, in a heap, by the time when each becomes READY
-        self._number = count()
+        self._tickets = count()
         self._ready: deque[Page] = deque()
         self._asked: dict[str, AskedRobots] = {}  # by site
         self._visits: set[Page] = set()  # each takes one of the places, whose number is `concurrency`
@@ -139,12 +139,13 @@ class InHand:
 
     @property
     def unsent(self) -> int:
-        return self._in_state[UNSENT]
+        return self._number_in[UNSENT]
 
     @property
     def taken(self) -> int:
         """The visits that run, and the pages in line for one."""
-        return len(self._visits) + sum(self._in_state[state] for state in IN_LINE)
+        number = self._number_in
+        return len(self._visits) + number[WAITING] + number[READY] + number[BEHIND_ROBOTS]
 
     @property
     def notice(self) -> float:
@@ -232,7 +233,7 @@ class InHand:
 
     def _wait_for_slot(self, page: Page, now: float) -> None:
         first, _ = self._window(page, now)
-        heapq.heappush(self._due, (first - self._preparation.lead, next(self._number), page))
+        heapq.heappush(self._due, (first - self._preparation.lead, next(self._tickets), page))
 
     def _make_ready(self, page: Page) -> None:
         self._move(page, READY)
@@ -408,14 +409,14 @@ class InHand:
 
     def _enter(self, page: Page, state: PageState) -> None:
         self._states[page] = state
-        self._in_state[state] += 1
+        self._number_in[state] += 1
 
     def _move(self, page: Page, to: PageState) -> None:
         """Every change of a state is here."""
         state = self.state(page)
         if to not in AFTER.get(state, ()):
             raise RuntimeError(f"{page!r} cannot go from {state.name} to {to.name}")
-        self._in_state[state] -= 1
+        self._number_in[state] -= 1
         if to is OVER:
             del self._states[page]
         else:

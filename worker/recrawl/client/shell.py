@@ -142,7 +142,8 @@ class Shell:
         return task
 
     async def _visit(self, visit: VisitFunction, page: Page) -> None:
-        self.do(self.in_hand.too_late(page, time.monotonic(), "missed"))  # a busy loop begins tasks late
+        if effects := self.in_hand.too_late(page, time.monotonic(), "missed"):  # a busy loop begins tasks late
+            self.do(effects)
         if page.is_settled:
             return
         try:
