@@ -30,7 +30,8 @@ class Shell:
         self.failure: BaseException | None = None  # an error that ended one of the parts
         self.consumers: set[asyncio.Future[None]] = set()  # they wait for a page
         self.has_results = asyncio.Event()  # SEND_AT of them are unsent
-        self.has_room, self.ask_below = asyncio.Event(), 0  # set when fewer pages are in line or visited
+        self.has_room = asyncio.Event()  # at most `ask_below` pages are visited or in line
+        self.ask_below = 0
         self.is_closed = asyncio.Event()
         self._user_agent = user_agent
         self._on_outcome = on_outcome
