@@ -148,7 +148,13 @@ def seconds(text: str) -> timedelta:
 
 @click.command("next", epilog=example("recrawl next 5", "recrawl next 100 --ahead 10 --json"))
 @click.argument("n", type=click.IntRange(max=2**31 - 1), default=100)
-@click.option("--ahead", type=seconds, default="0", show_default=True, help="Seconds to look ahead for slots.")
+@click.option(
+    "--ahead",
+    type=seconds,
+    default="0",
+    show_default=True,
+    help="Also take pages that may be requested later, within this number of seconds.",
+)
 @click.option("--lease", type=seconds, default="600", show_default=True, help="Seconds until the lease ends.")
 @click.option("--per-host", type=click.IntRange(max=2**31 - 1), help="Maximum number of pages of one host.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per page.")
@@ -173,8 +179,9 @@ def next_command(n: int, ahead: timedelta, lease: timedelta, per_host: int | Non
 def look(n: int, as_json: bool) -> None:
     """Show N pages (default 100) that will be handed out soon, without a lease.
 
-    The result is roughly what `recrawl next` takes: for each host the first revisit and the first new page, if the host
-    has a slot within the setting max_ahead. Pages that were added in the last second may be missing.
+    The result is roughly what `recrawl next` takes. It has at most two pages of each host: one new page, and one page
+    that was fetched before. A host is missing if it may not be requested soon (the setting max_ahead, by default
+    within one minute). Pages that were added in the last second may be missing.
     """
     from recrawl import store
 
