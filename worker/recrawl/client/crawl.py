@@ -1,8 +1,11 @@
-"""A crawler's client for asyncio.
+"""A crawler's client for asyncio. It makes its parts, opens them and ends them.
 
-Asker ──▶ InHand: the life of each page ──▶ Sender        the shell does what InHand says; Keeper extends leases
-                  ▲ ▼                                     and gives back what must not be requested; Errands are
-          the caller's visits                             robots.txt, asides and sitemaps
+next_pages ◀──▶ Asker ──────┐                              ┌──▶ Sender ──▶ add_pages, report, release
+                            ▼                              │
+                          Shell, with InHand: the life of each page ◀──▶ the caller's visits
+                            ▲                              ▲
+extend_lease ◀──▶ Keeper ───┘                              └─── Errands ◀──▶ robots, set_robots, take_slot
+held_pages                                                      for robots.txt, asides and sitemaps
 """
 
 import asyncio
