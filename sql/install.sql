@@ -46,6 +46,7 @@ set search_path = pg_catalog, pg_temp;
 \ir words/refusals.sql
 \ir words/url.sql
 \ir words/times.sql
+\ir words/moves.sql
 \ir words/lines.sql
 \ir words/objective.sql
 \ir words/rate.sql
