@@ -10,16 +10,12 @@ begin atomic
 end;
 comment on function recrawl_internal.page_in(tid) is 'The page in a place of the table page, if it is visible there.';
 
--- Returns null if each page has one result, as is usual.
 create or replace function recrawl_internal.turns_of(t timestamptz, results recrawl_internal.result[]) returns text[]
 language plpgsql stable
 set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups
 begin
-    if (select count(r.page_id) = count(distinct r.page_id) from unnest(results) r) then
-        return null;
-    end if;
     return array(
         select case when row_number() over of_page = 1 then 'first'
                     when lag(r.lease_id) over of_page is not distinct from r.lease_id then 'repeated'

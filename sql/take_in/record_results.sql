@@ -44,7 +44,9 @@ begin
                                  || array(select f.moved_to from unnest(led_to) f))
           order by p.page_id
           for no key update) p;
-    redirects := resolved_redirects(led_to);
+    if led_to is not null then
+        redirects := resolved_redirects(led_to);
+    end if;
     -- 4.
     done := record_pages(t, results, leases, locked, redirects);
     -- 5.
@@ -73,12 +75,16 @@ as $$
 -- plans: inherited; writes page, inbox, fetch_log, pulse; locks page by id
 declare
     rules judging_rules;
-    turns constant text[] := turns_of(t, results);
+    turns text[];                      -- null if each page has one result, as is usual
     done  recorded;
 begin
+    if (select count(r.page_id) > count(distinct r.page_id) from unnest(results) r) then
+        turns := turns_of(t, results);
+    end if;
     rules := (select (s, h, l.last_value)::judging_rules from setting s, host_terms h, lease_id l where h.host_id = 0);
     with
-    -- The results with everything that follows from them. Only a result that counts changes its page.
+    -- The results with everything that follows from them. Only a result that counts changes its page. (`is distinct
+    -- from null` asks whether there is a row; `is not null` would ask whether none of its columns is null.)
     judged as materialized (
         select j.tid, j.host_id, j.lease_id, j.round, (j.judgement).*,
                (j.judgement).page_after is distinct from null as counts
@@ -140,7 +146,7 @@ create or replace function recrawl_internal.take_off_leases(taken recrawl_intern
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes lease; locks lease
+-- plans: inherited; writes lease; locks lease
 declare
     one lease_count;
 begin
