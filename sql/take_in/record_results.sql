@@ -139,6 +139,24 @@ comment on function recrawl_internal.record_pass(
 ) is
     'Judges results and updates their pages. Returns the answers, and the news for hosts, leases and the graph.';
 
+-- A due time can lie in the year 2200, so it ends a page too.
+create or replace function recrawl_internal.without_ends(results recrawl_internal.result[])
+returns recrawl_internal.result[]
+language sql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+    select array_agg(case
+        when r.lease_id is null and r.problem is null
+             and (r.status = 410 or r.redirect_to is not null or r.due_is is not null)
+        then jsonb_populate_record(r::result, jsonb_build_object(
+            'problem', 'a report without lease_id must not end a page: the setting ends_without_lease is false'))
+        else r::result end order by r.ord)
+    from unnest(results) r
+$$;
+comment on function recrawl_internal.without_ends(recrawl_internal.result[]) is
+    'The results; those that have no lease and would end a page get a problem.';
+
 create or replace function recrawl_internal.record_results(t timestamptz, results recrawl_internal.result[])
 returns setof recrawl.report_result
 language plpgsql volatile
@@ -166,6 +184,10 @@ declare
 begin
     select * into s from setting;
     select * into common from host_terms where host_id = 0;
+    if not s.ends_without_lease then
+        results := without_ends(results);
+        pending := results;
+    end if;
     select bool_or(r.links is not null or r.redirect_to is not null) as links,
            bool_or(r.due_is = 'declined') as declined
     into said

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from psycopg.errors import InvalidParameterValue
 from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
 
 Connection = psycopg.Connection[Any]
 
@@ -202,3 +203,55 @@ def test_the_limit_of_new_hosts_holds_for_all_crawlers_together(
     with ThreadPoolExecutor(4) as pool:
         made = sum(pool.map(take, [login("crawler") for _ in range(4)]))
     assert 40 <= made <= 80, "twice, if a minute ended"
+
+
+ENDS = [
+    {"status": 410},
+    {"status": 301, "redirect_to": "http://other.test/"},
+    {"declined": True},
+    {"status": 200, "due": "infinity"},
+    {"status": 200, "due": "2199-01-01"},
+]
+
+
+@pytest.mark.parametrize("by", ["page_id", "url"])
+@pytest.mark.parametrize("end", ENDS)
+def test_only_a_lease_ends_pages_if_the_operator_says_so(
+    db: Connection, crawler: Connection, end: dict[str, object], by: str
+) -> None:
+    def report(**more: object) -> tuple[str, str | None]:
+        (answer,) = crawler.execute("select * from recrawl.report(%s)", [Jsonb([{**named, **more}])]).fetchall()
+        return answer["code"], answer["detail"]
+
+    def state() -> tuple[object, ...]:
+        query = "select state, due_at > now() + interval '1 year' as is_late from recrawl.page_status where url = %s"
+        (row,) = db.execute(query, [page["url"]]).fetchall()
+        return tuple(row)
+
+    add_hosts(db, 1)
+    (page,) = pop(crawler, 1)
+    named = {by: page[by]}
+    crawler.execute("select recrawl.release(%s)", [page["lease_id"]])
+    before = state()
+    set_setting(db, "ends_without_lease", "false")
+    message = "a report without lease_id must not end a page: the setting ends_without_lease is false"
+    assert report(**end) == ("invalid", message)
+    assert state() == before
+    assert report(status=200) == ("ok", None), "an observation"
+    assert report(status=302, redirect_to="http://other.test/")[0] == "ok", "a temporary redirect"
+    tick(db)
+    (page,) = pop(crawler, 1, host="h1.test")
+    assert report(**end, lease_id=page["lease_id"]) == ("ok", None)
+    assert state() not in (before, ("live", False))
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_without_that_a_report_without_a_lease_ends_pages(
+    db: Connection, crawler: Connection, end: dict[str, object]
+) -> None:
+    add_hosts(db, 1)
+    report = Jsonb([{"url": "http://h1.test/1", **end}])
+    (answer,) = crawler.execute("select * from recrawl.report(%s)", [report]).fetchall()
+    assert answer["code"] == "ok"
+    tick(db)
+    assert "h1.test" not in {page["host"] for page in pop(crawler)}

@@ -59,6 +59,7 @@ create table recrawl_internal.setting (
     max_new_hosts      int      not null default 10000
                        constraint "max_new_hosts must lie between 0 and 1000000 hosts per minute"
                        check (max_new_hosts between 0 and 1000000),
+    ends_without_lease boolean  not null default true,
 
     -- allocation
     budget             float8
@@ -165,6 +166,9 @@ comment on column recrawl_internal.setting.full_logins is
 comment on column recrawl_internal.setting.max_new_hosts is
     'hosts per minute: that all crawlers together make known with take_slot and set_robots. The hosts of pages and '
     'links are limited by max_pages, max_depth and exclude.';
+comment on column recrawl_internal.setting.ends_without_lease is
+    'boolean: a report without lease_id may end a page: with the status 410, with a permanent redirect, declined or '
+    'due. false = such a report is invalid, and others count as evidence.';
 comment on column recrawl_internal.setting.budget is
     'fetches per day: of new pages and revisits together. none = no limit for new pages, and frequency times the '
     'number of pages fetched before for revisits. measured = the number that crawlers are seen to manage: it rises '
