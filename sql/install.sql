@@ -67,6 +67,7 @@ set search_path = pg_catalog, pg_temp;
 \ir upkeep/logs.sql
 \ir upkeep/clock.sql
 \ir upkeep/measure.sql
+\ir upkeep/logins.sql
 \ir upkeep/tick.sql
 
 -- Handing out

@@ -138,6 +138,7 @@ create table recrawl_internal.lease (
     dues        timestamptz[] not null,
     held_dues   timestamptz[] not null,
     busy_hosts  bigint[],
+    login       text          not null default session_user,
     primary key (lease_id, round)
 ) with (
     toast_tuple_target = 8160,
@@ -159,3 +160,4 @@ comment on column recrawl_internal.lease.dues is
     'The due time of each page when it was handed out. It goes back there if it is not reported.';
 comment on column recrawl_internal.lease.held_dues is 'The due time of each page in queue while it is leased.';
 comment on column recrawl_internal.lease.busy_hosts is 'Its hosts that are one_at_a_time.';
+comment on column recrawl_internal.lease.login is 'The login that called next_pages.';
