@@ -125,7 +125,7 @@ def reference(connection: psycopg.Connection[Row]) -> str:
                 "## Numbers in sequences",
                 "You need these numbers only to find an error in recrawl. The view internal_state shows them. "
                 "`new_horizon_0` stands for 33 sequences, one for each class of new pages. Upkeep is the work on the "
-                "queue that a worker does all the time, for example to take back pages of ended leases. A horizon is "
+                "queue that a worker does continuously, for example to take back pages of ended leases. A horizon is "
                 "the time at which the scan of an index begins: below it all rows are dead.",
                 table(["sequence", "meaning"], [[f"`{c['name']}`", c["meaning"]] for c in cells]),
             ]

@@ -24,8 +24,8 @@ Each file of [versions/0001_first](versions/0001_first) creates one group of tab
 are for. [hosts.sql](versions/0001_first/hosts.sql) has a picture of the two queues of hosts.
 [queue.sql](versions/0001_first/queue.sql) has a picture of the life of a page.
 
-A *revisit* is a fetch of a page that was handed out before. *Upkeep* is the work on the queue that a worker does all the
-time, for example to take back pages of ended leases.
+A *revisit* is a fetch of a page that was handed out before. *Upkeep* is the work on the queue that a worker does
+continuously, for example to take back pages of ended leases.
 """
 
 TABLES = """
@@ -77,9 +77,9 @@ def readme(connection: psycopg.Connection[Row]) -> str:
     tables = {row["name"]: row for row in connection.execute(TABLES)}
     parts = [
         HEAD.rstrip(),
-        "## How they hang together",
-        "A table on the right has a column with ids of the table on the left. The column is in parentheses if its name "
-        "is not that of the id.",
+        "## How the tables refer to each other",
+        "A table on the right has a column with ids of the table on the left. The column is in parentheses if it has "
+        "another name than the id.",
         f"```text\n{references(tables)}```",
     ]
     for file, names in groups().items():
