@@ -39,10 +39,13 @@ comment on sequence recrawl_internal.horizon_recheck is
     'set to 1 when the clock was ahead. Too low, or more than five minutes ahead: the next tick does it.';
 
 -- Ticks: see sql/upkeep/tick.sql and sql/upkeep/clock.sql.
-create sequence recrawl_internal.next_tick;
+-- Unlogged: PostgreSQL sets it back to "never called" when a server was killed, or when a standby becomes the primary.
+-- See sql/upkeep/lost_ids.sql.
+create unlogged sequence recrawl_internal.next_tick;
 comment on sequence recrawl_internal.next_tick is
     'time: from then on a pop does a tick itself. Written by ticks. Too low, or more than a minute ahead: the next pop '
-    'ticks. Too high by less: that much later.';
+    'ticks. Too high by less: that much later. Never called: the next tick skips ids that may have been lost.';
+select setval('recrawl_internal.next_tick', 1);
 create sequence recrawl_internal.latest_tick;
 comment on sequence recrawl_internal.latest_tick is
     'time: the latest time of any tick. Written by ticks, and set back after a repair. More than a minute ahead means '

@@ -254,7 +254,7 @@ def test_a_crawl_whose_only_host_is_blocked_is_not_called_working() -> None:
     quiet = replace(figures, reported_at=NOON - 10 * MINUTE)
     said = verdict(quiet)
     assert [said.level, said.headline] == ["trouble", "Hardly anything can be fetched: the only host is blocked."]
-    checkup = Checkup(12, None, 12, 12, "a.test", 1, ["a.test"])
+    checkup = Checkup(None, 12, 12, "a.test", 1, ["a.test"])
     assert found(replace(HEALTHY, figures=quiet, checkup=checkup))["hosts_blocked"] == "trouble"
     assert verdict(now(quiet, due=0)).code == "nothing_due", "nothing waits for it"
 
@@ -288,7 +288,7 @@ HEALTHY = Facts(
     server=ServerFacts(18, NOON, vacuums=True, sees_all=True),
     asked_at=NOON,
     is_checkup=True,
-    checkup=Checkup(1210571, 1210000, 1210571, 48210, "news.harbour-post.example", 203, ["a.test", "b.test"]),
+    checkup=Checkup(571, 1210571, 48210, "news.harbour-post.example", 203, ["a.test", "b.test"]),
     slots=(Slot("replica", True, 1e6, 10),),
     tables=(Table("host", 20412, 9000),),
     every={"allocate": HOUR, "opic": 6 * HOUR, "rates": 6 * HOUR},
@@ -343,7 +343,7 @@ def found(facts: Facts) -> dict[str, str]:
 def test_doctor_is_silent_on_a_healthy_crawl() -> None:
     quiet = replace(HEALTHY, figures=replace(WORKING, late_hosts=()))
     assert found(quiet) == {}
-    assert found(replace(HEALTHY, figures=SMALL, checkup=Checkup(12, None, 12, 6, "a.test"))) == {}
+    assert found(replace(HEALTHY, figures=SMALL, checkup=Checkup(None, 12, 6, "a.test"))) == {}
 
 
 def test_the_planted_troubles_are_those_that_doctor_knows_and_no_other() -> None:
@@ -373,7 +373,7 @@ def test_what_a_login_may_not_see_is_said_and_not_cried_about() -> None:
 
 def test_doctor_tells_allocations_of_another_budget_or_of_far_fewer_pages() -> None:
     other = replace(HEALTHY, figures=replace(WORKING, settings=WORKING.settings | {"budget": "900000"}))
-    fewer = replace(HEALTHY, checkup=replace(HEALTHY.checkup, newest_allocated=400000))
+    fewer = replace(HEALTHY, checkup=replace(HEALTHY.checkup, added_since_allocation=800000))
     assert "allocation_outdated" in found(other) and "allocation_outdated" in found(fewer)
 
 

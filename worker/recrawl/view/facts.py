@@ -13,8 +13,7 @@ OLDEST_SERVER = 15  # version of PostgreSQL
 
 @dataclass(frozen=True)
 class Checkup:
-    newest_page: int = 0
-    newest_allocated: int | None = None
+    added_since_allocation: int | None = None
     pages: int | None = 0
     most_pages: int | None = 0
     largest_host: str | None = None

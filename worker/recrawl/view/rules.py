@@ -619,18 +619,17 @@ def allocation_outdated(facts: Facts) -> Found | None:
     if last is None:
         return Found("There is no allocation yet: every page is fetched equally often.", level="ok")
     wanted, budget = figures.settings.get("objective"), figures.set_budget
-    newer = checkup.newest_page - (checkup.newest_allocated or 0)
+    added, pages = checkup.added_since_allocation or 0, checkup.pages
     if wanted and wanted != last.objective:
         return Found(f"The allocation in force is for the objective {last.objective}. The setting is {wanted}.")
     if budget is not None and abs(budget - last.budget) > 0.05 * budget:
         return Found(
             f"The allocation in force is for {count(last.budget)} fetches a day. The setting is {count(budget)}."
         )
-    if checkup.newest_allocated is not None and newer > max(FEW, OTHER_PAGES * checkup.newest_page):
+    if pages and added > max(FEW, OTHER_PAGES * pages):
         ago = lasting(figures.now.as_of - last.started_at)
-        return Found(
-            f"{percent(newer / checkup.newest_page, 0)} of the pages were added after the last allocation, {ago} ago."
-        )
+        share = percent(min(1, added / pages), 0)
+        return Found(f"{share} of the pages were added after the last allocation, {ago} ago.")
     return None
 
 
