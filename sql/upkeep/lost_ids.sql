@@ -21,6 +21,7 @@ create or replace function recrawl_internal.ids_skipped() returns bigint
 language sql immutable parallel safe
 begin atomic select 10000000::bigint; end;
 comment on function recrawl_internal.ids_skipped() is 'More page ids than a failover can lose.';
+grant execute on function recrawl_internal.ids_skipped to recrawl_reader;
 
 -- Of several callers one skips. The others wait until it has done so, not until its transaction ends.
 create or replace function recrawl_internal.skip_lost_ids() returns void

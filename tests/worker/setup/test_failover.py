@@ -95,7 +95,8 @@ class Server:
             postmaster = psutil.Process(int((self.data / "postmaster.pid").read_text().split()[0]))
             processes = [postmaster, *postmaster.children(recursive=True)]
             for process in processes:
-                process.kill()
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
             psutil.wait_procs(processes, timeout=30)
 
     def query(self, query: str, *arguments: object) -> list[Row]:

@@ -74,7 +74,6 @@ class Facts:
     superusers: tuple[Superuser, ...] = ()
     slots: tuple[Slot, ...] = ()
     tables: tuple[Table, ...] = ()
-    every: dict[str, timedelta | None] | None = None  # how often each job runs; None = never automatically
 
 
 def read(connection: store.Connection, is_embedded: bool) -> Facts:
@@ -95,5 +94,4 @@ def read(connection: store.Connection, is_embedded: bool) -> Facts:
         superusers=tuple(store.server.superusers(connection, Superuser)),
         slots=tuple(store.server.slots(connection, Slot)),
         tables=tuple(store.server.dead_rows(connection, Table)),
-        every={job: every for job, (every, _) in store.looks.schedules(connection).items()},
     )
