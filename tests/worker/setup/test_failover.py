@@ -1,4 +1,4 @@
-"""A standby becomes the primary: it gives no id that the old primary may have given, whatever was lost on the way."""
+"""A standby becomes the primary. It gives no id that the old primary may have given, also if changes were lost."""
 
 import json
 import os
@@ -161,7 +161,7 @@ def add(server: Server, name: str) -> set[int]:
 
 
 def start_jobs(server: Server, times: int) -> list[int]:
-    """The tokens of as many runs, of which the last one goes on."""
+    """The tokens of this many runs. The last run goes on."""
     tokens = []
     for _ in range(times):
         server.query("update recrawl_internal.job set ended_at = now() where ended_at is null")
