@@ -42,7 +42,8 @@ def extremes(crawl: Crawl) -> Iterator[str]:
             for _ in range(2):
                 yield f"select * from {a['verb']}({CALLS[a['verb']]}, {a['name']} => '{value}')"
     keys = crawl.rows(
-        "select attname as name from pg_attribute where attrelid = 'result_element'::regclass"
+        "select attname as name from pg_attribute join unnest(result_keys()) key on key = attname"
+        " where attrelid in ('result'::regclass, 'result_extras'::regclass)"
         " and (atttypid = 'timestamptz'::regtype or attname in ('retry_after', 'crawl_delay'))"
     )
     assert len(keys) == 5

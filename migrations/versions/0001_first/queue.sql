@@ -112,6 +112,18 @@ create sequence recrawl_internal.lease_id;
 comment on sequence recrawl_internal.lease_id is
     'Ids of leases, one per call of next_pages. The id also drives the draws of a pop, so that they spread evenly.';
 
+-- The life of a lease:
+--
+--     next_pages ──▶ leased, until lease_until ──▶ the row is deleted: no page of it is unreported any more
+--                          ▲ │
+--                          │ ├── report      the page gets the due time of its next fetch
+--            extend_lease ─┘ ├── release     the page gets its old due time back (dues)
+--                            └── reap        lease_until has passed: the unreported pages get their old due times
+--                                            back, or a due time after a back-off if that happened to them before
+--
+-- While a page is leased, its row in queue has the due time of held_dues, which the lease cannot reach. So no call of
+-- next_pages finds it, and no scan must look whether a due page is leased. extend_lease moves these due times too.
+
 -- Arrays stay in the row up to 8 kB. Out of line they would cost a pop two more inserts into an index.
 create table recrawl_internal.lease (
     lease_id    bigint        not null,
