@@ -40,6 +40,7 @@
 set search_path = pg_catalog, pg_temp;
 
 \ir roles.sql
+\ir rights.sql
 
 -- What everything below speaks in
 \ir words/limits.sql

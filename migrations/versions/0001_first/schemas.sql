@@ -8,10 +8,11 @@ comment on schema recrawl_internal is
 
 -- sql/ is not versioned: env.py runs its files again when this row says that something differs.
 create table recrawl_internal.replayed (
-    only_row boolean primary key default true check (only_row),
-    digest   text    not null,
-    in_force text,
-    declared jsonb   not null default '{}'
+    only_row   boolean primary key default true check (only_row),
+    digest     text    not null,
+    in_force   text,
+    declared   jsonb   not null default '{}',
+    with_roles boolean not null default true
 );
 comment on table recrawl_internal.replayed is 'The state of sql/ that is in force.';
 comment on column recrawl_internal.replayed.only_row is 'Holds the table to one row.';
@@ -20,3 +21,5 @@ comment on column recrawl_internal.replayed.in_force is
     'A hash of all that sql/ made and of the rights on it. A restore may lose rights, and people may change them.';
 comment on column recrawl_internal.replayed.declared is
     'A hash of the declaration of each function, view and row type: only what changed is dropped before it is made.';
+comment on column recrawl_internal.replayed.with_roles is
+    'Whether the four roles have rights here: false after `recrawl migrate --no-roles`.';

@@ -61,9 +61,19 @@ def up(metrics: Address | None) -> None:
         work(url, restart, metrics, live.line(url))
 
 
-@click.command("migrate", epilog=example("recrawl migrate"))
+@click.command("migrate", epilog=example("recrawl migrate", "recrawl migrate --sql > recrawl.sql"))
 @click.option("--search-path", is_flag=True, help="Also put the schema recrawl on the search_path of the database.")
-def migrate_command(search_path: bool) -> None:
+@click.option(
+    "--roles/--no-roles",
+    "with_roles",
+    default=None,
+    help="--no-roles creates no role and grants no right to one: your login does everything. The database remembers "
+    "the choice.",
+)
+@click.option(
+    "--sql", "as_sql", is_flag=True, help="Change no database. Write SQL for psql that installs recrawl in one."
+)
+def migrate_command(search_path: bool, with_roles: bool | None, as_sql: bool) -> None:
     """Create the tables, or migrate them to the newest version.
 
     In a checkout `alembic upgrade head` does the same. You can run it again at any time.
@@ -71,12 +81,19 @@ def migrate_command(search_path: bool) -> None:
     from recrawl import store
     from recrawl.setup import migrate
 
+    if as_sql:
+        migrate.write_script(sys.stdout, with_roles)
+        if search_path:
+            click.echo(f"{store.SEARCH_PATH};")
+        return
     with database(makes=True) as url:
-        migrate.upgrade(url)
+        migrate.upgrade(url, with_roles)
         if search_path:
             with store.connect(url) as connection:
                 store.put_on_search_path(connection)
         click.echo(f"{without_password(url)} has the newest version")
+        if advice := migrate.missing_grant(url):
+            click.echo(advice, err=True)
 
 
 @click.command(epilog=example("recrawl worker", "recrawl worker --metrics 127.0.0.1:9888"))
