@@ -803,7 +803,6 @@ def test_the_owner_of_one_database_and_nothing_else_runs_a_crawl(owner: Owner) -
         with ThreadedClient(database, user_agent="me", robots=False) as crawl:
             next(crawl).report(200, links=["http://b.test/"])
         eventually(lambda: rows(database, "select from recrawl.page_status where url = 'http://b.test/'"))
-        eventually(lambda: rows(database, "select from recrawl.vitals"))
         assert "recrawl_up 1.0" in answer(f"http://{metrics}/metrics")
         assert "The crawl" in answer(f"http://{report}/")
         assert "No worker runs" not in owner.copy.run(database, "recrawl", "status")
