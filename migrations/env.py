@@ -16,8 +16,11 @@ LOCK = 0x72656372  # «recr»: one database is one crawl, and one migration at a
 SCHEMA = "create schema if not exists recrawl_internal"
 # Functions and views are bound to PostgreSQL's own operators, also if the login that migrates has another search path.
 PATH = "set local search_path = pg_catalog, pg_temp"
-# A line if there is a reason not to migrate. Nobody else may own a schema of recrawl, or a thing in it: its owner can put
-# functions into it, which then run with the rights of every caller of recrawl.
+# Crawlers wait behind a statement that waits for a lock. So it waits at most this long, and the migration starts again:
+# see recrawl/setup/migrate.py.
+PATIENCE = "set local lock_timeout = '500ms'"
+# A line if there is a reason not to migrate. Nobody else may own a schema of recrawl, or a thing in it. Its owner can
+# put functions into it, which then run with the rights of every caller of recrawl.
 REFUSALS = """
     select 'recrawl needs PostgreSQL 15 or newer, this server is ' || current_setting('server_version')
     where current_setting('server_version_num')::int < 150000
@@ -86,6 +89,7 @@ def online() -> None:
             replay.run(connection, SCHEMA)
             for (refusal,) in replay.rows(connection, REFUSALS):
                 raise SystemExit(refusal)
+            replay.run(connection, PATIENCE)
         context.configure(connection=connection, version_table_schema="recrawl_internal")
         context.run_migrations()
         if moves() and is_at_head():
@@ -101,6 +105,7 @@ def offline() -> None:
         write(f"select pg_advisory_xact_lock({LOCK});")
         write(f"{SCHEMA};")
         write(REFUSE)
+        write(f"{PATIENCE};")
         context.run_migrations()
         if context.get_revision_argument() == context.script.get_current_head():
             for text in project.sql_texts(with_roles):

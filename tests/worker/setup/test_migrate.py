@@ -556,12 +556,15 @@ def test_rights_granted_by_hand_outlive_a_changed_declaration(copy: Project, url
 def test_crawlers_do_not_wait_for_a_replay(copy: Project, url: str, what: str) -> None:
     for change in CHANGED_DECLARATIONS[what]:
         copy.change(*change)
-    copy.add_file("waits.sql", "select pg_advisory_xact_lock(4711);\n")
+    copy.add_file(
+        "waits.sql",
+        "do $$ begin while not pg_try_advisory_xact_lock(4711) loop perform pg_sleep(.05); end loop; end $$;\n",
+    )
     with psycopg.connect(url, autocommit=True) as holder, psycopg.connect(url, autocommit=True) as crawler:
         crawler.execute("set lock_timeout = '1 s'; select recrawl.add_pages('{http://a.test/,http://b.test/}')")
         holder.execute("select pg_advisory_lock(4711)")
         migration = copy.start(url, "recrawl", "migrate")
-        waiting = "select from pg_locks where locktype = 'advisory' and not granted and objid = 4711"
+        waiting = "select from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'"
         while not holder.execute(waiting).fetchall():
             assert migration.poll() is None
         crawler.execute("select recrawl.add_pages('{http://c.test/}')")

@@ -8,12 +8,17 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import click
 
 from recrawl.cli import live
 from recrawl.cli.database import database, given_url, lasting_database, without_password
 from recrawl.cli.example import example
+
+if TYPE_CHECKING:
+    from recrawl import store
 
 Address = tuple[str, int]
 
@@ -147,6 +152,7 @@ def work(url: str, restart: Callable[[], None], metrics: Address | None, shown: 
     from recrawl.jobs import clock
 
     with store.connect(url) as connection:
+        refuse_another_version(connection)
         if others := store.verbs.workers(connection):
             run = "worker already runs" if others == 1 else "workers already run"
             click.echo(f"{others} other {run}. This one helps with upkeep.")
@@ -156,6 +162,19 @@ def work(url: str, restart: Callable[[], None], metrics: Address | None, shown: 
     click.echo(
         "The worker stopped." if given_url() else "The worker stopped. PostgreSQL stops unless other commands use it."
     )
+
+
+def refuse_another_version(connection: "store.Connection") -> None:
+    """Upkeep and jobs of another version could damage the crawl."""
+    from recrawl import store
+    from recrawl.setup import project
+    from recrawl.view import facts, figures, rules
+
+    database = figures.compared(store.looks.version(connection), project.versions())
+    found = rules.database(facts.Facts(figures.Figures(figures.Now(datetime.now(UTC)), database=database)))
+    if found:
+        remedy = "pip install --upgrade 'recrawl[server]'" if database == "newer" else "recrawl migrate"
+        raise click.ClickException(f"{found.headline} {found.detail} Run `{remedy}`")
 
 
 @contextmanager
