@@ -70,8 +70,8 @@ lint: install  ## Check the style of the Python code
 types: install  ## Check the types
 	$(BIN)/mypy
 
-wheel: install  ## Build the wheel into dist/
-	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
+wheel: install  ## Build the wheel and the source distribution into dist/
+	$(BIN)/hatchling build --directory dist
 
 bench: install  ## Measure the queue; prints one table of ratios to a bare UPDATE
 	PYTHONPATH=tests $(BIN)/python -m bench $(ARGS)

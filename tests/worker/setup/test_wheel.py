@@ -108,6 +108,16 @@ def test_the_wheel_carries_the_package_and_nothing_else(wheel: Path) -> None:
     assert "License-File: LICENSE" in metadata
 
 
+def test_the_source_distribution_makes_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    run(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path, cwd=CHECKOUT)
+    (source,) = tmp_path.glob("recrawl-*.tar.gz")
+    run(*PIP, "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "-w", tmp_path, source, cwd=tmp_path)
+    (again,) = tmp_path.glob("recrawl-*.whl")
+    with zipfile.ZipFile(wheel) as one, zipfile.ZipFile(again) as other:
+        assert sorted(one.namelist()) == sorted(other.namelist())
+        assert all(one.read(name) == other.read(name) for name in one.namelist())
+
+
 def test_the_alerts_and_the_dashboard_are_found_as_the_document_says(bin_: Path, tmp_path: Path) -> None:
     (command,) = re.findall(r"^cp .*docs/monitoring.*$", (CHECKOUT / "docs" / "watch.md").read_text(), re.MULTILINE)
     run("sh", "-c", command, cwd=tmp_path, PATH=f"{bin_}{os.pathsep}{os.environ['PATH']}")
