@@ -89,7 +89,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 def test_what_the_wheel_carries_is_what_the_checkout_has(wheel: Path) -> None:
     expected = {"alembic.ini": (CHECKOUT / "alembic.ini").read_bytes()}
-    for folder in ("sql", "migrations", "docs/monitoring"):
+    for folder in ("sql", "migrations", "docs/monitoring", "docs/systemd"):
         expected |= {f"{folder}/{name}": content for name, content in files(CHECKOUT / folder).items()}
     with zipfile.ZipFile(wheel) as archive:
         carried = {
@@ -111,7 +111,18 @@ def test_the_wheel_carries_the_package_and_nothing_else(wheel: Path) -> None:
 def test_the_source_distribution_makes_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
     run(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path, cwd=CHECKOUT)
     (source,) = tmp_path.glob("recrawl-*.tar.gz")
-    run(*PIP, "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "-w", tmp_path, source, cwd=tmp_path)
+    run(
+        *PIP,
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-index",
+        "-w",
+        tmp_path,
+        source,
+        cwd=tmp_path,
+    )
     (again,) = tmp_path.glob("recrawl-*.whl")
     with zipfile.ZipFile(wheel) as one, zipfile.ZipFile(again) as other:
         assert sorted(one.namelist()) == sorted(other.namelist())
