@@ -1,9 +1,42 @@
 -- The half of next_pages that writes. A page that is handed out gets a due time after the end of its lease, so that no
 -- other call finds it.
 
+create or replace function recrawl_internal.host_after(
+    h recrawl_internal.host, o recrawl_internal.host_visited, a recrawl_internal.ask
+) returns table (
+    head_due timestamptz, head_new_rank real, head_new_id bigint, new_credit real, new_class smallint,
+    ready_at timestamptz, new_ready_at timestamptz
+)
+language sql stable rows 1
+begin atomic
+    select n.head_due, n.head_new_rank, n.head_new_id, n.new_credit, c.new_class,
+           recrawl_internal.place_after_visit(
+               h.ready_at, not o.is_new, n.is_back_soon,
+               recrawl_internal.when_ready(n.head_due, n.next_slot, null, o.busy_until, a.t), a.t),
+           recrawl_internal.place_after_visit(
+               h.new_ready_at, o.is_new or (h.new_class = c.new_class) is not true, n.is_back_soon,
+               recrawl_internal.when_ready(null, n.next_slot, null, o.busy_until, a.t), a.t)
+    from (select coalesce(o.last_start_by, h.last_start_by) + o.gap as next_slot,
+                 case when o.is_new then least(h.head_due, o.head_due)
+                      else coalesce(o.head_due, 'infinity') end as head_due,
+                 case when o.is_new then o.head_new_rank else h.head_new_rank end as head_new_rank,
+                 case when o.is_new then o.head_new_id else h.head_new_id end as head_new_id,
+                 recrawl_internal.credit_after(h.new_credit, o.is_new, o.given, h.head_due <= a.t,
+                                               (a.s).discovery) as new_credit,
+                 o.busy_until is null and coalesce(o.last_start_by, h.last_start_by) + o.gap
+                     <= a.slots_until + interval '10 seconds' as is_back_soon
+          ) n
+    cross join lateral (
+        select recrawl_internal.class_in_line(n.head_new_rank, n.head_due, n.new_credit, a.t) as new_class
+    ) c;
+end;
+comment on function recrawl_internal.host_after(
+    recrawl_internal.host, recrawl_internal.host_visited, recrawl_internal.ask
+) is
+    'The heads, the credit and the places of a host after it gave pages.';
+
 create or replace function recrawl_internal.hand_out(
-    t timestamptz, v recrawl_internal.visits, split numeric, slots_until timestamptz, per_host int,
-    lease_ends timestamptz, this_lease bigint, round int, notice interval, s recrawl_internal.setting
+    a recrawl_internal.ask, v recrawl_internal.visits, split numeric, this_lease bigint, round int
 ) returns setof recrawl.page_to_fetch
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -11,7 +44,10 @@ as $$
 -- plans: inherited; writes queue, new_page, host, lease; locks nothing: the caller holds the hosts
 #variable_conflict use_column
 declare
-    held_until constant timestamptz := lease_ends + longest_ahead();     -- no leased page is due before this
+    t          constant timestamptz := a.t;
+    s          constant setting := a.s;
+    lease_ends constant timestamptz := a.lease_ends;
+    held_until constant timestamptz := a.lease_ends + longest_ahead();   -- no leased page is due before this
 begin
     return query
     with
@@ -24,7 +60,7 @@ begin
                greatest(next_due(coalesce(k.due_at, k.slot), k.slot, p.frequency, s.shortest_interval),
                         held_until) as held_due,
                p.url, p.attempts, p.value, p.etag, p.last_modified, p.content_hash, p.meta
-        from slots_of(v, split, t + notice, slots_until, per_host, s) k
+        from slots_of(a, v, split) k
         left join lateral (
             select p.url, p.attempts, p.value, p.meta,
                    case when p.base_at is null then p.etag end as etag,
@@ -55,23 +91,21 @@ begin
         insert into queue (host_id, page_id, due_at)
         select host_id, page_id, held_due from picked where given and rank is not null
     ),
-    -- Each host after this round. Heads: the first page that stays or was moved; null if its queue is empty.
-    left_over as (
+    -- The hosts, as rows of the type host_visited.
+    visited as (
         select host_tid,
                bool_or(is_new) as is_new,
                min(gap) as gap,
                count(*) filter (where given) as given,
                count(*) filter (where dropped) as dropped,
                max(start_by) filter (where given) as last_start_by,
+               case when bool_or(one_at_a_time) and bool_or(given) then a.lease_ends end as busy_until,
                min(case when given then held_due when not dropped then due_at end) as head_due,
                min(rank) filter (where not given and not dropped) as head_new_rank,
-               min(page_id) filter (where not given and not dropped and rank is not null) as head_new_id,
-               case when bool_or(one_at_a_time) and bool_or(given) then lease_ends end as busy_until
+               min(page_id) filter (where not given and not dropped and rank is not null) as head_new_id
         from picked group by host_tid
     ),
-    -- The host gets a new place in the queue of hosts that it was chosen from. In the other queue it keeps its place if
-    -- that place is already due, although the host is in its gap: so neither kind is always first. It keeps the place
-    -- only if the next slot is near, because scans begin at the first place of the queue.
+    -- The hosts get new heads and new places in the queues of hosts.
     host_moved as (
         update host h set
             last_start_by = coalesce(o.last_start_by, h.last_start_by),
@@ -80,27 +114,14 @@ begin
             busy_until = o.busy_until,
             busy_lease = case when o.busy_until is not null then this_lease end,
             (head_due, head_new_rank, head_new_id, new_credit, new_class, ready_at, new_ready_at) = (
-                select a.head_due, a.head_new_rank, a.head_new_id, a.new_credit, c.new_class,
-                       case when o.is_new and h.ready_at <= t and a.is_back_soon then h.ready_at
-                            else when_ready(a.head_due, a.next_slot, null, o.busy_until, t) end,
-                       case when not o.is_new and h.new_ready_at <= t and a.is_back_soon
-                                 and h.new_class = c.new_class then h.new_ready_at
-                            else when_ready(null, a.next_slot, null, o.busy_until, t) end
-                from (select coalesce(o.last_start_by, h.last_start_by) + o.gap as next_slot,
-                             case when o.is_new then least(h.head_due, o.head_due)
-                                  else coalesce(o.head_due, 'infinity') end as head_due,
-                             case when o.is_new then o.head_new_rank else h.head_new_rank end as head_new_rank,
-                             case when o.is_new then o.head_new_id else h.head_new_id end as head_new_id,
-                             o.busy_until is null and coalesce(o.last_start_by, h.last_start_by) + o.gap
-                                 <= slots_until + interval '10 seconds' as is_back_soon,
-                             credit_after(h.new_credit, o.is_new, o.given, h.head_due <= t, s.discovery) as new_credit
-                     ) a
-                cross join lateral (
-                    select class_in_line(a.head_new_rank, a.head_due, a.new_credit, t) as new_class
-                ) c)
-        from left_over o
+                select n.* from host_after(h, row(o.*)::host_visited, a) n)
+        from visited o
         where h.ctid = o.host_tid
         returning h.new_class
+    ),
+    -- Pops find the classes of these hosts from now on.
+    classes_noted as (
+        select note_classes(bit_or(1::bigint << new_class)) from host_moved
     ),
     -- The arrays are in the order of page ids, because report() finds a page by binary search.
     leased as (
@@ -115,12 +136,12 @@ begin
     )
     select page_id, url, name, slot, least(start_by, lease_ends), greatest(slot - t, interval '0'),
            this_lease, lease_ends, attempts + 1, value, etag, last_modified, content_hash, meta
-    from picked
-    where given and (select note_classes(bit_or(1::bigint << new_class)) from host_moved)    -- once
+    from picked cross join classes_noted
+    where given
     order by slot;
 end $$;
 comment on function recrawl_internal.hand_out(
-    timestamptz, recrawl_internal.visits, numeric, timestamptz, int, timestamptz, bigint, int, interval,
-    recrawl_internal.setting
+    recrawl_internal.ask, recrawl_internal.visits, numeric, bigint, int
 ) is
-    'One round of next_pages: gives the next pages of the locked hosts their slots, leases them and returns them.';
+    'One round of next_pages: gives the next pages of the locked hosts their slots, leases them and returns them. '
+    'split: see share_of_a_kind(); null after the first round.';

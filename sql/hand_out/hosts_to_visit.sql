@@ -1,131 +1,165 @@
--- Which hosts a round of next_pages visits, and for how many pages. Each line gives its first that can have a slot
--- within the look-ahead, locked, passing over those that others hold: one's own locks do not hold one off, so what was
--- picked already is named.
+-- The hosts that a round of next_pages visits, and the number of pages that each queue of hosts should give. Each queue
+-- (revisits, new pages) gives its first hosts that have a slot within the look-ahead.
 --
--- Cost: an index scan over the line from its horizon up. Hosts that keep their place while they are in their gap are
--- passed over; the other line took a page of them since they came to the front.
+-- The hosts are locked. A host that another transaction has locked is skipped. A lock of this transaction does not make
+-- it skip a host, so the visits name the hosts that this round has already.
+--
+-- Cost: an index scan over the queue from its horizon to the end of the look-ahead. The scan skips hosts whose next
+-- slot is later: the other queue took a page of them after they had come to the front.
 
--- They are locked already.
-create or replace function recrawl_internal.hosts_again(
-    t timestamptz, hosts bigint[], asks_new boolean, slots_until timestamptz, per_host int, most int,
-    picked tid[], s recrawl_internal.setting
-) returns tid[]
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
--- plans: inherited
-begin
-    return array(
-        select h.ctid
-        from (select distinct unnest(hosts) as host_id) v
-        join host h on h.host_id = v.host_id
-        where not h.one_at_a_time
-          and case when asks_new then h.head_new_id is not null else h.head_due <= slots_until end
-          and (h.ctid in (select unnest(picked))) is not true
-          and has_slot(h, s, t, slots_until, per_host)
-        limit most);
-end $$;
-comment on function recrawl_internal.hosts_again(
-    timestamptz, bigint[], boolean, timestamptz, int, int, tid[], recrawl_internal.setting
-) is
-    'Which of the hosts that a call has visited have more, of either kind, within its look-ahead.';
+create or replace function recrawl_internal.slots_end(a recrawl_internal.ask, step interval) returns timestamptz
+language sql stable parallel safe
+begin atomic
+    select least(a.slots_until, a.slots_from + a.per_host * step - interval '1 microsecond');
+end;
+comment on function recrawl_internal.slots_end(recrawl_internal.ask, interval) is
+    'The latest slot that a host may give, if its slots are one step apart: it is within the look-ahead, and is one of '
+    'at most per_host slots.';
 
-create or replace function recrawl_internal.hosts_to_visit(
-    t timestamptz, wanted int, wanted_new int, most_new int, new_first boolean, first_class int, per_visit numeric,
-    slots_until timestamptz, per_host int, host_from timestamptz, stuck bigint[], again bigint[], alone bigint,
-    s recrawl_internal.setting
+create or replace function recrawl_internal.has_slot(
+    h recrawl_internal.host, page_due timestamptz, a recrawl_internal.ask
+) returns boolean
+language sql stable parallel safe
+begin atomic
+    select greatest(recrawl_internal.next_slot(h, a.s), page_due)
+           <= recrawl_internal.slots_end(a, recrawl_internal.slot_every(h, a.s))
+       and greatest(h.blocked_until, h.busy_until) > a.t is not true;
+end;
+comment on function recrawl_internal.has_slot(recrawl_internal.host, timestamptz, recrawl_internal.ask) is
+    'Whether a host can give a page with this due time (null: a new page) within the look-ahead. It cannot if it is '
+    'blocked now, or waits for a page that is leased.';
+
+create or replace function recrawl_internal.with_revisits(
+    v recrawl_internal.visits, a recrawl_internal.ask, pages int, per_visit numeric
 ) returns recrawl_internal.visits
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: inherited; locks host (passing over locked ones)
 declare
-    v        visits := ('{}', '{}', 0, 0, false, false, null);
-    asked    int;                      -- pages that a line is asked for
-    asks_new boolean;
-    hosts    int;
-    picked   tid[];
-    more     tid[];
+    most   constant int := ceil(pages / per_visit);
+    picked constant tid[] := v.due_hosts || v.new_hosts;
+    hosts  tid[];
 begin
-    if (select last_value from new_classes) = 0 then
+    if pages <= 0 or v.due_short then
+        return v;
+    elsif a.only_host is not null then
+        hosts := array(
+            select h.ctid from host h
+            where h.host_id = a.only_host and h.head_due <= a.due_until
+              and h.host_id <> all (a.stuck_hosts) and picked = '{}' and has_slot(h, h.head_due, a)
+            for update skip locked);
+    else
+        hosts := array(
+            select h.ctid from host h
+            where h.ready_at between a.host_from and a.slots_until and h.head_due <= a.due_until
+              and h.host_id <> all (a.stuck_hosts)
+              and (picked = '{}' or (h.ctid in (select unnest(picked))) is not true)
+              and has_slot(h, h.head_due, a)
+            order by h.ready_at
+            limit most
+            for update skip locked);
+    end if;
+    v.due_hosts := v.due_hosts || hosts;
+    v.due_pages := v.due_pages + least(pages, ceil(cardinality(hosts) * per_visit));
+    v.due_short := cardinality(hosts) < most;
+    return v;
+end $$;
+comment on function recrawl_internal.with_revisits(
+    recrawl_internal.visits, recrawl_internal.ask, int, numeric
+) is
+    'The visits and, added to them and locked, the next hosts of the queue of revisits: as many as should give the '
+    'pages.';
+
+create or replace function recrawl_internal.with_new_pages(
+    v recrawl_internal.visits, a recrawl_internal.ask, pages int, per_visit numeric
+) returns recrawl_internal.visits
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: inherited; locks host (passing over locked ones)
+declare
+    most   constant int := ceil(pages / per_visit);
+    picked constant tid[] := v.due_hosts || v.new_hosts;
+    hosts  tid[];
+begin
+    if pages <= 0 or v.new_short then
+        return v;
+    elsif a.only_host is not null then
+        hosts := array(
+            select h.ctid from host h
+            where h.host_id = a.only_host and h.new_class is not null
+              and h.host_id <> all (a.stuck_hosts) and picked = '{}' and has_slot(h, null, a)
+            for update skip locked);
+    else
+        hosts := array(
+            select first.tid
+            from occupied_classes(a.first_class) as c
+            cross join lateral (
+                select h.ctid as tid from host h
+                where h.new_class = c.class and h.new_ready_at between c.since and a.slots_until
+                  and h.host_id <> all (a.stuck_hosts)
+                  and (picked = '{}' or (h.ctid in (select unnest(picked))) is not true)
+                  and has_slot(h, null, a)
+                order by h.new_ready_at
+                limit most
+                for update skip locked
+            ) first
+            limit most);
+    end if;
+    v.new_hosts := v.new_hosts || hosts;
+    v.new_pages := v.new_pages + least(pages, ceil(cardinality(hosts) * per_visit));
+    v.new_short := cardinality(hosts) < most;
+    return v;
+end $$;
+comment on function recrawl_internal.with_new_pages(
+    recrawl_internal.visits, recrawl_internal.ask, int, numeric
+) is
+    'The visits and, added to them and locked, the next hosts of the queue of new pages, best class first: as many as '
+    'should give the pages.';
+
+create or replace function recrawl_internal.hosts_to_visit(
+    a recrawl_internal.ask, wanted int, wanted_new int, most_new int, new_first boolean, per_visit numeric
+) returns recrawl_internal.visits
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: inherited; locks host (passing over locked ones)
+declare
+    v    visits := ('{}', '{}', 0, 0, false, false, null);
+    rest int;
+begin
+    if (select last_value from new_classes) = 0 then       -- no host has a new page
         most_new := 0;
     end if;
     wanted_new := least(wanted_new, most_new);
-    -- A line is asked for its share, the other for all the rest, the first again for what that leaves.
-    for ask in 1 .. 3 loop
-        asked := case when ask > 1 then wanted - v.due_pages - v.new_pages
-                      when new_first then wanted_new
-                      else wanted - wanted_new end;
-        asks_new := (ask = 2) <> new_first;
-        if asks_new then
-            asked := least(asked, most_new - v.new_pages);
-        end if;
-        continue when asked = 0 or case when asks_new then v.new_short else v.due_short end;
-        hosts := ceil(asked / per_visit);
-        picked := v.due_hosts || v.new_hosts;
-        if again is not null then
-            more := hosts_again(t, again, asks_new, slots_until, per_host, hosts, picked, s);
-        elsif alone is not null then
-            more := array(
-                select h.ctid from host h
-                where h.host_id = alone and h.host_id <> all (stuck) and picked = '{}'
-                  and case when asks_new then h.new_class is not null and h.new_ready_at <= t else h.ready_at <= t end
-                  and has_slot(h, s, t, slots_until, per_host)
-                for update skip locked);
-        elsif asks_new then
-            more := array(
-                select l.tid
-                from occupied_classes(first_class) as c
-                cross join lateral (
-                    select h.ctid as tid from host h
-                    where h.new_class = c.class and h.new_ready_at between c.since and t
-                      and h.host_id <> all (stuck)
-                      and (cardinality(picked) = 0 or (h.ctid in (select unnest(picked))) is not true)
-                      and has_slot(h, s, t, slots_until, per_host)
-                    order by h.new_ready_at
-                    limit hosts
-                    for update skip locked
-                ) l
-                limit hosts);
-        else
-            more := array(
-                select h.ctid from host h
-                where h.ready_at between host_from and t
-                  and h.host_id <> all (stuck)
-                  and (cardinality(picked) = 0 or (h.ctid in (select unnest(picked))) is not true)
-                  and has_slot(h, s, t, slots_until, per_host)
-                order by h.ready_at
-                limit hosts
-                for update skip locked);
-        end if;
-        if asks_new then
-            v.new_hosts := v.new_hosts || more;
-            v.new_pages := v.new_pages + least(asked, ceil(cardinality(more) * per_visit));
-            v.new_short := cardinality(more) < hosts;
-        else
-            v.due_hosts := v.due_hosts || more;
-            v.due_pages := v.due_pages + least(asked, ceil(cardinality(more) * per_visit));
-            v.due_short := cardinality(more) < hosts;
-        end if;
-    end loop;
-    -- What is left when both lines are short, their hosts may have beyond what is expected of them.
-    asked := wanted - v.due_pages - v.new_pages;
-    if asked > 0 then
-        v.new_pages := least(most_new, v.new_pages + case when v.due_hosts = '{}' then asked
+    -- One queue is asked for its share, the other queue for all the rest, the first queue for what is still missing.
+    if new_first then
+        v := with_new_pages(v, a, wanted_new, per_visit);
+        v := with_revisits(v, a, wanted - v.new_pages, per_visit);
+        v := with_new_pages(v, a, least(wanted - v.due_pages, most_new) - v.new_pages, per_visit);
+    else
+        v := with_revisits(v, a, wanted - wanted_new, per_visit);
+        v := with_new_pages(v, a, least(wanted - v.due_pages, most_new), per_visit);
+        v := with_revisits(v, a, wanted - v.due_pages - v.new_pages, per_visit);
+    end if;
+    -- If both queues have too few hosts, the chosen hosts may give more pages than expected.
+    rest := wanted - v.due_pages - v.new_pages;
+    if rest > 0 then
+        v.new_pages := least(most_new, v.new_pages + case when v.due_hosts = '{}' then rest
                                                           when v.new_hosts = '{}' then 0
-                                                          else floor(asked * s.discovery) end);
+                                                          else floor(rest * (a.s).discovery) end);
         v.due_pages := case when v.due_hosts = '{}' then 0 else wanted - v.new_pages end;
     end if;
-    -- Where others have better ones, a host keeps its pages that are more than four times worse than those that hosts
-    -- were chosen for.
+    -- A host keeps new pages that are more than four times less valuable than the pages that hosts were chosen for, as
+    -- long as other hosts have better ones.
     if v.new_hosts <> '{}' and not v.new_short then
         v.worst_rank := (select worst_rank_of(max(h.new_class) + 2) from host h where h.ctid = any (v.new_hosts));
     end if;
     return v;
 end $$;
 comment on function recrawl_internal.hosts_to_visit(
-    timestamptz, int, int, int, boolean, int, numeric, timestamptz, int, timestamptz, bigint[], bigint[], bigint,
-    recrawl_internal.setting
+    recrawl_internal.ask, int, int, int, boolean, numeric
 ) is
-    'Hosts from both lines, or the only one that is asked, locked, that are expected to give so many pages in all, so '
-    'many of them new.';
+    'Locks the hosts that are expected to give the wanted pages, among them the wanted new pages. most_new: the most '
+    'new pages. per_visit: the pages that a host is expected to give.';

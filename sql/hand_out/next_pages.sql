@@ -1,6 +1,14 @@
--- The queue's one pop. Hosts stand in two lines, for due revisits and for new pages (words/lines.sql). Those whose turn
--- it is are locked first, skipping those that others hold (hosts_to_visit.sql); then each gives its next pages of that
--- kind a slot (slots.sql), and they are handed out (hand_out.sql).
+-- next_pages: hands out pages. A host stands in two queues of hosts: for its due revisits and for its new pages
+-- (words/lines.sql).
+--
+--   1. Check the arguments. Stop if the crawl is paused.
+--   2. Do upkeep if it is due, and take back the pages of leases that ended long ago.
+--   3. Divide the n pages between new pages and revisits, by the setting `discovery`.
+--   4. Round by round: lock the first hosts of both queues. Hosts that another transaction has locked are skipped
+--      (hosts_to_visit.sql).
+--   5. Give the next pages of each host their slots (slots.sql), lease them and return them (hand_out.sql).
+--   6. If no host is left: apply waiting entries of the inbox. If no host is left after that: hand out revisits that
+--      become due later within the look-ahead.
 --
 -- Lock order: host (never waits), queue. Pages are only read.
 
@@ -27,7 +35,41 @@ begin
     end if;
 end $$;
 comment on function recrawl_internal.check_pop(int, interval, interval, int, interval, interval) is
-    'Raises where next_pages cannot be what was meant.';
+    'Raises if an argument of next_pages is out of its range.';
+
+create or replace function recrawl_internal.ask_of(
+    t timestamptz, ahead interval, lease interval, per_host int, notice interval, host text,
+    s recrawl_internal.setting
+) returns recrawl_internal.ask
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+declare
+    a    ask;
+    draw numeric;                      -- from 0 to 1, evenly spread over the calls
+begin
+    a.t := t;
+    a.slots_from := t + in_seconds(notice);
+    a.slots_until := a.slots_from + in_seconds(ahead);
+    a.due_until := t;
+    a.lease_ends := a.slots_until + in_seconds(lease);
+    a.per_host := least(per_host, 1000000);            -- a million times a gap is still an interval
+    a.stuck_hosts := '{}';
+    a.s := s;
+    if host is not null then
+        a.only_host := coalesce(host_id_of('next_pages', host), 0);
+    end if;
+    select from_micros(h.last_value), l.last_value * 0.7548776662466927 % 1 into a.host_from, draw
+    from host_horizon h, lease_id l;
+    -- A part of the calls begins with any class, so that pages of low value do not wait for ever.
+    a.first_class := case when draw < s.breadth::numeric
+                          then floor((last_class() + 1) * draw / s.breadth::numeric) else 0 end;
+    return a;
+end $$;
+comment on function recrawl_internal.ask_of(
+    timestamptz, interval, interval, int, interval, text, recrawl_internal.setting
+) is
+    'The arguments of a call of next_pages as times.';
 
 create or replace function recrawl_internal.next_pages_at(
     t timestamptz, n int, ahead interval, lease interval, per_host int, notice interval default '0',
@@ -40,99 +82,81 @@ as $$
 #variable_conflict use_column
 declare
     s           setting;
-    host_from   timestamptz;           -- horizons
-    lease_from  timestamptz;
-    inbox_from  timestamptz;
-    tick_due    boolean;
-    draw        numeric;               -- spread evenly from 0 to 1 over calls
-    other_draw  numeric;
-    new_first   boolean;               -- which line is asked first
-    first_class int;                   -- of new pages, that is asked first
+    a           ask;
+    -- Upkeep updates pages. It must not run while this transaction has locked hosts: a report may have locked these
+    -- pages and wait for the host.
+    holds_none  constant boolean := pg_current_xact_id_if_assigned() is null;
+    draw        constant numeric := (select last_value * 0.6180339887498949 % 1 from lease_id);    -- see ask_of()
+    split       numeric := draw;       -- null after the first round
+    new_first   boolean;               -- the queue of new pages is asked first
     per_visit   numeric;               -- pages that a host is expected to give
-    split       numeric;               -- the draw, in the first round
-    visited     bigint[] := '{}';      -- hosts
-    again       bigint[];              -- the last rounds are among these
-    visit       visits;
-    visits      int;
     wanted      int := n;
-    wanted_new  int;                   -- of them new pages
+    wanted_new  int;                   -- new pages among the wanted
+    most_new    int;                   -- new pages that the budget allows
+    to_drain    int := 10200;          -- the most entries of the inbox that step 6 applies, about .2 s
+    visit       visits;
+    this_lease  bigint;
     got         int;
     got_new     int;
-    most_new    int;                   -- new pages that the budget has room for
-    to_drain    int := 10200;          -- entries of the inbox, of however many there are: .2 s
-    idle        boolean := false;      -- the last round found nothing, and there was nothing to drain, or no more is
-    -- Upkeep updates pages. Whoever does that must hold no host: a report may hold the pages and wait for the host.
-    holds_none  constant boolean := pg_current_xact_id_if_assigned() is null;
-    this_lease  bigint;
-    alone       constant bigint := case when host is not null then coalesce(host_id_of('next_pages', host), 0) end;
-    stuck       bigint[] := '{}';      -- hosts of pages whose expired lease cannot be taken back now
 begin
+    -- 1
     perform check_isolation('next_pages');
     select * into s from setting;
-    perform check_pop(n, ahead, lease, per_host, notice, s.max_ahead),
-            case when not s.paused then nextval('ask_count') end;
-    -- A million times 30 days is still a time. From here on ahead begins with the notice.
-    select in_seconds(ahead) + in_seconds(notice), in_seconds(lease), least(per_host, 1000000), in_seconds(notice)
-    into ahead, lease, per_host, notice;
+    perform check_pop(n, ahead, lease, per_host, notice, s.max_ahead);
     if s.paused then
         return;
     end if;
-    select from_micros(h.last_value), from_micros(l.last_value), from_micros(i.last_value),
-           tick_is_due(k.last_value, t), d.last_value * 0.6180339887498949 % 1, d.last_value * 0.7548776662466927 % 1
-    into host_from, lease_from, inbox_from, tick_due, draw, other_draw
-    from host_horizon h, lease_horizon l, inbox_horizon i, next_tick k, lease_id d;
-    perform tick_at(t, 10, 200) where tick_due and holds_none;
-    perform clock_was_ahead(t) where tick_due and not holds_none;      -- keeps the time in mind
+    perform nextval('ask_count');
+    a := ask_of(t, ahead, lease, per_host, notice, host, s);
 
-    -- After an outage, the due times that hold the pages of expired leases may have come. They go back first.
-    if exists (select from lease where lease_until between lease_from and t + ahead - longest_ahead()) then
-        stuck := taken_back(t, t + ahead - longest_ahead(), holds_none);
-        if stuck is null then
+    -- 2
+    if not tick_is_due((select last_value from next_tick), t) then
+    elsif holds_none then
+        perform tick_at(t, 10, 200), drain_up_to(t, 10000);
+    else
+        perform clock_was_ahead(t);    -- remembers the time
+    end if;
+    -- After an outage the due times that kept the pages of ended leases out of the way may be past.
+    if exists (select from lease
+               where lease_until between from_micros((select last_value from lease_horizon))
+                                     and a.slots_until - longest_ahead()) then
+        a.stuck_hosts := taken_back(t, a.slots_until - longest_ahead(), holds_none);
+        if a.stuck_hosts is null then
             return;
         end if;
     end if;
 
-    per_visit := case when ahead = interval '0' then 1
-                      else least(coalesce(per_host, wanted), wanted,
-                                 1 + floor(date_part('epoch', ahead) / date_part('epoch', s.default_gap))) end;
-    -- New pages have their share over all calls, however few pages one wants.
-    wanted_new := floor(n * s.discovery::numeric + draw);
+    -- 3
+    per_visit := case when a.slots_until = t then 1
+                      else least(coalesce(a.per_host, n), n, 1 + floor(
+                          date_part('epoch', a.slots_until - t) / date_part('epoch', s.default_gap))) end;
+    wanted_new := floor(n * s.discovery::numeric + draw);    -- over many calls exact, even if each wants one page
     new_first := draw >= 1 - s.discovery::numeric;
-    first_class := case when other_draw < s.breadth::numeric then floor(33 * other_draw / s.breadth::numeric)
-                        else 0 end;
-    split := draw;
-    most_new := case when s.budget is null then 2147483647 else new_pages_left(t, ahead, s) end;
+    most_new := case when s.budget is null then 2147483647 else new_pages_left(t, a.slots_until - t, s) end;
+
     for nth in 1 .. 100 loop
-        visit := hosts_to_visit(
-            t, wanted, wanted_new, most_new, new_first, first_class, per_visit, t + ahead, per_host, host_from, stuck,
-            again, alone, s);
-        visits := cardinality(visit.due_hosts) + cardinality(visit.new_hosts);
-        if visits = 0 then
-            exit when again is not null;
-            if not idle and exists (select from lease where lease_until between lease_from and t
-                                    union all
-                                    select from inbox where at >= inbox_from) then
-                perform reap_at(t, 100) where holds_none and this_lease is null;
-                select d in (0, to_drain), to_drain - d into idle, to_drain
-                from drain_at(t, least(to_drain, 10 * least(n, 1000) + 200)) d;
+        -- 4
+        visit := hosts_to_visit(a, wanted, wanted_new, most_new, new_first, per_visit);
+        -- 6
+        if visit.due_hosts = '{}' and visit.new_hosts = '{}' then
+            if to_drain > 0 and waits_for_upkeep(t) then
+                if holds_none and this_lease is null then
+                    perform reap_at(t, 100);
+                end if;
+                got := drain_at(t, least(to_drain, 10 * least(n, 1000) + 200));
+                to_drain := case when got > 0 then to_drain - got else 0 end;
             else
-                -- No more hosts: those of this call may give more.
-                exit when ahead = interval '0' or this_lease is null;
-                again := visited;
-                per_visit := wanted;
+                exit when a.due_until = a.slots_until;
+                a.due_until := a.slots_until;
             end if;
             continue;
         end if;
-        if ahead > interval '0' then
-            visited := visited || array(
-                select h.host_id from host h where h.ctid = any (visit.due_hosts || visit.new_hosts));
-        end if;
+        -- 5
         this_lease := coalesce(this_lease, nextval('lease_id'));
-        return query
-        select * from hand_out(
-            t, visit, split, t + ahead, per_host, t + ahead + lease, this_lease, nth, notice, s);
-        split := null;
+        return query select * from hand_out(a, visit, split, this_lease, nth);
         get diagnostics got = row_count;
+        split := null;
+        new_first := not new_first;    -- a host that has both kinds gives its other kind next
         wanted := wanted - got;
         perform nextval('handed_out_count') from generate_series(1, got);
         exit when wanted <= 0 and s.budget is null;
@@ -141,8 +165,8 @@ begin
         exit when wanted <= 0;
         wanted_new := least(wanted, greatest(0, wanted_new - got_new));
         most_new := most_new - got_new;
-        -- Hosts that gave less than expected have no more for now: visit as many more as it takes.
-        per_visit := greatest(1, got::numeric / visits);
+        -- The hosts gave fewer pages than expected. The next round expects what they gave.
+        per_visit := greatest(1, got::numeric / (cardinality(visit.due_hosts) + cardinality(visit.new_hosts)));
     end loop;
     perform nextval('short_ask_count') where s.budget_is_measured and wanted > 0;
 end $$;
@@ -160,8 +184,9 @@ begin
     return query select * from next_pages_at(clock_timestamp(), n, ahead, lease, per_host, notice, host);
 end $$;
 comment on function recrawl.next_pages(int, interval, interval, int, interval, text) is
-    'Hands out at most n pages to fetch, leased for a time. With ahead = 0 each may be requested at once, one per '
-    'host; with ahead > 0 several of a host (at most per_host), at least its gap apart, as fetch_at says. No fetch_at '
-    'is sooner than notice from now: over a slow link, the time that the answer takes. Of one host alone, where it is '
-    'named. Commit before fetching. No row: nothing may be fetched now, see next_ready_at().';
+    'Hands out at most n pages to fetch, and leases them. ahead = 0: each page may be requested now, and a host gives '
+    'at most one page. ahead > 0: also pages whose slots lie within this time; a host gives several (at most '
+    'per_host), at least its gap apart, and fetch_at says when. notice: no fetch_at is sooner than this; the time that '
+    'the answer needs over a slow link. host: only pages of this host. Commit before you fetch. No row: nothing may be '
+    'fetched now, see next_ready_at().';
 grant execute on function recrawl.next_pages to recrawl_crawler;

@@ -63,5 +63,5 @@ begin
     return next_ready_at_at(clock_timestamp());
 end $$;
 comment on function recrawl.next_ready_at() is
-    'When to ask next_pages again, never in the past; null when nothing waits or the crawl is paused.';
+    'When to ask next_pages again; never in the past. Null if no page waits or the crawl is paused.';
 grant execute on function recrawl.next_ready_at to recrawl_crawler;

@@ -3,6 +3,22 @@
 
 do $$
 begin
+    if to_regtype('recrawl_internal.ask') is null then
+        create type recrawl_internal.ask as (
+            t           timestamptz,
+            slots_from  timestamptz,
+            slots_until timestamptz,
+            due_until   timestamptz,
+            lease_ends  timestamptz,
+            per_host    int,
+            host_from   timestamptz,
+            first_class int,
+            only_host   bigint,
+            stuck_hosts bigint[],
+            s           recrawl_internal.setting
+        );
+    end if;
+
     if to_regtype('recrawl_internal.visits') is null then
         create type recrawl_internal.visits as (
             due_hosts  tid[],
@@ -15,6 +31,21 @@ begin
         );
     end if;
 
+    if to_regtype('recrawl_internal.host_visited') is null then
+        create type recrawl_internal.host_visited as (
+            host_tid      tid,
+            is_new        boolean,
+            gap           interval,
+            given         bigint,
+            dropped       bigint,
+            last_start_by timestamptz,
+            busy_until    timestamptz,
+            head_due      timestamptz,
+            head_new_rank real,
+            head_new_id   bigint
+        );
+    end if;
+
     if to_regtype('recrawl_internal.slot_of_host') is null then
         create type recrawl_internal.slot_of_host as (
             host_id  bigint,
@@ -24,7 +55,19 @@ begin
     end if;
 end $$;
 
+comment on type recrawl_internal.ask is
+    'One call of next_pages. t: the time of the call. slots_from, slots_until: the look-ahead; each slot lies in it. '
+    'due_until: revisits that become due later stay. lease_ends: the end of the lease. per_host: the most pages of a '
+    'host, null = no limit. host_from: no host is ready before this. first_class: the class of new pages that is asked '
+    'first. only_host: the host that the caller named, null = all hosts. stuck_hosts: hosts with pages that cannot be '
+    'taken back now. s: the settings.';
 comment on type recrawl_internal.visits is
-    'The hosts that a round of next_pages visits, from each line, and the number of pages that they should give; '
-    'whether a line has no more hosts. New pages worse than worst_rank stay.';
+    'The hosts that a round of next_pages visits: due_hosts for revisits, new_hosts for new pages. due_pages, '
+    'new_pages: the number of pages that they should give. due_short, new_short: the queue of hosts has no more hosts. '
+    'New pages worse than worst_rank stay.';
+comment on type recrawl_internal.host_visited is
+    'A host that gave pages. is_new: it was chosen for new pages. given: pages that were handed out. dropped: pages '
+    'that are no longer live. last_start_by: the end of its last slot; null if it gave no page. busy_until: when the '
+    'lease ends, if it waits for the page. head_due, head_new_rank, head_new_id: its first page that stays, of the '
+    'kind that it was chosen for.';
 comment on type recrawl_internal.slot_of_host is 'A time in which a request to a host may start.';

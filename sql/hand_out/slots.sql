@@ -20,8 +20,7 @@ comment on function recrawl_internal.share_of_a_kind(boolean, int, interval, int
     'host was chosen for. `split` is evenly spread over the calls, so that the shares are exact over many calls.';
 
 create or replace function recrawl_internal.slots_of(
-    v recrawl_internal.visits, split numeric, t timestamptz, slots_until timestamptz, per_host int,
-    s recrawl_internal.setting
+    a recrawl_internal.ask, v recrawl_internal.visits, split numeric
 ) returns table (
     host_tid tid, is_new boolean, host_id bigint, name text, gap interval, one_at_a_time boolean,
     slot timestamptz, start_by timestamptz, is_taken boolean, tid tid, page_id bigint, due_at timestamptz, rank real
@@ -48,21 +47,22 @@ begin atomic
                h.one_at_a_time, g.gap, e.step, f.free_at, f.slots_end,
                least(n.slots, case
                     when h.one_at_a_time then 1
-                    when split is not null and i.is_short and h.head_due <= t and h.new_class is not null then
+                    when split is not null and i.is_short
+                         and h.head_due <= a.slots_from and h.new_class is not null then
                         recrawl_internal.share_of_a_kind(
-                            i.is_new, i.share, f.slots_end - f.free_at, e.step, s.discovery::numeric, split)
+                            i.is_new, i.share, f.slots_end - f.free_at, e.step, (a.s).discovery::numeric, split)
                     else i.share end) as share
         from visit i
         join recrawl_internal.host h on h.ctid = i.tid
         cross join lateral (
-            select recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap) as gap offset 0
+            select recrawl_internal.host_gap(h.gap, h.crawl_delay, (a.s).default_gap) as gap offset 0
         ) g
         cross join lateral (
-            select g.gap + recrawl_internal.start_window(g.gap, s.start_within) as step offset 0
+            select g.gap + recrawl_internal.start_window(g.gap, (a.s).start_within) as step offset 0
         ) e
         cross join lateral (
-            select greatest(h.last_start_by + g.gap, t) as free_at,
-                   recrawl_internal.slots_end(t, slots_until, per_host, e.step) as slots_end
+            select greatest(h.last_start_by + g.gap, a.slots_from) as free_at,
+                   recrawl_internal.slots_end(a, e.step) as slots_end
             offset 0
         ) f
         cross join lateral (
@@ -106,8 +106,6 @@ begin atomic
            s.tid, s.page_id, s.due_at, s.rank
     from slotted s;
 end;
-comment on function recrawl_internal.slots_of(
-    recrawl_internal.visits, numeric, timestamptz, timestamptz, int, recrawl_internal.setting
-) is
+comment on function recrawl_internal.slots_of(recrawl_internal.ask, recrawl_internal.visits, numeric) is
     'The next pages of hosts with their slots: revisits of the due_hosts, new pages of the new_hosts. A host without '
     'such a page has one row without a page.';

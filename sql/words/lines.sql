@@ -68,28 +68,15 @@ comment on function recrawl_internal.class_in_line(real, timestamptz, float8, ti
     'The class of a host in the queue of new pages: the class of its best new page, or 32 (the last) if its revisits '
     'come first now. Null = the host has no new page.';
 
-create or replace function recrawl_internal.slots_end(
-    t timestamptz, slots_until timestamptz, per_host int, step interval
+-- In the queue of hosts that it was not chosen from, a host keeps a place that is already due, although the host is in
+-- its gap: so neither kind of pages is always first. It keeps the place only if its next slot is near, because scans
+-- begin at the first place of a queue.
+create or replace function recrawl_internal.place_after_visit(
+    place timestamptz, was_chosen boolean, is_back_soon boolean, next_place timestamptz, t timestamptz
 ) returns timestamptz
-language sql stable parallel safe
+language sql immutable parallel safe
 begin atomic
-    select least(slots_until, t + per_host * step - interval '1 microsecond');
+    select case when place <= t and is_back_soon and not was_chosen then place else next_place end;
 end;
-comment on function recrawl_internal.slots_end(timestamptz, timestamptz, int, interval) is
-    'The latest slot that a host may give: it is within the look-ahead of the caller, and is one of at most per_host '
-    'slots.';
-
-create or replace function recrawl_internal.has_slot(
-    h recrawl_internal.host, s recrawl_internal.setting, t timestamptz, slots_until timestamptz, per_host int
-) returns boolean
-language sql stable parallel safe
-begin atomic
-    select recrawl_internal.next_slot(h, s)
-           <= recrawl_internal.slots_end(t, slots_until, per_host, recrawl_internal.slot_every(h, s))
-       and greatest(h.blocked_until, h.busy_until) > t is not true;
-end;
-comment on function recrawl_internal.has_slot(
-    recrawl_internal.host, recrawl_internal.setting, timestamptz, timestamptz, int
-) is
-    'Whether a host can give a page within the look-ahead: its next slot begins in time, the host is not blocked now, '
-    'and it does not wait for a page that is leased.';
+comment on function recrawl_internal.place_after_visit(timestamptz, boolean, boolean, timestamptz, timestamptz) is
+    'The place of a host in a queue of hosts after it gave pages: its place before, or the next place.';

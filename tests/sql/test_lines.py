@@ -145,6 +145,19 @@ def test_the_better_new_pages_come_first_over_all_hosts(crawl: Crawl, sigma: flo
     assert got / best >= 0.78
 
 
+def test_the_better_new_pages_come_first_without_a_worker_too(crawl: Crawl) -> None:
+    """As long as 10,000 wait at most, and were added half a second ago."""
+    chance = random.Random(3)
+    values = [math.exp(2 * chance.gauss(0, 1)) for _ in range(10_000)]
+    crawl.value("select set_setting('breadth', '0')")
+    add_new(crawl, range(2500), 4, values)
+    crawl.wait(SECOND)
+    worth_half = sorted(values)[-1000] / 2
+    pages = crawl.next(1000)
+    assert len(pages) == 1000
+    assert sum(page["value"] >= worth_half for page in pages) >= 900
+
+
 def test_in_a_class_the_first_ready_goes_first(crawl: Crawl) -> None:
     values = [1.0, 1.9, 1.1, 2.1, 1.5]
     for host, value in enumerate(values):
@@ -199,6 +212,25 @@ def test_of_a_visited_host_no_much_worse_pages_are_taken_while_others_have_bette
     # Nothing better waits any more.
     crawl.wait(MINUTE)
     assert Counter(page["value"] for page in crawl.next(100, ahead=9 * SECOND)) == {16.0: 10, 8.0: 10, 1.0: 40}
+
+
+@pytest.mark.parametrize(
+    ("place", "was_chosen", "is_back_soon", "after"),
+    [
+        (-5, False, True, -5),  # it is in its gap, and the other kind gave a page
+        (0, False, True, 0),
+        (1, False, True, 30),  # its place was not due yet
+        (-5, True, True, 30),
+        (-5, False, False, 30),
+    ],
+)
+def test_a_host_keeps_its_place_only_in_the_queue_that_gave_nothing(
+    crawl: Crawl, place: int, was_chosen: bool, is_back_soon: bool, after: int
+) -> None:
+    """Seconds from now. The next slot of the host begins in 30 s."""
+    query = "select place_after_visit(%s, %s, %s, %s, %s)"
+    places = (crawl.now + place * SECOND, was_chosen, is_back_soon, crawl.now + 30 * SECOND, crawl.now)
+    assert crawl.value(query, *places) == crawl.now + after * SECOND
 
 
 # ------------------------------------------------------------------------------------------------------- skew

@@ -123,6 +123,44 @@ def test_where_only_one_kind_waits_it_gets_every_slot(crawl: Crawl) -> None:
     assert len(crawl.next(ahead=9 * SECOND)) == 10
 
 
+def test_looking_ahead_finds_hosts_whose_next_slot_is_still_to_come(crawl: Crawl) -> None:
+    crawl.add("http://b.test/0", *(f"http://a.test/{i}" for i in range(4)), *(f"http://c.test/{i}" for i in range(3)))
+    crawl.add(*(f"http://d.test/{i}" for i in range(3)))
+    crawl.value("select set_host('c.test', one_at_a_time => true)")
+    assert len(crawl.next()) == 4
+    crawl.value("select block_host_at(%s, 'd.test', %s, null)", crawl.now, crawl.now + 3 * SECOND)
+    pages = crawl.next(ahead=2.5 * SECOND)
+    assert [(page["url"], page["fetch_at"] - crawl.now) for page in pages] == [
+        ("http://a.test/1", SECOND),
+        ("http://a.test/2", 2 * SECOND),
+    ], "c.test waits for its page, d.test is blocked"
+    assert [page["fetch_at"] - crawl.now for page in crawl.next(ahead=5 * SECOND) if "a.test" in page["url"]] == [
+        3 * SECOND
+    ]
+
+
+def test_looking_ahead_does_not_keep_a_slot_for_a_page_that_is_not_due_yet(crawl: Crawl) -> None:
+    crawl.value("select set_setting('discovery', '0')")
+    crawl.add("http://a.test/new")
+    crawl.rows(
+        "select add_pages_at(%s, '{http://a.test/later}', null, null, %s, null, null)", crawl.now, [crawl.now + MINUTE]
+    )
+    crawl.tick()
+    for per_host in (1, None):
+        (page,) = crawl.next(1, ahead=MINUTE, per_host=per_host)
+        assert (page["url"], page["fetch_at"]) == ("http://a.test/new", crawl.now)
+        crawl.release(page["lease_id"])
+
+
+def test_looking_ahead_finds_pages_that_become_due_within_it_after_those_that_are_due(crawl: Crawl) -> None:
+    crawl.add("http://a.test/due", "http://b.test/soon", "http://b.test/later", "http://c.test/new",
+              due=[crawl.now, crawl.now + 5 * SECOND, crawl.now + 11 * SECOND, None])  # fmt: skip
+    crawl.tick()
+    assert crawl.value("select count(*) from next_pages_at(%s, 2, '0', '10 s', null)", crawl.now) == 2
+    found = [(page["url"], page["fetch_at"] - crawl.now) for page in crawl.next(ahead=10 * SECOND)]
+    assert found == [("http://b.test/soon", 5 * SECOND)]
+
+
 def test_a_page_is_never_in_two_leases_whatever_the_callers_look_ahead(crawl: Crawl) -> None:
     crawl.add("http://a.test/", rate=[86400.0])
     assert len(crawl.next(lease=MINUTE)) == 1
