@@ -111,18 +111,8 @@ def test_the_wheel_carries_the_package_and_nothing_else(wheel: Path) -> None:
 def test_the_source_distribution_makes_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
     run(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path, cwd=CHECKOUT)
     (source,) = tmp_path.glob("recrawl-*.tar.gz")
-    run(
-        *PIP,
-        "wheel",
-        "--quiet",
-        "--no-deps",
-        "--no-build-isolation",
-        "--no-index",
-        "-w",
-        tmp_path,
-        source,
-        cwd=tmp_path,
-    )
+    at_hand = ["--no-build-isolation", "--no-index"]
+    run(*PIP, "wheel", "--quiet", "--no-deps", *at_hand, "--wheel-dir", tmp_path, source, cwd=tmp_path)
     (again,) = tmp_path.glob("recrawl-*.whl")
     with zipfile.ZipFile(wheel) as one, zipfile.ZipFile(again) as other:
         assert sorted(one.namelist()) == sorted(other.namelist())
