@@ -32,7 +32,9 @@ def test_a_crawl_of_each_release_is_whole_in_this_version_and_goes_on(
         if int(re.findall(r"postgresql(\d+)", file.name)[0]) > connection.info.server_version // 10000:
             pytest.skip("this server is older than that of the dump")
     elsewhere = new_database()
-    errors = run_program("psql", "--quiet", "--no-psqlrc", elsewhere, text=gzip.decompress(file.read_bytes()).decode())
+    # pg_dump writes this setting of its own version for every server.
+    text = gzip.decompress(file.read_bytes()).decode().replace("SET transaction_timeout = 0;\n", "")
+    errors = run_program("psql", "--quiet", "--no-psqlrc", elsewhere, text=text)
     assert "ERROR" not in errors
     prepared(elsewhere)
     assert dump(elsewhere) == dump(url), "the tables differ from those of a new crawl: `make fixture` before a release"
