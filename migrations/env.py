@@ -9,7 +9,7 @@ import os
 from alembic import context
 from sqlalchemy import Connection, NullPool, create_engine
 
-from recrawl.setup import project, replay
+from recrawl.setup import project, replay, waiting
 from recrawl.setup.migrate import sqlalchemy_url
 
 LOCK = 0x72656372  # «recr»: one database is one crawl, and one migration at a time
@@ -78,8 +78,9 @@ def check(connection: Connection) -> None:
 
 def online() -> None:
     # psycopg gives bytes for text where the encoding is not known, as in a database in SQL_ASCII.
-    engine = create_engine(database_url(), poolclass=NullPool, connect_args={"client_encoding": "utf8"})
-    with engine.begin() as connection:
+    options = {"client_encoding": "utf8", "fallback_application_name": "recrawl migrate"}
+    engine = create_engine(database_url(), poolclass=NullPool, connect_args=options)
+    with engine.begin() as connection, waiting.said(engine, connection):
         replay.run(connection, PATH)
         check(connection)
         if moves():
