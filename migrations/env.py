@@ -9,15 +9,16 @@ import os
 from alembic import context
 from sqlalchemy import NullPool, create_engine
 
-from recrawl.setup import project, replay, waiting
+from recrawl.setup import project, replay
 from recrawl.setup.migrate import sqlalchemy_url
+from recrawl.setup.waiting import Waits
 
 LOCK = 0x72656372  # «recr»: one database is one crawl, and one migration at a time
 SCHEMA = "create schema if not exists recrawl_internal"
 # Functions and views are bound to PostgreSQL's own operators, also if the login that migrates has another search path.
 PATH = "set local search_path = pg_catalog, pg_temp"
-# Crawlers wait behind a statement that waits for a lock. So it waits at most this long, and the migration starts again:
-# see recrawl/setup/migrate.py.
+# Crawlers wait behind a statement that waits for a lock. So `recrawl migrate` waits at most this long, and starts again
+# (see recrawl/setup/migrate.py). `alembic upgrade` would not start again, so it waits.
 PATIENCE = "set local lock_timeout = '500ms'"
 # A line if there is a reason not to migrate. Nobody else may own a schema of recrawl, or a thing in it. Its owner can
 # put functions into it, which then run with the rights of every caller of recrawl.
@@ -83,14 +84,16 @@ def online() -> None:
     # psycopg gives bytes for text where the encoding is not known, as in a database in SQL_ASCII.
     options = {"client_encoding": "utf8", "fallback_application_name": "recrawl migrate"}
     engine = create_engine(database_url(), poolclass=NullPool, connect_args=options)
-    with engine.begin() as connection, waiting.said(engine, connection):
+    waits = context.config.attributes.get("waits")
+    with engine.begin() as connection, (waits or Waits()).said(engine, connection):
         replay.run(connection, PATH)
         if moves():
             replay.run(connection, f"select pg_advisory_xact_lock({LOCK})")
             replay.run(connection, SCHEMA)
             for (refusal,) in replay.rows(connection, REFUSALS):
                 raise SystemExit(refusal)
-            replay.run(connection, PATIENCE)
+            if waits:
+                replay.run(connection, PATIENCE)
         context.configure(connection=connection, version_table_schema="recrawl_internal")
         context.run_migrations()
         if moves() and is_at_head():
@@ -106,7 +109,6 @@ def offline() -> None:
         write(f"select pg_advisory_xact_lock({LOCK});")
         write(f"{SCHEMA};")
         write(REFUSE)
-        write(f"{PATIENCE};")
         context.run_migrations()
         if context.get_revision_argument() == context.script.get_current_head():
             for text in project.sql_texts(with_roles):

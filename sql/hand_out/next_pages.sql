@@ -59,7 +59,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
 declare
     a    ask;
-    draw numeric;                      -- from 0 to 1, evenly spread over the calls
+    draw numeric;                      -- another one for the first class
 begin
     a.t := t;
     a.slots_from := t + in_seconds(notice);
@@ -72,7 +72,8 @@ begin
     if host is not null then
         a.only_host := coalesce(host_id_of('next_pages', host), 0);
     end if;
-    select from_micros(h.last_value), l.last_value * 0.7548776662466927 % 1 into a.host_from, draw
+    select from_micros(h.last_value), l.last_value * 0.6180339887498949 % 1, l.last_value * 0.7548776662466927 % 1
+    into a.host_from, a.draw, draw
     from host_horizon h, lease_id l;
     -- A part of the calls begins with any class, so that pages of low value do not wait for ever.
     a.first_class := case when draw < s.breadth::numeric
@@ -99,8 +100,9 @@ declare
     -- Upkeep updates pages. It must not run while this transaction has locked hosts: a report may have locked these
     -- pages and wait for the host.
     holds_none  constant boolean := pg_current_xact_id_if_assigned() is null;
-    draw        constant numeric := (select last_value * 0.6180339887498949 % 1 from lease_id);    -- see ask_of()
-    split       numeric := draw;       -- null after the first round
+    tick_due    boolean;
+    lease_from  timestamptz;           -- no lease ended before this
+    split       numeric;               -- the draw of the call; null after the first round
     new_first   boolean;               -- the queue of new pages is asked first
     per_visit   numeric;               -- pages that a host is expected to give
     wanted      int := n;
@@ -123,16 +125,15 @@ begin
     a := ask_of(t, ahead, lease, per_host, notice, host, s);
 
     -- 2
-    if not tick_is_due((select last_value from next_tick), t) then
-    elsif holds_none then
+    select tick_is_due(k.last_value, t), from_micros(l.last_value) into tick_due, lease_from
+    from next_tick k, lease_horizon l;
+    if tick_due and holds_none then
         perform tick_at(t, 10, 200), drain_up_to(t, 10000);
-    else
+    elsif tick_due then
         perform clock_was_ahead(t);    -- remembers the time
     end if;
     -- After an outage the due times that kept the pages of ended leases out of the way may be past.
-    if exists (select from lease
-               where lease_until between from_micros((select last_value from lease_horizon))
-                                     and a.slots_until - longest_ahead()) then
+    if exists (select from lease where lease_until between lease_from and a.slots_until - longest_ahead()) then
         a.stuck_hosts := taken_back(t, a.slots_until - longest_ahead(), holds_none);
         if a.stuck_hosts is null then
             return;
@@ -143,8 +144,9 @@ begin
     per_visit := case when a.slots_until = t then 1
                       else least(coalesce(a.per_host, n), n, 1 + floor(
                           date_part('epoch', a.slots_until - t) / date_part('epoch', s.default_gap))) end;
-    wanted_new := floor(n * s.discovery::numeric + draw);    -- over many calls exact, even if each wants one page
-    new_first := draw >= 1 - s.discovery::numeric;
+    wanted_new := floor(n * s.discovery::numeric + a.draw);    -- over many calls exact, even if each wants one page
+    new_first := a.draw >= 1 - s.discovery::numeric;
+    split := a.draw;
     most_new := case when s.budget is null then 2147483647 else new_pages_left(t, a.slots_until - t, s) end;
 
     for nth in 1 .. 100 loop
@@ -152,7 +154,11 @@ begin
         visit := hosts_to_visit(a, wanted, wanted_new, most_new, new_first, per_visit);
         -- 6
         if visit.due_hosts = '{}' and visit.new_hosts = '{}' then
-            if to_drain > 0 and waits_for_upkeep(t) then
+            if to_drain > 0 and exists (
+                select from lease where lease_until between lease_from and t
+                union all
+                select from inbox where at >= from_micros((select last_value from inbox_horizon))
+            ) then
                 if holds_none and this_lease is null then
                     perform reap_at(t, 100);
                 end if;

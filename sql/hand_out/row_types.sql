@@ -12,6 +12,7 @@ begin
             lease_ends  timestamptz,
             per_host    int,
             host_from   timestamptz,
+            draw        numeric,
             first_class int,
             only_host   bigint,
             stuck_hosts bigint[],
@@ -58,9 +59,9 @@ end $$;
 comment on type recrawl_internal.ask is
     'One call of next_pages. t: the time of the call. slots_from, slots_until: the look-ahead; each slot lies in it. '
     'due_until: revisits that become due later stay. lease_ends: the end of the lease. per_host: the most pages of a '
-    'host, null = no limit. host_from: no host is ready before this. first_class: the class of new pages that is asked '
-    'first. only_host: the host that the caller named, null = all hosts. stuck_hosts: hosts with pages that cannot be '
-    'taken back now. s: the settings.';
+    'host, null = no limit. host_from: no host is ready before this. draw: a number from 0 to 1, evenly spread over '
+    'the calls. first_class: the class of new pages that is asked first. only_host: the host that the caller named, '
+    'null = all hosts. stuck_hosts: hosts with pages that cannot be taken back now. s: the settings.';
 comment on type recrawl_internal.visits is
     'The hosts that a round of next_pages visits: due_hosts for revisits, new_hosts for new pages. due_pages, '
     'new_pages: the number of pages that they should give. due_short, new_short: the queue of hosts has no more hosts. '

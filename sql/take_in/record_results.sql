@@ -44,9 +44,6 @@ declare
     redirects bigint[];                -- by ord: the page that a permanent redirect leads to
     done      recorded;
 begin
-    if not (select s.ends_without_lease from setting s) then
-        results := without_ends(results);
-    end if;
     -- 1.
     if exists (select from unnest(results) r
                where (r.extras).links is not null or (r.extras).redirect_to is not null) then
@@ -104,6 +101,9 @@ begin
         turns := turns_of(t, results);
     end if;
     rules := (select (s, h, l.last_value)::judging_rules from setting s, host_terms h, lease_id l where h.host_id = 0);
+    if not (rules.setting).ends_without_lease then
+        results := without_ends(results);
+    end if;
     with
     -- The results with everything that follows from them. Only a result that counts changes its page. (`is distinct
     -- from null` asks whether there is a row; `is not null` would ask whether none of its columns is null.)

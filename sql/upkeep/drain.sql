@@ -226,16 +226,3 @@ end $$;
 comment on function recrawl_internal.drain_up_to(timestamptz, int) is
     'Applies entries of the inbox until none is left that can be applied now, at most max_entries. Returns their '
     'number.';
-
-create or replace function recrawl_internal.waits_for_upkeep(t timestamptz) returns boolean
-language sql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
--- plans: inherited
-    select exists (select from lease
-                   where lease_until between from_micros((select last_value from lease_horizon)) and t
-                   union all
-                   select from inbox where at >= from_micros((select last_value from inbox_horizon)))
-$$;
-comment on function recrawl_internal.waits_for_upkeep(timestamptz) is
-    'Whether the inbox has entries, or a lease ended and its pages are not taken back.';

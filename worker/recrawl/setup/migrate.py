@@ -1,7 +1,6 @@
 """Brings a database to the newest version, like `alembic upgrade head`, but from Python."""
 
 import re
-import sys
 import time
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -16,6 +15,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
 from recrawl.setup import project
+from recrawl.setup.waiting import Waits
 
 SCHEMAS = ("recrawl", "recrawl_internal")
 # Before PostgreSQL 16 a login with CREATEROLE may also grant roles that others made.
@@ -33,15 +33,6 @@ UNGRANTABLE = """
     having count(*) > 0
 """
 LONGEST_PAUSE = 10.0  # seconds between two attempts
-LONGEST_TRANSACTION = """
-    select format('a transaction, perhaps that of %s%s, process %s, open for %s s. Crawlers go on meanwhile.', usename,
-                  ' (' || nullif(application_name, '') || ')', pid,
-                  round(extract(epoch from clock_timestamp() - xact_start)))
-    from pg_stat_activity
-    where datname = current_database() and pid <> pg_backend_pid() and xact_start is not null
-    order by xact_start
-    limit 1
-"""
 SCRIPT_HEAD = """\
 -- The tables, functions and views of recrawl {version}, for a database without a crawl.
 -- Run it with: psql -1 -f FILE
@@ -73,24 +64,19 @@ def upgrade(url: str, with_roles: bool | None = None) -> None:
 
     A migration that needs a lock that a transaction holds gives up and starts again, so crawlers do not wait behind it.
     """
+    waits = Waits()
     pause = 0.2
     while True:
         try:
-            return _upgrade(url, with_roles)
+            return _upgrade(url, with_roles, waits)
         except LockNotAvailable:
-            print(f"recrawl: the migration waits for {_longest_transaction(url)}", file=sys.stderr, flush=True)
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
 
-def _longest_transaction(url: str) -> str:
-    with psycopg.connect(url) as connection:
-        found = connection.execute(LONGEST_TRANSACTION).fetchone()
-    return str(found[0]) if found else "a transaction that has just ended"
-
-
-def _upgrade(url: str, with_roles: bool | None) -> None:
-    config = Config(project.root() / "alembic.ini", attributes={"url": sqlalchemy_url(url), "with_roles": with_roles})
+def _upgrade(url: str, with_roles: bool | None, waits: Waits) -> None:
+    attributes = {"url": sqlalchemy_url(url), "with_roles": with_roles, "waits": waits}
+    config = Config(project.root() / "alembic.ini", attributes=attributes)
     try:
         command.upgrade(config, "head")
     except DBAPIError as error:
