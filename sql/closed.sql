@@ -1,2 +1,2 @@
--- Whoever makes a function lets everybody call it, as PostgreSQL has it: not here.
+-- PostgreSQL grants EXECUTE on every new function to PUBLIC. This file revokes it.
 revoke all on all functions in schema recrawl, recrawl_internal from public;

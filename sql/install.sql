@@ -35,12 +35,12 @@
 -- `recrawl migrate` and `alembic upgrade head` replay it whenever a file changed; by hand, on a migrated database:
 -- psql -f sql/install.sql
 
--- What is made below is bound to PostgreSQL's own operators, whatever the path of whoever says this.
+-- With this search path the objects below are bound to PostgreSQL's own operators, for any search path of the caller.
 set search_path = pg_catalog, pg_temp;
 
 \ir roles.sql
 
--- What everything below speaks in
+-- Words that all files below use
 \ir words/limits.sql
 \ir words/sample.sql
 \ir words/refusals.sql
@@ -68,6 +68,7 @@ set search_path = pg_catalog, pg_temp;
 \ir upkeep/lost_ids.sql
 \ir upkeep/clock.sql
 \ir upkeep/measure.sql
+\ir upkeep/logins.sql
 \ir upkeep/tick.sql
 
 -- Handing out

@@ -10,7 +10,7 @@ begin
             if not exists (select from pg_roles where rolname = wanted) then
                 execute format('create role %I', wanted);
             end if;
-            -- What operators and workers look at is what readers may look at.
+            -- Operators and workers may read everything that readers may read.
             if wanted in ('recrawl_operator', 'recrawl_worker')
                and not pg_has_role(wanted, 'recrawl_reader', 'member') then
                 execute format('grant recrawl_reader to %I', wanted);

@@ -91,21 +91,23 @@ left join lateral (
     limit 1
 ) newest on true;
 comment on view recrawl.job_schedule is
-    'When a worker runs each batch job next, and how it ran last. It may come earlier: see the settings rates_every, '
-    'opic_every and allocate_every.';
-comment on column recrawl.job_schedule.job is 'Its name; recrawl run lists them.';
-comment on column recrawl.job_schedule.every is 'How often it runs, by its setting; null = never by itself.';
+    'One row for each batch job: when it is due, and how its last run ended. A job may run earlier, see the settings '
+    'rates_every, opic_every and allocate_every.';
+comment on column recrawl.job_schedule.job is 'The name of the job, as `recrawl run` knows it.';
+comment on column recrawl.job_schedule.every is
+    'The time between two runs, from the setting of the job; null = the job runs only if you start it.';
 comment on column recrawl.job_schedule.due_at is
-    'When it runs next at the latest; null while it runs, or if it never does.';
-comment on column recrawl.job_schedule.running_since is 'When the run began that is under way; null = none is.';
-comment on column recrawl.job_schedule.succeeded_at is 'When it last ended well; null = never.';
-comment on column recrawl.job_schedule.failures is 'How often it has failed since, up to 20.';
-comment on column recrawl.job_schedule.message is 'What the last run said that has ended.';
+    'The latest time at which the next run starts; null = the job runs now, or it runs only if you start it.';
+comment on column recrawl.job_schedule.running_since is
+    'The start of the run that runs now; null = the job does not run now.';
+comment on column recrawl.job_schedule.succeeded_at is
+    'The end of the last run that succeeded; null = no run has succeeded yet.';
+comment on column recrawl.job_schedule.failures is 'The number of failed runs since then, counted up to 20.';
+comment on column recrawl.job_schedule.message is 'The message of the last run that ended.';
 comment on column recrawl.job_schedule.ran_at is
-    'When its last run began, also one that is under way; null = it never ran.';
-comment on column recrawl.job_schedule.seconds is 'How long that took, or has taken.';
-comment on column recrawl.job_schedule.ok is
-    'Whether its result is in force; null while it runs.';
+    'The start of the last run, even if it still runs; null = the job never ran.';
+comment on column recrawl.job_schedule.seconds is 'How long this run took, or how long it has been running.';
+comment on column recrawl.job_schedule.ok is 'True if the result of this run is in force; null while it runs.';
 grant select on recrawl.job_schedule to recrawl_reader;
 
 -- The gap of a host may have changed since the allocation, for example by robots.txt. Then the host has another number

@@ -25,24 +25,26 @@ select started_at,
 from recrawl_internal.allocation
 order by started_at;
 comment on view recrawl.allocation_run is
-    'Every allocation that came into force. budget, spent, new_pages, retries and unspent in fetches per day; utility '
-    'and its bounds per unit of value; residual, spread and duality_gap prove that it is the optimum; floor_days: the '
-    'longest interval that floors leave a page.';
+    'One row for each allocation that came into force, the oldest first. An allocation divides the budget between '
+    'the pages. residual, spread and duality_gap prove that it is the best one: all three should be near 0.';
 select recrawl_internal.copy_comments('recrawl.allocation_run');
 comment on column recrawl.allocation_run.spent is 'Fetches per day given to pages that were fetched before.';
 comment on column recrawl.allocation_run.unspent is
-    'Fetches per day for which the hosts'' gaps and the shortest interval left no use.';
+    'Fetches per day of the budget that no page can use, because of the gaps of hosts and the setting '
+    'shortest_interval.';
 comment on column recrawl.allocation_run.price is
-    'What the last fetch of the budget earns per day; null = more than any number, as nothing is left for pages that '
-    'change.';
+    'The gain that one more fetch per day of a page must reach, if the gap of its host does not limit it. null = '
+    'infinite: the budget leaves nothing for pages that change.';
 comment on column recrawl.allocation_run.utility is
-    'The objective reached, per unit of value; for freshness, the share of the value that is fresh. Null, as its '
-    'bounds = a loss without limit: nothing is left for pages that change.';
+    'The expected objective per unit of value. If the objective is freshness: the share of the value that is fresh, '
+    '0 to 1. null, here and in the two limits = minus infinity: pages that change get no fetches.';
 comment on column recrawl.allocation_run.polite_bound is
-    'What it could at most be within budget and gaps, without floors and ceilings.';
+    'The limit with gaps: the highest utility that the budget and the gaps allow.';
 comment on column recrawl.allocation_run.limits_cost is
-    'What exploration and the longest and shortest interval cost of the polite bound.';
+    'Utility that is lost to the settings exploration, longest_interval and shortest_interval: polite_bound minus '
+    'utility.';
 comment on column recrawl.allocation_run.floor_days is
-    'The longest interval in days that floors leave any page of a host that may be fetched.';
-comment on column recrawl.allocation_run.seconds is 'From reading the pages until the prices were in force.';
+    'Each page of a host that is not blocked is fetched at least once in this number of days; null = there is no '
+    'minimum.';
+comment on column recrawl.allocation_run.seconds is 'Time from reading the pages until the prices were in force.';
 grant select on recrawl.allocation_run to recrawl_reader;

@@ -8,8 +8,9 @@ select pattern,
        in_force_at
 from recrawl_internal.boost
 order by since, pattern;
-comment on view recrawl.boosts is 'By how much pages are worth more whose URL matches a pattern; boost() says so.';
+comment on view recrawl.boosts is 'One row for each pattern that multiplies the value of pages. boost() sets them.';
 select recrawl_internal.copy_comments('recrawl.boosts');
-comment on column recrawl.boosts.times is 'By how much; null = it was ended, and a worker is about to take it back.';
-comment on column recrawl.boosts.done is 'The share of the pages that was looked at so far, by a worker.';
+comment on column recrawl.boosts.times is
+    'The factor; null = the boost was ended, and a worker is about to give the pages their own values back.';
+comment on column recrawl.boosts.done is 'The share of all pages that a worker has looked at so far, 0 to 1.';
 grant select on recrawl.boosts to recrawl_reader;

@@ -74,20 +74,24 @@ select (select version_num from recrawl_internal.alembic_version)::text as versi
             else (select coalesce(hosts_blocked, 0) from recrawl_internal.vitals_state) end as blocked_hosts,
        recrawl_internal.largest_blocked_hosts(clock_timestamp()) as largest_blocked;
 comment on view recrawl.checkup is
-    'One row: what `recrawl doctor` looks at beside the other views. Where there are very many hosts, not all of them '
-    'are read for it.';
-comment on column recrawl.checkup.version is 'Of the tables.';
-comment on column recrawl.checkup.has_pages is 'Whether any URL was ever taken in.';
-comment on column recrawl.checkup.has_handed_out is 'Whether any page was ever handed out.';
+    'One row with facts that the command `recrawl doctor` needs in addition to the other views. If there are very '
+    'many hosts (a table of more than 4 MB), some columns are estimates or come from an earlier count.';
+comment on column recrawl.checkup.version is 'The version of the tables.';
+comment on column recrawl.checkup.has_pages is 'True if the crawl ever had a page.';
+comment on column recrawl.checkup.has_handed_out is 'True if next_pages ever handed out a page.';
 comment on column recrawl.checkup.added_since_allocation is
-    'Pages that were added after the last allocation; null = it is not known, or there was none.';
+    'The number of pages that were added after the last allocation; null = it is not known, or there was no '
+    'allocation.';
 comment on column recrawl.checkup.pages is
-    'Pages taken in; of very many hosts, as of a worker''s last look: null = there was none.';
+    'The number of pages. If there are very many hosts: as a worker counted it last; null = no worker has counted it '
+    'yet.';
 comment on column recrawl.checkup.most_pages is
-    'Pages taken in of the host that has most; of very many hosts, in a sample.';
-comment on column recrawl.checkup.largest_host is 'That host.';
+    'The number of pages of the host that has the most pages. If there are very many hosts: of that host in a '
+    'sample.';
+comment on column recrawl.checkup.largest_host is 'The host that has the most pages.';
 comment on column recrawl.checkup.blocked_hosts is
-    'Hosts that are blocked; of very many, as of a worker''s last look.';
+    'The number of blocked hosts. If there are very many hosts: as a worker counted it last.';
 comment on column recrawl.checkup.largest_blocked is
-    'Those five of them that have most pages; of very many hosts, that are late and have most pages.';
+    'The five blocked hosts that have the most pages. If there are very many hosts: only hosts of the view '
+    'late_hosts.';
 grant select on recrawl.checkup to recrawl_reader;

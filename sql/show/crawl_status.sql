@@ -83,30 +83,33 @@ from (select clock_timestamp() as as_of offset 0) c
 cross join lateral recrawl_internal.crawl_now(c.as_of) n
 cross join recrawl_internal.setting s;
 comment on view recrawl.crawl_status is
-    'One row: how the crawl stands at this moment. Cheap enough to ask every second.';
-comment on column recrawl.crawl_status.as_of is 'When this was found out.';
-comment on column recrawl.crawl_status.paused is 'Whether the crawl is paused.';
+    'One row: the state of the crawl now. The cost of a query does not grow with the number of pages or hosts.';
+comment on column recrawl.crawl_status.as_of is 'The time of this answer.';
+comment on column recrawl.crawl_status.paused is 'True if the crawl is paused.';
 comment on column recrawl.crawl_status.last_report_at is
-    'When a crawler reported last; null = not within the last quarter of an hour.';
+    'The time of the last report; null = there was no report in the last 15 minutes.';
 comment on column recrawl.crawl_status.fetches_per_second is
-    'Fetches reported a second, over the last five minutes or since reports began.';
+    'Reported fetches per second: over the last 5 minutes, or since the first report if that was later.';
 comment on column recrawl.crawl_status.ready_wait is
-    'How long the first free host with work has waited for a crawler; null = there is none.';
-comment on column recrawl.crawl_status.hosts_ready is 'Hosts with work that are free, counted to 1,000.';
-comment on column recrawl.crawl_status.due is 'Revisits that are due.';
+    'How long the first host that is free and has a page to fetch has waited for a crawler; null = there is no such '
+    'host.';
+comment on column recrawl.crawl_status.hosts_ready is
+    'Hosts that are free and have a page to fetch, counted up to 1,000.';
+comment on column recrawl.crawl_status.due is 'Pages that were handed out before and are due again.';
 comment on column recrawl.crawl_status.new_waiting is 'Pages that were never handed out.';
-comment on column recrawl.crawl_status.is_estimate is 'Whether due and new_waiting are estimates from a sample.';
-comment on column recrawl.crawl_status.leased is 'Pages that are out.';
-comment on column recrawl.crawl_status.leases is 'Calls of next_pages that they came from.';
-comment on column recrawl.crawl_status.oldest_lease_at is 'When the first of these was.';
-comment on column recrawl.crawl_status.next_ready_at is 'When a host is ready next; null = nothing waits.';
-comment on column recrawl.crawl_status.ticked_at is 'When upkeep was done last, by a worker or by a crawler.';
-comment on column recrawl.crawl_status.worker_runs is 'Whether a worker did upkeep within the last five seconds.';
-comment on column recrawl.crawl_status.vitals_at is 'The last row of the view vitals.';
+comment on column recrawl.crawl_status.is_estimate is 'True if due and new_waiting are estimates from a sample.';
+comment on column recrawl.crawl_status.leased is 'Leased pages.';
+comment on column recrawl.crawl_status.leases is 'The number of leases that these pages belong to.';
+comment on column recrawl.crawl_status.oldest_lease_at is 'The time when the oldest of these leases began.';
+comment on column recrawl.crawl_status.next_ready_at is
+    'The first time at which a host has a page to fetch; null = no page waits.';
+comment on column recrawl.crawl_status.ticked_at is 'The time of the last upkeep, by a worker or by a crawler.';
+comment on column recrawl.crawl_status.worker_runs is 'True if a worker did upkeep in the last 5 seconds.';
+comment on column recrawl.crawl_status.vitals_at is 'The time of the newest row of the view vitals.';
 comment on column recrawl.crawl_status.longest_transaction is
-    'How long the oldest other transaction of this database has been open that holds rows, or keeps old ones from '
-    'being cleared away, as far as the owner of recrawl may see.';
+    'The age of the oldest other transaction of this database that has locked rows or keeps an old snapshot. Only '
+    'transactions that the owner of recrawl may see count.';
 comment on column recrawl.crawl_status.inbox_wait is
-    'How long the oldest entry of the inbox has waited for upkeep; null = it is empty.';
+    'How long the oldest entry of the inbox has waited for upkeep; null = the inbox is empty.';
 grant select on recrawl.crawl_status to recrawl_reader;
 grant execute on function recrawl_internal.crawl_now to recrawl_reader;

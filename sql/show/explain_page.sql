@@ -145,9 +145,17 @@ begin
     return query select * from explain_page_at(clock_timestamp(), page_id);
 end $$;
 comment on function recrawl.explain_page(bigint) is
-    'Why a page is not handed out now, when it is, and what to do about that; when it was last visited, how often it '
-    'is and why, how often it changes, what it is worth. One row a topic: page, now (the first reason), also (further '
-    'reasons), last, often, changes, value. The codes stand in docs/explain.md.';
+'Explains a page: why it is not handed out now, when it will be, and what you can do. Returns one row for each topic:
+
+* page: which page it is.
+* now: why the page is not handed out now: the reason that lasts longest.
+* also: a further reason.
+* last: the result of the last request.
+* often: how often the page is fetched, and why.
+* changes: how often the page changes.
+* value: how much a fresh copy is worth.
+
+docs/explain.md lists all codes.';
 
 create or replace function recrawl.explain_page(url text) returns setof recrawl.explanation
 language plpgsql stable security definer
@@ -157,6 +165,6 @@ begin
     return query select * from explain_page_at(clock_timestamp(), url);
 end $$;
 comment on function recrawl.explain_page(text) is
-    'The same of a URL in whatever spelling, also of one that is no page: whether add_pages would take it in. A number '
-    'is taken for a page_id. Of a host''s name, without http://, it tells as which host that is asked.';
+    'The same for a URL in any spelling. A number counts as a page_id. For a URL that is not in the crawl the answer '
+    'says if add_pages would add it. For a host name without http:// the answer is about the host.';
 grant execute on function recrawl.explain_page(bigint), recrawl.explain_page(text) to recrawl_reader;

@@ -16,15 +16,18 @@ left join recrawl_internal.link l using (page_id)
 left join recrawl_internal.page_score c using (page_id)
 where p.state = 'live';
 comment on view recrawl.graph_node is
-    'The pages of the graph, which are those that live. in_links and scores as of the last run of opic.';
+    'One row for each live page, with its links and scores. in_links and the scores come from the last run of the '
+    'job opic.';
 select recrawl_internal.copy_comments('recrawl.graph_node');
-comment on column recrawl.graph_node.url is 'What to fetch.';
-comment on column recrawl.graph_node.out_links is 'Pages it links to, also those that do not live; null = unknown.';
-comment on column recrawl.graph_node.in_links is 'Pages that link to it; null = there was no run of opic yet.';
+comment on column recrawl.graph_node.url is 'The URL that is requested.';
+comment on column recrawl.graph_node.out_links is
+    'The number of pages that it links to, also of pages that are not live; null = no report named its links.';
+comment on column recrawl.graph_node.in_links is
+    'The number of pages that link to it; null = the job opic has not scored it yet.';
 comment on column recrawl.graph_node.importance is
-    'How often somebody who follows links at random would come by; 1 on average. Null unless importance_weight asks '
-    'for it.';
-comment on column recrawl.graph_node.relevance is 'How well it fits the crawl, 0 to 1; null = unknown.';
+    'How often a reader who follows links at random reaches the page; 1 is the mean. null = not computed, because '
+    'the setting importance_weight is 0.';
+comment on column recrawl.graph_node.relevance is 'How well it fits your subject, 0 to 1; null = unknown.';
 
 create or replace view recrawl.graph_link as
 select l.page_id as source_id,
@@ -33,9 +36,10 @@ from recrawl_internal.link l
 join recrawl_internal.page s on s.page_id = l.page_id and s.state = 'live'
 cross join lateral recrawl_internal.unpacked(l.targets) as t (target_id)
 join recrawl_internal.page p on p.page_id = t.target_id and p.state = 'live';
-comment on view recrawl.graph_link is 'The links of the graph, one a row: distinct, from one live page to another.';
-comment on column recrawl.graph_link.source_id is 'The page that links.';
-comment on column recrawl.graph_link.target_id is 'The page it links to.';
+comment on view recrawl.graph_link is
+    'One row for each link from one live page to another. Two links between the same pages are one row.';
+comment on column recrawl.graph_link.source_id is 'The page that has the link.';
+comment on column recrawl.graph_link.target_id is 'The page that the link leads to.';
 
 create or replace function recrawl_internal.scored(page_ids bigint[]) returns setof recrawl.scored_page
 language sql stable
@@ -61,7 +65,7 @@ as $$
         select t from link l cross join lateral unpacked(l.targets) as t where l.page_id = successors.page_id)) s
     where exists (select from page p where p.page_id = successors.page_id and p.state = 'live')
 $$;
-comment on function recrawl.successors(bigint) is 'The pages that a page links to, in order of id.';
+comment on function recrawl.successors(bigint) is 'Returns the pages that a page links to, in the order of page_id.';
 
 create or replace function recrawl.predecessors(page_id bigint) returns setof recrawl.scored_page
 language sql stable security definer
@@ -78,7 +82,8 @@ as $$
     where exists (select from page p where p.page_id = predecessors.page_id and p.state = 'live')
 $$;
 comment on function recrawl.predecessors(bigint) is
-    'The pages that link to a page, in order of id; reads all links, some seconds for ten million pages.';
+    'Returns the pages that link to a page, in the order of page_id. It reads all links, which takes some seconds '
+    'for ten million pages.';
 
 create or replace function recrawl.top_hubs(n int default 100) returns setof recrawl.scored_page
 language sql stable security definer
@@ -92,7 +97,8 @@ as $$
         order by c.hub desc, c.page_id limit n)) s
 $$;
 comment on function recrawl.top_hubs(int) is
-    'The n best hubs as of the last run of opic, the best first; reads all scores.';
+    'Returns the n pages with the highest hub scores of the last run of the job opic, the highest first. It reads '
+    'all scores.';
 
 create or replace function recrawl.top_authorities(n int default 100) returns setof recrawl.scored_page
 language sql stable security definer
@@ -106,7 +112,8 @@ as $$
         order by c.authority desc, c.page_id limit n)) s
 $$;
 comment on function recrawl.top_authorities(int) is
-    'The n best authorities as of the last run of opic, the best first; reads all scores.';
+    'Returns the n pages with the highest authority scores of the last run of the job opic, the highest first. It '
+    'reads all scores.';
 
 create or replace function recrawl.top_relevant(n int default 100) returns setof recrawl.scored_page
 language sql stable security definer
@@ -120,7 +127,8 @@ as $$
         order by coalesce(p.pinned_relevance, p.relevance) desc, p.page_id limit n)) s
 $$;
 comment on function recrawl.top_relevant(int) is
-    'The n most relevant pages, the best first; of the others nothing is known. Reads all pages.';
+    'Returns the n pages with the highest relevance, the highest first. Pages of unknown relevance are left out. It '
+    'reads all pages.';
 grant select on recrawl.graph_node, recrawl.graph_link to recrawl_reader;
 grant execute on function
     recrawl.successors, recrawl.predecessors, recrawl.top_hubs, recrawl.top_authorities, recrawl.top_relevant

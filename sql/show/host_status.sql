@@ -29,34 +29,38 @@ cross join recrawl_internal.setting s
 join recrawl_internal.host_terms common on common.host_id = 0
 left join recrawl_internal.host_terms t on t.host_id = h.host_id;
 comment on view recrawl.host_status is
-    'Every host. gap: least time between two requests; price: what a fetch must earn per day, the host''s own if '
-    'capped; frequency: fetches per day that its pages were given at the last allocation; ready_at: when it is '
-    'looked at next; pages and fetches: taken in and handed out so far; failures: since most fetches succeeded.';
+    'One row for each host: its limits, its next slot, its block, and its part in the last allocation.';
 select recrawl_internal.copy_comments('recrawl.host_status');
-comment on column recrawl.host_status.host is 'Its name or address, without port.';
-comment on column recrawl.host_status.gap is 'Least time between two requests.';
+comment on column recrawl.host_status.host is 'Host name or address, without port.';
+comment on column recrawl.host_status.gap is 'The least time between two requests to the host.';
 comment on column recrawl.host_status.slot_every is
-    'Time between two slots: the gap, and the window in which a request may start (the setting start_within).';
+    'Time between two slots: the gap plus the window in which a request may start (setting start_within).';
 comment on column recrawl.host_status.price is
-    'What a fetch must earn per day; the host''s own where its gap decides, else that of the budget.';
-comment on column recrawl.host_status.capped is 'Whether its gap, not the budget, decides its price.';
+    'The gain that one more fetch per day of a page must reach. A capped host has a price of its own.';
+comment on column recrawl.host_status.capped is
+    'True if the gap, and not the budget, limits the fetches of the host; null = it took no part in the last '
+    'allocation.';
 comment on column recrawl.host_status.frequency is
-    'Fetches per day that its pages were given at the last allocation, to a thousandth.';
-comment on column recrawl.host_status.floor is 'Fetches per day that each of its pages gets at least.';
+    'Fetches per day that the last allocation gave to all pages of the host together, accurate to 0.1 %.';
+comment on column recrawl.host_status.floor is 'Fetches per day that each page of the host gets at least.';
 comment on column recrawl.host_status.pins_kept is
-    'The share that its pages get of the fetches that pinned intervals ask for: less than 1 where its slots or the '
-    'budget do not suffice.';
-comment on column recrawl.host_status.next_slot_at is 'The first moment a request may start.';
-comment on column recrawl.host_status.ready_at is 'When next_pages looks at it next.';
-comment on column recrawl.host_status.pages is 'Pages taken in.';
-comment on column recrawl.host_status.has_new is 'Whether some of them were never handed out.';
-comment on column recrawl.host_status.failures is 'Failed fetches since most succeeded.';
-comment on column recrawl.host_status.crawl_delay is 'What it asked for in its robots.txt, at most a minute.';
-comment on column recrawl.host_status.max_pages is 'Takes in no more pages than this; null = the setting.';
+    'The share of the fetches for pinned intervals that the pages of the host get. It is below 1 if the slots of the '
+    'host or the budget are not enough.';
+comment on column recrawl.host_status.next_slot_at is
+    'The first time at which a request may start; null = the host had no request yet.';
+comment on column recrawl.host_status.ready_at is
+    'The time when next_pages looks at the host next; null = the host has no page to fetch.';
+comment on column recrawl.host_status.pages is 'The number of its pages.';
+comment on column recrawl.host_status.has_new is 'True if some of its pages were never handed out.';
+comment on column recrawl.host_status.failures is 'Failed requests since most requests to the host succeeded.';
+comment on column recrawl.host_status.crawl_delay is
+    'The delay that the robots.txt of the host asks for, at most 60 seconds.';
+comment on column recrawl.host_status.max_pages is
+    'The host takes in no more pages than this; null = the setting max_pages applies.';
 comment on column recrawl.host_status.prior_changes is
-    'With prior_days: its pages'' rates are Gamma distributed as if so many changes had been seen; null = as on all '
-    'hosts.';
-comment on column recrawl.host_status.prior_days is 'See prior_changes: in so many days.';
+    'With prior_days: a new page of the host starts as if recrawl had seen this number of changes in prior_days. '
+    'null = it starts as on other hosts.';
+comment on column recrawl.host_status.prior_days is 'The number of days for prior_changes.';
 comment on column recrawl.host_status.blocked_until is
-    'Nothing is handed out before; the year 9999 = for good, null = it is not blocked.';
+    'The end of the block. The year 9999 = until unblock_host is called; null = the host is not blocked.';
 grant select on recrawl.host_status to recrawl_reader;

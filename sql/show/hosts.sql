@@ -19,16 +19,16 @@ cross join recrawl_internal.setting s
 cross join (select clock_timestamp() as now offset 0) c
 order by l.oldest_due;
 comment on view recrawl.late_hosts is
-    'The 200 hosts whose revisits have been due for longest, found by a worker every five minutes; what they wait '
-    'for, and their blocks, as of now.';
+    'The 200 hosts whose overdue revisits have waited longest. A revisit is a fetch of a page that was handed out '
+    'before. A worker finds the hosts every five minutes. waits_for and the block show the present state.';
 select recrawl_internal.copy_comments('recrawl.late_hosts');
-comment on column recrawl.late_hosts.host is 'Its name or address, without port.';
-comment on column recrawl.late_hosts.late is 'How long the oldest of them had been due.';
+comment on column recrawl.late_hosts.host is 'Host name or address, without port.';
+comment on column recrawl.late_hosts.late is 'How long the oldest of these revisits had been overdue.';
 comment on column recrawl.late_hosts.waits_for is
-    'Whom the next of them waits for: crawler (the host is free), gap (it was asked a moment ago, or a page of it is '
-    'out), or block.';
-comment on column recrawl.late_hosts.gap is 'Least time between two requests.';
-comment on column recrawl.late_hosts.blocked_until is 'No page is handed out before; null = it is not blocked.';
+    'The reason for the wait. crawler: the host is free. gap: a request started a moment ago, or the host is '
+    'one_at_a_time and a page is leased. block: the host is blocked.';
+comment on column recrawl.late_hosts.gap is 'The least time between two requests to the host.';
+comment on column recrawl.late_hosts.blocked_until is 'The end of the block; null = the host is not blocked.';
 
 create or replace view recrawl.held_back as
 select h.name as host, b.pages, b.gap, b.slot_every, b.wanted, b.frequency, b.gain, b.as_of
@@ -36,8 +36,8 @@ from recrawl_internal.held_back b
 cross join lateral (select h.name from recrawl_internal.host h where h.host_id = b.host_id offset 0) h
 order by b.gain desc;
 comment on view recrawl.held_back is
-    'The 200 hosts whose gap costs most of the objective, by the last allocation, those first that cost most.';
+    'The 200 hosts whose gap costs the most in the last allocation, the most costly first.';
 select recrawl_internal.copy_comments('recrawl.held_back');
-comment on column recrawl.held_back.host is 'Its name or address, without port.';
+comment on column recrawl.held_back.host is 'Host name or address, without port.';
 
 grant select on recrawl.late_hosts, recrawl.held_back to recrawl_reader;

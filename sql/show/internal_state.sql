@@ -24,11 +24,12 @@ select c.name, c.value, c.as_time, c.meaning
 from recrawl_internal.cells() c
 order by length(c.name), c.name;
 comment on view recrawl.internal_state is
-    'Numbers that recrawl keeps in sequences: where index scans begin, when ticks came, counters.';
-comment on column recrawl.internal_state.name is 'The sequence in the schema recrawl_internal.';
+    'The numbers that recrawl keeps in sequences: counters, and times such as the last upkeep.';
+comment on column recrawl.internal_state.name is 'The name of the sequence in the schema recrawl_internal.';
 comment on column recrawl.internal_state.value is
-    'Its value: a count, microseconds since 1970, or a bit for each class of new pages; null = never written.';
-comment on column recrawl.internal_state.as_time is 'The value as a time; null = it is no time.';
+    'The number: a count, microseconds since 1970, or one bit for each class of new pages. null = it was never '
+    'written.';
+comment on column recrawl.internal_state.as_time is 'The number as a time; null = it is not a time.';
 comment on column recrawl.internal_state.meaning is
     'The meaning of the number, its writers, and the effect of a wrong value.';
 grant select on recrawl.internal_state to recrawl_reader;

@@ -9,9 +9,9 @@ select job,
 from recrawl_internal.job j
 order by started_at;
 comment on view recrawl.job_run is
-    'Every run of a batch job; ok is null while it runs. Of upkeep, vitals and retention, which run all the time, that '
-    'they began to fail, and that they work again.';
+    'One row for each run of a batch job. For the jobs upkeep, vitals and retention, which always run, a row says '
+    'when the job began to fail, or when it worked again.';
 select recrawl_internal.copy_comments('recrawl.job_run');
-comment on column recrawl.job_run.seconds is 'How long it took, or has taken.';
-comment on column recrawl.job_run.ok is 'Whether its result is in force; null while it runs.';
+comment on column recrawl.job_run.seconds is 'How long the run took, or how long it has been running.';
+comment on column recrawl.job_run.ok is 'True if the result of the run is in force; null while it runs.';
 grant select on recrawl.job_run to recrawl_reader;

@@ -7,10 +7,10 @@ select l.lease_id,
 from recrawl_internal.lease l
 group by l.lease_id;
 comment on view recrawl.lease_status is
-    'What is handed out: a row per call of next_pages that is not fully reported. Past lease_until its unreported '
-    'pages go back.';
+    'One row for each lease: a call of next_pages whose pages are not all reported yet. When the lease ends, other '
+    'crawlers get its unreported pages.';
 select recrawl_internal.copy_comments('recrawl.lease_status');
-comment on column recrawl.lease_status.lease_until is 'When what is unreported goes back.';
-comment on column recrawl.lease_status.pages is 'Pages it covers.';
-comment on column recrawl.lease_status.unreported is 'Pages of it that were not reported yet.';
+comment on column recrawl.lease_status.lease_until is 'The end of the lease.';
+comment on column recrawl.lease_status.pages is 'The number of its pages.';
+comment on column recrawl.lease_status.unreported is 'The number of its pages that are not reported yet.';
 grant select on recrawl.lease_status to recrawl_reader;

@@ -4,8 +4,9 @@ create or replace view recrawl.opic_run as
 select started_at, pages, links, sweeps, residual, error, converged, cash, moved, is_full, seconds
 from recrawl_internal.opic
 order by started_at;
-comment on view recrawl.opic_run is 'Every run of opic whose scores are in force.';
+comment on view recrawl.opic_run is
+    'One row for each run of the job opic that stored all its scores. opic scores pages by their links.';
 select recrawl_internal.copy_comments('recrawl.opic_run');
 comment on column recrawl.opic_run.is_full is
-    'Whether all of the graph was read, or only what changed since the run before.';
+    'True if the whole graph was read, false if only the changes since the run before.';
 grant select on recrawl.opic_run to recrawl_reader;

@@ -8,6 +8,6 @@ as $$
     select p.page_id from page p where p.key = url_key(canonical_of(page_of.url))
 $$;
 comment on function recrawl.page_of(text) is
-    'The page_id of a URL, in whatever spelling; null when there is none. Fast however many pages there are: '
-    'page_status where page_id = page_of(…).';
+    'Returns the page_id of a URL in any spelling; null = the URL is not in the crawl. A query with `where page_id = '
+    'page_of(…)` is fast for any number of pages, because it uses an index.';
 grant execute on function recrawl.page_of to recrawl_reader;

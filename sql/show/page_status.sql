@@ -53,40 +53,42 @@ cross join lateral recrawl_internal.rate_interval(b.changes, b.days) i
 left join lateral recrawl_internal.frequency_of(
     p.pinned_interval, own, common, recrawl_internal.highest_frequency(s), p.value, b.rate
 ) f on recrawl_internal.takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate, p.due_is);
-comment on view recrawl.page_status is
-    'Every page. rate in changes per day, with rate_low and rate_high: 90 % lie between; frequency in fetches per '
-    'day, null for a page that takes no part in allocation; due_at as of its last report, null = waits among the new '
-    'pages.';
+comment on view recrawl.page_status is 'One row for each page, with everything that recrawl knows of it.';
 select recrawl_internal.copy_comments('recrawl.page_status');
-comment on column recrawl.page_status.url is 'What to fetch.';
-comment on column recrawl.page_status.host is 'Its host.';
-comment on column recrawl.page_status.value is 'What its freshness is worth, boosts included; 1 on average.';
+comment on column recrawl.page_status.url is 'The URL that is requested.';
+comment on column recrawl.page_status.host is 'The host of the page.';
+comment on column recrawl.page_status.value is 'How much a fresh copy is worth, boosts included; 1 is the average.';
 comment on column recrawl.page_status.pinned_value is
-    'That before boosts, where it is pinned: given with the URL or by set_value.';
+    'The value without boosts, if add_pages or set_value gave one; otherwise null.';
 comment on column recrawl.page_status.hub is
-    'How good a list of links it is; 1 on average. As of the last run of opic, like authority and importance.';
+    'High if the page links to good pages; 1 is the mean. From the last run of the job opic, as are authority and '
+    'importance.';
 comment on column recrawl.page_status.importance is
-    'How often somebody who follows links at random would come by; 1 on average. Null unless importance_weight asks '
-    'for it.';
+    'How often a reader who follows links at random reaches the page; 1 is the mean. null = not computed, because '
+    'the setting importance_weight is 0.';
 comment on column recrawl.page_status.relevance is
-    'How well it fits the crawl, 0 to 1; null = unknown, which counts as one half.';
-comment on column recrawl.page_status.rate is 'Changes per day, pinned or estimated.';
-comment on column recrawl.page_status.rate_low is 'Changes per day: with a probability of 95 % its rate is higher.';
-comment on column recrawl.page_status.rate_high is 'Changes per day: with a probability of 95 % its rate is lower.';
+    'How well it fits your subject, 0 to 1. null = unknown, which counts as 0.5.';
+comment on column recrawl.page_status.rate is 'Changes per day, pinned or learned.';
+comment on column recrawl.page_status.rate_low is
+    'With a probability of 95 % the page changes more often than this, in changes per day.';
+comment on column recrawl.page_status.rate_high is
+    'With a probability of 95 % the page changes less often than this, in changes per day.';
 comment on column recrawl.page_status.frequency is
-    'Fetches per day; null for a page that is not live or not wanted, and, once there was an allocation, for one that '
-    'waits for its first fetch or keeps failing.';
+    'Fetches per day. null = the page takes no part in allocation: it is not live, done or declined, waits for its '
+    'first fetch, or fails too often.';
 comment on column recrawl.page_status.due_at is
-    'When it is wanted next, as of its last report; null = waits among the new pages, 9999 = not until somebody says '
-    'so.';
+    'The time when the page is due, as of its last report. null = it waits among the new pages. The year 9999 = '
+    'never, until you call fetch_now, or add_pages with due.';
 comment on column recrawl.page_status.state is
-    'new, live, denied (by robots.txt, as of the last report; rechecked every 7 days), failing (given up but for rare '
-    'attempts), done (not wanted until somebody says so), declined (by a crawler, which is the same), gone (410), '
-    'moved (301, 308), excluded or forgotten.';
-comment on column recrawl.page_status.last_status is 'HTTP status of the last report; 0 or less = no answer.';
-comment on column recrawl.page_status.etag is 'Validator of the last successful fetch.';
-comment on column recrawl.page_status.last_modified is 'Validator of the last successful fetch.';
-comment on column recrawl.page_status.content_hash is 'Of the last successful fetch.';
-comment on column recrawl.page_status.sketch is 'Of the last successful fetch; sketch_distance compares two.';
-comment on column recrawl.page_status.meta is 'The user''s own.';
+    'new: not fetched yet. live: fetched. denied: robots.txt forbids it; tried again after 7 days. failing: it '
+    'failed max_attempts times; tried rarely. done: its crawler does not want it again. declined: its crawler will '
+    'never request it. gone: 410. moved: a permanent redirect. excluded: by a pattern. forgotten: by forget().';
+comment on column recrawl.page_status.last_status is
+    'HTTP status of the last report; 0 or a negative number = there was no answer.';
+comment on column recrawl.page_status.etag is 'Etag of the last successful fetch.';
+comment on column recrawl.page_status.last_modified is 'Last-Modified of the last successful fetch.';
+comment on column recrawl.page_status.content_hash is 'Hash of the last successful fetch, as the crawler reported it.';
+comment on column recrawl.page_status.sketch is
+    'Sketch of the last successful fetch: eight numbers that stand for the text. sketch_distance compares two.';
+comment on column recrawl.page_status.meta is 'Any JSON of yours. next_pages returns it.';
 grant select on recrawl.page_status to recrawl_reader;

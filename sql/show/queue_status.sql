@@ -112,23 +112,22 @@ from (select clock_timestamp() as as_of offset 0) c
 cross join lateral recrawl_internal.queue_now(c.as_of) q
 cross join recrawl_internal.setting s;
 comment on view recrawl.queue_status is
-    'One row: pages that are due, apart revisits (revisits_due) and new ones (new); pages that are out; the oldest '
-    'due time of a revisit; when a host is ready next. Counts are estimates from a sample, and say so, once the queue '
-    'is larger than 1.6 MB.';
-comment on column recrawl.queue_status.due is 'Pages that are due, new ones included: revisits_due and new together.';
-comment on column recrawl.queue_status.leased is 'Pages that are out.';
+    'One row with counts of pages: due again, new and leased. If the queue is larger than 1.6 MB, the counts are '
+    'estimates from a sample. A revisit is a fetch of a page that was handed out before.';
+comment on column recrawl.queue_status.due is 'Pages that are due: the sum of revisits_due and new.';
+comment on column recrawl.queue_status.leased is 'Leased pages.';
 comment on column recrawl.queue_status.oldest_due is
-    'The oldest due time of a revisit, of blocked hosts too; null = none is due, or, unless '
-    'oldest_is_exact, none was found.';
-comment on column recrawl.queue_status.next_ready_at is 'When a host is ready next; null = nothing waits.';
+    'The oldest due time of a revisit, also on blocked hosts. null = no revisit is due, or, if oldest_is_exact is '
+    'false, none was found.';
+comment on column recrawl.queue_status.next_ready_at is
+    'The first time at which a host has a page to fetch; null = no page waits.';
 comment on column recrawl.queue_status.new is 'Pages that were never handed out.';
-comment on column recrawl.queue_status.paused is 'Whether the crawl is paused.';
-comment on column recrawl.queue_status.as_of is 'When this was found out.';
-comment on column recrawl.queue_status.is_estimate is
-    'Whether due, revisits_due and new are estimates from a sample.';
+comment on column recrawl.queue_status.paused is 'True if the crawl is paused.';
+comment on column recrawl.queue_status.as_of is 'The time of this answer.';
+comment on column recrawl.queue_status.is_estimate is 'True if due, revisits_due and new are estimates from a sample.';
 comment on column recrawl.queue_status.revisits_due is 'Pages that were handed out before and are due again.';
 comment on column recrawl.queue_status.oldest_is_exact is
-    'Whether oldest_due is of all hosts; else, where there are very many, of the 200 that a worker found longest due '
-    'in the last five minutes.';
+    'True if oldest_due is the oldest of all hosts. False if there are very many hosts: then it is the oldest of the '
+    'hosts in the view late_hosts.';
 grant select on recrawl.queue_status to recrawl_reader;
 grant execute on function recrawl_internal.queue_now to recrawl_reader;

@@ -15,9 +15,9 @@ from recrawl_internal.setting s
 cross join recrawl_internal.setting_column c
 cross join lateral (select c.name = 'budget' and s.budget_is_measured as is_measured) m
 order by c.place;
-comment on view recrawl.settings is 'Every setting; set_setting changes them.';
-comment on column recrawl.settings.name is 'The setting.';
-comment on column recrawl.settings.value is 'Its value; null = none.';
-comment on column recrawl.settings.unit is 'The unit of its value.';
-comment on column recrawl.settings.meaning is 'What it does.';
+comment on view recrawl.settings is 'One row for each setting. set_setting changes a setting.';
+comment on column recrawl.settings.name is 'The name of the setting.';
+comment on column recrawl.settings.value is 'The value as text; null = it has no value.';
+comment on column recrawl.settings.unit is 'The unit of the value.';
+comment on column recrawl.settings.meaning is 'The effect of the setting.';
 grant select on recrawl.settings to recrawl_reader;

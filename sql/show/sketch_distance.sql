@@ -16,6 +16,7 @@ begin
     return (select count(*) from unnest(one, other) as v (one, other) where v.one <> v.other) / sketch_values()::float8;
 end $$;
 comment on function recrawl.sketch_distance(int[], int[]) is
-    'How far two versions, or two pages, are apart, 0 to 1: an estimate, from their sketches, of the share of '
-    'phrases that only one of them has. Null where one is not known.';
+    'Estimates from two sketches how different two texts are: the share of phrases that only one text has. 0 = '
+    'equal, 1 = nothing in common, null = one of the sketches is null. A sketch that does not have eight numbers '
+    'raises an error.';
 grant execute on function recrawl.sketch_distance to recrawl_reader;

@@ -10,8 +10,9 @@ select at, fetches, changed, unchanged, first, missing, failed, throttled, denie
        fresh, fresh_error, covered, promised, possible, unpolite, budget
 from recrawl_internal.vital;
 comment on view recrawl.vitals is
-    'What happened in each minute, and how things stood at its end; kept by the setting keep_vitals. A worker writes '
-    'it: the newest row is about a minute old. A minute without a worker has no row, or nulls for how things stood.';
+    'One row per minute: what happened in the minute, and the state of the crawl at its end. A worker writes the '
+    'rows, so the newest row is about a minute old. Without a worker a minute has no row, or nulls for the state. '
+    'The setting keep_vitals says how long rows are kept. A revisit is a fetch of a page that was handed out before.';
 select recrawl_internal.copy_comments('recrawl.vitals');
 
 create or replace view recrawl.vitals_by_hour as
@@ -24,8 +25,8 @@ select at, fetches, changed, unchanged, first, missing, failed, throttled, denie
        fresh, fresh_error, covered, promised, possible, unpolite, budget
 from recrawl_internal.vital_hour;
 comment on view recrawl.vitals_by_hour is
-    'The same by the hour, kept by the setting keep_history: what happened is added up; how things stood is the mean '
-    'of the hour, of ready_wait and inbox_wait the longest.';
+    'One row per hour, computed from the rows of vitals. Counts are added up. For the state a column has the mean of '
+    'the hour; ready_wait and inbox_wait have the maximum. The setting keep_history says how long rows are kept.';
 select recrawl_internal.copy_comments('recrawl.vitals_by_hour');
 
 grant select on recrawl.vitals, recrawl.vitals_by_hour to recrawl_reader;

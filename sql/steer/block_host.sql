@@ -33,7 +33,11 @@ as $$
     select block_host_at(clock_timestamp(), host, until, reason)
 $$;
 comment on function recrawl.block_host(text, timestamptz, text) is
-    'Hands out nothing of a host until a time (infinity: until unblock_host).';
+'Blocks a host: next_pages hands out no page of it. Pages that are already leased stay leased.
+
+* host: its name or address, without port. The host need not have pages yet.
+* until: the end of the block. infinity means: until you call unblock_host. A time in the past raises an error.
+* reason: a text of yours. The view host_status shows it.';
 
 create or replace function recrawl_internal.unblock_host_at(t timestamptz, host text) returns void
 language plpgsql volatile
@@ -58,5 +62,7 @@ as $$
     select check_isolation('unblock_host');
     select unblock_host_at(clock_timestamp(), host)
 $$;
-comment on function recrawl.unblock_host(text) is 'Lifts a block, whoever set it, and forgives earlier ones.';
+comment on function recrawl.unblock_host(text) is
+    'Ends the block of a host, also a block after 429, 503 or failures. Earlier blocks no longer make the next block '
+    'longer. An unknown host raises an error.';
 grant execute on function recrawl.block_host, recrawl.unblock_host to recrawl_operator;

@@ -70,9 +70,14 @@ as $$
     select boost_at(clock_timestamp(), pattern, times)
 $$;
 comment on function recrawl.boost(text, float8) is
-    'Multiplies the value of pages whose canonical URL matches a POSIX regular expression, pinned values too, now and '
-    'when new ones are found; several boosts multiply; null or 1 ends it. Returns how many live pages match; null '
-    'where a crawl is so large that a worker sees to it: the view boosts says how far it is.';
+'Multiplies the value of all pages that match a pattern, also of pages that are found later. Returns the number of live
+pages that match. If the crawl has more than 10,000 pages, it returns null, and a worker updates the pages in steps:
+the view boosts shows the progress.
+
+* pattern: a POSIX regular expression. It is compared with the canonical URL.
+* times: the factor, from 1e-6 to 1e6. null or 1 ends the boost.
+
+If a page matches several patterns, the factors are multiplied. The factor applies to pinned values too.';
 grant execute on function recrawl.boost to recrawl_operator;
 
 create or replace function recrawl_internal.newest_unboosted() returns bigint

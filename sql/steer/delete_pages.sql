@@ -66,6 +66,6 @@ begin
     return cardinality(gone);
 end $$;
 comment on function recrawl.delete_pages(bigint[]) is
-    'Takes pages out as if they had never been known: a later link or add_pages brings them back as new ones. Returns '
-    'how many.';
+    'Deletes pages as if they had never been in the crawl. Returns the number of deleted pages. A later link or '
+    'add_pages adds such a page again, as a new page.';
 grant execute on function recrawl.delete_pages to recrawl_operator;

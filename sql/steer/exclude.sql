@@ -57,8 +57,12 @@ exception when lock_not_available then
         errcode = 'lock_not_available';
 end $$;
 comment on function recrawl.exclude(text) is
-    'Keeps out every URL whose canonical spelling matches a POSIX regular expression, and takes out the pages that '
-    'do (it reads them all). Returns how many.';
+'Keeps URLs that match a pattern out of the crawl, and removes the pages that match. Returns the number of removed
+pages.
+
+* pattern: a POSIX regular expression. It is compared with the canonical URL.
+
+It reads all pages. If another transaction adds pages for more than 2 seconds, it raises an error: call it again.';
 
 create or replace function recrawl_internal.unexclude_at(t timestamptz, pattern text) returns int
 language plpgsql volatile
@@ -110,5 +114,8 @@ as $$
     select unexclude_at(clock_timestamp(), pattern)
 $$;
 comment on function recrawl.unexclude(text) is
-    'Takes back exclude(): the pattern keeps nothing out any more, and its pages are due at once. Returns how many.';
+'Ends an exclusion. The pages that no other pattern excludes come back and are due immediately. Returns the number of
+these pages.
+
+* pattern: exactly as it was given to exclude. A pattern that is not excluded raises an error.';
 grant execute on function recrawl.exclude, recrawl.unexclude to recrawl_operator;

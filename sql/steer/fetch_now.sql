@@ -39,6 +39,7 @@ as $$
     select fetch_now_at(clock_timestamp(), page_ids)
 $$;
 comment on function recrawl.fetch_now(bigint[]) is
-    'Makes pages due at once, within their hosts'' gaps; returns how many. Pages that are being fetched already, or '
-    'are no longer live, stay as they are.';
+    'Makes pages due immediately. Returns the number of live pages among them. The gaps of their hosts still apply. '
+    'Pages that a crawler has at the moment, and pages that are not live, stay as they are. Pages that are done or '
+    'declined are fetched again.';
 grant execute on function recrawl.fetch_now to recrawl_operator;

@@ -56,5 +56,6 @@ begin
     return gone;
 end $$;
 comment on function recrawl.forget(bigint[]) is
-    'Takes pages out and keeps them out: a later link or add_pages does not bring them back. Returns how many.';
+    'Removes pages permanently: no later link and no add_pages brings them back. Returns the number of removed '
+    'pages.';
 grant execute on function recrawl.forget to recrawl_operator;

@@ -142,7 +142,13 @@ as $$
     select set_host_at(clock_timestamp(), host, gap, max_pages, one_at_a_time, reset)
 $$;
 comment on function recrawl.set_host(text, interval, int, boolean, text[]) is
-    'Sets what is given for a host: gap (least time between two requests), max_pages (takes in no more, but for '
-    'what is on its way), one_at_a_time (from its next page on, not handed out again before that is reported). '
-    'reset names what goes back to the settings, for example ''{gap}''.';
+'Sets the limits of one host. An argument that is null changes nothing.
+
+* host: its name or address, without port. The host need not have pages yet.
+* gap: the least time between two requests, from 1 millisecond to 30 days. Without it the gap is the greater of the
+  setting default_gap and the crawl delay of robots.txt.
+* max_pages: the host takes in no more pages than this. Pages that are being added at the moment may exceed it.
+* one_at_a_time: true means that recrawl hands out the next page only after the last one was reported or released, or
+  its lease ended.
+* reset: the names of limits that go back to the settings, for example ''{gap}''.';
 grant execute on function recrawl.set_host to recrawl_operator;

@@ -31,5 +31,7 @@ as $$
     select set_rate_at(clock_timestamp(), page_id, rate)
 $$;
 comment on function recrawl.set_rate(bigint, float8) is
-    'Pins how often a page changes (changes per day) instead of estimating it; null lets it be estimated again.';
+'Pins how often a page changes. An unknown page raises an error.
+
+* rate: changes per day. null = recrawl learns the rate again.';
 grant execute on function recrawl.set_rate to recrawl_operator;

@@ -127,5 +127,9 @@ as $$
     select set_setting_at(clock_timestamp(), name, value)
 $$;
 comment on function recrawl.set_setting(text, text) is
-    'Changes a setting; none empties one that may be empty. The view settings lists them.';
+'Changes a setting. The view settings lists all settings with their units.
+
+* name: the name of the setting.
+* value: the new value as text. none or null empties a setting that may be empty. An invalid value raises an error
+  that names the valid ones.';
 grant execute on function recrawl.set_setting to recrawl_operator;

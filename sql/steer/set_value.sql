@@ -25,8 +25,10 @@ begin
     end if;
 end $$;
 comment on function recrawl.set_value(bigint, float8) is
-    'Pins what a page''s freshness is worth, 1 being the average, before boosts; null lets its place in the graph '
-    'decide again (as it is, before the first run of opic).';
+'Pins the value of a page, before boosts. An unknown page raises an error.
+
+* value: how much a fresh copy is worth; 1 is the average. null = the links decide again. Before the first run of the
+  job opic, null leaves the value as it is.';
 
 create or replace function recrawl.set_relevance(page_id bigint, relevance float8) returns void
 language plpgsql volatile security definer
@@ -48,6 +50,9 @@ begin
             follow_scores(array(select s from page_score s where s.page_id = set_relevance.page_id));
 end $$;
 comment on function recrawl.set_relevance(bigint, float8) is
-    'Pins how well a page fits the crawl, from 0 (not at all) to 1, over what is reported of it; null unpins. '
-    'Counts from the next run of opic on.';
+'Pins how well a page fits your subject. Reports no longer change it. An unknown page raises an error.
+
+* relevance: from 0 (not at all) to 1. null = the reported relevance counts again.
+
+Scores follow with the next run of the job opic.';
 grant execute on function recrawl.set_value, recrawl.set_relevance to recrawl_operator;

@@ -65,11 +65,20 @@ begin
     return query select * from add_pages_at(clock_timestamp(), urls, value, rate, due, meta, host);
 end $$;
 comment on function recrawl.add_pages(text[], float8[], float8[], timestamptz[], jsonb[], text[]) is
-    'Takes in URLs; one row each, in order, with code new, known, excluded or invalid. value (what freshness is '
-    'worth), rate (changes per day), due (1970 to 2200; without it, as soon as its turn comes), meta (at most 100 '
-    'levels deep, with numbers between -1e308 and 1e308) and host have one element for all or one per URL; pages that '
-    'are known keep theirs, but one that is not wanted any more (done, declined) is wanted again at due. A due of '
-    'infinity takes a page in that is not wanted until somebody says so. host says as which host the URL''s own is '
-    'asked, such as its registered domain: they share a gap, slots, blocks and limits. It counts for all URLs of that '
-    'host from then on, unless it is known already.';
+'Adds URLs to the crawl. Returns one row for each URL, in the same order. code is new, known (already in the crawl),
+excluded or invalid. detail says why a URL is excluded or invalid.
+
+* urls: the URLs. An invalid URL does not stop the others.
+* value: how much a fresh copy of the page is worth; 1 is the average. Without it the value is 1 until the links
+  decide.
+* rate: changes per day. Without it recrawl learns the rate.
+* due: the time of the first fetch, from 1970 to 2200. Without it the page waits among the new pages. infinity: never,
+  until you call fetch_now, or add_pages with due.
+* meta: any JSON of yours, which next_pages returns. At most 100 levels deep, with numbers between -1e308 and 1e308.
+* host: the host name whose gap, slots, blocks and limits the URL shares, for example its registered domain. It
+  applies to all later URLs of the same host name too. It has no effect if the host name of the URL is already in the
+  crawl.
+
+Give each argument one element for all URLs, or one for each URL. Any other number of elements raises an error. A page
+that is already in the crawl keeps its values. If such a page is done or declined, due schedules it again.';
 grant execute on function recrawl.add_pages to recrawl_crawler, recrawl_operator;

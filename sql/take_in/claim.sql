@@ -22,6 +22,10 @@ begin
     return owner;
 end $$;
 comment on function recrawl.claim(text) is
-    'Says that this crawl is of somebody, such as a spider, and returns whose it is: whoever said so first. The '
-    'setting claimed_by has it; none gives it up.';
+'Claims the crawl for one program, so that crawlers of different kinds do not share it. Returns the owner of the crawl.
+
+* who: the name of the caller, 1 to 200 characters, for example the name of a Scrapy spider.
+
+The first caller becomes the owner. A later call changes nothing: if it returns another name, use another database.
+set_setting(''claimed_by'', ''none'') removes the owner.';
 grant execute on function recrawl.claim to recrawl_crawler;

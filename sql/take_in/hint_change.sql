@@ -59,7 +59,15 @@ as $$
     select hint_change_at(clock_timestamp(), page_ids, recall, false_rate, changed_at)
 $$;
 comment on function recrawl.hint_change(bigint[], float8, float8, timestamptz[]) is
-    'Brings pages forward of which a sitemap or a ping says that they changed, the more the likelier that is: '
-    'recall is the share of changes that such hints tell of, false_rate how many a day are false. Never before now. '
-    'changed_at says when, for each page: what was fetched since stays as it is. Returns how many pages it moved.';
+'Makes pages due earlier, because for example a sitemap or a ping says that they changed. Returns the number of pages
+that became due earlier.
+
+* page_ids: the pages. Pages that are new, already due, done, declined or not live stay as they are.
+* recall: the share of all changes that such hints report, 0 to 1.
+* false_rate: the false hints per day about one page.
+* changed_at: the time of the change, one for each page; null = unknown. A page that was fetched since then stays as
+  it is.
+
+The more reliable the hints are, the earlier a page is due. The new due time is never in the past, and never less than
+shortest_interval after the last fetch. A hint does not change the rate of a page.';
 grant execute on function recrawl.hint_change to recrawl_crawler, recrawl_operator;

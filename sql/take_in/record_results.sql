@@ -12,6 +12,25 @@
 -- The locks of 2 and 3 are statements of their own: the next statement has a new snapshot, so it sees what the last
 -- transactions with these locks did. Lock order: keys of unknown links, lease, page by id, link by page id, host by id.
 
+-- A due time can lie in the year 2200, so it ends a page too.
+create or replace function recrawl_internal.without_ends(results recrawl_internal.result[])
+returns recrawl_internal.result[]
+language sql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+    select array_agg(case
+        when r.lease_id is null and r.problem is null
+             and (r.status = 410 or (r.extras).redirect_to is not null or (r.extras).due is not null
+                  or (r.extras).declined)
+        then jsonb_populate_record(r::result, jsonb_build_object(
+            'problem', 'a report without lease_id must not end a page: the setting ends_without_lease is false'))
+        else r::result end order by r.ord)
+    from unnest(results) r
+$$;
+comment on function recrawl_internal.without_ends(recrawl_internal.result[]) is
+    'The results; those that have no lease and would end a page get a problem.';
+
 create or replace function recrawl_internal.record_results(t timestamptz, results recrawl_internal.result[])
 returns setof recrawl.report_result
 language plpgsql volatile
@@ -25,6 +44,9 @@ declare
     redirects bigint[];                -- by ord: the page that a permanent redirect leads to
     done      recorded;
 begin
+    if not (select s.ends_without_lease from setting s) then
+        results := without_ends(results);
+    end if;
     -- 1.
     if exists (select from unnest(results) r
                where (r.extras).links is not null or (r.extras).redirect_to is not null) then

@@ -35,8 +35,9 @@ begin
     return query select * from robots_at(clock_timestamp(), urls);
 end $$;
 comment on function recrawl.robots(text[]) is
-    'What is known of the robots.txt of these URLs'' sites (scheme, host and port), see set_robots; no row where '
-    'nothing is known.';
+    'Returns the stored robots.txt of the sites of some URLs: one row for each URL, in the same order. A site is '
+    'scheme, host and port. A URL has no row if the robots.txt of its site is not stored yet: fetch it, and call '
+    'set_robots.';
 grant execute on function recrawl.robots to recrawl_crawler;
 
 -- If robots.txt cannot be fetched, everything is forbidden, unless an older robots.txt is known: that one counts for
@@ -67,7 +68,7 @@ begin
     elsif problem_with(status, false, null, null) is not null then
         perform refuse('set_robots: ' || problem_with(status, false, null, null));
     end if;
-    id := host_named('set_robots', parsed.host);
+    id := host_for_crawler(t, 'set_robots', parsed.host);
     if status <= 0 or status = 429 or status >= 500 then
         update robots r set good_until = greatest(r.good_until, t + interval '1 hour'), status = set_robots_at.status
         where r.site = site_of(set_robots_at.url);
@@ -103,9 +104,16 @@ begin
     return set_robots_at(clock_timestamp(), url, status, rules, crawl_delay, retry_after);
 end $$;
 comment on function recrawl.set_robots(text, int, text, float8, text) is
-    'Keeps what a site''s robots.txt answered, for all crawlers: url is any URL of the site, status its HTTP status '
-    '(0 or less = no answer), rules its text (the first 512,000 characters: 500 KiB or more), crawl_delay what it asks '
-    'of you in seconds. Good for a day. Any 4xx but 429 means that everything is allowed. After 429, 5xx or no answer '
-    'what was known counts for another hour; false = nothing was, so nothing of the site may be fetched. 429 and 503 '
-    'hold the host: for 60 seconds, doubled each time, and at least for retry_after, which is the header.';
+'Stores the answer for the robots.txt of a site, for all crawlers. Returns false if no page of the site may be fetched:
+robots.txt could not be fetched, and no earlier one is stored.
+
+* url: any URL of the site (scheme, host and port).
+* status: the HTTP status. 0 or a negative number means: there was no answer.
+* rules: the text of robots.txt. recrawl stores the first 512,000 characters. They count only with a status of 2xx.
+* crawl_delay: the delay in seconds that robots.txt asks your crawler to keep.
+* retry_after: the header Retry-After. It counts with 429 and 503.
+
+A robots.txt counts for 24 hours. 3xx and 4xx except 429 mean: everything is allowed. After 429, 5xx or no answer, the
+stored robots.txt counts for one more hour. 429 and 503 also block the host: for 60 seconds, twice as long after each
+block, and at least for retry_after.';
 grant execute on function recrawl.set_robots to recrawl_crawler;

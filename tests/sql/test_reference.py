@@ -16,8 +16,15 @@ REFERENCE, OPERATE = DOCS / "reference.md", DOCS / "operate.md"
 
 HEAD = """# Reference
 
-Made from the database's own comments: `make golden` writes it, a test compares it. In psql, `\\df+ recrawl.*` and
-`\\d+ recrawl.page_status` say the same.
+All functions, views, row types and settings of recrawl. This page is generated from the comments in the database. In
+psql, `\\df+ recrawl.*` and `\\d+ recrawl.page_status` show the same comments. [The glossary](glossary.md) explains the
+words.
+
+* An invalid argument raises an error, and the call changes nothing. A function that takes many URLs or pages returns
+  the `code` `invalid` for each wrong one instead, and changes the others.
+* Most functions that change the crawl raise an error in a transaction that is not READ COMMITTED, the default isolation
+  level of PostgreSQL.
+* "For" names the roles that may use a function or view. [Operate](operate.md#give-each-login-its-role) describes them.
 """
 
 FUNCTIONS = """
@@ -116,8 +123,10 @@ def reference(connection: psycopg.Connection[Row]) -> str:
                     [[f"`{s['name']}`", s["value"] or "none", s["unit"], s["meaning"]] for s in settings],
                 ),
                 "## Numbers in sequences",
-                "The view internal_state shows them. Of the sequences `new_horizon_0`, `new_horizon_1` and so on, one "
-                "for each class of new pages, the first stands for all.",
+                "You need these numbers only to find an error in recrawl. The view internal_state shows them. "
+                "`new_horizon_0` stands for 33 sequences, one for each class of new pages. Upkeep is the work on the "
+                "queue that a worker does continuously, for example to take back pages of ended leases. A horizon is "
+                "the time at which the scan of an index begins: below it all rows are dead.",
                 table(["sequence", "meaning"], [[f"`{c['name']}`", c["meaning"]] for c in cells]),
             ]
         )

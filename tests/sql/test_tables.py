@@ -16,12 +16,16 @@ VERSIONS = project.root() / "migrations" / "versions"
 
 HEAD = """# The tables
 
-Made from the comments in the database and from the files of `versions/`: `make golden` writes it, a test compares it.
-In psql, `\\d+ recrawl_internal.page` says the same.
+The tables of recrawl, for people who work on recrawl. Users read the views of [the reference](../docs/reference.md).
+This page is generated from the comments in the database and from the files of `versions/`. In psql,
+`\\d+ recrawl_internal.page` shows the same comments. [The glossary](../docs/glossary.md) explains the words.
 
-Each file of [versions/0001_first](versions/0001_first) makes one group of tables, and its first lines say what they are
-for. [hosts.sql](versions/0001_first/hosts.sql) has a picture of a host's two lines,
-[queue.sql](versions/0001_first/queue.sql) one of the life of a page.
+Each file of [versions/0001_first](versions/0001_first) creates one group of tables. Its first lines say what the tables
+are for. [hosts.sql](versions/0001_first/hosts.sql) has a picture of the two queues of hosts.
+[queue.sql](versions/0001_first/queue.sql) has a picture of the life of a page.
+
+A *revisit* is a fetch of a page that was handed out before. *Upkeep* is the work on the queue that a worker does
+continuously, for example to take back pages of ended leases.
 """
 
 TABLES = """
@@ -73,9 +77,9 @@ def readme(connection: psycopg.Connection[Row]) -> str:
     tables = {row["name"]: row for row in connection.execute(TABLES)}
     parts = [
         HEAD.rstrip(),
-        "## How they hang together",
-        "A table on the right has a column with ids of the table on the left. The column is in parentheses if its name "
-        "is not that of the id.",
+        "## How the tables refer to each other",
+        "A table on the right has a column with ids of the table on the left. The column is in parentheses if it has "
+        "another name than the id.",
         f"```text\n{references(tables)}```",
     ]
     for file, names in groups().items():

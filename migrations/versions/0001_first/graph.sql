@@ -7,10 +7,12 @@ create table recrawl_internal.link (
     targets bytea  not null
 ) with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 comment on table recrawl_internal.link is
-    'Links of pages, one packed row per page that links. No row = unknown, an empty row = the page has no links.';
-comment on column recrawl_internal.link.page_id is 'The page that links.';
+    'The links of each page, packed into one row per page. No row = the links are unknown. An empty row = the page '
+    'has no links.';
+comment on column recrawl_internal.link.page_id is 'The page that has the links.';
 comment on column recrawl_internal.link.targets is
-    'Ids of the pages that it links to, eight bytes each, the highest byte first. Distinct, ascending, never its own.';
+    'The ids of the pages that it links to: eight bytes each, the highest byte first, in ascending order. No id '
+    'occurs twice. The page itself does not occur.';
 
 -- Vacuum must not shorten it: a reader knows by its size that more happened than it holds, see is_news_full().
 create table recrawl_internal.graph_news (
@@ -21,9 +23,10 @@ create table recrawl_internal.graph_news (
 );
 alter table recrawl_internal.graph_news replica identity full;
 comment on table recrawl_internal.graph_news is
-    'Pages that changed in the graph since a worker last read it: they came, left, or have other links or another '
-    'relevance.';
-comment on column recrawl_internal.graph_news.page_id is 'The page; null = too many pages for a list.';
+    'Pages whose place in the graph changed since a worker last read the graph: they were added or removed, or have '
+    'other links or another relevance.';
+comment on column recrawl_internal.graph_news.page_id is
+    'The page; null = too many pages changed, so the whole graph must be read again.';
 
 create table recrawl_internal.graph_state (
     only_row       boolean primary key default true check (only_row),
@@ -34,16 +37,18 @@ create table recrawl_internal.graph_state (
 );
 insert into recrawl_internal.graph_state default values;
 comment on table recrawl_internal.graph_state is
-    'Results of the last run of the job opic that the next run and new pages need.';
+    'Results of the last run of the job opic. The next run and new pages need them. The table has one row.';
 comment on column recrawl_internal.graph_state.only_row is 'Holds the table to one row.';
 comment on column recrawl_internal.graph_state.token is
-    'The run that last read graph_news. A worker that remembers the graph of that run needs only the news since.';
+    'The run that last read graph_news. A worker that still has the graph of this run reads only the news since '
+    'then.';
 comment on column recrawl_internal.graph_state.terms is
-    'The weights and the mean relevance that all values were last computed with; null = they must be computed again.';
+    'The weights and the mean relevance that all values were computed with; null = all values must be computed '
+    'again.';
 comment on column recrawl_internal.graph_state.mean_relevance is
-    'Mean relevance of all pages. A page of unknown relevance counts as one half.';
+    'The mean relevance of all pages. Unknown relevance counts as 0.5.';
 comment on column recrawl_internal.graph_state.first_share is
-    'A new page starts with this part of the value of the page that links to it.';
+    'The part of the value of the linking page that a new page starts with.';
 
 create table recrawl_internal.page_score (
     page_id    bigint primary key,
@@ -53,13 +58,15 @@ create table recrawl_internal.page_score (
     in_links   real   not null
 ) with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 comment on table recrawl_internal.page_score is
-    'Scores of pages by their place in the graph. Only the job opic writes them, when they moved by a hundredth.';
+    'Scores of pages from the graph of links. Only the job opic writes them, if they changed by more than 1 %.';
 comment on column recrawl_internal.page_score.page_id is 'The page.';
-comment on column recrawl_internal.page_score.hub is 'How good a list of links it is. 1 is the mean of all pages.';
+comment on column recrawl_internal.page_score.hub is
+    'High if the page links to good pages; 1 is the mean of all pages.';
 comment on column recrawl_internal.page_score.authority is
-    'How much good lists link to it. 1 is the mean of all pages.';
+    'High if good pages link to the page; 1 is the mean of all pages.';
 comment on column recrawl_internal.page_score.importance is
-    'How often a reader who follows links at random would reach it. 1 is the mean of all pages. null = not computed.';
+    'How often a reader who follows links at random reaches the page; 1 is the mean of all pages. null = not '
+    'computed.';
 comment on column recrawl_internal.page_score.in_links is 'The number of pages that link to it.';
 
 create table recrawl_internal.opic (
@@ -76,22 +83,25 @@ create table recrawl_internal.opic (
     seconds    float8      not null,
     error      float8
 );
-comment on table recrawl_internal.opic is 'Runs of the job opic that wrote all their scores.';
+comment on table recrawl_internal.opic is 'One row for each run of the job opic that stored all its scores.';
 comment on column recrawl_internal.opic.token is 'The run of the job.';
-comment on column recrawl_internal.opic.started_at is 'When the graph was read.';
-comment on column recrawl_internal.opic.pages is 'Pages of the graph: all live pages.';
-comment on column recrawl_internal.opic.links is 'Links between them.';
-comment on column recrawl_internal.opic.is_full is 'True if the whole graph was read, false if only the news.';
+comment on column recrawl_internal.opic.started_at is 'The time when the graph was read.';
+comment on column recrawl_internal.opic.pages is 'The number of pages in the graph: all live pages.';
+comment on column recrawl_internal.opic.links is 'The number of links between these pages.';
+comment on column recrawl_internal.opic.is_full is
+    'True if the whole graph was read, false if only the changes were read.';
 comment on column recrawl_internal.opic.sweeps is
-    'How often cash went along every link. One sweep goes both ways; for importance, one way.';
+    'How often cash was passed along every link. For hub and authority scores one sweep goes along each link in both '
+    'directions, for importance in one.';
 comment on column recrawl_internal.opic.residual is
-    'A bound on the movement of the last sweep, in hub and authority scores that each add up to 1, or in importance if '
-    'that moved more. The error may be a hundred times as large.';
+    'An upper limit of how much the last sweep changed the scores, summed over all pages. Here the scores of all '
+    'pages add up to 1. The error may be a hundred times larger.';
 comment on column recrawl_internal.opic.converged is
-    'True if the error is as small as required. Otherwise the next run continues from here.';
-comment on column recrawl_internal.opic.cash is 'All cash: 1 for every page and 1 for the virtual page.';
+    'True if the error is as small as required. Otherwise the next run continues with these scores.';
+comment on column recrawl_internal.opic.cash is 'The sum of all cash: 1 for each page, and 1 for the virtual page.';
 comment on column recrawl_internal.opic.moved is
-    'Pages whose scores were written: new pages, and pages whose scores moved by a hundredth.';
-comment on column recrawl_internal.opic.seconds is 'From reading the graph until everything was written.';
+    'The number of pages whose scores were written: new pages, and pages whose scores changed by more than 1 %.';
+comment on column recrawl_internal.opic.seconds is 'Time from reading the graph until everything was written.';
 comment on column recrawl_internal.opic.error is
-    'Estimated error of these scores, summed over all pages. Sweeps end when it is small enough. null = not estimated.';
+    'The estimated error of the scores, summed over all pages. The sweeps end when it is small enough. null = it was '
+    'not estimated.';

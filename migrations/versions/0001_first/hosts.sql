@@ -1,8 +1,10 @@
--- Hosts. The row of a host is hot: each pop updates it, and a change of the host's queue needs its lock.
+-- Hosts. The row of a host is hot: next_pages updates it each time, and a change of the host's pages in the queue needs
+-- its lock.
 --
--- A host stands in two lines at once. next_pages visits the hosts of both lines. `discovery` says how to share.
+-- A host can be in two queues of hosts at once. next_pages looks at the hosts of both. The setting discovery divides the
+-- fetches between the two.
 --
---     line of revisits                                line of new pages
+--     queue of revisits                               queue of new pages
 --     ready_at      when to visit it for a due page   new_class     class of value of its best new page
 --        │                                            new_ready_at  when to visit it for a new page
 --        │ index host_ready                              │ index host_new: class first, then time
@@ -11,13 +13,13 @@
 --        └───────────── new_credit: new pages before the next due revisit ─────────────┘
 --
 --     its slots       last_start_by + gap = the next slot. gap: null = the longer of default_gap and crawl_delay
---     asked already   busy_until, busy_lease: the page of a host that is one_at_a_time
---     held back       blocked_until, blocked_reason; strikes = blocks in a row; failures since failures_since
+--     its lease       busy_until, busy_lease: the leased page of a host that is one_at_a_time
+--     its block       blocked_until, blocked_reason; strikes = blocks in a row; failures since failures_since
 --     counters        fetches, pages
 --
--- Both places are `infinity` if the line has no page of the host.
--- Example: a host with gap 1 s was asked at 12:00:00. Its next due page is of 11:50, so ready_at is 12:00:01. It has no
--- new page, so new_class is null and new_ready_at is infinity.
+-- ready_at or new_ready_at is `infinity` if the host has no page for that queue.
+-- Example: a host with a gap of 1 s had a request at 12:00:00. Its next page was due at 11:50, so ready_at is 12:00:01.
+-- It has no new page, so new_class is null and new_ready_at is infinity.
 
 create sequence recrawl_internal.host_id;
 comment on sequence recrawl_internal.host_id is 'Ids of hosts.';
@@ -57,44 +59,51 @@ create index host_new on recrawl_internal.host (new_class, new_ready_at) where n
 -- A table without a key needs this, or updates fail as soon as somebody publishes all tables.
 alter table recrawl_internal.host replica identity full;
 comment on table recrawl_internal.host is
-    'A host: the unit of politeness. When it may be asked next, and where its queue begins.';
-comment on column recrawl_internal.host.host_id is 'From the sequence host_id.';
+    'A host: the unit of politeness. The row says when the next request may start, and where the queue of the host '
+    'begins.';
+comment on column recrawl_internal.host.host_id is 'Id from the sequence host_id.';
 comment on column recrawl_internal.host.ready_at is
-    'Its place in the line of revisits: when next_pages should visit it for a due page. It is the latest of its next '
-    'slot, its first due page, the end of its block and the time of writing. A place that is already due stays when '
-    'the other line takes the slot.';
+    'The place of the host in the queue of revisits: the time when next_pages should look at the host for a due '
+    'page. It is the latest of four times: next slot, first due page, end of the block, time of writing. If the '
+    'queue of new pages takes the slot, a place that is already due stays.';
 comment on column recrawl_internal.host.new_ready_at is
-    'Its place in the line of new pages, within its class. It is computed as ready_at is, without a due page.';
+    'The place of the host in the queue of new pages, within its class. It is computed like ready_at, without the '
+    'due page.';
 comment on column recrawl_internal.host.last_start_by is
-    'The last request to it starts no later than this: start_by of its last slot, or the start of a request that came '
-    'later. The next slot is a gap after it.';
+    'The latest time at which the last request to the host started: start_by of its last slot, or the start of a '
+    'request that came later. The next slot is one gap later.';
 comment on column recrawl_internal.host.head_due is
-    'No page of its queue is due before this. Index scans start here, so that they skip dead entries.';
+    'No page of the host in the table queue is due before this time. Index scans start here, so that they skip dead '
+    'entries.';
 comment on column recrawl_internal.host.head_new_id is
-    'With head_new_rank: no new page of it comes before this one in the order of handing out; null = it has no new '
-    'page.';
+    'With head_new_rank: the first new page of the host in the order of handing out. No new page comes before it. '
+    'null = there is no new page.';
 comment on column recrawl_internal.host.fetches is 'Pages handed out so far.';
-comment on column recrawl_internal.host.failures_since is 'The value of fetches when failures was last set to zero.';
-comment on column recrawl_internal.host.head_new_rank is 'See head_new_id.';
+comment on column recrawl_internal.host.failures_since is
+    'The value of fetches at the time when failures was last set to 0.';
+comment on column recrawl_internal.host.head_new_rank is 'The rank of the page head_new_id.';
 comment on column recrawl_internal.host.new_credit is
-    'While revisits are due: the number of new pages it may give before the next revisit.';
-comment on column recrawl_internal.host.pages is 'Its pages that were taken into the queue and not forgotten.';
-comment on column recrawl_internal.host.failures is 'Failed fetches since failures_since.';
+    'The number of new pages that the host may give before its next revisit. It counts only while revisits are due.';
+comment on column recrawl_internal.host.pages is 'Pages of the host that were taken into the queue and not forgotten.';
+comment on column recrawl_internal.host.failures is 'Failed requests since failures_since.';
 comment on column recrawl_internal.host.strikes is
-    'Blocks in a row that 429, 503 or failures caused. Each doubles the next block.';
+    'Blocks in a row after 429, 503 or failures. Each of them doubles the next block.';
 comment on column recrawl_internal.host.new_class is
-    'Its class in the line of new pages, see class_in_line(); null = it has no new page.';
+    'The class of the host in the queue of new pages, see class_in_line(). null = the host has no new page.';
 comment on column recrawl_internal.host.one_at_a_time is
-    'It gives no further page until the report of the last one has come.';
+    'True if the host gives its next page only after the last one was reported or released, or its lease ended.';
 comment on column recrawl_internal.host.gap is
-    'Least time between two requests, set by an operator; null = the longer of default_gap and crawl_delay.';
-comment on column recrawl_internal.host.crawl_delay is 'The delay that its robots.txt asks for, within limits.';
-comment on column recrawl_internal.host.busy_until is 'If one_at_a_time: until then its page is leased.';
+    'The least time between two requests, set by set_host. null = the longer of default_gap and crawl_delay.';
+comment on column recrawl_internal.host.crawl_delay is
+    'The delay that the robots.txt of the host asks for, at most 60 seconds.';
+comment on column recrawl_internal.host.busy_until is
+    'The end of the lease of the host''s page, if the host is one_at_a_time and a page is leased.';
 comment on column recrawl_internal.host.busy_lease is
-    'The lease of that page. A report or release on another lease does not change busy_until.';
-comment on column recrawl_internal.host.blocked_until is 'No page of it is handed out before this.';
+    'The lease of that page. Reports and releases on other leases do not change busy_until.';
+comment on column recrawl_internal.host.blocked_until is
+    'The end of the block. No page of the host is handed out before.';
 comment on column recrawl_internal.host.name is
-    'Its own name in host_name. Stored here too, so that a pop need not look it up.';
+    'The name of the host in host_name. Stored here too, so that next_pages need not look it up.';
 comment on column recrawl_internal.host.blocked_reason is 'The reason of the block.';
 
 create table recrawl_internal.host_name (
@@ -104,13 +113,15 @@ create table recrawl_internal.host_name (
 );
 create index host_name_of_host on recrawl_internal.host_name (host_id);
 comment on table recrawl_internal.host_name is
-    'The names of hosts and their limit of pages. A host has its own name, and the names of hosts that are asked as '
-    'it. Separate from host, so that no pop updates these indexes.';
+    'The names of hosts, and the maximum number of their pages. Several names may share one host. The table is '
+    'separate from host, so that next_pages does not update its indexes.';
 comment on column recrawl_internal.host_name.name is
-    'Host name or address in lower case, without port: http, https and every port share one gap.';
-comment on column recrawl_internal.host_name.host_id is 'The host, or the host that it is asked as.';
+    'Host name or address in lower case, without port. http, https and all ports of a name share one gap.';
+comment on column recrawl_internal.host_name.host_id is
+    'The host that the name belongs to: its own host, or a host that it shares with other names.';
 comment on column recrawl_internal.host_name.max_pages is
-    'It takes in no more pages than this; null = the setting max_pages. All names of a host have the same.';
+    'The host takes in no more pages than this; null = the setting max_pages applies. It is the same for all names '
+    'of a host.';
 
 -- Separate from host, whose rows are locked and rewritten by every pop.
 create table recrawl_internal.host_terms (
@@ -128,26 +139,32 @@ create table recrawl_internal.host_terms (
 -- The prior before the first estimate: one change in five days on average, with a wide spread.
 insert into recrawl_internal.host_terms (host_id, prior_changes, prior_days) values (0, 0.7, 3.5);
 comment on table recrawl_internal.host_terms is
-    'The terms on which the pages of a host are scheduled. Only jobs write them.';
+    'The terms (price, minimum frequency and so on) that decide how often the pages of a host are fetched. Only jobs '
+    'write them.';
 comment on column recrawl_internal.host_terms.host_id is
-    'The host. 0 = the common terms, which hold for every host that has no terms of its own.';
+    'The host. 0 = the common terms, for all hosts without terms of their own.';
 comment on column recrawl_internal.host_terms.price is
-    'The gain per day that the next fetch of a page must reach; null = the common price, and there: no allocation yet.';
+    'The gain that one more fetch per day of a page must reach. null = the common price applies. null in the common '
+    'terms = there was no allocation yet.';
 comment on column recrawl_internal.host_terms.ties is
-    'Fetches per change for pages that earn exactly the price, when the budget or the gap runs out among equals; '
-    'null = there are no such pages.';
+    'Fetches per change for pages whose gain is exactly the price, if the budget or the gap is not enough for all of '
+    'them. null = there are no such pages.';
 comment on column recrawl_internal.host_terms.floor is
-    'Fetches per day that each of its pages gets, however little they earn; null = the common floor.';
+    'Fetches per day that each page of the host gets at least. null = the common floor applies.';
 comment on column recrawl_internal.host_terms.pins_kept is
-    'Share of the fetches asked for that pages with a pinned interval get; null = the common share, and there: all.';
-comment on column recrawl_internal.host_terms.frequency is 'Fetches per day that all its pages together were given.';
+    'The share of the fetches for pinned intervals that the pages of the host get. null = the common share applies. '
+    'null in the common terms = all of them.';
+comment on column recrawl_internal.host_terms.frequency is
+    'Fetches per day that the last allocation gave to all pages of the host together.';
 comment on column recrawl_internal.host_terms.prior_changes is
-    'With prior_days: the Gamma distribution of change rates that a new page starts from.';
-comment on column recrawl_internal.host_terms.prior_days is 'See prior_changes.';
+    'With prior_days: what recrawl assumes about a new page, as if it had seen this number of changes in prior_days. '
+    'They are the parameters of a Gamma distribution of rates.';
+comment on column recrawl_internal.host_terms.prior_days is 'The number of days for prior_changes.';
 comment on column recrawl_internal.host_terms.is_capped is
-    'Its gap, not the budget, decides its price; null = it took no part.';
+    'True if the gap, and not the budget, limits the fetches of the host. null = the host took no part in the last '
+    'allocation.';
 comment on column recrawl_internal.host_terms.objective is
-    'The objective that the prices belong to. Only the common row has it.';
+    'The objective that the prices belong to. Only the common terms have it.';
 
 create table recrawl_internal.robots (
     site        text        primary key,
@@ -158,13 +175,13 @@ create table recrawl_internal.robots (
     rules       text
 );
 create index robots_of_host on recrawl_internal.robots (host_id);
-comment on table recrawl_internal.robots is 'The robots.txt of each site. All crawlers share it.';
-comment on column recrawl_internal.robots.site is
-    'Scheme, host and port, as a canonical URL begins. Each site has a robots.txt of its own.';
-comment on column recrawl_internal.robots.host_id is 'Its host. All sites of a host share the gap.';
-comment on column recrawl_internal.robots.good_until is 'From then on it should be fetched again.';
+comment on table recrawl_internal.robots is
+    'The robots.txt of each site (scheme, host and port). All crawlers share it.';
+comment on column recrawl_internal.robots.site is 'Scheme, host and port, spelled as in a canonical URL.';
+comment on column recrawl_internal.robots.host_id is 'The host of the site. All sites of a host share its gap.';
+comment on column recrawl_internal.robots.good_until is 'After this time robots.txt should be fetched again.';
 comment on column recrawl_internal.robots.crawl_delay is
-    'The delay that it asks for. The host takes the longest of its sites.';
+    'The delay that robots.txt asks for. The host uses the longest delay of its sites.';
 comment on column recrawl_internal.robots.status is 'HTTP status of the last answer.';
 comment on column recrawl_internal.robots.rules is
-    'The text; null = the site has no robots.txt, so everything is allowed.';
+    'The text of robots.txt; null = the site has no robots.txt, so everything is allowed.';

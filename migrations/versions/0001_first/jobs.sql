@@ -21,20 +21,20 @@ create table recrawl_internal.job (
 create unique index job_running on recrawl_internal.job (job) where ended_at is null;
 create index job_by_name on recrawl_internal.job (job, token);
 comment on table recrawl_internal.job is
-    'Runs of jobs. A run that has not ended holds its job as long as its worker is alive.';
+    'Runs of jobs. While a run has not ended and its worker is alive, no other run of the same job can start.';
 comment on column recrawl_internal.job.token is
-    'The fence: a run writes only while no newer run of its job has started.';
+    'The number of the run. A run may write only while no newer run of its job has started.';
 comment on column recrawl_internal.job.job is 'The name of the job.';
-comment on column recrawl_internal.job.started_at is 'When it started.';
+comment on column recrawl_internal.job.started_at is 'The time when the run started.';
 comment on column recrawl_internal.job.alive_until is
-    'If its worker gives no sign of life until then, the run is dead and the job is free.';
-comment on column recrawl_internal.job.ended_at is 'When it ended, or was found dead.';
-comment on column recrawl_internal.job.ok is 'True if its result is in force.';
+    'If the worker gives no sign of life until this time, the run is dead and another one may start.';
+comment on column recrawl_internal.job.ended_at is 'The time when the run ended, or was found dead.';
+comment on column recrawl_internal.job.ok is 'True if the result of the run is in force.';
 comment on column recrawl_internal.job.message is 'A sentence about its result, or about its failure.';
 comment on column recrawl_internal.job.pid is
-    'The server process of its connection. When that process has ended, the run has ended too.';
+    'The server process of the worker''s connection. If this process has ended, the run has ended too.';
 comment on column recrawl_internal.job.as_of is
-    'The time that the run takes for now, if a simulation gave it one; null = the clock.';
+    'The time that the run takes as the present, if a simulation gave it one; null = the clock.';
 
 create table recrawl_internal.leader (
     only_row    boolean     primary key default true check (only_row),
@@ -79,49 +79,55 @@ create table recrawl_internal.allocation (
     handed_out     bigint
 );
 comment on table recrawl_internal.allocation is
-    'Allocations that came into force, each with the proof that it is the best one.';
+    'One row for each allocation that came into force, with the proof that it is the best one.';
 comment on column recrawl_internal.allocation.token is 'The run of the job.';
-comment on column recrawl_internal.allocation.started_at is 'When the pages were read.';
-comment on column recrawl_internal.allocation.seconds is 'From reading the pages until the prices were in force.';
-comment on column recrawl_internal.allocation.policy is 'The setting policy.';
-comment on column recrawl_internal.allocation.objective is 'The setting objective: the quantity that was maximised.';
+comment on column recrawl_internal.allocation.started_at is 'The time when the pages were read.';
+comment on column recrawl_internal.allocation.seconds is 'Time from reading the pages until the prices were in force.';
+comment on column recrawl_internal.allocation.policy is 'The setting policy at that time.';
+comment on column recrawl_internal.allocation.objective is
+    'The setting objective at that time: the quantity that was maximised.';
 comment on column recrawl_internal.allocation.budget is 'Fetches per day that could be spent, new pages included.';
 comment on column recrawl_internal.allocation.spent is
-    'Fetches per day given to pages. It is less than budget − new_pages − retries if gaps or the shortest interval '
-    'leave no use for the rest.';
+    'Fetches per day given to pages that were fetched before. Some of the budget stays unspent if gaps or '
+    'shortest_interval leave no use for it.';
 comment on column recrawl_internal.allocation.new_pages is 'Fetches per day that new pages were expected to take.';
 comment on column recrawl_internal.allocation.retries is
-    'Fetches per day left to pages that failed: the number that they took in the 24 hours before.';
+    'Fetches per day set aside for pages that failed: as many as they took in the 24 hours before.';
 comment on column recrawl_internal.allocation.pinned is
-    'Fetches per day, of spent, given to pages with a pinned interval.';
+    'Fetches per day given to pages with a pinned interval. They are included in spent.';
 comment on column recrawl_internal.allocation.pinned_wanted is
-    'Fetches per day that these pages ask for. They get less if the budget or the slots of their hosts do not suffice.';
+    'Fetches per day that the pinned intervals ask for. The pages get less if the budget or the slots of their hosts '
+    'are not enough.';
 comment on column recrawl_internal.allocation.price is
-    'Gain per day of the last fetch of the budget. Hosts at their cap have a higher price. null = every fetch that is '
-    'left out would earn more than any number.';
-comment on column recrawl_internal.allocation.pages is 'Pages that took part.';
-comment on column recrawl_internal.allocation.hosts is 'Hosts of these pages.';
-comment on column recrawl_internal.allocation.capped_hosts is 'Hosts whose gap, not the budget, decides.';
+    'The gain that one more fetch per day of a page must reach. Capped hosts have a higher price. null = infinite: '
+    'the budget leaves nothing for pages that change.';
+comment on column recrawl_internal.allocation.pages is 'The number of pages that took part.';
+comment on column recrawl_internal.allocation.hosts is 'The number of hosts of these pages.';
+comment on column recrawl_internal.allocation.capped_hosts is
+    'The number of hosts whose fetches are limited by their gap, and not by the budget.';
 comment on column recrawl_internal.allocation.utility is
-    'The objective reached, per unit of value; null = a loss without limit, because pages that change are not fetched.';
+    'The expected objective per unit of value. null = minus infinity: pages that change get no fetches.';
 comment on column recrawl_internal.allocation.polite_bound is
-    'The most that the objective can be within budget and gaps, without floors and ceilings.';
+    'The limit with gaps: the highest utility that the budget and the gaps allow.';
 comment on column recrawl_internal.allocation.unpolite_bound is
-    'The most that the objective can be within the budget alone.';
+    'The limit without gaps: the highest utility that the budget allows if hosts had no gaps.';
 comment on column recrawl_internal.allocation.residual is
-    'Relative difference between the sum of the frequencies and the fetches that must be spent.';
+    'The largest relative error of the sums: of all fetches compared with the fetches that can be spent, and of the '
+    'fetches of a host above its slots.';
 comment on column recrawl_internal.allocation.spread is
-    'Relative spread of the gain of one more fetch, over pages that should have the same.';
+    'The largest relative difference between the gain of one more fetch of a page and the price of its host.';
 comment on column recrawl_internal.allocation.duality_gap is
-    'The objective is at most this far from the optimum, relatively.';
+    'The best possible utility is higher by at most this share: 0.01 means 1 %. It has nothing to do with the gap of '
+    'a host.';
 comment on column recrawl_internal.allocation.floor_days is
-    'Longest interval in days of any page whose host may be fetched; null = there are no floors.';
+    'Each page of a host that is not blocked is fetched at least once in this number of days; null = there is no '
+    'minimum.';
 comment on column recrawl_internal.allocation.newest_page is
-    'Id of the newest page when the pages were read. Later runs count the pages found since.';
+    'The highest page_id when the pages were read. Later runs count the pages above it.';
 comment on column recrawl_internal.allocation.worth is
-    'Sum of the values of all pages that took part; null = not recorded.';
+    'The sum of the values of all pages that took part; null = it was not recorded.';
 comment on column recrawl_internal.allocation.handed_out is
-    'Pages handed out until then. Later runs see from it how many fetches really happened.';
+    'The number of pages handed out until then. Later runs compute from it how many fetches really happened.';
 
 create table recrawl_internal.held_back (
     host_id    bigint primary key,
@@ -133,15 +139,15 @@ create table recrawl_internal.held_back (
     gain       float8      not null,
     as_of      timestamptz not null
 );
-comment on table recrawl_internal.held_back is 'The hosts whose gap costs most, by the last allocation.';
+comment on table recrawl_internal.held_back is 'The hosts whose gap costs the most in the last allocation.';
 comment on column recrawl_internal.held_back.host_id is 'The host.';
-comment on column recrawl_internal.held_back.pages is 'Its pages that took part.';
-comment on column recrawl_internal.held_back.gap is 'Least time between two requests to it.';
+comment on column recrawl_internal.held_back.pages is 'The number of pages of the host that took part.';
+comment on column recrawl_internal.held_back.gap is 'The least time between two requests to the host.';
 comment on column recrawl_internal.held_back.slot_every is
-    'Time between two slots: the gap, and the window in which a request may start.';
+    'Time between two slots: the gap plus the window in which a request may start.';
 comment on column recrawl_internal.held_back.wanted is
-    'Fetches per day that its pages would get without a gap, at the price of the budget; null = more than any number.';
-comment on column recrawl_internal.held_back.frequency is 'Fetches per day that its pages were given.';
+    'Fetches per day that the pages of the host would get without a gap; null = an infinite number.';
+comment on column recrawl_internal.held_back.frequency is 'Fetches per day that the pages of the host get.';
 comment on column recrawl_internal.held_back.gain is
-    'Gain in the objective, per unit of value, if its gap were half as long. A close bound.';
-comment on column recrawl_internal.held_back.as_of is 'When this was computed.';
+    'How much the utility would rise if the gap were half as long. It is an upper limit close to the true number.';
+comment on column recrawl_internal.held_back.as_of is 'The time when this was computed.';

@@ -11,14 +11,14 @@ create table recrawl_internal.event (
     by       text
 );
 create index event_at on recrawl_internal.event (at);
-comment on table recrawl_internal.event is 'Decisions of people, and events of the whole crawl.';
-comment on column recrawl_internal.event.event_id is 'Ids in the order of writing.';
-comment on column recrawl_internal.event.at is 'When it happened.';
+comment on table recrawl_internal.event is 'Decisions of people, and events of the whole crawl, such as a pause.';
+comment on column recrawl_internal.event.event_id is 'Ids in the order in which events were written.';
+comment on column recrawl_internal.event.at is 'The time of the event.';
 comment on column recrawl_internal.event.kind is
-    'The kind of its subject: a setting, a host, pages, a job, or the whole crawl.';
+    'The kind of the subject: setting, host, pages, job, or crawl (the whole crawl).';
 comment on column recrawl_internal.event.subject is 'The name of the setting, host, pattern or job.';
-comment on column recrawl_internal.event.says is 'The event in words.';
-comment on column recrawl_internal.event.by is 'The login that did it; null = the crawl itself.';
+comment on column recrawl_internal.event.says is 'The event as a sentence.';
+comment on column recrawl_internal.event.by is 'The login that caused it; null = the crawl itself.';
 
 -- fetch_log and pulse have no index. Each has four parts that take turns, see sql/upkeep/logs.sql: the oldest part is
 -- truncated, which leaves nothing to vacuum.
@@ -30,12 +30,12 @@ create table recrawl_internal.fetch_log (
     changed boolean     not null
 ) partition by list (part);
 comment on table recrawl_internal.fetch_log is
-    'Observations: fetches that said whether the page had changed. Kept if the setting keep_log is given.';
-comment on column recrawl_internal.fetch_log.part is 'The part of the log, see log_part().';
+    'Fetches that showed whether the page had changed. The log is kept only if the setting keep_log has a value.';
+comment on column recrawl_internal.fetch_log.part is 'The part of the log, 0 to 3, see log_part().';
 comment on column recrawl_internal.fetch_log.page_id is 'The page.';
-comment on column recrawl_internal.fetch_log.at is 'When it was fetched.';
-comment on column recrawl_internal.fetch_log.days is 'Days since the fetch before.';
-comment on column recrawl_internal.fetch_log.changed is 'True if it had changed.';
+comment on column recrawl_internal.fetch_log.at is 'The time of the fetch.';
+comment on column recrawl_internal.fetch_log.days is 'The number of days since the fetch before.';
+comment on column recrawl_internal.fetch_log.changed is 'True if the page had changed.';
 
 create table recrawl_internal.pulse (
     part    int         not null,
@@ -47,20 +47,21 @@ create table recrawl_internal.pulse (
     missed  int
 ) partition by list (part);
 comment on table recrawl_internal.pulse is
-    'One row per call of report, per tick that ended leases, and per call of release that gave back pages whose slot '
-    'had passed. Kept for half an hour. The job vitals adds them up.';
-comment on column recrawl_internal.pulse.part is 'The part of the log, see log_part().';
-comment on column recrawl_internal.pulse.at is 'When the call or tick was.';
+    'Counts of reports. One row for each call of report, for each upkeep that ended leases, and for each call of '
+    'release after a slot had passed. Rows are kept for half an hour. The job vitals adds them up.';
+comment on column recrawl_internal.pulse.part is 'The part of the log, 0 to 3, see log_part().';
+comment on column recrawl_internal.pulse.at is 'The time of the call.';
 comment on column recrawl_internal.pulse.letters is
-    'One letter per result. c changed, u unchanged, n nothing said whether it changed, f first, m missing, e error, '
-    't throttled, d denied; in capitals if the attempt before had failed. s stale, r repeated, x refused.';
-comment on column recrawl_internal.pulse.late is 'How late each revisit was, in seconds.';
+    'One letter for each result. c changed, u unchanged, n nothing showed whether it changed, f first, m missing, e '
+    'error, t throttled, d denied. A capital letter means that the last attempt had failed. s stale, r repeated, x '
+    'refused.';
+comment on column recrawl_internal.pulse.late is 'The delay of each revisit in seconds.';
 comment on column recrawl_internal.pulse.lost is
-    'Whole periods that passed before these revisits; null = none.';
+    'The number of whole intervals that passed before these revisits; null = 0.';
 comment on column recrawl_internal.pulse.expired is
-    'Pages whose lease ended before a report; null = it is the row of a report.';
+    'Pages whose lease ended before a report; null = the row is of a report.';
 comment on column recrawl_internal.pulse.missed is
-    'Pages that were released after their slot had passed without a request; null = it is the row of a report.';
+    'Pages that were released without a request, after their slot had passed; null = the row is of a report.';
 
 -- (Written without format(): a script made by `alembic upgrade --sql` would have its percent signs twice.)
 do $$

@@ -18,8 +18,8 @@ create type recrawl.page_to_fetch as (
     meta          jsonb
 );
 comment on type recrawl.page_to_fetch is
-    'One row of next_pages. Request url between fetch_at and start_by, then report page_id with lease_id before '
-    'lease_until. wait is the time from now to fetch_at.';
+    'One row of next_pages: a page that you lease. Request url between fetch_at and start_by. Then report page_id '
+    'with lease_id before lease_until. wait is the time from now to fetch_at.';
 
 create type recrawl.leased_page as (
     page_id     bigint,
@@ -35,7 +35,8 @@ create type recrawl.held_page as (
     held_until timestamptz
 );
 comment on type recrawl.held_page is
-    'One row of held_pages: a leased page that must not be requested before held_until. Release it.';
+    'One row of held_pages: a leased page whose host is blocked until held_until. Do not request the page: release '
+    'it.';
 
 create type recrawl.report_result as (
     ord           int,
@@ -46,8 +47,8 @@ create type recrawl.report_result as (
     held_until    timestamptz
 );
 comment on type recrawl.report_result is
-    'One row per reported element, in order. code is ok, duplicate, stale_lease, unknown_page or invalid. If '
-    'held_until is given, the host of the page is held: request nothing of it before that time.';
+    'One row for each reported element, in the same order. code is ok, duplicate, stale_lease, unknown_page or '
+    'invalid. held_until is set if the host of the page is blocked: request nothing from the host before that time.';
 
 create type recrawl.added_page as (
     ord     int,
@@ -56,7 +57,9 @@ create type recrawl.added_page as (
     code    text,
     detail  text
 );
-comment on type recrawl.added_page is 'One row per added URL, in order. code is new, known, excluded or invalid.';
+comment on type recrawl.added_page is
+    'One row of add_pages for each URL, in the same order. ord is the place of the URL. code is new, known, excluded '
+    'or invalid.';
 
 create type recrawl.steered_page as (
     ord     int,
@@ -65,7 +68,8 @@ create type recrawl.steered_page as (
     detail  text
 );
 comment on type recrawl.steered_page is
-    'One row per page of set_interval, in order. code is ok, not_live, unknown_page or invalid.';
+    'One row of set_interval for each page, in the same order. ord is the place of the page. code is ok, not_live, '
+    'unknown_page or invalid.';
 
 create type recrawl.slot as (
     fetch_at timestamptz,
@@ -84,8 +88,8 @@ create type recrawl.site_robots as (
     good_for interval
 );
 comment on type recrawl.site_robots is
-    'One row of robots for each URL whose robots.txt is known. ord is the place of the URL. rules is the text; null = '
-    'everything is allowed. good_for is the time from now until it should be fetched again.';
+    'One row of robots for each URL whose robots.txt is stored. ord is the place of the URL. rules is the text; null '
+    '= everything is allowed. good_for is the time until robots.txt should be fetched again.';
 
 create type recrawl.scored_page as (
     page_id   bigint,
@@ -106,5 +110,6 @@ create type recrawl.explanation as (
     detail jsonb
 );
 comment on type recrawl.explanation is
-    'One row of explain_page: a fact about a page. code names it, says is the sentence, detail has the figures with '
-    'times in UTC. mend is the SQL or the command that changes it; null = nothing needs to be done, or nothing can be.';
+    'One row of explain_page: one fact about a page. topic is the question, code is the answer for programs, and '
+    'says is the answer for people. detail has the numbers, with times in UTC. mend is SQL or a command that changes '
+    'the fact; null = you need not or cannot change it.';

@@ -38,10 +38,10 @@ create table recrawl_internal.queue (
 create index queue_due on recrawl_internal.queue (host_id, due_at);
 alter table recrawl_internal.queue replica identity full;    -- as for host
 comment on table recrawl_internal.queue is
-    'When each page that was handed out before is due. Changed only under the lock of the host''s row.';
+    'The due time of each page that was handed out before. A row changes only while the row of its host is locked.';
 comment on column recrawl_internal.queue.host_id is 'The host of the page.';
 comment on column recrawl_internal.queue.due_at is
-    'When the page is due. While it is leased: a time that the lease cannot reach.';
+    'The time when the page is due. While the page is leased, the time is so late that the lease ends before it.';
 comment on column recrawl_internal.queue.page_id is 'The page.';
 
 create table recrawl_internal.new_page (
@@ -52,10 +52,13 @@ create table recrawl_internal.new_page (
 create index new_page_rank on recrawl_internal.new_page (host_id, rank, page_id);
 alter table recrawl_internal.new_page replica identity full;
 comment on table recrawl_internal.new_page is
-    'Pages that were never handed out, the most valuable first. Changed only under the lock of the host''s row.';
+    'Pages that were never handed out, the most valuable first. A row changes only while the row of its host is '
+    'locked.';
 comment on column recrawl_internal.new_page.host_id is 'The host of the page.';
-comment on column recrawl_internal.new_page.page_id is 'The page. Of pages with equal rank the first found is first.';
-comment on column recrawl_internal.new_page.rank is 'Minus the value of the page, so that the index is read upwards.';
+comment on column recrawl_internal.new_page.page_id is
+    'The page. Among pages with equal rank, the page that was found first comes first.';
+comment on column recrawl_internal.new_page.rank is
+    'The value of the page with a minus sign, so that the index is read in ascending order.';
 
 create table recrawl_internal.inbox (
     at       timestamptz not null default clock_timestamp(),
@@ -73,17 +76,20 @@ create table recrawl_internal.inbox (
 create index inbox_at on recrawl_internal.inbox (at);
 alter table recrawl_internal.inbox replica identity full;
 comment on table recrawl_internal.inbox is
-    'Changes that the queue must still make. Writing one locks no host; drain applies them in order, under the locks.';
-comment on column recrawl_internal.inbox.at is 'The wall clock when it was written.';
+    'Changes that wait to be made in queue and new_page. An entry is written without a lock on the host. Upkeep '
+    'makes the changes in order, while it holds the locks of the hosts.';
+comment on column recrawl_internal.inbox.at is 'The clock time of writing.';
 comment on column recrawl_internal.inbox.host_id is 'The host of the page.';
 comment on column recrawl_internal.inbox.page_id is 'The page.';
-comment on column recrawl_internal.inbox.old_due is 'The due time of its row in queue; null = it is not in queue.';
-comment on column recrawl_internal.inbox.new_due is 'Its due time in queue after this; null = it is not in queue then.';
-comment on column recrawl_internal.inbox.old_rank is 'The rank of its row in new_page; null = it is not in new_page.';
+comment on column recrawl_internal.inbox.old_due is 'The due time of the page in queue; null = it is not in queue.';
+comment on column recrawl_internal.inbox.new_due is
+    'The new due time of the page in queue; null = the page leaves queue.';
+comment on column recrawl_internal.inbox.old_rank is 'The rank of the page in new_page; null = it is not in new_page.';
 comment on column recrawl_internal.inbox.new_rank is
-    'Its rank in new_page after this; null = it is not in new_page then.';
-comment on column recrawl_internal.inbox.failed is 'A fetch failed, and its host may be the reason.';
-comment on column recrawl_internal.inbox.revived is 'A dead page lives again. It enters only if it has no place.';
+    'The new rank of the page in new_page; null = the page leaves new_page.';
+comment on column recrawl_internal.inbox.failed is 'True if a request failed and the host may be the reason.';
+comment on column recrawl_internal.inbox.revived is
+    'True if a page that was not live is live again. It enters queue only if it has no row there.';
 
 create table recrawl_internal.link_later (
     at      timestamptz not null default clock_timestamp(),
@@ -98,15 +104,15 @@ create index link_later_turn on recrawl_internal.link_later (tries, at);
 create index link_later_held on recrawl_internal.link_later (key) where tries > 0;
 alter table recrawl_internal.link_later replica identity full;
 comment on table recrawl_internal.link_later is
-    'Links to pages that another open transaction was taking in. Upkeep takes them in later.';
-comment on column recrawl_internal.link_later.at is 'The wall clock when it was written.';
-comment on column recrawl_internal.link_later.page_id is 'The page that links; null = it redirects.';
-comment on column recrawl_internal.link_later.key is 'Key of the page that it links to.';
-comment on column recrawl_internal.link_later.url is 'The URL that it links to, as reported.';
-comment on column recrawl_internal.link_later.worth is 'The value that a new page starts with.';
-comment on column recrawl_internal.link_later.depth is 'Links from the start of the crawl.';
+    'Links to pages that another open transaction was adding. Upkeep adds the links later.';
+comment on column recrawl_internal.link_later.at is 'The clock time of writing.';
+comment on column recrawl_internal.link_later.page_id is 'The page that has the link; null = the page redirects there.';
+comment on column recrawl_internal.link_later.key is 'The key of the page that the link leads to.';
+comment on column recrawl_internal.link_later.url is 'The URL that the link leads to, as reported.';
+comment on column recrawl_internal.link_later.worth is 'The value that the page gets if it is new.';
+comment on column recrawl_internal.link_later.depth is 'The number of links from the start of the crawl.';
 comment on column recrawl_internal.link_later.tries is
-    'How often upkeep found it still locked. From the first time on, reports do not wait for it.';
+    'How often upkeep found the page still locked. After the first time, reports do not wait for the page.';
 
 create sequence recrawl_internal.lease_id;
 comment on sequence recrawl_internal.lease_id is
@@ -138,6 +144,7 @@ create table recrawl_internal.lease (
     dues        timestamptz[] not null,
     held_dues   timestamptz[] not null,
     busy_hosts  bigint[],
+    login       text          not null default session_user,
     primary key (lease_id, round)
 ) with (
     toast_tuple_target = 8160,
@@ -145,17 +152,20 @@ create table recrawl_internal.lease (
 );
 create index lease_until on recrawl_internal.lease (lease_until);
 comment on table recrawl_internal.lease is
-    'Pages that one round of a call of next_pages handed out, until the last of them is reported.';
-comment on column recrawl_internal.lease.lease_id is 'The call of next_pages.';
-comment on column recrawl_internal.lease.round is 'The round of the call. Most calls have one.';
+    'Leased pages: one row for each round of a call of next_pages. The row is deleted when its last page is '
+    'reported.';
+comment on column recrawl_internal.lease.lease_id is 'The lease. Each call of next_pages has one.';
+comment on column recrawl_internal.lease.round is 'The number of the round within the call. Most calls have one round.';
 comment on column recrawl_internal.lease.popped_at is 'When the pages were handed out.';
-comment on column recrawl_internal.lease.lease_until is 'When unreported pages go back to the queue.';
+comment on column recrawl_internal.lease.lease_until is
+    'The end of the lease. Then unreported pages go back to the queue.';
 comment on column recrawl_internal.lease.unreported is 'The number of its pages that are not reported yet.';
 comment on column recrawl_internal.lease.new_pages is 'The number of its pages that were new.';
 comment on column recrawl_internal.lease.page_ids is 'The pages, in order of id.';
 comment on column recrawl_internal.lease.slots is 'fetch_at of each page.';
 comment on column recrawl_internal.lease.start_bys is 'start_by of each page.';
 comment on column recrawl_internal.lease.dues is
-    'The due time of each page when it was handed out. It goes back there if it is not reported.';
-comment on column recrawl_internal.lease.held_dues is 'The due time of each page in queue while it is leased.';
-comment on column recrawl_internal.lease.busy_hosts is 'Its hosts that are one_at_a_time.';
+    'The due time of each page before it was handed out. An unreported page gets it back.';
+comment on column recrawl_internal.lease.held_dues is 'The due time of each page in queue while the page is leased.';
+comment on column recrawl_internal.lease.busy_hosts is 'The hosts of these pages that are one_at_a_time.';
+comment on column recrawl_internal.lease.login is 'The login that called next_pages.';

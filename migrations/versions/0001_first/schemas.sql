@@ -13,10 +13,13 @@ create table recrawl_internal.replayed (
     in_force text,
     declared jsonb   not null default '{}'
 );
-comment on table recrawl_internal.replayed is 'The state of sql/ that is in force.';
+comment on table recrawl_internal.replayed is
+    'The version of sql/ that is installed in this database. The table has one row.';
 comment on column recrawl_internal.replayed.only_row is 'Holds the table to one row.';
 comment on column recrawl_internal.replayed.digest is 'The sha256 of all files of sql/.';
 comment on column recrawl_internal.replayed.in_force is
-    'A hash of all that sql/ made and of the rights on it. A restore may lose rights, and people may change them.';
+    'A hash of everything that sql/ created, and of its grants. A restore may lose grants, and people may change '
+    'them.';
 comment on column recrawl_internal.replayed.declared is
-    'A hash of the declaration of each function, view and row type: only what changed is dropped before it is made.';
+    'A hash of the declaration of each function, view and row type. An object whose hash changed is dropped before '
+    'it is created again.';

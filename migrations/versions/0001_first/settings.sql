@@ -45,6 +45,22 @@ create table recrawl_internal.setting (
                        constraint "max_pages must be 0 or more pages, or none"
                        check (max_pages >= 0),
 
+    -- limits of a login of crawlers
+    longest_lease      interval not null default '24 hours'
+                       constraint "longest_lease must lie between 1 second and 7 days"
+                       check (longest_lease between '1 second' and '168 hours'),
+    max_per_call       int      not null default 10000
+                       constraint "max_per_call must lie between 1 and 1000000 pages"
+                       check (max_per_call between 1 and 1000000),
+    max_leased         int      default 1000000
+                       constraint "max_leased must be positive, or none"
+                       check (max_leased > 0),
+    full_logins        text[],
+    max_new_hosts      int      not null default 10000
+                       constraint "max_new_hosts must lie between 0 and 1000000 hosts per minute"
+                       check (max_new_hosts between 0 and 1000000),
+    ends_without_lease boolean  not null default true,
+
     -- allocation
     budget             float8
                        constraint "budget must lie between 1e-6 and 1e12 fetches per day, or none"
@@ -108,79 +124,104 @@ create table recrawl_internal.setting (
     check (longest_interval >= shortest_interval)
 );
 insert into recrawl_internal.setting default values;
-comment on table recrawl_internal.setting is 'The settings: one row, a typed column each.';
+comment on table recrawl_internal.setting is
+    'The settings. The table has one row, and a typed column for each setting. The comment of a column begins with '
+    'the unit.';
 comment on column recrawl_internal.setting.only_row is 'Holds the table to one row.';
 comment on column recrawl_internal.setting.paused is
-    'boolean: next_pages hands out nothing while this is true; pause() and resume() set it.';
+    'boolean: while this is true, next_pages hands out nothing. pause() and resume() set it.';
 comment on column recrawl_internal.setting.claimed_by is
-    'name: the owner of this crawl, as the first call of claim() named it; none = nobody claimed it.';
+    'name: the owner of the crawl, set by the first call of claim(). none = there is no owner.';
 comment on column recrawl_internal.setting.default_gap is
-    'interval: least time between two requests to a host that has no gap of its own. A shorter one takes effect on '
-    'each host when it is visited next.';
+    'interval: the least time between two requests to a host without a gap of its own. A shorter gap counts for each '
+    'host after its next request.';
 comment on column recrawl_internal.setting.default_gap_since is
-    'time: when default_gap last became longer. Slots that were given before this are not given again, because they may '
-    'be closer than the gap to the next one.';
+    'time: when default_gap last became longer. A slot from before this time is not given again, because it may be '
+    'too close to the next slot.';
 comment on column recrawl_internal.setting.start_within is
-    'share: of a host''s gap that a request may start late, at most 2 seconds. Slots are the gap plus this time apart.';
-comment on column recrawl_internal.setting.max_ahead is 'interval: the longest look-ahead that next_pages accepts.';
+    'share: the part of a host''s gap that a request may start late, at most 2 seconds. The time between two slots '
+    'is the gap plus this part.';
+comment on column recrawl_internal.setting.max_ahead is
+    'interval: the longest look-ahead that next_pages accepts (its argument ahead).';
 comment on column recrawl_internal.setting.discovery is
-    'share: of all fetches that new pages get while revisits are waiting too.';
+    'share: the part of all fetches that new pages get while other pages are due too.';
 comment on column recrawl_internal.setting.breadth is
-    'share: of the calls for new pages that begin with another class of value than the best, so that pages of low '
-    'value are fetched at some time.';
+    'share: the part of the calls for new pages that do not begin with the most valuable ones. So pages of low value '
+    'are fetched at some time too.';
 comment on column recrawl_internal.setting.frequency is
-    'fetches per day: of a page before the first allocation, and on average if there is no budget.';
+    'fetches per day: how often a page is fetched before the first allocation. Without a budget, also the average '
+    'after it.';
 comment on column recrawl_internal.setting.max_attempts is
-    'attempts: failures in a row after which a page loses its share of the budget. It is still tried, ever more '
-    'rarely.';
+    'attempts: after this number of failures in a row a page gets no share of the budget. recrawl still tries it, '
+    'less and less often.';
 comment on column recrawl_internal.setting.max_depth is
-    'links: a page that is more links away from the start of the crawl is not taken in; none = no limit.';
+    'links: a page is not added if it is more links away from the start of the crawl. none = no limit.';
 comment on column recrawl_internal.setting.max_pages is
-    'pages: a host with this many pages takes in no more, unless set_host gave it another limit; none = no limit.';
+    'pages: a host with this number of pages takes in no more. set_host can set another limit for one host. none = '
+    'no limit.';
+comment on column recrawl_internal.setting.longest_lease is
+    'interval: the longest lease that next_pages accepts. extend_lease accepts no end of a lease that is later than '
+    'this time and max_ahead from now.';
+comment on column recrawl_internal.setting.max_per_call is 'pages: the most that one call of next_pages may ask for.';
+comment on column recrawl_internal.setting.max_leased is
+    'pages: a login with this many leased pages gets no more. It is counted when a login can have a tenth of its pages '
+    'left, so a login that takes more than a tenth in half a second can exceed it by as much; none = no limit.';
+comment on column recrawl_internal.setting.full_logins is
+    'logins: those that had at least nine tenths of max_leased when ticks last counted. next_pages counts their leased '
+    'pages itself.';
+comment on column recrawl_internal.setting.max_new_hosts is
+    'hosts per minute: that all crawlers together make known with take_slot and set_robots. The hosts of pages and '
+    'links are limited by max_pages, max_depth and exclude.';
+comment on column recrawl_internal.setting.ends_without_lease is
+    'boolean: a report without lease_id may end a page: with the status 410, with a permanent redirect, declined or '
+    'due. false = such a report is invalid, and others count as evidence.';
 comment on column recrawl_internal.setting.budget is
-    'fetches per day: of new pages and revisits together. none = no limit for new pages, and frequency times the '
-    'number of pages fetched before for revisits. measured = the number that crawlers are seen to manage: it rises '
-    'while they get less than they ask for, and falls while pages wait for them.';
+    'fetches per day: the number of fetches that you can afford, of new pages and others together. none = no limit '
+    'for new pages; other pages are fetched as often as the setting frequency says, on average. measured = the '
+    'number that the crawlers can manage: recrawl raises it while crawlers get fewer pages than they ask for, and '
+    'lowers it while pages wait for crawlers.';
 comment on column recrawl_internal.setting.budget_is_measured is
-    'boolean: the budget follows what crawlers manage; set_setting(''budget'', ''measured'') sets it.';
+    'boolean: true if set_setting(''budget'', ''measured'') was called. Then recrawl sets the budget itself.';
 comment on column recrawl_internal.setting.policy is
-    'name: how the next allocation divides the budget. opt_polite: the best within every host''s gap; optimal: '
-    'the best if there were no gaps; uniform: all pages equally often; proportional: as often as they change; '
-    'best_first: each page once, the most valuable first; epsilon_greedy: uniform at first, then opt_polite.';
+    'name: how the next allocation divides the budget. opt_polite: the best within the gaps of all hosts. optimal: '
+    'the best if hosts had no gaps. uniform: all pages equally often. proportional: each page in proportion to its '
+    'rate. best_first: each page once, the most valuable first. epsilon_greedy: uniform at first, then opt_polite.';
 comment on column recrawl_internal.setting.objective is 'name: the quantity that the next allocation maximises';
 comment on column recrawl_internal.setting.exploration is
-    'share: of the budget that keeps every page fetched at some interval, however little a fetch of it earns.';
+    'share: the part of the budget that is spread evenly over all pages, also over pages that gain little from a '
+    'fetch.';
 comment on column recrawl_internal.setting.longest_interval is
-    'interval: no page waits longer between two fetches, if half of the budget and half of its host''s slots suffice '
-    'for that; none = no limit.';
+    'interval: the longest time between two fetches of a page, if half of the budget and half of the slots of its '
+    'host are enough for that. none = no limit.';
 comment on column recrawl_internal.setting.shortest_interval is
-    'interval: least time between two scheduled fetches of a page, unless a crawler or a person says when it is due; '
-    'none = no limit.';
+    'interval: the least time between two fetches of a page, unless a crawler or a person sets a due time. none = no '
+    'limit.';
 comment on column recrawl_internal.setting.keep_log is
-    'interval: how long the fetch log keeps observations for recrawl audit; none = no log.';
+    'interval: how long fetches are kept in the fetch log, for the command recrawl audit. none = there is no log.';
 comment on column recrawl_internal.setting.keep_vitals is
-    'interval: how long the view vitals keeps its rows, one per minute.';
+    'interval: how long the view vitals keeps its rows (one per minute).';
 comment on column recrawl_internal.setting.keep_history is
-    'interval: how long vitals_by_hour, events, the texts of robots.txt and the runs of jobs are kept. The last run of '
-    'each job always is.';
+    'interval: how long vitals_by_hour, events, texts of robots.txt and runs of jobs are kept. The last run of each '
+    'job is always kept.';
 comment on column recrawl_internal.setting.rates_every is
-    'interval: time between two runs of the job rates, which learns how often pages change on each host. In a young '
-    'crawl it also runs 10, 20, 40 … minutes after the first time; none = never.';
+    'interval: time between two runs of the job rates, which learns how often the pages of each host change. At the '
+    'start of a crawl it also runs after 10, 20, 40 … minutes. none = never.';
 comment on column recrawl_internal.setting.opic_every is
-    'interval: time between two runs of the job opic, which scores the graph of links. It also runs when 5 % of the '
-    'graph has changed; none = never.';
+    'interval: time between two runs of the job opic, which scores pages by their links. It also runs when 5 % of '
+    'the pages have new links. none = never.';
 comment on column recrawl_internal.setting.allocate_every is
-    'interval: time between two runs of the job allocate, which divides the budget. It also runs when its input moved '
-    'by 5 %; none = never.';
+    'interval: time between two runs of the job allocate, which divides the budget. It also runs when the budget, '
+    'the pages, values, rates or slots changed by 5 %. none = never.';
 comment on column recrawl_internal.setting.memory is
-    'megabytes: of the graph that a worker keeps between two runs of opic, so that it reads only the changes. A larger '
-    'graph is read as a whole each time.';
+    'megabytes: how much of the graph of links a worker keeps in memory between two runs of opic, to read only the '
+    'changes. A larger graph is read as a whole each time.';
 comment on column recrawl_internal.setting.authority_weight is
-    'weight: of a page''s authority in its value, from the next run of opic on. If all four weights are 0, values stay '
-    'as they are.';
-comment on column recrawl_internal.setting.hub_weight is 'weight: of a page''s hub score in its value.';
+    'weight: how much the authority of a page counts in its value, from the next run of opic. If all four weights '
+    'are 0, values stay as they are.';
+comment on column recrawl_internal.setting.hub_weight is
+    'weight: how much the hub score of a page counts in its value.';
 comment on column recrawl_internal.setting.importance_weight is
-    'weight: of a page''s importance (plain OPIC, close to PageRank) in its value. It is computed only if this is not '
-    '0.';
+    'weight: how much the importance of a page (plain OPIC, similar to PageRank) counts in its value. At 0 '
+    'importance is not computed.';
 comment on column recrawl_internal.setting.relevance_weight is
-    'weight: of a page''s relevance in its value, in addition to its effect on authority.';
+    'weight: how much the relevance of a page counts in its value, in addition to its effect on authority.';

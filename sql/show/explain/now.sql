@@ -119,7 +119,7 @@ end $$;
 comment on function recrawl_internal.explain_holds(timestamptz, recrawl_internal.host, recrawl_internal.setting) is
     'The reasons why no page of a host is handed out.';
 
--- What the last report said, in the words of outcome_of(); a 301 or 308 of a page that lives led nowhere.
+-- The result is one of the words of outcome_of(). A live page with 301 or 308 redirects to no usable page.
 create or replace function recrawl_internal.last_outcome(p recrawl_internal.page) returns text
 language sql immutable
 set search_path = recrawl_internal, pg_temp

@@ -69,9 +69,10 @@ as $$
                   where o.new_class = c.class and o.new_ready_at between c.since and t and next_slot(o, s) <= t)
 $$;
 comment on function recrawl_internal.better_class(timestamptz, recrawl_internal.host, recrawl_internal.setting) is
-    'The best class of new pages, before that of a host, of which others that are free have some; null = none.';
+    'The best class of new pages that another free host has, if it is better than the class of this host; null = '
+    'there is no better class.';
 
--- One page at a time, a slot each; where both kinds wait, each has its share of the slots.
+-- A host gives one page in each slot. If revisits and new pages wait, each kind has its share of the slots.
 create or replace function recrawl_internal.turn_comes(
     pages_before bigint, share float8, free_at timestamptz, every interval
 ) returns timestamptz
@@ -84,7 +85,7 @@ $$;
 comment on function recrawl_internal.turn_comes(bigint, float8, timestamptz, interval) is
     'About when a host will have handed out that number of pages.';
 
--- A place in line that a longer gap gave counts until it comes. While the host is held, that is another reason.
+-- A place in a queue that was computed with a longer gap counts until its time comes. A block is a reason of its own.
 create or replace function recrawl_internal.free_from(
     t timestamptz, h recrawl_internal.host, s recrawl_internal.setting, place_at timestamptz
 ) returns timestamptz
@@ -143,7 +144,7 @@ comment on function recrawl_internal.explain_revisit(
 ) is
     'Explains why a due page is not handed out.';
 
--- The first that applies is what decides; then the budget, which counts whatever else does.
+-- Returns the first reason that applies. The budget is a reason in addition to any other.
 create or replace function recrawl_internal.explain_new(
     t timestamptz, p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting
 ) returns setof recrawl.explanation

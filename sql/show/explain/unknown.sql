@@ -21,7 +21,7 @@ as $$
 $$;
 comment on function recrawl_internal.explain_no_page(bigint) is 'Explains a page_id that no page has.';
 
--- What holds a host holds all of its pages.
+-- A block of a host applies to all of its pages.
 create or replace function recrawl_internal.explain_host(t timestamptz, name text, id bigint)
 returns setof recrawl.explanation
 language plpgsql stable

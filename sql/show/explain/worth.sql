@@ -50,7 +50,7 @@ comment on function recrawl_internal.value_for_more(
     recrawl_internal.page, recrawl_internal.setting, recrawl_internal.host_terms, recrawl_internal.host_terms,
     float8, float8
 ) is
-    'A value at which a page would be fetched more often; null = there is none.';
+    'A value at which a page would be fetched more often; null = no value would help.';
 
 create or replace function recrawl_internal.why_so_often(
     p recrawl_internal.page, s recrawl_internal.setting, own recrawl_internal.host_terms,

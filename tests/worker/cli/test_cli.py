@@ -466,7 +466,7 @@ def test_a_stray_quote_costs_its_own_line_only(url: str, connection: psycopg.Con
         (["next", "--ahead", "3600"], "ahead must lie between 0 and the setting max_ahead"),
         (["next", "--ahead", "soon"], "'soon' is not a number of seconds"),
         (["next", "--lease", "nan"], "'nan' is not a number of seconds"),
-        (["next", "--lease", "0"], "lease must lie between 1 second and 7 days"),
+        (["next", "--lease", "0"], "lease must lie between 1 second and the setting longest_lease (1 day)"),
         (["next", "--per-host", "0"], "per_host must be positive, got 0"),
     ],
     ids=" ".join,

@@ -1,8 +1,9 @@
 """Pages with content: what stays, what every update replaces (churn), and items that new ones push out (scroll).
 
-That is the generative model of Olston & Pandey (Recrawl Scheduling Based on Information Longevity, 2008). Of content
-only shares are known, and which of it is still there. Two versions of which each has x that the other lacks diverge by
-2x / (1 + x), as sets of phrases do; and of that a crawler knows what sketches of eight numbers say.
+That is the generative model of Olston & Pandey (Recrawl Scheduling Based on Information Longevity, 2008). The model has
+no text: only shares of the content, and which shares are still there. If each of two versions has a share x that the
+other lacks, they diverge by 2x / (1 + x), as two sets of phrases do. A crawler estimates this from sketches of eight
+numbers.
 """
 
 from collections.abc import Sequence
@@ -32,7 +33,7 @@ class Region:
 
 @dataclass(frozen=True, eq=False)
 class ContentPage:
-    """Regions, and what is not in one stays for good. Times are in days."""
+    """Regions of a page. Content outside of all regions never changes. Times are in days."""
 
     regions: tuple[Region, ...]
     updated_at: tuple[Floats, ...]  # of each region
@@ -80,7 +81,7 @@ class ContentPage:
         return float(self.diverged(last, moments) @ np.diff(moments, append=end)) / (end - begin)
 
     def expected_divergence(self, days: Floats) -> Floats:
-        """D(t): on average over all that could have happened, from one region's updates to the next one's."""
+        """D(t): the mean over all possible histories, computed region by region."""
         chances, lacking = np.ones((len(days), 1)), np.zeros(1)
         for region in self.regions:
             gone = region.share * np.arange(region.items + 1) / region.items
@@ -106,7 +107,7 @@ def _updates(region: Region, days: Floats) -> Floats:
 
 
 def draw(rng: np.random.Generator, pages: int, days: float) -> list[ContentPage]:
-    """A mix of pages, each with its history over so many days."""
+    """A mix of pages, each with its history over the given number of days."""
     kinds = rng.choice(list(MIX), pages, p=list(MIX.values()))
     return [page(rng, _regions(rng, kind), days) for kind in kinds]
 

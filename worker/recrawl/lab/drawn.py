@@ -16,7 +16,7 @@ GAP, SLOW_GAP, SLOW = 60.0, 1800.0, 0.3  # seconds; share of the hosts
 
 @dataclass(frozen=True, eq=False)
 class DrawnWeb:
-    """Pages host by host; those of host h are first[h]:first[h + 1], and its first one leads to all others."""
+    """Pages host by host. Host h has the pages first[h]:first[h + 1], and its first page links to all others."""
 
     rate: NDArray[np.float64]  # changes per day
     first: NDArray[np.int64]

@@ -65,7 +65,7 @@ class PagesToLearn:
 
 @dataclass(frozen=True, eq=False)
 class Explored:
-    """All pages visited at their interval, for so many rounds: what it costs to commit to what is then known."""
+    """All pages were fetched at their interval for some rounds: the cost of committing to the rates known by then."""
 
     pages: PagesToLearn
     rounds: NDArray[np.int64]
@@ -84,7 +84,7 @@ class Explored:
         return float(self.days[self.regret(horizon).argmin()])
 
     def course(self, days: float, horizon: float) -> tuple[Floats, Floats]:
-        """Days, and the regret until then, of who explores for so long."""
+        """Days, and the regret until each of them, of a policy that explores for the given number of days."""
         exploring = days * self.pages.lost_exploring
         lost = float(np.interp(days, self.days, self.lost))
         return np.array([0, days, horizon]), np.array([0, exploring, exploring + (horizon - days) * lost])

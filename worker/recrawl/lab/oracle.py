@@ -1,7 +1,7 @@
-"""What is reached by who knows how often pages change, as nobody does: how far policies are from it.
+"""Policies that know the true rates, which no crawler can know. They show how far real policies are from the best.
 
-`oracle` knows how often each changes over the whole time, `foresight` over a month before and after each day. Both
-divide the fetches as opt_polite does, without floors, and learn nothing but which pages are gone, at once.
+`oracle` knows how often each page changes over the whole time, `foresight` over a month before and after each day. Both
+divide the fetches as opt_polite does, without floors. They learn only which pages are gone, immediately.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""What came of a policy on a web whose every change is known."""
+"""The result of a policy on a web whose changes are all known."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

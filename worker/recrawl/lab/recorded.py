@@ -29,7 +29,7 @@ JSON = json.JSONDecoder(parse_int=lambda digits: int(digits) if len(digits) <= 3
 
 
 class RecordedWebError(ValueError):
-    """What is wrong in a file, and where."""
+    """A file has an error. The message says where."""
 
 
 class RecordedPage(NamedTuple):
@@ -49,7 +49,7 @@ class _Wrong(ValueError):
 
 
 def read(file: str) -> World:
-    """The web in a file, which may be gzipped; that of the name `sample` comes along."""
+    """The web in a file, which may be gzipped. The name `sample` stands for a file of this package."""
     path = Path(str(files("recrawl.lab") / "sample.jsonl.gz")) if file == SAMPLE else Path(file)
     pages, known = list[RecordedPage](), dict[tuple[str, str], int]()
     for number, line in _lines(path, file):

@@ -1,12 +1,12 @@
 """A policy let loose on a web whose every change is known, without a database: what production computes.
 
-Pages are known from their birth on, which is their first fetch. Those that live at the beginning were fetched just
-then, and nothing is known of them but that. Every day is an allocation; what new pages took of late, revisits do not
-have. Hosts have no gaps. A page that is found gone is not visited again.
+A page is known from its birth, which is its first fetch. Pages that live at the beginning were fetched at that moment;
+nothing else is known of them. There is one allocation per day. Fetches that new pages took recently are not available
+for revisits. Hosts have no gaps. A page that was found gone is not fetched again.
 
-A visit that falls into an outage is made when that is over, and costs nothing before. Through SQL it is tried in vain
-now and then, and as a host that fails is left alone for ever longer, it comes back later: by up to as long as it was
-down.
+A fetch that is due during an outage happens after the outage, and costs nothing before. Through SQL it is tried
+sometimes during the outage, and each failure blocks the host for longer. So the host comes back later, by at most the
+length of the outage.
 """
 
 import math
@@ -200,7 +200,7 @@ class Replay:
         )
 
     def _put_dues(self, known: NDArray[np.intp], today: float, for_revisits: float) -> None:
-        """What bring_forward and put_dues do to due times that other prices had promised."""
+        """Moves due times that follow from old prices, as bring_forward and put_dues do in SQL."""
         pages = self.pages
         frequency = pages.frequency[known]
         every = np.divide(1, frequency, out=np.full(len(known), np.inf), where=frequency > 0)

@@ -1,7 +1,7 @@
 """A policy let loose on a web whose every change is known, in a real database: the verbs, and the jobs of a worker.
 
-What replay computes is done by SQL here. Pages that live at the beginning are known then; they are fetched when their
-turn comes, as new pages are. A host that is down gives no answer.
+The functions in SQL do here what replay computes. Pages that live at the beginning are known then. They are fetched
+when their turn comes, as new pages are. A host that is down gives no answer.
 """
 
 import re
@@ -22,7 +22,7 @@ OK, GONE, DOWN = 200, 410, 0
 
 
 def refuse_pages(url: str) -> None:
-    """Before anything is done to it: a database of somebody's crawl is none to try things in."""
+    """Raises an error if the database already has pages, because a simulation would spoil a real crawl."""
     with store.connect(url, WHO) as connection:
         if store.virtual.has_pages(connection):
             raise ValueError("that database has pages already: a simulation wants one that has none")
@@ -65,7 +65,7 @@ def crawl(
 
 
 def _as_in_a_url(host: str, number: int) -> str:
-    """Another one for every host: a world may call them whatever it likes."""
+    """A name that is valid in a URL, and different for each host: the names in a world may be any text."""
     return re.sub("[^a-z0-9]+", "-", f"{host.lower()[:40]} {number}").strip("-")
 
 
@@ -78,7 +78,7 @@ class _Web:
         self.page, self.day = list[int](), list[float]()  # of all fetches that were answered
 
     def known(self, day: float) -> int:
-        """How many pages there are to be fetched, as far as anybody knows."""
+        """The number of pages that can be fetched, as far as the crawl knows."""
         return int(np.count_nonzero((self.world.born <= self.begin + day) & ~self.is_gone))
 
     def new_pages(self, begin: float, end: float) -> Sequence[KnownPage]:

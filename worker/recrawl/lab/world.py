@@ -11,7 +11,7 @@ Days = NDArray[np.float64]
 
 
 class Outages(NamedTuple):
-    """When hosts are down, in order: those of host h are first[h]:first[h + 1]."""
+    """The times when hosts are down, in order. Host h has the outages first[h]:first[h + 1]."""
 
     first: NDArray[np.int64]
     begin: Days
@@ -26,7 +26,7 @@ class Outages(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """Pages, host by host: those of host h are first_page[h]:first_page[h + 1], and so their changes."""
+    """Pages and their changes, host by host. Host h has the pages first_page[h]:first_page[h + 1]."""
 
     hosts: list[str]
     first_page: NDArray[np.int64]
@@ -34,9 +34,9 @@ class World:
     died: Days  # infinite: it lives on
     first_change: NDArray[np.int64]
     changed_at: Days  # in order, page by page; after the page's birth and not after its death
-    values: NDArray[np.float64] | None = None  # None: all the same
+    values: NDArray[np.float64] | None = None  # None: all values are equal
     noisy: NDArray[np.bool_] | None = None  # None: no page is
-    outages: Outages | None = None  # None: there are none. No page is born in one
+    outages: Outages | None = None  # None: no outage. No page is born during an outage
     sketches: NDArray[np.int32] | None = None  # of every version of a page: its first, then one after each change
 
     @property
@@ -76,7 +76,7 @@ class World:
         return float(known.min()), float(known.max())
 
     def between(self, begin: float, end: float) -> "World":
-        """The pages that live at any time between two days, and what happens to them meanwhile."""
+        """The pages that live at any time between two days, and their changes between these days."""
         lives = (self.born < end) & (self.died > begin)
         page_of_change = np.repeat(np.arange(self.pages), np.diff(self.first_change))
         kept = lives[page_of_change] & (self.changed_at > begin) & (self.changed_at < end)

@@ -500,7 +500,7 @@ def _full_disk(home: Path, error: str) -> str:
 
 
 def _postmaster(home: Path) -> tuple[int, str]:
-    """Pid and socket directory from the last server's pid file; 0 and '' when there is none (yet)."""
+    """Pid and socket directory from the pid file of the last server; 0 and '' if the file does not exist (yet)."""
     try:
         lines = (home / CLUSTER / "postmaster.pid").read_text(errors="replace").splitlines()
         return int(lines[0]), lines[4]

@@ -1,4 +1,4 @@
-"""An HTTP server of one thread a connection, of which so many are open at most: it serves few, and never hangs."""
+"""An HTTP server with one thread per connection and a maximum number of connections: for few clients, never hanging."""
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

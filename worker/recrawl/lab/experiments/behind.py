@@ -1,8 +1,8 @@
-"""What a host that is behind is asked for first: at the start, and after an outage (Souza, 2010, DELAYED).
+"""Which page to fetch first from a host that is behind: at the start, and after an outage (Souza, 2010, DELAYED).
 
-When all is well it makes no difference worth speaking of. Here a host has more due than it has slots: nothing of it was
-ever fetched, or no crawler came for twelve hours. Rates are known, all pages have the same value, and freshness is
-expected, so only phases and rates are left to chance: means over several draws.
+On a host that is not behind the order makes almost no difference. Here a host has more due pages than slots: no page
+was ever fetched, or no crawler came for twelve hours. The rates are known and all pages have the same value. Freshness
+is an expected value, so only phases and rates are random: the results are means over several draws.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,7 +26,7 @@ RUN = 1 / 24  # days between two allocations
 START = 6.0  # days
 LOOKS = 60
 
-# Which of the pages that are due goes first, by when they were, how old their copies are, and how often they change.
+# The order of due pages, from their due times, the ages of their copies, and their rates.
 Choice = Callable[[Floats, Floats, Floats], Floats]  # the least first
 Requests = tuple[Floats, NDArray[np.int64]]
 NOBODY = np.empty(0, np.int64)
@@ -37,7 +37,7 @@ def first_due(due: Floats, age: Floats, rate: Floats) -> Floats:
 
 
 def worth_most(due: Floats, age: Floats, rate: Floats) -> Floats:
-    """What a visit now adds over one that never comes, as in the optimum: w/λ · (1 − (1 + λ·age)·e^(−λ·age))."""
+    """The gain of a fetch now compared with no fetch at all, as in the optimum: w/λ · (1 − (1 + λ·age)·e^(−λ·age))."""
     seen = rate * age
     worth: Floats = -(1 - (1 + seen) * np.exp(-seen)) / rate
     return worth

@@ -26,7 +26,7 @@ class Reached:
 
 @dataclass(frozen=True)
 class Learnt:
-    """What a policy that learns reached, and others with as many fetches."""
+    """The result of a policy that learns, and of other policies with the same number of fetches."""
 
     policy: str
     threshold: float

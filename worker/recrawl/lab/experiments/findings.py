@@ -1,4 +1,4 @@
-"""What an experiment found: tables, a figure and a sentence, as numbers. How they look is for others to say."""
+"""The result of an experiment: tables, a figure and a sentence, as numbers. Other modules draw and print them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class ResultTable:
 
 @dataclass(frozen=True, eq=False)
 class PlotSeries:
-    """What is of one name is of one colour in the whole figure."""
+    """One line of a figure. Lines with the same name have the same colour in the whole figure."""
 
     name: str  # empty: what the legend leaves out
     x: Floats

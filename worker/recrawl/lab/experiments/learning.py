@@ -1,6 +1,6 @@
-"""What it costs to learn rates while crawling: when to stop exploring, and what is lost (Upadhyay et al., 2020).
+"""The cost of learning rates while crawling: when to stop exploring, and what is lost (Upadhyay et al., 2020).
 
-The paper's histories are of Bing and not to be had: here rates are log-uniform, and values log-normal.
+The histories of the paper come from Bing and are not public. Here rates are log-uniform, and values log-normal.
 """
 
 import math
@@ -25,8 +25,8 @@ INTERVALS = (0.5, 1.0, 2.0)  # days between two visits of a page while all are v
 HORIZONS = np.geomspace(300, 300_000, 7)  # days
 SHOWN = 10_000.0  # days: the horizon whose regrets are drawn
 PHASE, PHASES = until_steady(1.0, 0.05, LEAST), 16  # days, after which 5 % of all value is the error at most
-CRAWL, FLOORS = PHASE * PHASES, (0.0, 0.05, 0.2)  # share of the budget that who is greedy explores with
-OBSERVATIONS, RATE, KNOWN_BELOW = (10, 30, 100, 300, 1000), 0.5, 2.0  # of a page that changes so often a day
+CRAWL, FLOORS = PHASE * PHASES, (0.0, 0.05, 0.2)  # share of the budget that a greedy policy explores with
+OBSERVATIONS, RATE, KNOWN_BELOW = (10, 30, 100, 300, 1000), 0.5, 2.0  # RATE: changes per day of the page
 
 COMMITS, GREEDY = "explore for the best time, commit", "ε-greedy, ε = {:g}"
 ERRORS: dict[str, Literal["line", "dotted"]] = {

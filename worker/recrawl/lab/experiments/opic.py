@@ -23,7 +23,7 @@ PASSES, FEW_PASSES = 512, 64
 SWEEPS = 40  # at most, of methods that settle geometrically
 STEPS = 20  # of a pass, between which the richest pages are looked for
 ERRORS = (1e-1, 1e-2, 1e-3, 1e-6)
-Errors = tuple[NDArray[np.int64], Floats]  # after so many passes; in L1
+Errors = tuple[NDArray[np.int64], Floats]  # numbers of passes, and the errors after them in L1
 
 
 def run(seed: int, quick: bool) -> Findings:
@@ -50,7 +50,7 @@ def run(seed: int, quick: bool) -> Findings:
 
 
 def draw(seed: int, pages: int) -> Graph:
-    """A few pages have most of the links to them, and some page has none of its own."""
+    """A few pages receive most of the links, and some pages link to no other page."""
     rng = np.random.default_rng(seed)
     links = LINKS * pages
     first = np.sort(np.concatenate([[0, links], rng.integers(0, links, pages - 1)]))

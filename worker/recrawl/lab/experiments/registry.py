@@ -1,4 +1,4 @@
-"""Which experiments there are. What the first line of a file says is what its experiment shows, and after whom."""
+"""The list of experiments. The first line of each file says what its experiment shows, and which paper it repeats."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

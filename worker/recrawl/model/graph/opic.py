@@ -129,8 +129,8 @@ def run(
 ) -> HubsAndAuthorities:
     """Sweeps until the scores are off by no more than `error`, by estimate, or until `most_sweeps`: see `converged`.
 
-    Relevance is nan where it is unknown, which counts as ½. Start from the cash of an earlier run where there is one
-    (see resumed). What pages give is rounded to a float32, so that an error much below 1e-5 may never be reached.
+    Relevance is nan if it is unknown, which counts as ½. Start from the cash of an earlier run if there is one (see
+    resumed). The shares that pages give are rounded to a float32, so an error much below 1e-5 may never be reached.
     """
     relevance = _checked_relevance(graph, relevance)
     cash = resumed(graph, np.full(graph.pages, math.nan)) if start is None else _checked_cash(graph, start)
@@ -234,9 +234,9 @@ class _Side:
         (self._passed_on,) = self._sums(_weigh, *weights)  # of a unit of cash for every page
 
         self.received = received
-        # What a page gives to each page it is linked with. A float32 fits the cache twice as well: a sweep of 10⁷ links
-        # is a tenth faster than with float64. A common factor makes up for what rounding adds or takes, so that no cash
-        # is lost, and none leaks to the virtual page, which may give back a million times as much.
+        # The share that a page gives to each page it is linked with. A float32 needs half of the cache: a sweep of 10⁷
+        # links is a tenth faster than with float64. A common factor corrects the sum of the rounding errors. Without it
+        # cash would be lost, or leak to the virtual page, which may give back a million times as much.
         self._given, self._factor = np.empty(pages, np.float32), 1.0
         self._flow, self._flows = np.zeros(pages), math.nan  # cash that went through each page, and its sum
         self.step = math.inf  # a bound on how far the scores moved at last, in L1
@@ -268,12 +268,12 @@ class _Side:
         pages, flows_before = len(self._flow), self._flows
         self.virtual_before = self.virtual
         if self._passed_on > 0:
-            # The virtual page gives an even part e to each page, of which it gets back what they do not pass on, until
+            # The virtual page gives an even part e to each page, and gets back the part that the pages do not pass on:
             # pages · e = virtual + returned + pages · e − passed_on · e.
             even_part = (self.virtual + returned) / self._passed_on
         else:
             even_part = 0.0
-            self.received.fill(received / pages)  # whatever they have goes round among pages and the virtual page
+            self.received.fill(received / pages)  # all cash goes round among the pages and the virtual page
         self._flows, given, strayed = self._sums(
             _spend, self._gives_by, self.received, even_part, self._to_each, self._flow, self._given
         )

@@ -1,6 +1,6 @@
 """Charts as SVG that fits any width: shapes stretch, strokes and text do not. Pure: figures in, markup out.
 
-What a chart shows is also its sentence and its table, from which the script reads what it tells under the pointer.
+Each chart has its numbers as a sentence and as a table too. The script reads the text at the pointer from the table.
 Places are attributes and colours are classes: a content security policy lets no style attribute through.
 """
 
@@ -63,7 +63,7 @@ class Scale:
         low, high = (min(values), max(values)) if values else (0.0, 1.0)
         if from_zero:
             low = 0.0
-        if high <= low:  # all the same
+        if high <= low:  # all values are equal
             high = low + (abs(low) * 0.1 or 1.0)
             low = low if from_zero else low - (high - low)
         step = _round_step((high - low) / 3)
@@ -139,7 +139,7 @@ def bars(rows: Sequence[tuple[str, float, str, str]]) -> Html:
 
 
 def bar(shares: Sequence[tuple[float, str]], marks: Sequence[tuple[float, str]] = ()) -> Html:
-    """A bar that is so full, and marks on it. It says nothing that is not beside it in words."""
+    """A bar with filled shares, and marks on it. The text next to it says the same in words."""
     within = [(min(max(share, 0), 1), look) for share, look in shares]
     return el(
         "svg",
@@ -291,7 +291,7 @@ def _band(plot: Plot, scale: Scale, between: Sequence[tuple[float, float] | None
 
 
 def _ends(scale: Scale, series: Sequence[Series]) -> list[Html]:
-    """The names beside the last values, kept apart."""
+    """The names next to the last values, moved apart so that they do not overlap."""
     lasts = [(next((v for v in reversed(one.values) if v is not None), None), one) for one in series]
     ends = sorted(((scale.y(v), one) for v, one in lasts if v is not None), key=itemgetter(0))
     places: list[float] = []
