@@ -39,6 +39,7 @@
 set search_path = pg_catalog, pg_temp;
 
 \ir roles.sql
+\ir rights.sql
 
 -- Words that all files below use
 \ir words/limits.sql

@@ -80,8 +80,7 @@ comment on column recrawl.checkup.version is 'The version of the tables.';
 comment on column recrawl.checkup.has_pages is 'True if the crawl ever had a page.';
 comment on column recrawl.checkup.has_handed_out is 'True if next_pages ever handed out a page.';
 comment on column recrawl.checkup.added_since_allocation is
-    'The number of pages that were added after the last allocation; null = it is not known, or there was no '
-    'allocation.';
+    'The number of pages that were added after the last allocation; null = it is not known, or there was none.';
 comment on column recrawl.checkup.pages is
     'The number of pages. If there are very many hosts: as a worker counted it last; null = no worker has counted it '
     'yet.';

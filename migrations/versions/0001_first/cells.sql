@@ -47,8 +47,8 @@ comment on sequence recrawl_internal.horizon_recheck is
 create unlogged sequence recrawl_internal.next_tick;
 comment on sequence recrawl_internal.next_tick is
     'time: after this time next_pages does upkeep itself. Written by upkeep. Too low, or more than a minute ahead: '
-    'the next call of next_pages does upkeep. Too high by less than a minute: upkeep is late by this time. '
-    'Never called: the next upkeep skips ids that may have been lost.';
+    'the next call of next_pages does upkeep. Too high by less than a minute: upkeep is late by this time. Never '
+    'called: the next upkeep skips ids that may have been lost.';
 select setval('recrawl_internal.next_tick', 1);
 create sequence recrawl_internal.latest_tick;
 comment on sequence recrawl_internal.latest_tick is

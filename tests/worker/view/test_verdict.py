@@ -348,6 +348,9 @@ PLANTED = {
     "big_host": replace(HEALTHY, checkup=replace(HEALTHY.checkup, most_pages=900000)),
     "clocks_differ": replace(HEALTHY, asked_at=NOON - 40 * SECOND),
     "dead_rows": replace(HEALTHY, tables=(Table("queue", 1000, 900000),)),
+    "server_settings": replace(
+        HEALTHY, server=replace(HEALTHY.server, naptime=MINUTE, wal_compression="pglz", wal_bytes=1, buffer_bytes=1)
+    ),
     "replica_behind": replace(HEALTHY, slots=(Slot("gone", False, 9e9, None),)),
     "crawler_is_superuser": replace(HEALTHY, superusers=(Superuser("postgres"),)),
 }  # fmt: skip

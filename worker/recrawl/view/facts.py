@@ -27,6 +27,10 @@ class ServerFacts:
     clock: datetime | None = None
     vacuums: bool = True
     sees_all: bool = True  # also what other logins do
+    naptime: timedelta = timedelta(seconds=10)  # autovacuum_naptime
+    wal_compression: str = "off"
+    wal_bytes: int = 1 << 30  # max_wal_size
+    buffer_bytes: int = 1 << 28  # shared_buffers
 
 
 @dataclass(frozen=True)

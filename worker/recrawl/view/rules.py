@@ -36,6 +36,7 @@ OVERSPENT = 1.1  # times the budget
 OTHER_PAGES = 0.3  # of all pages, added since the last allocation
 BIG_HOST, MANY_PAGES = 0.5, 1000  # of all pages; and pages
 CLOCK = timedelta(seconds=2)
+NAPTIME = timedelta(seconds=20)  # between two looks of autovacuum at the database
 KEPT_BYTES, BEHIND = 1 << 30, 1_000_000  # of write-ahead log; transactions
 DEAD, MANY_DEAD = 2.0, 100_000  # dead rows per live row; and rows
 
@@ -717,6 +718,32 @@ def dead_rows(facts: Facts) -> Found | None:
                 do=f"VACUUM (VERBOSE) recrawl_internal.{table.table};",
             )
     return None
+
+
+@rule(
+    "warn",
+    "The page docs/in-production.md says what each setting is for. shared_buffers needs a restart of PostgreSQL.",
+    Fix("settings", "Set it, as a superuser or on the settings page of a managed server", "SHOW autovacuum_naptime;"),
+    well="The settings of the server fit a crawl.",
+    in_status=False,
+)
+def server_settings(facts: Facts) -> Found | None:
+    server = facts.server
+    wanted = {
+        "autovacuum_naptime": (server.naptime <= NAPTIME, "10s"),
+        "wal_compression": (server.wal_compression not in ("on", "pglz"), "off"),
+        "max_wal_size": (server.wal_bytes >= 1 << 30, "2GB"),
+        "shared_buffers": (server.buffer_bytes >= 1 << 28, "256MB"),
+    }
+    wrong = {name: value for name, (is_well, value) in wanted.items() if not is_well}
+    if not wrong or not facts.is_checkup:
+        return None
+    statements = [f"ALTER SYSTEM SET {name} = '{value}';" for name, value in wrong.items()]
+    return Found(
+        f"{things(len(wrong), 'setting')} of the server {either(len(wrong), 'slows', 'slow')} the crawl down: "
+        f"{', '.join(wrong)}.",
+        do=" ".join([*statements, "SELECT pg_reload_conf();"]),
+    )
 
 
 @rule(
