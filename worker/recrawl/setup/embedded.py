@@ -129,21 +129,21 @@ def lasting_server(data_dir: Path | None = None) -> Iterator[tuple[str, Callable
                 _leave(home, users)
                 raise
 
-        told = ""
+        is_told = False  # that a disk is full
 
         def restart() -> None:
-            nonlocal told
+            nonlocal is_told
             try:
                 with _turn(home):
                     again = _enter(home, users, binaries)
             except EmbeddedError as error:
                 if not (full := _full_disk(home, str(error))):
                     raise
-                if full != told:
+                if not is_told:
                     print(f"recrawl: {full}. PostgreSQL starts again when there is room", file=sys.stderr, flush=True)
-                told = full
+                is_told = True
                 return
-            told = ""
+            is_told = False
             if again != url:
                 raise EmbeddedError(f"PostgreSQL in {home} came back at another address, {again}: start again")
 
