@@ -29,7 +29,6 @@
 --     page ids that graph functions return    -1                     the whole graph
 --     page ids inside of intern()             0                      no page
 --     hosts inside of add_pages()             ''                     the host that was given is invalid
---     ord of found links                      negative               it redirects
 --     job token that the graph was read by    -1                     nobody
 --     horizons and other cells                1 µs after 1970        never written
 --
@@ -47,6 +46,7 @@ set search_path = pg_catalog, pg_temp;
 \ir words/refusals.sql
 \ir words/url.sql
 \ir words/times.sql
+\ir words/moves.sql
 \ir words/lines.sql
 \ir words/objective.sql
 \ir words/rate.sql
@@ -67,6 +67,7 @@ set search_path = pg_catalog, pg_temp;
 \ir upkeep/logs.sql
 \ir upkeep/clock.sql
 \ir upkeep/measure.sql
+\ir upkeep/logins.sql
 \ir upkeep/tick.sql
 
 -- Handing out
@@ -90,10 +91,9 @@ set search_path = pg_catalog, pg_temp;
 \ir take_in/add_pages.sql
 \ir take_in/found_links.sql
 \ir take_in/checked_results.sql
-\ir take_in/matched_results.sql
 \ir take_in/comparison.sql
+\ir take_in/judge.sql
 \ir take_in/judged_results.sql
-\ir take_in/declined.sql
 \ir take_in/record_results.sql
 \ir take_in/report.sql
 \ir take_in/report_pages.sql

@@ -1,6 +1,5 @@
 """The documents are true: their code runs, their links lead to something, and the things that they name exist."""
 
-import inspect
 import json
 import os
 import re
@@ -18,6 +17,7 @@ import pytest
 from docs import results
 from recrawl import cli, store
 from recrawl.client import Client, Page, ThreadedClient
+from recrawl.client.options import Options
 from recrawl.setup import embedded
 
 ROOT = Path(__file__).parents[1]
@@ -280,7 +280,7 @@ def test_every_function_that_is_called_exists(
 def test_every_word_with_an_underscore_is_one_the_database_knows(document: Path, known_words: set[str]) -> None:
     words = {span.removeprefix("recrawl.") for span in spans(document)}
     tools = {word for word in words if word.startswith("pg_")}
-    of_client = {*inspect.signature(Client).parameters, *Page.__slots__, *dir(Client)}
+    of_client = {*Options.__annotations__, *Page.__slots__, *dir(Client)}
     assert {word for word in words if re.fullmatch(r"[a-z]+(_[a-z]+)+", word)} <= known_words | tools | of_client
 
 
@@ -291,8 +291,7 @@ def public(of: type) -> set[str]:
 def test_the_client_is_told_in_full_and_nothing_that_it_has_not() -> None:
     text = (DOCS / "write-a-crawler.md").read_text()
     rows = re.findall(r"^\| (`.*?) \|", text, re.MULTILINE)
-    arguments = {*inspect.signature(Client).parameters} - {"dsn"}
-    assert arguments <= {row.strip("`") for row in rows}
+    assert {*Options.__annotations__} <= {row.strip("`") for row in rows}
     crawl = Client("", user_agent="me")
     assert set(re.findall(r"`page\.(\w+)", " ".join(rows))) == public(Page)
     assert set(re.findall(r"`crawl\.(\w+)", " ".join(rows))) == {
@@ -322,9 +321,7 @@ def test_every_key_of_a_report_is_explained(connection: psycopg.Connection) -> N
     explained = [
         name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
     ]
-    keys = connection.execute(
-        "select attname from pg_attribute where attrelid = 'recrawl_internal.result_element'::regclass and attnum > 0"
-    ).fetchall()
+    keys = connection.execute("select unnest(recrawl_internal.result_keys())").fetchall()
     assert sorted(explained) == sorted({name for (name,) in keys})
 
 

@@ -8,13 +8,15 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; writes queue, host, lease; locks lease, host by id, queue
 declare
+    s          setting;
     lease_ends timestamptz;
     held_until timestamptz;            -- no page of the lease is due before this
 begin
     perform check_isolation('extend_lease');
-    if by is null or in_seconds(by) not between interval '1 second' and interval '7 days' then
-        perform refuse(format('extend_lease: by must lie between 1 second and 7 days, got %s',
-                              coalesce(by::text, 'null')));
+    select * into s from setting;
+    if by is null or in_seconds(by) not between interval '1 second' and s.longest_lease then
+        perform refuse(format('extend_lease: by must lie between 1 second and the setting longest_lease (%s), got %s',
+                              justify_hours(s.longest_lease), coalesce(by::text, 'null')));
     end if;
 
     -- If the lease was ended before, its row is deleted. Upkeep that wants to end it now skips the locked row.
@@ -23,6 +25,9 @@ begin
     where l.lease_until > t;
     if lease_ends is null then
         return null;
+    elsif lease_ends > t + s.longest_lease + s.max_ahead then
+        perform refuse(format('extend_lease: the lease would end in %s, and the setting longest_lease is %s',
+                              justify_hours(date_trunc('second', lease_ends - t)), justify_hours(s.longest_lease)));
     end if;
     held_until := lease_ends + longest_ahead();
 
@@ -61,7 +66,7 @@ begin
             busy_until = lease_ends,
             ready_at = when_ready(h.head_due, next_slot(h, s), h.blocked_until, lease_ends, t),
             new_ready_at = when_ready(null, next_slot(h, s), h.blocked_until, lease_ends, t)
-        from (select distinct host_id from item) i, setting s
+        from (select distinct host_id from item) i
         where h.host_id = i.host_id and h.busy_lease = extend_lease_at.lease_id
     )
     update lease l set

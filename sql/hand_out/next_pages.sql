@@ -13,7 +13,7 @@
 -- Lock order: host (never waits), queue. Pages are only read.
 
 create or replace function recrawl_internal.check_pop(
-    n int, ahead interval, lease interval, per_host int, notice interval, max_ahead interval
+    t timestamptz, n int, ahead interval, lease interval, per_host int, notice interval, s recrawl_internal.setting
 ) returns void
 language plpgsql stable
 set search_path = recrawl_internal, pg_temp
@@ -21,21 +21,34 @@ as $$
 begin
     if n is null or n <= 0 then
         perform refuse(format('next_pages: n must be positive, got %s', coalesce(n::text, 'null')));
-    elsif ahead is null or in_seconds(ahead) not between interval '0' and max_ahead then
+    elsif n > s.max_per_call then
+        perform refuse(format('next_pages: n must be at most the setting max_per_call (%s), got %s',
+                              s.max_per_call, n));
+    elsif ahead is null or in_seconds(ahead) not between interval '0' and s.max_ahead then
         perform refuse(format('next_pages: ahead must lie between 0 and the setting max_ahead (%s), got %s',
-                              max_ahead, coalesce(ahead::text, 'null')));
-    elsif lease is null or in_seconds(lease) not between interval '1 second' and interval '7 days' then
-        perform refuse(format('next_pages: lease must lie between 1 second and 7 days, got %s',
-                              coalesce(lease::text, 'null')));
+                              s.max_ahead, coalesce(ahead::text, 'null')));
+    elsif lease is null or in_seconds(lease) not between interval '1 second' and s.longest_lease then
+        perform refuse(format('next_pages: lease must lie between 1 second and the setting longest_lease (%s), got %s',
+                              justify_hours(s.longest_lease), coalesce(lease::text, 'null')));
     elsif per_host <= 0 then
         perform refuse(format('next_pages: per_host must be positive, got %s', per_host));
-    elsif notice is null or in_seconds(notice) not between interval '0' and max_ahead - in_seconds(ahead) then
+    elsif notice is null or in_seconds(notice) not between interval '0' and s.max_ahead - in_seconds(ahead) then
         perform refuse(format('next_pages: notice must lie between 0 and what ahead leaves of the setting max_ahead '
-                              '(%s), got %s', max_ahead, coalesce(notice::text, 'null')));
+                              '(%s), got %s', s.max_ahead, coalesce(notice::text, 'null')));
+    end if;
+    -- Two steps: a condition that calls a function costs two buffers also where it is not evaluated.
+    if session_user = any (s.full_logins) then
+        if leased_by(session_user, t) + n > s.max_leased then
+            perform refuse(format('next_pages: the login %s has leased %s pages, and n = %s more would exceed the '
+                                  'setting max_leased (%s)',
+                                  session_user, leased_by(session_user, t), n, s.max_leased));
+        end if;
     end if;
 end $$;
-comment on function recrawl_internal.check_pop(int, interval, interval, int, interval, interval) is
-    'Raises if an argument of next_pages is out of its range.';
+comment on function recrawl_internal.check_pop(
+    timestamptz, int, interval, interval, int, interval, recrawl_internal.setting
+) is
+    'Raises if an argument of next_pages is out of its range, or the login has as many pages as it may have.';
 
 create or replace function recrawl_internal.ask_of(
     t timestamptz, ahead interval, lease interval, per_host int, notice interval, host text,
@@ -102,7 +115,7 @@ begin
     -- 1
     perform check_isolation('next_pages');
     select * into s from setting;
-    perform check_pop(n, ahead, lease, per_host, notice, s.max_ahead);
+    perform check_pop(t, n, ahead, lease, per_host, notice, s);
     if s.paused then
         return;
     end if;

@@ -1,5 +1,33 @@
 -- A slot without a page: for a request to a host that is none, such as a robots.txt that another one redirects to.
 
+-- A host without a page has no other limit than this. (An honest crawler needs such hosts for redirects of robots.txt.)
+-- Each call counts, and a call that is refused too. If the minute changes while two calls count, one of them may not
+-- count.
+create or replace function recrawl_internal.host_for_crawler(t timestamptz, verb text, host text) returns bigint
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; locks new keys
+declare
+    most         constant int := (select max_new_hosts from setting);
+    before       constant bigint := 10000000 * floor(extract(epoch from t) / 60)::bigint;
+    id           bigint := host_id_of(verb, host);
+begin
+    if id is null then
+        if (select c.last_value < before or c.last_value > before + 9000000 from new_host_count c) then
+            perform setval('new_host_count', before);
+        end if;
+        if nextval('new_host_count') > before + most then
+            perform refuse(format('%s: crawlers made %s hosts known in this minute, as many as the setting '
+                                  'max_new_hosts allows', verb, most));
+        end if;
+        id := host_named(verb, host);
+    end if;
+    return id;
+end $$;
+comment on function recrawl_internal.host_for_crawler(timestamptz, text, text) is
+    'The id of a host. Makes the host if it is unknown and the setting max_new_hosts allows one more.';
+
 create or replace function recrawl_internal.take_slot_at(
     t timestamptz, host text, ahead interval, notice interval default '0'
 ) returns setof recrawl.slot
@@ -26,7 +54,7 @@ begin
     if s.paused then
         return;
     end if;
-    id := host_named('take_slot', take_slot_at.host);
+    id := host_for_crawler(t, 'take_slot', take_slot_at.host);
     select * into h from host where host_id = id for update;
     given := greatest(next_slot(h, s), t + in_seconds(notice));
     ends := given + (slot_every(h, s) - host_gap(h.gap, h.crawl_delay, s.default_gap));

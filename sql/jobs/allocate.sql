@@ -238,34 +238,22 @@ returns int
 language sql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes page, inbox; locks page by id
-    with
-    -- Pages that are due more than one new interval from now, and their new due times.
-    wanted as materialized (
-        select p.page_id, p.host_id, p.due_at, n.frequency,
-               greatest(
-                   p.due_at - floor(date_part('epoch', p.due_at - t) / date_part('epoch', n.every)) * n.every,
-                   p.fetched_at + s.shortest_interval) as new_due
+-- plans: lookups; locks page by id
+    select move_pages(array(
+        select move_of(p, d.new_due, p.due_is, p.planned_due, n.frequency)
         from (select u.page_id, u.frequency, interval '24 hours' / u.frequency::float8 as every
               from unnest(page_ids, frequencies) as u (page_id, frequency) offset 0) n
         join page p on p.page_id = n.page_id
         join setting s on s.only_row                            -- index scan: a table scan would hide other costs
-        where is_promised(p) and p.due_at > t + n.every
+        cross join lateral (
+            select greatest(
+                p.due_at - floor(date_part('epoch', p.due_at - t) / date_part('epoch', n.every)) * n.every,
+                p.fetched_at + s.shortest_interval) as new_due
+            offset 0
+        ) d
+        where is_promised(p) and p.due_at > t + n.every and d.new_due < p.due_at
         order by p.page_id
-        for update of p
-    ),
-    -- Write the pages that get an earlier due time.
-    written as (
-        update page p set due_at = w.new_due, frequency = w.frequency
-        from wanted w
-        where p.page_id = w.page_id and w.new_due < w.due_at
-        returning p.host_id, p.page_id, w.due_at as old_due, w.new_due
-    ),
-    -- The queue gets the new due times through the inbox.
-    told as (
-        insert into inbox (host_id, page_id, old_due, new_due) select host_id, page_id, old_due, new_due from written
-    )
-    select count(*)::int from written
+        for update of p))
 $$;
 comment on function recrawl_internal.bring_forward_at(timestamptz, bigint[], real[]) is
     'Brings forward the pages that are due more than one new interval from now. Returns their number.';
@@ -289,14 +277,13 @@ create or replace function recrawl_internal.put_dues_at(
 language sql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes page, inbox; locks page by id
-    with
-    -- The due time of each page by its frequency.
-    wanted as materialized (
-        select p.page_id, p.host_id, p.due_at, n.frequency,
-               greatest(
-                   case when d.due_at > t then d.due_at else t + random() * days * interval '24 hours' end,
-                   p.fetched_at + s.shortest_interval) as new_due
+-- plans: lookups; locks page by id
+    select move_pages(array(
+        select move_of(
+            p,
+            greatest(case when d.due_at > t then d.due_at else t + random() * days * interval '24 hours' end,
+                     p.fetched_at + s.shortest_interval),
+            p.due_is, p.planned_due, n.frequency)
         from (select * from unnest(page_ids, frequencies) as u (page_id, frequency) offset 0) n
         join page p on p.page_id = n.page_id
         join setting s on s.only_row                            -- index scan: a table scan would hide other costs
@@ -305,20 +292,7 @@ as $$
         ) d
         where is_promised(p) and p.due_at > t
         order by p.page_id
-        for update of p
-    ),
-    -- Write the due times.
-    written as (
-        update page p set due_at = w.new_due, frequency = w.frequency
-        from wanted w
-        where p.page_id = w.page_id
-        returning p.page_id
-    ),
-    -- The queue gets the new due times through the inbox.
-    told as (
-        insert into inbox (host_id, page_id, old_due, new_due) select host_id, page_id, due_at, new_due from wanted
-    )
-    select count(*)::int from written
+        for update of p))
 $$;
 comment on function recrawl_internal.put_dues_at(timestamptz, bigint[], real[], float8) is
     'Moves the due times of pages to their new frequencies: each is one interval after the last fetch. For pages whose '
@@ -342,27 +316,15 @@ returns int
 language sql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes page, inbox; locks page by id
-    with
-    -- The present due times of the overdue pages.
-    wanted as materialized (
-        select p.page_id, p.host_id, p.due_at,
-               least(timestamptz 'epoch' + n.due_on * interval '24 hours', t) as new_due
+-- plans: lookups; locks page by id
+    select move_pages(array(
+        select move_of(p, least(timestamptz 'epoch' + n.due_on * interval '24 hours', t), p.due_is, p.planned_due,
+                       p.frequency)
         from (select * from unnest(page_ids, due_on) as u (page_id, due_on) offset 0) n
         join page p on p.page_id = n.page_id
         where is_promised(p) and p.due_at <= t
         order by p.page_id
-        for update of p
-    ),
-    -- Write the new due times.
-    written as (
-        update page p set due_at = w.new_due from wanted w where p.page_id = w.page_id returning p.page_id
-    ),
-    -- The queue gets the new due times through the inbox.
-    told as (
-        insert into inbox (host_id, page_id, old_due, new_due) select host_id, page_id, due_at, new_due from wanted
-    )
-    select count(*)::int from written
+        for update of p))
 $$;
 comment on function recrawl_internal.overtake_at(timestamptz, bigint[], float8[]) is
     'Changes the order of overdue pages within their hosts by new due times, in days since 1970.';

@@ -2,39 +2,22 @@
 
 -- Leased pages keep the due times of their leases. planned_due keeps the time that a page was planned for before it was
 -- moved. A page that had no next due time has no planned time either.
-create or replace function recrawl_internal.move_dues(page_ids bigint[], dues timestamptz[], said text) returns int
+create or replace function recrawl_internal.move_dues(page_ids bigint[], dues timestamptz[], new_due_is text)
+returns int
 language sql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes page, inbox; locks page by id
-    with
-    -- The live pages with their places in the queue.
-    wanted as (
-        select p.page_id, p.host_id, p.due_at, p.value, w.new_due
+-- plans: lookups; locks page by id
+    select move_pages(array(
+        select move_of(p, w.new_due, new_due_is,
+                       case when is_never(p.due_at) is not true then coalesce(p.planned_due, p.due_at) end, p.frequency)
         from unnest(page_ids, dues) as w (page_id, new_due)
         join page p on p.page_id = w.page_id and p.state = 'live'
         order by p.page_id
-        for update of p
-    ),
-    -- Their rows get the new due time and keep the planned one.
-    due as (
-        update page p set
-            due_at = w.new_due,
-            due_is = said,
-            planned_due = case when is_never(w.due_at) then null else coalesce(p.planned_due, w.due_at) end
-        from wanted w
-        where p.page_id = w.page_id
-    ),
-    -- The queue gets the new due times through the inbox.
-    told as (
-        insert into inbox (host_id, page_id, old_due, old_rank, new_due)
-        select host_id, page_id, due_at, case when due_at is null then -value end, new_due from wanted
-        returning 1
-    )
-    select count(*)::int from told
+        for update of p))
 $$;
 comment on function recrawl_internal.move_dues(bigint[], timestamptz[], text) is
-    'Gives pages new due times. page_ids must be distinct. Returns how many pages it moved. said: their new due_is.';
+    'Gives pages new due times. page_ids must be distinct. Returns how many pages it moved.';
 
 -- The pages go to the heads of the queues of their hosts. Their due times are a microsecond apart, because a row of the
 -- queue is found by its due time: with one time for all, each look-up would read all of these rows.

@@ -65,64 +65,75 @@ end $$;
 comment on function recrawl_internal.wait_asked_for(text, timestamptz) is
     'The time from now that a Retry-After header asks for; null if the header cannot be read.';
 
--- After a permanent redirect (301, 308) the page has moved to the target. The target of a temporary redirect counts as
--- a link.
---
--- The function is inlined, so it has no search_path of its own and each name has its schema.
-create or replace function recrawl_internal.checked(
-    e recrawl_internal.result_element, ord int, page_id bigint, problem text, t timestamptz
-) returns recrawl_internal.result
+create or replace function recrawl_internal.problem_with_result(r recrawl_internal.result) returns text
 language sql stable parallel safe
 begin atomic
-    select row(
-        ord,
-        coalesce(
-            problem,
-            case when e.declined and (e.status is not null or e.robots_denied or e.due is not null)
-                 then 'declined says that no request was made: without status, robots_denied and due' end,
-            recrawl_internal.problem_with(e.status, e.robots_denied or e.declined, e.fetched_at, e.content_hash),
-            recrawl_internal.problem_with_due(e.due),
-            recrawl_internal.problem_with_meta(e.meta),
-            case when e.changes < 0 then 'changes must not be negative, got ' || e.changes end,
-            case when not e.relevance between 0 and 1 then
-                'relevance must lie between 0 and 1, got ' || e.relevance end,
-            recrawl_internal.problem_with_sketch(e.sketch),
-            case when array_ndims(e.links) > 1 then 'links must be one list of URLs, without lists in it' end),
-        page_id,
-        e.url,
-        e.lease_id,
-        e.status,
-        e.fetched_at,
-        e.changed,
-        e.content_hash,
-        e.changes,
-        case when recrawl_internal.within_reach(e.last_modified) then e.last_modified end,
-        recrawl_internal.usable_etag(e.etag),
-        case when e.redirect_to is not null and e.status in (302, 303, 307)
-             then coalesce(e.links[:], '{}') || e.redirect_to
-             else e.links[:] end,      -- [:] makes the subscripts start at 1
-        case when e.retry_after is not null then recrawl_internal.wait_asked_for(e.retry_after, t) end,
-        case when e.crawl_delay between 0 and 1e9 then e.crawl_delay * interval '1 second' end,
-        case when e.status in (301, 308) then e.redirect_to end,
-        e.robots_denied,
-        e.meta,
-        case when e.relevance between recrawl_internal.least_amount() and 1 then e.relevance::real
-             when e.relevance is not null then 0 end,
-        e.sketch[:],
-        case when e.declined then recrawl_internal.never(page_id)
-             when e.due is not null then recrawl_internal.due_of_its_own(e.due, page_id) end,
-        case when e.declined then 'declined' when e.due = 'infinity' then 'done' when e.due is not null then 'set' end
-    )::recrawl_internal.result;
+    select coalesce(
+        r.problem,
+        case when (r.extras).declined
+                  and (r.status is not null or (r.extras).robots_denied or (r.extras).due is not null)
+             then 'declined says that no request was made: without status, robots_denied and due' end,
+        recrawl_internal.problem_with(
+            r.status, (r.extras).robots_denied or (r.extras).declined, r.fetched_at, r.content_hash),
+        case when r.changes < 0 then 'changes must not be negative, got ' || r.changes end,
+        case when not (r.extras is null) then coalesce(
+            recrawl_internal.problem_with_due((r.extras).due),
+            recrawl_internal.problem_with_meta((r.extras).meta),
+            case when not (r.extras).relevance between 0 and 1 then
+                'relevance must lie between 0 and 1, got ' || (r.extras).relevance end,
+            recrawl_internal.problem_with_sketch((r.extras).sketch),
+            case when array_ndims((r.extras).links) > 1 then
+                'links must be one list of URLs, without lists in it' end) end);
 end;
-comment on function recrawl_internal.checked(
-    recrawl_internal.result_element, int, bigint, text, timestamptz
-) is
-    'Turns an element of the array into a checked result.';
+comment on function recrawl_internal.problem_with_result(recrawl_internal.result) is
+    'The problem with a result; null if there is no problem.';
+
+-- After a permanent redirect (301, 308) the page has moved to the target. The target of a temporary redirect counts as
+-- a link.
+create or replace function recrawl_internal.checked_extras(e recrawl_internal.result_extras, status int)
+returns recrawl_internal.result_extras
+language sql stable parallel safe
+begin atomic
+    select case when not (e is null) then
+        (e.url,
+         case when e.redirect_to is not null and status in (302, 303, 307)
+              then coalesce(e.links[:], '{}') || e.redirect_to
+              else e.links[:] end,      -- [:] makes the subscripts start at 1
+         case when e.relevance between recrawl_internal.least_amount() and 1 then e.relevance
+              when e.relevance is not null then 0 end,
+         e.sketch[:], e.meta, e.due, e.declined, e.robots_denied,
+         case when status in (301, 308) then e.redirect_to end,
+         e.retry_after, e.crawl_delay)::recrawl_internal.result_extras end;
+end;
+comment on function recrawl_internal.checked_extras(recrawl_internal.result_extras, int) is
+    'Checked values of the keys that most results do not have; null if a result has none of them.';
+
+-- The function is inlined, so it has no search_path of its own and each name has its schema. It is not inlined if an
+-- argument that it uses twice contains a query (PostgreSQL 15 and 18).
+create or replace function recrawl_internal.checked(r recrawl_internal.result) returns recrawl_internal.result
+language sql stable parallel safe
+begin atomic
+    select (r.ord, recrawl_internal.problem_with_result(r), r.page_id, r.lease_id, r.status, r.fetched_at, r.changed,
+            r.changes, recrawl_internal.usable_etag(r.etag),
+            case when recrawl_internal.within_reach(r.last_modified) then r.last_modified end, r.content_hash,
+            recrawl_internal.checked_extras(r.extras, r.status))::recrawl_internal.result;
+end;
+comment on function recrawl_internal.checked(recrawl_internal.result) is
+    'A result with its problem, and without hints that make no sense.';
+
+create or replace function recrawl_internal.result_keys() returns text[]
+language sql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+    select array_agg(k) from (
+        select jsonb_object_keys(to_jsonb(jsonb_populate_record(null::result, '{}')) - '{ord,problem,extras}'::text[])
+        union all select jsonb_object_keys(to_jsonb(jsonb_populate_record(null::result_extras, '{}')))) keys (k)
+$$;
+comment on function recrawl_internal.result_keys() is 'The keys that an element of the array of report may have.';
 
 -- Raises if a value has the wrong type: data_exception, or program_limit_exceeded for an array of more than six
 -- dimensions. A time without a zone is UTC.
-create or replace function recrawl_internal.checked_results(elements jsonb, t timestamptz)
-returns recrawl_internal.result[]
+create or replace function recrawl_internal.checked_results(elements jsonb) returns recrawl_internal.result[]
 language plpgsql stable
 set search_path = recrawl_internal, pg_temp
 set timezone = 'UTC'
@@ -130,36 +141,35 @@ set datestyle = 'ISO, MDY'
 as $$
 -- plans: lookups
 declare
-    known_keys constant text[] := array(
-        select jsonb_object_keys(to_jsonb(jsonb_populate_record(null::result_element, '{}'))));
+    known_keys constant text[] := result_keys();
 begin
     return (
-        select array_agg(checked(
-            e, a.ord::int, known.page_id,
-            case
-                when unknown <> '{}' then
-                    format('unknown key "%s"', (select left(min(k), 100) from jsonb_object_keys(unknown) k))
-                when e.page_id is null and e.url is null then 'page_id or url is missing'
-            end,
-            t) order by a.ord)
+        select array_agg(checked((
+            a.ord::int, e.problem, e.page_id, (e.r).lease_id, (e.r).status, (e.r).fetched_at, (e.r).changed,
+            (e.r).changes, (e.r).etag, (e.r).last_modified, (e.r).content_hash, e.extras)::result) order by a.ord)
         from jsonb_array_elements(elements) with ordinality as a (element, ord)
-        cross join lateral jsonb_populate_record(null::result_element, element) as e
-        cross join lateral (select element - known_keys) as u (unknown)
-        -- A separate join: checked() is not inlined if an argument that it uses twice contains a query (PostgreSQL 15
-        -- and 18).
+        -- A separate join, see checked().
         cross join lateral (
-            select case
-                       when e.page_id is not null then e.page_id
-                       when e.url is not null then
-                           (select p.page_id from page p where p.key = url_key((parse_url(e.url)).canonical))
-                   end as page_id
+            select e.r, e.extras,
+                   case when (e.r).page_id is not null then (e.r).page_id
+                        when (e.extras).url is not null then
+                            (select p.page_id from page p where p.key = url_key((parse_url((e.extras).url)).canonical))
+                   end as page_id,
+                   case when e.unknown <> '{}' then
+                            format('unknown key "%s"', (select left(min(k), 100) from jsonb_object_keys(e.unknown) k))
+                        when (e.r).page_id is null and (e.extras).url is null then 'page_id or url is missing'
+                   end as problem
+            from (select jsonb_populate_record(null::result, a.element) as r,
+                         jsonb_populate_record(null::result_extras, a.element) as extras,
+                         a.element - known_keys as unknown
+                  offset 0) e
             offset 0
-        ) known);
+        ) e);
 end $$;
-comment on function recrawl_internal.checked_results(jsonb, timestamptz) is
+comment on function recrawl_internal.checked_results(jsonb) is
     'Turns the elements of report''s array into checked results.';
 
-create or replace function recrawl_internal.without_unreadable_hints(element jsonb, t timestamptz) returns jsonb
+create or replace function recrawl_internal.without_unreadable_hints(element jsonb) returns jsonb
 language plpgsql stable
 set search_path = recrawl_internal, pg_temp
 as $$
@@ -168,14 +178,14 @@ declare
 begin
     foreach hint in array '{last_modified,crawl_delay}'::text[] loop
         begin
-            perform checked_results(jsonb_build_array(jsonb_build_object(hint, element -> hint)), t);
+            perform checked_results(jsonb_build_array(jsonb_build_object(hint, element -> hint)));
         exception when data_exception then
             element := element - hint;
         end;
     end loop;
     return element;
 end $$;
-comment on function recrawl_internal.without_unreadable_hints(jsonb, timestamptz) is
+comment on function recrawl_internal.without_unreadable_hints(jsonb) is
     'An element of report''s array without last_modified or crawl_delay if that value cannot be read.';
 
 create or replace function recrawl_internal.problem_of(element jsonb) returns text
@@ -189,7 +199,10 @@ begin
         return format('an element must be an object, got %s', coalesce(jsonb_typeof(element), 'null'));
     end if;
     for given in select key, value from jsonb_each(element) loop
-        perform jsonb_populate_record(null::result_element, jsonb_build_object(given.key, given.value));
+        if given.key <> all (result_keys()) then
+            return format('unknown key "%s"', left(given.key, 100));
+        end if;
+        perform checked_results(jsonb_build_array(jsonb_build_object(given.key, given.value)));
     end loop;
     return 'it cannot be read';
 exception when data_exception or program_limit_exceeded then

@@ -9,52 +9,54 @@
 
 -- Three cases:
 --
---   * The crawler says `changed` or `changes` itself: that is about the time since the last fetch.
+--   * The crawler says `changed` or `changes` itself: that is about the time since the last request.
 --   * Status 304 means unchanged since the last fetch, except if that fetch brought nothing to compare. Then the 304 is
 --     not counted, because a change would not have been counted either.
 --   * Sketch, hash, etag and Last-Modified are compared with the base. A Last-Modified of the last 2 seconds is
 --     ignored: servers that generate each answer send the current time.
 --
--- The first fetch of a page has no base, so it says nothing about changes.
+-- The first fetch of a page has no base, so it says nothing about changes. The columns:
+--
+--   has_changed      null if the fetch does not tell
+--   counted          the number of changes, if the crawler counted them
+--   days_since       days since the fetch that it is compared with
+--   planned_days     the same at the planned time, if the fetch was brought forward
+--   age_days         age of the change, if it is known
+--   compared_since   when the base was fetched
+--   is_open          the fetch brought nothing to compare, so the base stays
+--   is_same          the page is the same version
 create or replace function recrawl_internal.comparison(
-    status int, changes int, changed boolean, sketch int[], content_hash text, etag text, last_modified timestamptz,
-    seen_at timestamptz,
-    -- the values of the base
-    last_sketch int[], last_hash text, last_etag text, last_modification timestamptz,
-    last_fetched_at timestamptz, base_at timestamptz, planned_due timestamptz
-) returns table (
-    has_changed boolean, days_since float8, planned_days float8, age_days float8,
-    compared_since timestamptz, is_open boolean, is_same boolean
-)
+    r recrawl_internal.result, p recrawl_internal.page, seen_at timestamptz
+) returns setof recrawl_internal.page_comparison
 language sql stable parallel safe rows 1
 begin atomic
-    select coalesce(told, differs),
+    select coalesce(stated, differs),
+           case when r.status <> 304 then r.changes end,
            date_part('epoch', seen_at - since) / 86400,
-           case when planned_due > seen_at then date_part('epoch', planned_due - since) / 86400 end,
-           case when dated > since then date_part('epoch', seen_at - dated) / 86400 end,
+           case when p.planned_due > seen_at then date_part('epoch', p.planned_due - since) / 86400 end,
+           case when modified_at > since then date_part('epoch', seen_at - modified_at) / 86400 end,
            base,
            is_open,
-           is_open or case when told is null then not differs else not told and base_at is null end
-    from (select base, dated, told, differs,
-                 case when told is null then base else last_fetched_at end as since,
-                 last_fetched_at is not null and coalesce(told, differs) is null
-                     and sketch is null and content_hash is null and etag is null as is_open
-          from (select base, dated,
-                       case when status = 304 then case when base_at is null then false end
-                            else coalesce(changes > 0, changed) end as told,
-                       coalesce(sketch <> last_sketch, content_hash <> last_hash,
-                                recrawl_internal.opaque_tag(etag) <> recrawl_internal.opaque_tag(last_etag),
-                                dated > base or dated <> coalesce(last_modification, dated)) as differs
-                from (select coalesce(base_at, last_fetched_at) as base,
-                             case when last_modified < seen_at - interval '2 seconds' then last_modified end as dated) d
+           is_open or case when stated is null then not differs else not stated and p.base_at is null end
+    from (select base, modified_at, stated, differs,
+                 case when stated is null then base else p.fetched_at end as since,
+                 p.fetched_at is not null and coalesce(stated, differs) is null
+                     and num_nonnulls((r.extras).sketch, r.content_hash, r.etag) = 0 as is_open
+          from (select base, modified_at,
+                       case when r.status = 304 then case when p.base_at is null then false end
+                            else coalesce(r.changes > 0, r.changed) end as stated,
+                       coalesce((r.extras).sketch <> p.sketch,
+                                r.content_hash <> p.content_hash,
+                                recrawl_internal.opaque_tag(r.etag) <> recrawl_internal.opaque_tag(p.etag),
+                                modified_at > base or modified_at <> coalesce(p.last_modified, modified_at)) as differs
+                from (select coalesce(p.base_at, p.fetched_at) as base,
+                             case when r.last_modified < seen_at - interval '2 seconds'
+                                  then r.last_modified end as modified_at) d
                 offset 0) c            -- computed once; the rest is cheap
-         ) o;
+         ) o
+    offset 0;
 end;
 comment on function recrawl_internal.comparison(
-    int, int, boolean, int[], text, text, timestamptz, timestamptz,
-    int[], text, text, timestamptz, timestamptz, timestamptz, timestamptz
+    recrawl_internal.result, recrawl_internal.page, timestamptz
 ) is
-    'Compares a fetch with what is known. has_changed: null if the fetch does not tell. days_since: days since the '
-    'fetch that it is compared with. planned_days: the same at the planned time, if the fetch was brought forward. '
-    'age_days: age of the change, if known. compared_since: the base. is_open: the fetch brought nothing to compare, '
-    'so the base stays. is_same: the page is the same version.';
+    'Compares a fetch with what is known of its page.';

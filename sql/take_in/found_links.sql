@@ -9,20 +9,22 @@ as $$
 -- plans: hashes; writes link_later; locks exclusion (shared), new keys
 #variable_conflict use_column
 declare
-    any_held constant boolean := exists (select from link_later where tries > 0);
-    urls     text[];
-    are_held boolean[];                -- set aside before, and still locked by another transaction at the last try
-    ords     int[];                    -- ord of the result that has the link; negative if it is the redirect
-    sources  bigint[];
-    depths   int[];
-    worths   float8[];                 -- the first value if the target is a new page
-    pages    bigint[];
-    led_to   found_links[];
+    any_held      constant boolean := exists (select from link_later where tries > 0);
+    urls          text[];
+    are_held      boolean[];           -- set aside before, and still locked by another transaction at the last try
+    ords          int[];               -- ord of the result that has the link
+    are_redirects boolean[];           -- the page of the result redirects to the URL, instead of linking to it
+    sources       bigint[];
+    depths        int[];
+    worths        float8[];            -- the first value if the target is a new page
+    pages         bigint[];
+    led_to        found_links[];
 begin
-    select array_agg(l.url), array_agg(l.ord), array_agg(r.page_id), array_agg(l.depth), array_agg(l.worth),
+    select array_agg(l.url), array_agg(l.ord), array_agg(l.is_redirect), array_agg(r.page_id),
+           array_agg(l.depth), array_agg(l.worth),
            array_agg(any_held and exists (
                select from link_later k where k.tries > 0 and k.key = url_key(canonical_of(l.url))))
-    into urls, ords, sources, depths, worths, are_held
+    into urls, ords, are_redirects, sources, depths, worths, are_held
     from unnest(results) r
     cross join graph_state g
     left join lateral (
@@ -30,12 +32,13 @@ begin
         from page p where p.page_id = r.page_id offset 0
     ) p on true
     cross join lateral (
-        select u.url, r.ord, least(coalesce(p.depth, 0) + 1, 32767) as depth,
+        select u.url, r.ord, false as is_redirect, least(coalesce(p.depth, 0) + 1, 32767) as depth,
                case when p.value > 0 then greatest(g.first_share * p.value, least_amount()) else p.value end as worth
-        from unnest(r.links[:most_links()]) as u (url)
+        from unnest((r.extras).links[:most_links()]) as u (url)
         union all
         -- A redirect is not a link: its target gets the depth and the value of the page itself.
-        select r.redirect_to, -r.ord, coalesce(p.depth, 0), p.value where r.redirect_to is not null
+        select (r.extras).redirect_to, r.ord, true, coalesce(p.depth, 0), p.value
+        where (r.extras).redirect_to is not null
     ) l
     where r.problem is null;
 
@@ -51,23 +54,25 @@ begin
     -- Set aside: the held URLs, and the URLs with code `waiting`.
     set_aside as (
         insert into link_later (page_id, key, url, worth, depth)
-        select case when l.ord > 0 then l.source end, url_key(canonical_of(l.url)), l.url, l.worth, l.depth
-        from unnest(urls, ords, sources, worths, depths, are_held) with ordinality
-             as l (url, ord, source, worth, depth, is_held, place)
+        select case when not l.is_redirect then l.source end, url_key(canonical_of(l.url)), l.url, l.worth, l.depth
+        from unnest(urls, are_redirects, sources, worths, depths, are_held) with ordinality
+             as l (url, is_redirect, source, worth, depth, is_held, place)
         where l.is_held or (l.place in (select i.ord from interned i where i.code = 'waiting')) is true
     )
     select array_agg(i.page_id order by i.ord) into pages from interned i;
     select array_agg(l::found_links) into led_to
     from (
-        select abs(o.ord) as ord,
+        select o.ord,
                o.source as page_id,
                coalesce(string_agg(distinct int8send(o.page_id), ''::bytea)
-                            filter (where o.ord > 0 and o.page_id <> o.source), '') as targets,
-               min(o.page_id) filter (where o.ord < 0) as moved_to
-        from unnest(ords, sources, pages) as o (ord, source, page_id)
-        group by abs(o.ord), o.source
+                            filter (where not o.is_redirect and o.page_id <> o.source), '') as targets,
+               min(o.page_id) filter (where o.is_redirect) as moved_to
+        from unnest(ords, are_redirects, sources, pages) as o (ord, is_redirect, source, page_id)
+        group by o.ord, o.source
         union all
-        select r.ord, r.page_id, '', null from unnest(results) r where r.links = '{}' and r.redirect_to is null
+        select r.ord, r.page_id, '', null
+        from unnest(results) r
+        where (r.extras).links = '{}' and (r.extras).redirect_to is null
     ) l;
     return led_to;
 end $$;
@@ -170,17 +175,13 @@ comment on function recrawl_internal.take_links_in(timestamptz, int) is
     'Takes in links that were set aside. Returns how many are done.';
 
 -- If the target has moved too, the page moves to where the target leads. A redirect that would close a circle is
--- ignored, because otherwise all pages of the circle would be lost.
---
--- Sources and targets are locked, so that the answer is still true when it is written. All reported pages are locked
--- in the same statement, in order of page_id, so that two reports cannot wait for each other.
-create or replace function recrawl_internal.resolved_redirects(
-    led_to recrawl_internal.found_links[], reported bigint[]
-) returns bigint[]
-language plpgsql volatile
+-- ignored, because otherwise all pages of the circle would be lost. The caller has locked sources and targets, so that
+-- the answer is still true when it is written.
+create or replace function recrawl_internal.resolved_redirects(led_to recrawl_internal.found_links[]) returns bigint[]
+language plpgsql stable
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; locks page by id
+-- plans: lookups
 declare
     redirects bigint[];                -- by ord of the result: the live page at the end of its redirect
     moving    bigint[] := '{}';        -- pages of this batch that move, and their targets
@@ -189,11 +190,6 @@ declare
     target    bigint;
     state     text;
 begin
-    perform from page p
-    where p.page_id = any (array(select unnest(reported) union select f.moved_to from unnest(led_to) f))
-    order by p.page_id
-    for no key update;
-
     for redirect in
         select f.ord, f.page_id, f.moved_to from unnest(led_to) f where f.moved_to is not null order by f.ord
     loop
@@ -216,7 +212,7 @@ begin
     end loop;
     return redirects;
 end $$;
-comment on function recrawl_internal.resolved_redirects(recrawl_internal.found_links[], bigint[]) is
+comment on function recrawl_internal.resolved_redirects(recrawl_internal.found_links[]) is
     'The live page that each permanent redirect finally leads to, by ord of the result; null if there is no such page.';
 
 create or replace function recrawl_internal.replace_links(led_to recrawl_internal.found_links[], ords int[])
@@ -232,10 +228,10 @@ begin
     -- The rows whose targets differ from before.
     replaced as (
         insert into link (page_id, targets)
-        select distinct on (f.page_id) f.page_id, f.targets
-        from unnest(ords) with ordinality as o (ord, turn)
-        join unnest(led_to) f on f.ord = o.ord
-        order by f.page_id, o.turn desc       -- the result of the page that was judged last
+        select f.page_id, f.targets
+        from unnest(led_to) f
+        where f.ord in (select unnest(ords))
+        order by f.page_id
         on conflict (page_id) do update set targets = excluded.targets where link.targets <> excluded.targets
         returning page_id
     )

@@ -8,9 +8,7 @@ create or replace function recrawl_internal.hint_change_at(
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes page, inbox; locks page by id
-declare
-    hinted int;
+-- plans: lookups; locks page by id
 begin
     if recall is null or recall not between 0 and 1 then
         perform refuse(format('hint_change: recall must lie between 0 and 1, got %s', coalesce(recall::text, 'null')));
@@ -22,12 +20,10 @@ begin
                               cardinality(page_ids), cardinality(changed_at)));
     end if;
 
-    with
-    -- The pages that the hint makes due earlier.
-    wanted as materialized (
-        select p.page_id, p.host_id, p.due_at,
-               least(p.due_at, greatest(t, p.due_at - least(a.days, 36500) * interval '24 hours',
-                                        p.fetched_at + s.shortest_interval)) as sooner
+    return move_pages(array(
+        select move_of(p, least(p.due_at, greatest(t, p.due_at - least(a.days, 36500) * interval '24 hours',
+                                                   p.fetched_at + s.shortest_interval)),
+                       p.due_is, coalesce(p.planned_due, p.due_at), p.frequency)
         from (select id, max(at) as changed_at from unnest(page_ids, hint_change_at.changed_at) as u (id, at)
               group by id) w
         join page p on p.page_id = w.id and p.state = 'live' and p.due_at > t and not is_never(p.due_at)
@@ -45,22 +41,7 @@ begin
         ) a
         where a.days > 0
         order by p.page_id
-        for update of p
-    ),
-    -- Their rows get the new due time, and keep the time that was planned before the first hint.
-    moved as (
-        update page p set due_at = w.sooner, planned_due = coalesce(p.planned_due, w.due_at)
-        from wanted w
-        where p.page_id = w.page_id
-    ),
-    -- The queue gets the new due time through the inbox.
-    told as (
-        insert into inbox (host_id, page_id, old_due, new_due)
-        select host_id, page_id, due_at, sooner from wanted
-        returning 1
-    )
-    select count(*) into hinted from told;
-    return hinted;
+        for update of p));
 end $$;
 comment on function recrawl_internal.hint_change_at(
     timestamptz, bigint[], float8, float8, timestamptz[]

@@ -1,248 +1,216 @@
 -- The common part of report and report_pages:
 --
 --   1. Find or make the pages that the results link and redirect to.
---   2. Lock the leases.
---   3. Judge the results and update their pages. New due times reach the queue through the inbox.
---   4. Store the links.
---   5. Update the hosts that must change immediately: after 429, a late request or a new crawl delay, or if a host is
+--   2. Lock the leases. The transaction that has locked the row of a lease decides whether the lease has ended.
+--   3. Lock the pages, also those that results redirect to, in order of their ids.
+--   4. Judge the results and write the pages. New due times reach the queue through the inbox.
+--   5. Take the pages off their leases.
+--   6. Store the links, and tell the graph which pages changed.
+--   7. Update the hosts that must change immediately: after 429, a late request or a new crawl delay, or if a host is
 --      free again. Other hosts are not locked.
 --
--- Lock order: keys of unknown links, lease, page by id, link by page id, host by id.
+-- The locks of 2 and 3 are statements of their own: the next statement has a new snapshot, so it sees what the last
+-- transactions with these locks did. Lock order: keys of unknown links, lease, page by id, link by page id, host by id.
 
--- One pass over results. It is optimistic: if another transaction changes a page after it was judged and before it is
--- written, the page is left out, and the caller tries it again.
-create or replace function recrawl_internal.record_pass(
-    t timestamptz, pending recrawl_internal.result[], fenced bigint[], redirects bigint[], any_lease boolean,
-    newest_lease bigint, s recrawl_internal.setting, common recrawl_internal.host_terms,
-    out answers recrawl.report_result[],
-    out with_links int[],              -- ords of results that counted as a fetch and brought links
-    out graph_news bigint[],           -- pages that changed for the graph
-    out hosts bigint[],                -- hosts of the pages
-    out well bigint[],                 -- hosts that gave a page
-    out news recrawl_internal.host_news[],
-    out reports bigint[],              -- rows of three: lease, round, number of its pages that were reported
-    out letters text,                  -- for pulse
-    out late real[],
-    out lost float8
-)
-language plpgsql volatile
+-- A due time can lie in the year 2200, so it ends a page too.
+create or replace function recrawl_internal.without_ends(results recrawl_internal.result[])
+returns recrawl_internal.result[]
+language sql stable
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: inherited; writes page, inbox, fetch_log, pulse; locks page by id
-#variable_conflict use_column
-begin
-    with
-    -- The results with everything that follows from them.
-    judged as materialized (
-        select *
-        from judged_results(t, pending, fenced, redirects, any_lease, newest_lease, s, common)
-        order by page_id
-    ),
-    -- The updated pages.
-    written as (
-        update page p set
-            reported_at = case when j.outcome = 'declined' then p.reported_at else t end,
-            last_status = case when j.outcome = 'declined' then p.last_status else j.status end,
-            is_denied = case when j.outcome = 'declined' then p.is_denied else nullif(j.outcome = 'denied', false) end,
-            last_lease = case when j.is_held then j.lease_id else p.last_lease end,
-            stale_lease = case when j.code = 'stale_lease' then j.lease_id else p.stale_lease end,
-            due_at = case when j.moves then j.new_due else p.due_at end,
-            due_is = case when j.moves then j.due_is else p.due_is end,
-            attempts = case when j.outcome in ('fetched', 'denied') then 0
-                            when j.is_held and j.outcome in ('missing', 'failed', 'throttled')
-                                then least(p.attempts + 1, 30000)
-                            else p.attempts end,
-            state = case when j.code = 'ok' and p.state = 'live' and j.outcome in ('gone', 'moved') then j.outcome
-                         else p.state end,
-            moved_to = case when j.code = 'ok' and j.outcome = 'moved' then redirects[j.ord] else p.moved_to end,
-            fetched_at = case when j.is_observed then j.seen_at else p.fetched_at end,
-            fetches = p.fetches + j.is_observed::int,
-            changes = least(p.changes + case when j.is_observed then j.more_changes else 0 end::bigint, 2147483647),
-            seen_changes = coalesce(j.seen_changes, p.seen_changes),
-            seen_days = coalesce(j.seen_days, p.seen_days),
-            frequency = case when j.is_observed then j.new_frequency else p.frequency end,
-            base_at = case when j.is_observed then j.base_at else p.base_at end,
-            planned_due = case when not j.is_observed then p.planned_due end,
-            etag = case when j.is_observed then j.etag else p.etag end,
-            last_modified = case when j.is_observed then j.last_modified else p.last_modified end,
-            content_hash = case when j.is_observed then j.content_hash else p.content_hash end,
-            sketch = case when j.is_observed then j.sketch else p.sketch end,
-            relevance = coalesce(j.relevance, p.relevance),
-            meta = coalesce(j.meta, p.meta)
-        from judged j
-        where p.ctid = j.tid and p.xmin = j.version and j.counts
-        returning j.ord, p.page_id, p.host_id, j.code, j.outcome, j.is_held, j.is_observed, j.lease_id, j.round,
-                  j.moves, j.old_due, j.old_rank, j.seen_at, j.days, j.more_changes, j.link_count, j.news,
-                  j.letter, j.late, j.periods_lost, j.seen_days is not null as has_taught,
-                  case when p.state = 'live' then p.due_at end as next_due,
-                  p.state <> 'forgotten' as is_known,
-                  p.state <> j.state or j.has_new_relevance as is_graph_news
-    ),
-    -- The inbox gets only due times that differ from the due time that next_pages assumed.
-    told as (
-        insert into inbox (host_id, page_id, old_due, old_rank, new_due, failed)
-        select host_id, page_id, old_due, old_rank, next_due, is_held and outcome = 'failed'
-        from written
-        where moves and next_due is distinct from old_due
-    ),
-    -- Fetches that taught something about the rate.
-    logged as (
-        insert into fetch_log (part, page_id, at, days, changed)
-        select log_part(t, s.keep_log), page_id, seen_at, days, more_changes > 0
-        from written
-        where s.keep_log is not null and is_observed and has_taught
-    ),
-    -- One row for each page that was written, and for each result that never counts.
-    answered as (
-        select ord, page_id, code,
-               case when code = 'stale_lease' then 'the lease does not hold the page; it counts as an observation'
-                    when link_count > most_links()
-                        then format('the first %s of its %s links were taken', most_links(), link_count) end as detail,
-               case when not is_never(next_due) then greatest(next_due, t) end as next_fetch_at,
-               is_observed and is_known and link_count is not null as brought_links,
-               is_graph_news, host_id, outcome, news, letter, late, periods_lost
-        from written
-        union all
-        select ord, page_id, code,
-               case code
-                   when 'invalid' then problem
-                   when 'unknown_page' then format('there is no page %s', coalesce(page_id::text, left(url, 200)))
-                   when 'duplicate' then 'it was reported before'
-                   when 'stale_lease' then format('lease %s does not hold the page', lease_id)
-               end,
-               case when state = 'live' and not is_never(due_at) then greatest(due_at, t) end, false, false, null, null,
-               case when code = 'stale_lease' then news end, letter, late, periods_lost
-        from judged
-        where not counts
-    )
-    select array_agg((ord, page_id, code, detail, next_fetch_at, null)::recrawl.report_result),
-           array_agg(ord) filter (where brought_links),
-           array_agg(page_id) filter (where is_graph_news),
-           array_agg(distinct host_id) filter (where host_id is not null),
-           array_agg(distinct host_id) filter (where outcome = 'fetched'),
-           array_agg(a.news) filter (where not (a.news is null)),
-           (select array_agg(array[lease_id, round, pages])
-            from (select lease_id, round, count(*) as pages from written where is_held group by lease_id, round) w),
-           string_agg(letter, ''), array_agg(late) filter (where late is not null),
-           sum(periods_lost) filter (where periods_lost > 0)
-    into answers, with_links, graph_news, hosts, well, news, reports, letters, late, lost
-    from answered a;
-    -- Only if a worker ran in the last day: nothing else sums up the rows of pulse.
-    insert into pulse (part, at, letters, late, lost)
-    select log_part(t, pulse_kept()), t, letters, late, lost
-    from worker_ticked w
-    where letters is not null and from_micros(w.last_value) > clock_timestamp() - interval '1 day';
-end $$;
-comment on function recrawl_internal.record_pass(
-    timestamptz, recrawl_internal.result[], bigint[], bigint[], boolean,
-    bigint, recrawl_internal.setting, recrawl_internal.host_terms
-) is
-    'Judges results and updates their pages. Returns the answers, and the news for hosts, leases and the graph.';
+-- plans: lookups
+    select array_agg(case
+        when r.lease_id is null and r.problem is null
+             and (r.status = 410 or (r.extras).redirect_to is not null or (r.extras).due is not null
+                  or (r.extras).declined)
+        then jsonb_populate_record(r::result, jsonb_build_object(
+            'problem', 'a report without lease_id must not end a page: the setting ends_without_lease is false'))
+        else r::result end order by r.ord)
+    from unnest(results) r
+$$;
+comment on function recrawl_internal.without_ends(recrawl_internal.result[]) is
+    'The results; those that have no lease and would end a page get a problem.';
 
 create or replace function recrawl_internal.record_results(t timestamptz, results recrawl_internal.result[])
 returns setof recrawl.report_result
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: hashes; writes lease; locks exclusion (shared), new keys, lease, page by id, link by id, host by id
+-- plans: hashes; locks exclusion (shared), new keys, lease, page by id, link by id, host by id
 declare
-    s            setting;
-    common       host_terms;
-    newest_lease constant bigint := (select last_value from lease_id);
-    pending      result[] := results;
-    led_to       found_links[];
-    fenced       bigint[];             -- leases that this transaction has locked
-    redirects    bigint[];             -- by ord: the page that a permanent redirect leads to
-    said         record;               -- flags: whether any result, or any of the hosts, has a property
-    unused       slot_of_host[];       -- slots of declined pages
-    this         record;               -- the output of a pass
-    passes       int := 0;
-    reports      bigint[];             -- rows of three: lease, round, number of its pages that were reported
-    answers      recrawl.report_result[] := '{}';
-    with_links   int[] := '{}';
-    hosts        bigint[] := '{}';
-    well         bigint[] := '{}';     -- hosts that gave a page
-    news         host_news[] := '{}';
+    led_to    found_links[];
+    leases    bigint[];
+    locked    locked_pages;
+    redirects bigint[];                -- by ord: the page that a permanent redirect leads to
+    done      recorded;
 begin
-    select * into s from setting;
-    select * into common from host_terms where host_id = 0;
-    select bool_or(r.links is not null or r.redirect_to is not null) as links,
-           bool_or(r.due_is = 'declined') as declined
-    into said
-    from unnest(results) r;
-    if said.links then
+    if not (select s.ends_without_lease from setting s) then
+        results := without_ends(results);
+    end if;
+    -- 1.
+    if exists (select from unnest(results) r
+               where (r.extras).links is not null or (r.extras).redirect_to is not null) then
         led_to := intern_links(t, results);
     end if;
-
-    -- The transaction that has locked the row of a lease decides whether the lease has ended. The lock is a statement
-    -- of its own, so that the next statement sees what the last transaction with the lock did.
-    fenced := array(
+    -- 2.
+    leases := array(
         select l.lease_id
-        from (select distinct r.lease_id from unnest(results) r order by r.lease_id) r
+        from (select distinct r.lease_id from unnest(results) r order by 1) r
         cross join lateral (
             select l.lease_id from lease l where l.lease_id = r.lease_id order by l.round for update) l);
-    if said.declined then
-        unused := slots_of_declined(t, results);
+    -- 3.
+    select array_agg(p.page_id), array_agg(p.ctid) into locked
+    from (select p.page_id, p.ctid
+          from page p
+          where p.page_id = any (array(select r.page_id from unnest(results) r)
+                                 || array(select f.moved_to from unnest(led_to) f))
+          order by p.page_id
+          for no key update) p;
+    if led_to is not null then
+        redirects := resolved_redirects(led_to);
     end if;
-
-    if exists (select from unnest(led_to) f where f.moved_to is not null) then
-        redirects := resolved_redirects(led_to, array(select r.page_id from unnest(results) r));
-    elsif (select count(r.page_id) > count(distinct r.page_id) from unnest(results) r) then
-        -- A page with several results may need several passes. Without this the passes would not lock in order of id.
-        perform from page p
-        where p.page_id = any (array(select r.page_id from unnest(results) r))
-        order by p.page_id
-        for no key update;
+    -- 4.
+    done := record_pages(t, results, leases, locked, redirects);
+    -- 5.
+    perform take_off_leases(done.left_leases);
+    -- 6.
+    if led_to is not null and done.observed is not null then
+        perform replace_links(led_to, done.observed);
     end if;
-
-    while cardinality(pending) > 0 loop
-        passes := passes + 1;
-        this := record_pass(t, pending, fenced, redirects, passes > 10, newest_lease, s, common);
-        -- One by one. With a join, PostgreSQL would scan all of lease, with its dead rows, because it takes the table
-        -- to be small.
-        reports := this.reports;
-        for i in 1 .. coalesce(array_length(reports, 1), 0) loop
-            delete from lease
-            where lease_id = reports[i][1] and round = reports[i][2] and unreported <= reports[i][3];
-            if not found then
-                update lease set unreported = unreported - reports[i][3]
-                where lease_id = reports[i][1] and round = reports[i][2];
-            end if;
-        end loop;
-        perform tell_graph(this.graph_news) where this.graph_news is not null;
-        answers := answers || this.answers;
-        with_links := with_links || this.with_links;
-        hosts := hosts || this.hosts;
-        well := well || this.well;
-        news := news || this.news;
-        exit when cardinality(this.answers) = cardinality(pending);
-        pending := array(
-            select r from unnest(pending) r
-            where (r.ord in (select a.ord from unnest(this.answers) a)) is not true);
-    end loop;
-
-    if cardinality(with_links) > 0 then
-        perform replace_links(led_to, with_links);
+    if done.graph_news is not null then
+        perform tell_graph(done.graph_news);
     end if;
-    if cardinality(news) > 0 then
-        perform tell_hosts(t, news);
-    end if;
-    if unused is not null then
-        perform give_back(t, null, array(select distinct host_id from unnest(unused)), unused);
-    end if;
-    select bool_or(h.blocked_until > t) as are_held, bool_or(h.strikes > 0) as are_struck into said
-    from host h
-    where h.host_id = any (hosts);
-    if said.are_struck then
-        perform forgive_strike(t, well);
-    end if;
-    if said.are_held then
-        answers := answers_with_holds(t, answers);
-    end if;
-    return query select a.* from unnest(answers) a order by a.ord;
+    -- 7.
+    return query
+    select a.* from unnest(follow_up_on_hosts(t, done)) a order by a.ord;
 end $$;
 comment on function recrawl_internal.record_results(timestamptz, recrawl_internal.result[]) is
     'Judges and records checked results, for report and report_pages.';
+
+create or replace function recrawl_internal.record_pages(
+    t timestamptz, results recrawl_internal.result[], leases bigint[], locked recrawl_internal.locked_pages,
+    redirects bigint[]
+) returns recrawl_internal.recorded
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: inherited; writes page, inbox, fetch_log, pulse; locks page by id
+declare
+    rules judging_rules;
+    turns text[];                      -- null if each page has one result, as is usual
+    done  recorded;
+begin
+    if (select count(r.page_id) > count(distinct r.page_id) from unnest(results) r) then
+        turns := turns_of(t, results);
+    end if;
+    rules := (select (s, h, l.last_value)::judging_rules from setting s, host_terms h, lease_id l where h.host_id = 0);
+    with
+    -- The results with everything that follows from them. Only a result that counts changes its page. (`is distinct
+    -- from null` asks whether there is a row; `is not null` would ask whether none of its columns is null.)
+    judged as materialized (
+        select j.tid, j.host_id, j.lease_id, j.round, (j.judgement).*,
+               (j.judgement).page_after is distinct from null as counts
+        from judged_results(t, results, turns, leases, locked, redirects, rules) j
+    ),
+    -- The updated pages.
+    written as (
+        update page p set
+            (state, moved_to, due_at, due_is, reported_at, last_status, is_denied, attempts, last_lease, stale_lease,
+             relevance) = row((j.page_after).*),
+            (fetched_at, fetches, changes, seen_changes, seen_days, frequency, base_at, planned_due, etag,
+             last_modified, content_hash, sketch) = row((j.fetches_after).*),
+            meta = coalesce(j.meta, p.meta)
+        from judged j
+        where p.ctid = j.tid and j.counts
+    ),
+    -- The inbox gets only due times that differ from the due time that next_pages assumed.
+    moved as (
+        insert into inbox (host_id, page_id, old_due, old_rank, new_due, failed)
+        select (move).* from judged where (move).page_id is not null
+    ),
+    -- Fetches that taught something about the rate.
+    logged as (
+        insert into fetch_log (part, page_id, at, days, changed)
+        select log_part(t, (rules.setting).keep_log), (answer).page_id, (observation).*
+        from judged
+        where (rules.setting).keep_log is not null and (observation).at is not null
+    ),
+    -- What this report adds to the figures of its minute. Only if a worker ran in the last day: nothing else sums up
+    -- the rows of pulse.
+    counted as (
+        insert into pulse (part, at, letters, late, lost)
+        select log_part(t, pulse_kept()), t, j.letters, j.late, j.lost
+        from (select string_agg((pulse).letters, '') as letters,
+                     array_agg((pulse).late) filter (where (pulse).late is not null) as late,
+                     sum((pulse).lost) as lost
+              from judged) j, worker_ticked w
+        where j.letters is not null and from_micros(w.last_value) > clock_timestamp() - interval '1 day'
+    )
+    select array_agg(answer),
+           array_agg((answer).ord) filter (where is_observed and (page_after).state <> 'forgotten'),
+           array_agg((answer).page_id) filter (where is_graph_news),
+           array_agg(distinct host_id) filter (where counts),
+           array_agg(distinct host_id) filter (where is_observed),
+           array_agg(host_update) filter (where (host_update).host_id is not null),
+           (select array_agg((lease_id, round, pages)::lease_count)
+            from (select lease_id, round, count(*)::int as pages from judged where is_held group by lease_id, round) l),
+           array_agg(unused_slot order by (unused_slot).slot desc) filter (where (unused_slot).slot is not null)
+    into done
+    from judged;
+    return done;
+end $$;
+comment on function recrawl_internal.record_pages(
+    timestamptz, recrawl_internal.result[], bigint[], recrawl_internal.locked_pages, bigint[]
+) is
+    'Judges results and writes their pages. Returns what is left to do.';
+
+create or replace function recrawl_internal.take_off_leases(taken recrawl_internal.lease_count[]) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: inherited; writes lease; locks lease
+declare
+    one lease_count;
+begin
+    -- One by one. With a join, PostgreSQL would scan all of lease, with its dead rows, because it takes the table to be
+    -- small.
+    foreach one in array coalesce(taken, '{}') loop
+        delete from lease l where l.lease_id = one.lease_id and l.round = one.round and l.unreported <= one.pages;
+        if not found then
+            update lease l set unreported = l.unreported - one.pages
+            where l.lease_id = one.lease_id and l.round = one.round;
+        end if;
+    end loop;
+end $$;
+comment on function recrawl_internal.take_off_leases(recrawl_internal.lease_count[]) is
+    'Takes reported pages off their leases. A lease without unreported pages is deleted.';
+
+create or replace function recrawl_internal.follow_up_on_hosts(t timestamptz, done recrawl_internal.recorded)
+returns recrawl.report_result[]
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: inherited
+declare
+    any_host record;                   -- flags: whether any of the hosts has a property
+begin
+    if done.host_updates is not null then
+        perform update_hosts(t, done.host_updates);
+    end if;
+    if done.unused_slots is not null then
+        perform give_back(
+            t, null, array(select distinct u.host_id from unnest(done.unused_slots) u), done.unused_slots);
+    end if;
+    select bool_or(h.blocked_until > t) as is_held, bool_or(h.strikes > 0) as is_struck into any_host
+    from host h
+    where h.host_id = any (done.hosts);
+    if any_host.is_struck then
+        perform forgive_strike(t, done.responding_hosts);
+    end if;
+    return case when any_host.is_held then answers_with_holds(t, done.answers) else done.answers end;
+end $$;
+comment on function recrawl_internal.follow_up_on_hosts(timestamptz, recrawl_internal.recorded) is
+    'Updates the hosts of reported pages, and returns the answers with the times until which hosts are held.';
 
 -- No page of a blocked host is fetched before the block ends, so next_fetch_at is not earlier than that.
 create or replace function recrawl_internal.answers_with_holds(t timestamptz, answers recrawl.report_result[])
@@ -266,33 +234,34 @@ comment on function recrawl_internal.answers_with_holds(timestamptz, recrawl.rep
     'Adds to the answers until when the hosts of their pages are blocked.';
 
 -- Hosts are locked one after the other, in order of id.
-create or replace function recrawl_internal.tell_hosts(t timestamptz, news recrawl_internal.host_news[]) returns void
+create or replace function recrawl_internal.update_hosts(t timestamptz, updates recrawl_internal.host_update[])
+returns void
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
 declare
-    n record;
+    host record;
 begin
-    for n in
+    for host in
         select host_id, bool_or(throttled) as throttled, max(retry_after) as retry_after, max(status) as status,
                max(late_start) as late_start, max(freed_by) as freed_by, max(crawl_delay) as crawl_delay
-        from unnest(news)
+        from unnest(updates)
         group by host_id
         order by host_id
     loop
-        if n.throttled then
-            perform strike_host(n.host_id, n.retry_after, format('it answered %s', n.status), t);
+        if host.throttled then
+            perform strike_host(host.host_id, host.retry_after, format('it answered %s', host.status), t);
         end if;
-        if n.late_start is not null then
-            perform push_slot(n.host_id, n.late_start, t);
+        if host.late_start is not null then
+            perform push_slot(host.host_id, host.late_start, t);
         end if;
-        if n.freed_by is not null then
-            perform free_host(n.host_id, n.freed_by, t);
+        if host.freed_by is not null then
+            perform free_host(host.host_id, host.freed_by, t);
         end if;
-        if n.crawl_delay is not null then
-            perform set_crawl_delay(n.host_id, n.crawl_delay, t);
+        if host.crawl_delay is not null then
+            perform set_crawl_delay(host.host_id, host.crawl_delay, t);
         end if;
     end loop;
 end $$;
-comment on function recrawl_internal.tell_hosts(timestamptz, recrawl_internal.host_news[]) is
-    'Updates hosts with the news from reports.';
+comment on function recrawl_internal.update_hosts(timestamptz, recrawl_internal.host_update[]) is
+    'Updates hosts by what results say about them.';

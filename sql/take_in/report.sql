@@ -14,12 +14,12 @@ begin
                               coalesce(jsonb_typeof(results), 'null')));
     end if;
     begin
-        checked := checked_results(results, t);
+        checked := checked_results(results);
     exception when data_exception or program_limit_exceeded then
         -- An element has a value of the wrong type. The elements are read one by one, so that only that one is refused.
         for i in 0 .. jsonb_array_length(results) - 1 loop
             begin
-                one := (checked_results(jsonb_build_array(without_unreadable_hints(results -> i, t)), t))[1];
+                one := (checked_results(jsonb_build_array(without_unreadable_hints(results -> i))))[1];
                 one.ord := i + 1;
             exception when data_exception or program_limit_exceeded then
                 one := jsonb_populate_record(

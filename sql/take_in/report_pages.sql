@@ -48,17 +48,14 @@ begin
     end loop;
 
     return query select * from record_results(t, array(
-        select checked(
-            row(g.page_id, null, g.lease_id, g.status, g.fetched_at, g.changed, g.content_hash, g.changes,
-                g.last_modified, g.etag,
-                l.links, g.retry_after, g.crawl_delay, g.redirect_to, g.robots_denied, g.meta, g.relevance, l.sketch,
-                g.due, g.declined
-            )::result_element,
-            g.ord::int, g.page_id,
+        select checked((
+            g.ord::int,
             case when g.page_id is null then 'page_id is missing'
-                 when jsonb_typeof(g.links) not in ('array', 'null') then 'links must be a JSON array of URLs'
-            end,
-            t)
+                 when jsonb_typeof(g.links) not in ('array', 'null') then 'links must be a JSON array of URLs' end,
+            g.page_id, g.lease_id, g.status, g.fetched_at, g.changed, g.changes, g.etag, g.last_modified,
+            g.content_hash,
+            (null, l.links, g.relevance, l.sketch, g.meta, g.due, g.declined, g.robots_denied, g.redirect_to,
+             g.retry_after, g.crawl_delay)::result_extras)::result)
         from unnest(page_ids, lease_ids, statuses, changed, fetched_at, content_hash, etag, last_modified, changes,
                     links, relevance, retry_after, crawl_delay, redirect_to, robots_denied, meta, due, declined)
              with ordinality

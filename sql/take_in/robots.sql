@@ -68,7 +68,7 @@ begin
     elsif problem_with(status, false, null, null) is not null then
         perform refuse('set_robots: ' || problem_with(status, false, null, null));
     end if;
-    id := host_named('set_robots', parsed.host);
+    id := host_for_crawler(t, 'set_robots', parsed.host);
     if status <= 0 or status = 429 or status >= 500 then
         update robots r set good_until = greatest(r.good_until, t + interval '1 hour'), status = set_robots_at.status
         where r.site = site_of(set_robots_at.url);

@@ -1,5 +1,7 @@
 -- Rows that the functions of this folder pass to each other. They hold no state: `recrawl migrate` drops a type that
 -- changed, with the functions that use it, and makes all of them again.
+--
+-- judge(): result + page + lease_place ──▶ judgement
 
 do $$
 begin
@@ -20,58 +22,6 @@ begin
         );
     end if;
 
-    if to_regtype('recrawl_internal.result_element') is null then
-        create type recrawl_internal.result_element as (
-            page_id       bigint,
-            url           text,
-            lease_id      bigint,
-            status        int,
-            fetched_at    timestamptz,
-            changed       boolean,
-            content_hash  text,
-            changes       int,
-            last_modified timestamptz,
-            etag          text,
-            links         text[],
-            retry_after   text,
-            crawl_delay   float8,
-            redirect_to   text,
-            robots_denied boolean,
-            meta          jsonb,
-            relevance     float8,
-            sketch        int[],
-            due           timestamptz,
-            declined      boolean
-        );
-    end if;
-
-    if to_regtype('recrawl_internal.result') is null then
-        create type recrawl_internal.result as (
-            ord           int,
-            problem       text,
-            page_id       bigint,
-            url           text,
-            lease_id      bigint,
-            status        int,
-            fetched_at    timestamptz,
-            changed       boolean,
-            content_hash  text,
-            changes       int,
-            last_modified timestamptz,
-            etag          text,
-            links         text[],
-            retry_after   interval,
-            crawl_delay   interval,
-            redirect_to   text,
-            robots_denied boolean,
-            meta          jsonb,
-            relevance     real,
-            sketch        int[],
-            said_due      timestamptz,
-            due_is        text
-        );
-    end if;
-
     if to_regtype('recrawl_internal.found_links') is null then
         create type recrawl_internal.found_links as (
             ord      int,
@@ -81,8 +31,137 @@ begin
         );
     end if;
 
-    if to_regtype('recrawl_internal.host_news') is null then
-        create type recrawl_internal.host_news as (
+    if to_regtype('recrawl_internal.result_extras') is null then
+        create type recrawl_internal.result_extras as (
+            url           text,
+            links         text[],
+            relevance     float8,
+            sketch        int[],
+            meta          jsonb,
+            due           timestamptz,
+            declined      boolean,
+            robots_denied boolean,
+            redirect_to   text,
+            retry_after   text,
+            crawl_delay   float8
+        );
+    end if;
+
+    if to_regtype('recrawl_internal.result') is null then
+        create type recrawl_internal.result as (
+            ord           int,
+            problem       text,
+            page_id       bigint,
+            lease_id      bigint,
+            status        int,
+            fetched_at    timestamptz,
+            changed       boolean,
+            changes       int,
+            etag          text,
+            last_modified timestamptz,
+            content_hash  text,
+            extras        recrawl_internal.result_extras
+        );
+    end if;
+
+    if to_regtype('recrawl_internal.lease_place') is null then
+        create type recrawl_internal.lease_place as (
+            round     int,
+            popped_at timestamptz,
+            slot      timestamptz,
+            start_by  timestamptz,
+            due       timestamptz,
+            held_due  timestamptz,
+            is_busy   boolean
+        );
+    end if;
+
+    if to_regtype('recrawl_internal.judging_rules') is null then
+        create type recrawl_internal.judging_rules as (
+            setting      recrawl_internal.setting,
+            common       recrawl_internal.host_terms,
+            newest_lease bigint
+        );
+    end if;
+
+    if to_regtype('recrawl_internal.verdict') is null then
+        create type recrawl_internal.verdict as (
+            outcome     text,
+            code        text,
+            seen_at     timestamptz,
+            is_held     boolean,
+            is_observed boolean
+        );
+    end if;
+
+    if to_regtype('recrawl_internal.page_comparison') is null then
+        create type recrawl_internal.page_comparison as (
+            has_changed    boolean,
+            counted        int,
+            days_since     float8,
+            planned_days   float8,
+            age_days       float8,
+            compared_since timestamptz,
+            is_open        boolean,
+            is_same        boolean
+        );
+    end if;
+
+    if to_regtype('recrawl_internal.evidence') is null then
+        create type recrawl_internal.evidence as (
+            seen_changes real,
+            seen_days    real,
+            days         real,
+            frequency    real
+        );
+    end if;
+
+    if to_regtype('recrawl_internal.page_after') is null then
+        create type recrawl_internal.page_after as (
+            state       text,
+            moved_to    bigint,
+            due_at      timestamptz,
+            due_is      text,
+            reported_at timestamptz,
+            last_status smallint,
+            is_denied   boolean,
+            attempts    smallint,
+            last_lease  bigint,
+            stale_lease bigint,
+            relevance   real
+        );
+    end if;
+
+    if to_regtype('recrawl_internal.fetches_after') is null then
+        create type recrawl_internal.fetches_after as (
+            fetched_at    timestamptz,
+            fetches       int,
+            changes       int,
+            seen_changes  real,
+            seen_days     real,
+            frequency     real,
+            base_at       timestamptz,
+            planned_due   timestamptz,
+            etag          text,
+            last_modified timestamptz,
+            content_hash  text,
+            sketch        int[]
+        );
+    end if;
+
+    if to_regtype('recrawl_internal.page_move') is null then
+        create type recrawl_internal.page_move as (
+            host_id  bigint,
+            page_id  bigint,
+            old_due  timestamptz,
+            old_rank real,
+            new_due  timestamptz,
+            failed   boolean
+        );
+    end if;
+
+    if to_regtype('recrawl_internal.host_update') is null then
+        create type recrawl_internal.host_update as (
             host_id     bigint,
             throttled   boolean,
             retry_after interval,
@@ -92,10 +171,90 @@ begin
             crawl_delay interval
         );
     end if;
+
+    if to_regtype('recrawl_internal.observation') is null then
+        create type recrawl_internal.observation as (
+            at      timestamptz,
+            days    real,
+            changed boolean
+        );
+    end if;
+
+    if to_regtype('recrawl_internal.pulse_part') is null then
+        create type recrawl_internal.pulse_part as (
+            letters text,
+            late    real,
+            lost    float8
+        );
+    end if;
+
+    if to_regtype('recrawl_internal.judgement') is null then
+        create type recrawl_internal.judgement as (
+            answer        recrawl.report_result,
+            is_held       boolean,
+            is_observed   boolean,
+            is_graph_news boolean,
+            page_after    recrawl_internal.page_after,
+            fetches_after recrawl_internal.fetches_after,
+            meta          jsonb,
+            move          recrawl_internal.page_move,
+            host_update   recrawl_internal.host_update,
+            unused_slot   recrawl_internal.slot_of_host,
+            observation   recrawl_internal.observation,
+            pulse         recrawl_internal.pulse_part
+        );
+    end if;
+
+    if to_regtype('recrawl_internal.lease_count') is null then
+        create type recrawl_internal.lease_count as (
+            lease_id bigint,
+            round    int,
+            pages    int
+        );
+    end if;
+
+    if to_regtype('recrawl_internal.locked_pages') is null then
+        create type recrawl_internal.locked_pages as (
+            page_ids bigint[],
+            tids     tid[]
+        );
+    end if;
+
+    if to_regtype('recrawl_internal.recorded') is null then
+        create type recrawl_internal.recorded as (
+            answers          recrawl.report_result[],
+            observed         int[],
+            graph_news       bigint[],
+            hosts            bigint[],
+            responding_hosts bigint[],
+            host_updates     recrawl_internal.host_update[],
+            left_leases      recrawl_internal.lease_count[],
+            unused_slots     recrawl_internal.slot_of_host[]
+        );
+    end if;
 end $$;
 
 comment on type recrawl_internal.intern_item is 'A URL that is about to become a page.';
-comment on type recrawl_internal.result_element is 'The keys that an element of the array of report may have.';
-comment on type recrawl_internal.result is 'A reported result after the check. problem says why it is invalid.';
 comment on type recrawl_internal.found_links is 'Links and redirect of a reported page, as ids of pages.';
-comment on type recrawl_internal.host_news is 'The facts about a host in one report.';
+comment on type recrawl_internal.result_extras is 'The keys of an element of report that most elements do not have.';
+comment on type recrawl_internal.result is
+    'A reported result after the check: an element of report by its keys. problem says why it is invalid.';
+comment on type recrawl_internal.lease_place is 'What a lease says about one of its pages.';
+comment on type recrawl_internal.judging_rules is
+    'What the judgement of a result depends on, next to its page and its host.';
+comment on type recrawl_internal.verdict is 'What became of a request, and whether its result counts.';
+comment on type recrawl_internal.page_comparison is 'How a fetch compares with what is known of its page.';
+comment on type recrawl_internal.evidence is 'What a fetch taught about the rate of its page.';
+comment on type recrawl_internal.page_after is
+    'A page after a report: the columns of page that its last request and its place in the crawl change.';
+comment on type recrawl_internal.fetches_after is
+    'A page after a report: the columns of page that only a successful fetch changes.';
+comment on type recrawl_internal.page_move is 'An entry of the inbox that moves a page: the columns of the same names.';
+comment on type recrawl_internal.host_update is 'What a result says about its host.';
+comment on type recrawl_internal.observation is 'A row of fetch_log: the columns of the same names.';
+comment on type recrawl_internal.pulse_part is 'What one result adds to a row of pulse: the columns of the same names.';
+comment on type recrawl_internal.judgement is 'What follows from a result. A part is null if it does not apply.';
+comment on type recrawl_internal.lease_count is 'How many pages of a row of lease a report took off it.';
+comment on type recrawl_internal.locked_pages is
+    'Pages that a report has locked, in order of id, with the places of their rows.';
+comment on type recrawl_internal.recorded is 'What is left to do after the pages of a report were written.';

@@ -1,6 +1,7 @@
--- The upkeep of the queue in small steps: move the horizons, measure the budget, take back pages of ended leases, apply
--- the inbox, add links that were set aside. The worker calls tick() all the time. Without a worker, next_pages does a
--- tick every half second (all crawlers together). It also does parts of it if it would return too few pages.
+-- The upkeep of the queue in small steps: move the horizons, measure the budget, watch the logins, take back pages of
+-- ended leases, apply the inbox, add links that were set aside. The worker calls tick() all the time. Without a worker,
+-- next_pages does a tick every half second (all crawlers together). It also does parts of it if it would return too few
+-- pages.
 
 create or replace function recrawl_internal.between_ticks() returns interval
 language sql immutable parallel safe
@@ -20,7 +21,7 @@ begin
     if clock_was_ahead(t) then
         pulled_in := pull_in(t, max_entries);
     end if;
-    perform measure_budget(t);
+    perform measure_budget(t), watch_logins(t);
     return pulled_in + reap_at(t, max_leases) + drain_at(t, max_entries) + take_links_in(t, max_entries);
 end $$;
 comment on function recrawl_internal.tick_at(timestamptz, int, int) is

@@ -4,7 +4,6 @@ import asyncio
 import multiprocessing
 import statistics
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -65,16 +64,16 @@ async def report(page: Page) -> None:
     page.report(200)
 
 
-async def crawl(url: str, seconds: float, **options: Any) -> tuple[int, list[float]]:
-    """How many requests began in that time, after some for the start, and their lags."""
+async def crawl(url: str, seconds: float, **options: Any) -> int:
+    """The number of requests in that time. The first seconds, for the start, do not count."""
     async with Client(url, user_agent="bench", robots=False, **options) as crawl:
-        crawl.lag = deque(maxlen=1_000_000)
+        begun: list[int] = []
         loop = asyncio.get_running_loop()
-        loop.call_later(START, crawl.lag.clear)
+        loop.call_later(START, lambda: begun.append(crawl.counts["requests"]))
         loop.call_later(START + seconds, crawl.stop)
         async for page in crawl:
             crawl.spawn(report, page)
-        return len(crawl.lag), list(crawl.lag)
+        return crawl.counts["requests"] - begun[0]
 
 
 async def request(url: str, seconds: float, **options: Any) -> None:
@@ -103,7 +102,7 @@ def _requester(url: str, seconds: float, options: dict[str, Any]) -> None:
     asyncio.run(request(url, seconds, **options))
 
 
-def crawlers(url: str, count: int, seconds: float, **options: Any) -> list[tuple[int, list[float]]]:
+def crawlers(url: str, count: int, seconds: float, **options: Any) -> list[int]:
     spawn = multiprocessing.get_context("spawn")
     results = spawn.SimpleQueue()
     members = [
@@ -118,7 +117,7 @@ def crawlers(url: str, count: int, seconds: float, **options: Any) -> list[tuple
 
 
 def client_rate(url: str) -> float:
-    return sum(reported for reported, _ in crawlers(url, CONSUMERS, SECONDS, concurrency=200)) / SECONDS
+    return sum(crawlers(url, CONSUMERS, SECONDS, concurrency=200)) / SECONDS
 
 
 def allowed(stage: Stage) -> Iterator[Line]:
@@ -132,7 +131,7 @@ def _share_of_allowed(stage: Stage, **options: Any) -> float:
     with server.database(stage.server_url) as url:
         settings(url, default_gap=f"{GAP} s")
         add(url, HOSTS, 500, "http://h%s.example")
-        ((reported, _),) = crawlers(url, 1, 20, **options)
+        (reported,) = crawlers(url, 1, 20, **options)
         return 100 * reported / (20 * HOSTS / (1.1 * GAP))
 
 

@@ -214,6 +214,15 @@ class Model:
         hold = self.holds.get((lease_id or 0, page_id))
         return hold if hold and hold.until > t else None
 
+    def that_may_count(self, results: Iterable[dict[str, Any]], t: datetime) -> dict[int, int]:
+        """The lease, by page, whose result may count: the one that holds the page, otherwise the newest."""
+        first: dict[int, tuple[bool, int]] = {}
+        for result in results:
+            page_id, lease_id = result["page_id"], int(result.get("lease_id") or 0)
+            rank = (self.hold(lease_id, page_id, t) is not None, lease_id)
+            first[page_id] = max(rank, first.get(page_id, rank))
+        return {page_id: lease_id for page_id, (_, lease_id) in first.items()}
+
     def is_out(self, page: Page) -> bool:
         return any(h.page is page for h in self.holds.values())
 
@@ -390,10 +399,11 @@ class Model:
         return due
 
     def reported(
-        self, result: dict[str, Any], outcome: str, code: str, t: datetime, due_now: datetime | None
+        self, result: dict[str, Any], outcome: str, code: str, t: datetime, due_now: datetime | None, may_count: bool
     ) -> Hold | None:
         """Takes in a result that was answered with `code`. `due_now` is when the page is due next, according to the
-        database: within 10 % after a failure, exactly after a fetch. Returns the hold that it ended."""
+        database: within 10 % after a failure, exactly after a fetch. `may_count` is false if another result of the page
+        in the same call goes first. Returns the hold that it ended."""
         page, lease_id = self.pages[result["page_id"]], int(result.get("lease_id") or 0)
         host, hold = self.hosts[page.host], self.hold(lease_id, page.page_id, t)
         said = datetime.fromisoformat(result["fetched_at"]) if "fetched_at" in result else None
@@ -407,8 +417,10 @@ class Model:
             host.free_from = None
         if "crawl_delay" in result:
             self.gap_changes(page.host, crawl_delay=timedelta(seconds=result["crawl_delay"]))
-        is_news = lease_id > max(page.last_lease, page.stale_lease) and not (
-            said and page.fetched_at and said <= page.fetched_at
+        is_news = (
+            may_count
+            and lease_id > max(page.last_lease, page.stale_lease)
+            and not (said and page.fetched_at and said <= page.fetched_at)
         )
         attempts, was_missing = page.attempts, page.was_missing
         if (code == "ok" and outcome != "declined") or (outcome == "fetched" and is_news):

@@ -236,6 +236,22 @@ def test_results_on_several_leases_lock_pages_in_one_order(crawl: Crawl, beside:
         assert fetch.result(60) == 2
 
 
+def test_a_report_judges_what_others_have_just_written(crawl: Crawl, beside: Beside) -> None:
+    crawl.add("http://a.test/", "http://b.test/", due=[crawl.now])
+    pages = crawl.next()
+    steering, reporter = beside(), beside(autocommit=True)
+    steering.value("select fetch_now_at(%s, '{1,2}')", crawl.now)
+    steering.connection.execute("update page set fetches = 10, meta = '{\"new\": true}'")
+    with ThreadPoolExecutor() as pool:
+        report = pool.submit(reporter.report, *(result_of(page) for page in pages))
+        eventually(lambda: waits(reporter))
+        steering.connection.commit()
+        assert codes(report.result(60)) == ["ok", "ok"]
+    assert crawl.rows("select distinct fetches, meta from page") == [{"fetches": 11, "meta": {"new": True}}]
+    crawl.tick()
+    assert misplaced(crawl) == []
+
+
 def test_fetch_now_and_exclude_lock_pages_in_one_order(crawl: Crawl, beside: Beside) -> None:
     crawl.add(*(f"http://a.test/{i}" for i in range(8)), due=[crawl.now])
     crawl.tick()

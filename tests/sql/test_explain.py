@@ -327,7 +327,7 @@ def new_budget(crawl: Crawl) -> str:
     crawl.add(A, B, "http://c.test/")
     crawl.now = wall()
     crawl.tick()
-    taken = {page["url"] for page in crawl.next(lease=2 * DAY)}
+    taken = {page["url"] for page in crawl.next(lease=DAY)}
     return ({A, B} - taken).pop()
 
 

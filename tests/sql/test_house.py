@@ -18,7 +18,7 @@ from recrawl.model.allocation.floors import Limits
 from recrawl.model.allocation.objectives import OBJECTIVES
 from recrawl.model.change import gamma_filter
 from recrawl.setup import project
-from recrawl.urlfrontier import items, service
+from recrawl.urlfrontier import items
 
 WIDEST = 120  # columns, as in Python
 LONGEST = 110  # lines: what can be read in one sitting
@@ -205,7 +205,7 @@ def test_what_is_put_together_by_place_has_its_type_s_columns_in_their_places(
                 for place, column in zip(places, types[of_type], strict=True):
                     plain = re.fullmatch(r"(?:\w+\.)?(\w+)", place)
                     assert not plain or plain[1] not in types[of_type] or plain[1] == column, (name, of_type, column)
-    assert {"result", "result_element", "intern_item", "host_news"} <= seen
+    assert {"result", "result_extras", "intern_item", "page_after"} <= seen
 
 
 # -- numbers that stand in several places --
@@ -285,11 +285,6 @@ def test_the_laboratory_begins_with_the_settings_that_a_crawl_has_at_first(
     assert (row["objective"], row["discovery"]) == (replay.OBJECTIVE, replay.DISCOVERY)
     first = Limits(exploration=row["exploration"], longest_interval=row["longest"], shortest_interval=row["shortest"])
     assert first == replay.PRODUCTION
-
-
-def test_a_lease_lasts_as_long_at_most_wherever_somebody_asks_for_one(said: Said) -> None:
-    pattern = r"interval '(\d+) second' and interval '(\d+) days'"
-    assert said("check_pop", pattern) == said("extend_lease_at", pattern) == (1, service.LONGEST_LEASE / 86400)
 
 
 def test_no_door_takes_a_time_that_is_refused_further_in(catalogue: psycopg.Connection[Any]) -> None:

@@ -209,7 +209,7 @@ def test_extending_leaves_reported_pages_alone(crawl: Crawl) -> None:
     crawl.add("http://a.test/", "http://b.test/", rate=[1440.0])
     a, b = crawl.next()
     crawl.report_ok([a])
-    crawl.extend(a["lease_id"], DAY)
+    crawl.extend(a["lease_id"], 23 * HOUR)
     crawl.wait(5 * MINUTE)
     assert urls(crawl.next()) == [a["url"]]
     assert codes(crawl.report_ok([b])) == ["ok"]
@@ -225,7 +225,6 @@ def test_a_lease_that_ended_cannot_be_extended(crawl: Crawl) -> None:
 
 @pytest.mark.parametrize("by", ["'0'", "'-1 s'", "'8 days'", "null"])
 def test_misuse_of_extend_lease_is_refused(crawl: Crawl, by: str) -> None:
-    with pytest.raises(
-        psycopg.errors.InvalidParameterValue, match="extend_lease: by must lie between 1 second and 7 days, got"
-    ):
+    message = r"extend_lease: by must lie between 1 second and the setting longest_lease \(1 day\), got"
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match=message):
         crawl.rows(f"select extend_lease(1, {by})")

@@ -287,7 +287,11 @@ def test_next_ready_at_says_when_to_ask_again(crawl: Crawl) -> None:
             "ahead => '61 s'",
             "next_pages: ahead must lie between 0 and the setting max_ahead (00:01:00), got 00:01:01",
         ),
-        ("lease => '0'", "next_pages: lease must lie between 1 second and 7 days, got 00:00:00"),
+        (
+            "lease => '0'",
+            "next_pages: lease must lie between 1 second and the setting longest_lease (1 day), got 00:00:00",
+        ),
+        ("n => 10001", "next_pages: n must be at most the setting max_per_call (10000), got 10001"),
         ("per_host => 0", "next_pages: per_host must be positive, got 0"),
     ],
 )

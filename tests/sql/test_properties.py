@@ -354,6 +354,7 @@ class Crawling(RuleBasedStateMachine):
         lives = {page.url: page.state == "live" for page in model.pages.values()}
         seen: set[tuple[int, int | None]] = set()
         declined: list[Hold] = []
+        that_may_count = model.that_may_count((result for result, _ in results), crawl.now)
         for (result, outcome), answer in zip(results, answers, strict=True):
             page = model.pages[result["page_id"]]
             if (page.page_id, result.get("lease_id")) in seen:
@@ -369,7 +370,8 @@ class Crawling(RuleBasedStateMachine):
             if outcome == "throttled" and answer["code"] != "duplicate":
                 assert blocked[page.host] >= crawl.now + 5 * SECOND or model.hosts[page.host].blocked_until > crawl.now
             due = crawl.value("select due_at from page where page_id = %s", page.page_id)
-            hold = model.reported(result, outcome, answer["code"], crawl.now, due)
+            may_count = that_may_count[page.page_id] == result.get("lease_id", 0)
+            hold = model.reported(result, outcome, answer["code"], crawl.now, due, may_count)
             declined += [hold] if hold and outcome == "declined" else []
             if answer["code"] == "ok" and page.state == "live" and "lease_id" in result:
                 assert page.due and abs(due - page.due) <= TINY

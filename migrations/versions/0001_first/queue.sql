@@ -118,6 +118,18 @@ create sequence recrawl_internal.lease_id;
 comment on sequence recrawl_internal.lease_id is
     'Ids of leases, one per call of next_pages. The id also drives the draws of a pop, so that they spread evenly.';
 
+-- The life of a lease:
+--
+--     next_pages ──▶ leased, until lease_until ──▶ the row is deleted: no page of it is unreported any more
+--                          ▲ │
+--                          │ ├── report      the page gets the due time of its next fetch
+--            extend_lease ─┘ ├── release     the page gets its old due time back (dues)
+--                            └── reap        lease_until has passed: the unreported pages get their old due times
+--                                            back, or a due time after a back-off if that happened to them before
+--
+-- While a page is leased, its row in queue has the due time of held_dues, which the lease cannot reach. So no call of
+-- next_pages finds it, and no scan must look whether a due page is leased. extend_lease moves these due times too.
+
 -- Arrays stay in the row up to 8 kB. Out of line they would cost a pop two more inserts into an index.
 create table recrawl_internal.lease (
     lease_id    bigint        not null,
@@ -132,6 +144,7 @@ create table recrawl_internal.lease (
     dues        timestamptz[] not null,
     held_dues   timestamptz[] not null,
     busy_hosts  bigint[],
+    login       text          not null default session_user,
     primary key (lease_id, round)
 ) with (
     toast_tuple_target = 8160,
@@ -155,3 +168,4 @@ comment on column recrawl_internal.lease.dues is
     'The due time of each page before it was handed out. An unreported page gets it back.';
 comment on column recrawl_internal.lease.held_dues is 'The due time of each page in queue while the page is leased.';
 comment on column recrawl_internal.lease.busy_hosts is 'The hosts of these pages that are one_at_a_time.';
+comment on column recrawl_internal.lease.login is 'The login that called next_pages.';

@@ -45,6 +45,22 @@ create table recrawl_internal.setting (
                        constraint "max_pages must be 0 or more pages, or none"
                        check (max_pages >= 0),
 
+    -- limits of a login of crawlers
+    longest_lease      interval not null default '24 hours'
+                       constraint "longest_lease must lie between 1 second and 7 days"
+                       check (longest_lease between '1 second' and '168 hours'),
+    max_per_call       int      not null default 10000
+                       constraint "max_per_call must lie between 1 and 1000000 pages"
+                       check (max_per_call between 1 and 1000000),
+    max_leased         int      default 1000000
+                       constraint "max_leased must be positive, or none"
+                       check (max_leased > 0),
+    full_logins        text[],
+    max_new_hosts      int      not null default 10000
+                       constraint "max_new_hosts must lie between 0 and 1000000 hosts per minute"
+                       check (max_new_hosts between 0 and 1000000),
+    ends_without_lease boolean  not null default true,
+
     -- allocation
     budget             float8
                        constraint "budget must lie between 1e-6 and 1e12 fetches per day, or none"
@@ -143,6 +159,22 @@ comment on column recrawl_internal.setting.max_depth is
 comment on column recrawl_internal.setting.max_pages is
     'pages: a host with this number of pages takes in no more. set_host can set another limit for one host. none = '
     'no limit.';
+comment on column recrawl_internal.setting.longest_lease is
+    'interval: the longest lease that next_pages accepts. extend_lease accepts no end of a lease that is later than '
+    'this time and max_ahead from now.';
+comment on column recrawl_internal.setting.max_per_call is 'pages: the most that one call of next_pages may ask for.';
+comment on column recrawl_internal.setting.max_leased is
+    'pages: a login with this many leased pages gets no more. It is counted when a login can have a tenth of its pages '
+    'left, so a login that takes more than a tenth in half a second can exceed it by as much; none = no limit.';
+comment on column recrawl_internal.setting.full_logins is
+    'logins: those that had at least nine tenths of max_leased when ticks last counted. next_pages counts their leased '
+    'pages itself.';
+comment on column recrawl_internal.setting.max_new_hosts is
+    'hosts per minute: that all crawlers together make known with take_slot and set_robots. The hosts of pages and '
+    'links are limited by max_pages, max_depth and exclude.';
+comment on column recrawl_internal.setting.ends_without_lease is
+    'boolean: a report without lease_id may end a page: with the status 410, with a permanent redirect, declined or '
+    'due. false = such a report is invalid, and others count as evidence.';
 comment on column recrawl_internal.setting.budget is
     'fetches per day: the number of fetches that you can afford, of new pages and others together. none = no limit '
     'for new pages; other pages are fetched as often as the setting frequency says, on average. measured = the '

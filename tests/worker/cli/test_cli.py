@@ -258,6 +258,17 @@ def test_urls_are_added_as_given(url: str, connection: psycopg.Connection) -> No
     assert addresses(connection) == {A, B}
 
 
+def test_a_crawl_can_stay_on_the_hosts_of_its_first_urls(url: str, connection: psycopg.Connection) -> None:
+    output(url, "add", "http://other.test/")
+    said = output(url, "add", "--only-these-hosts", "http://A.test/x", "https://b.test:8443/")
+    assert said == "URLs of other hosts are excluded, also 1 page of the crawl\n2 new\n"
+    here = ["https://a.test/y", "http://a.test:81/", "http://b.test/"]
+    there = ["http://www.a.test/", "http://a.test.evil.test/", "http://a-test/", "http://c.test/?http://a.test/"]
+    codes = connection.execute("select code from recrawl.add_pages(%s)", [here + there]).fetchall()
+    assert codes == [("new",)] * 3 + [("excluded",)] * 4
+    assert recrawl(url, "add", "--only-these-hosts", "urls.txt").returncode == 64, "a file may name millions of hosts"
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -454,7 +465,7 @@ def test_a_stray_quote_costs_its_own_line_only(url: str, connection: psycopg.Con
         (["next", "--ahead", "3600"], "ahead must lie between 0 and the setting max_ahead"),
         (["next", "--ahead", "soon"], "'soon' is not a number of seconds"),
         (["next", "--lease", "nan"], "'nan' is not a number of seconds"),
-        (["next", "--lease", "0"], "lease must lie between 1 second and 7 days"),
+        (["next", "--lease", "0"], "lease must lie between 1 second and the setting longest_lease (1 day)"),
         (["next", "--per-host", "0"], "per_host must be positive, got 0"),
     ],
     ids=" ".join,

@@ -17,6 +17,7 @@ from psycopg.conninfo import make_conninfo
 
 from crawler import GAP, LATE, Crawl, Site, add, leases, state
 from recrawl.client import Client, Error, Page, ThreadedClient
+from recrawl.client.options import DEFAULTS, Options
 from web import Answer, Request, Web, links
 
 # ------------------------------------------------------------------------------------------------------ pages
@@ -369,6 +370,19 @@ def test_a_login_without_the_role_is_told_so(url: str, db: psycopg.Connection[An
         assert crawl.of("http://a.example/") == ["ok"], "the role suffices"
     finally:
         db.execute("drop role nobody_special")
+
+
+def test_arguments_that_make_no_sense_are_refused() -> None:
+    wrong: dict[str, Any] = {"user_agnt": "me"}
+    with pytest.raises(TypeError, match="the client has no argument user_agnt"):
+        Client("", user_agent="me", **wrong)
+    with pytest.raises(TypeError, match="the client has no argument user_agnt"):
+        ThreadedClient("", user_agent="me", **wrong)
+    with pytest.raises(TypeError, match="the client needs the argument user_agent"):
+        Client("")  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="concurrency must be positive, got 0"):
+        Client("", user_agent="me", concurrency=0)
+    assert DEFAULTS.keys() == Options.__annotations__.keys() - {"user_agent"}
 
 
 def test_a_window_of_no_length_is_an_error(url: str, db: psycopg.Connection[Any]) -> None:

@@ -29,7 +29,7 @@ class Link:
         self.clock.learn(sent, self.now, self.true(sent + there))
 
     def error(self) -> float:
-        return abs((self.clock.said(self.now) - self.true(self.now)).total_seconds())
+        return abs((self.clock.time(self.now) - self.true(self.now)).total_seconds())
 
 
 def test_the_error_is_never_more_than_the_doubt() -> None:
@@ -64,7 +64,7 @@ def test_a_clock_that_was_set_is_believed_at_once(step: float) -> None:
     link = Link()
     link.call(0.001, 0.001)
     link.clock.learn(link.now, link.now + 0.01, link.true(link.now + 0.005) + timedelta(seconds=step))
-    assert abs((link.clock.said(link.now) - link.true(link.now)).total_seconds() - step) < 0.01
+    assert abs((link.clock.time(link.now) - link.true(link.now)).total_seconds() - step) < 0.01
 
 
 def test_a_request_begins_inside_both_bounds_however_wrong_the_clock_is() -> None:

@@ -38,8 +38,8 @@ class Frontier:
     def put_batches(self, *batches: pb.DiscoveredBatch) -> list[pb.BatchAck]:
         return list(self.calls["PutDiscovered"](iter(batches), timeout=60))
 
-    def get(self, queues: int = 100, **more: Any) -> list[pb.URLInfo]:
-        return list(self.call("GetURLs", pb.GetParams(max_queues=queues, **more)))
+    def get(self, queues: int = 100, per_queue: int = 1, **more: Any) -> list[pb.URLInfo]:
+        return list(self.call("GetURLs", pb.GetParams(max_queues=queues, max_urls_per_queue=per_queue, **more)))
 
     def status(self, url: str) -> pb.URLItem:
         item: pb.URLItem = self.call("GetURLStatus", pb.URLStatusRequest(url=url))

@@ -1,7 +1,9 @@
 """Every call of URLFrontier, by a real client, over a real crawl. With several crawls: test_crawls.py."""
 
 import time
+from collections import Counter
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +91,7 @@ def test_batches_are_acknowledged_in_their_order_empty_ones_too(frontier: Fronti
 
 def test_one_of_each_queue_is_handed_out_and_none_twice(frontier: Frontier) -> None:
     frontier.put(*(discovered(url) for url in (A, A2, B)))
-    assert {got.url for got in frontier.get(max_urls_per_queue=10)} == {A, B}
+    assert {got.url for got in frontier.get()} == {A, B}
     assert frontier.get() == [], "its host's gap"
     time.sleep(1.2)
     assert [got.url for got in frontier.get()] == [A2]
@@ -113,11 +115,32 @@ def test_no_more_queues_than_asked_for_and_a_key_alone(frontier: Frontier) -> No
     assert frontier.get(key="h1.example") == [], "a key needs a crawlID"
 
 
-def test_who_wants_several_of_a_queue_gets_as_many_of_more_queues(frontier: Frontier) -> None:
-    frontier.put(*(discovered(f"http://h{n}.example/{page}") for n in range(5) for page in range(2)))
-    got = frontier.get(queues=2, max_urls_per_queue=2)
-    assert len(got) == len({page.key for page in got}) == 4
-    assert len(frontier.get(queues=2**32 - 1, max_urls_per_queue=2**32 - 1)) == 1
+@pytest.mark.parametrize("pages", [1, 5])
+def test_no_more_queues_than_asked_for_and_no_more_urls_of_each(frontier: Frontier, pages: int) -> None:
+    frontier.put(*(discovered(f"http://h{n}.example/{page}") for n in range(7) for page in range(pages)))
+    got = Counter(page.key for page in frontier.get(queues=3, per_queue=2))
+    assert list(got.values()) == [min(pages, 2)] * 3
+    others = Counter(page.key for page in frontier.get(queues=2**32 - 1, per_queue=2))
+    assert list(others.values()) == [min(pages, 2)] * 4 and not got.keys() & others.keys()
+
+
+def test_several_urls_of_a_queue_have_slots_of_their_own(frontier: Frontier, db: psycopg.Connection[Any]) -> None:
+    """Their client spaces them. Until their slots have passed, no other client gets a URL of the queue."""
+    frontier.put(*(discovered(f"{A}{n}") for n in range(5)))
+    assert len(frontier.get(per_queue=3, key="a.example", crawlID="DEFAULT")) == 3
+    slots = db.execute("select unnest(slots) as slot from recrawl_internal.lease order by 1").fetchall()
+    assert all(later[0] - slot[0] >= timedelta(seconds=1) for slot, later in pairwise(slots))
+    time.sleep(2.2)
+    assert frontier.get(per_queue=3) == []
+    time.sleep(1.2)
+    assert len(frontier.get(per_queue=3)) == 2
+
+
+def test_without_a_limit_a_queue_gives_what_its_gap_allows_while_its_urls_are_held(frontier: Frontier) -> None:
+    frontier.put(*(discovered(f"http://h{host}.example/{n}") for host in range(2) for n in range(20)))
+    assert {len(frontier.get(per_queue=0, queues=1, delay_requestable=held)) for held in (6, 6)} == {5}
+    assert frontier.stats()[:2] == (40, 10)
+    eventually(lambda: frontier.stats()[1] == 0, what="all are requestable again")
 
 
 def test_of_what_nobody_knows_nothing_is_handed_out(frontier: Frontier) -> None:
@@ -394,15 +417,54 @@ def test_while_inactive_nothing_is_given_and_all_is_taken(frontier: Frontier) ->
     assert [got.url for got in frontier.get()] == [A]
 
 
-def test_a_queue_that_is_limited_takes_no_more(frontier: Frontier) -> None:
-    frontier.put(discovered(A))
-    frontier.call("SetCrawlLimit", pb.CrawlLimitParams(key="a.example", limit=1))
-    assert frontier.put(discovered(A2)) == [(A2, SKIPPED)]
-    frontier.call("SetCrawlLimit", pb.CrawlLimitParams(key="a.example", limit=0))
-    assert frontier.put(discovered(A2)) == [(A2, OK)]
+def test_a_queue_gives_nothing_once_its_limit_of_urls_is_completed(frontier: Frontier) -> None:
+    def limit(limit: int, key: str = "a.example") -> None:
+        frontier.call("SetCrawlLimit", pb.CrawlLimitParams(key=key, limit=limit))
+
+    def gives(key: str = "a.example") -> bool:
+        time.sleep(1.2)
+        return len(frontier.get(key=key, crawlID="DEFAULT", delay_requestable=1)) == 1
+
+    pages = [f"{A}{n}" for n in range(9)]
+    assert {status for _, status in frontier.put(*map(discovered, pages), known(A, 0), discovered(B))} == {OK}
+    limit(3)
+    assert gives(), "one is completed"
+    frontier.put(known(pages[0], now() + DAY), known(pages[1], 0))
+    assert gives(), "two are completed"
+    frontier.put(known(pages[2], 0), known(pages[3], 0))
+    assert not gives(), "and its URLs are still taken:"
+    assert frontier.put(discovered(f"{A}more")) == [(f"{A}more", OK)]
+    assert gives("b.example")
+    frontier.call("BlockQueueUntil", pb.BlockQueueParams(key="a.example"))
+    assert not gives(), "the end of another block changes nothing"
+    limit(5)
+    assert gives()
+    limit(4)
+    assert not gives(), "four were completed before"
+    frontier.put(known(pages[3], now() - DAY))
+    assert gives(), "one of them is not any more"
+    limit(1)
+    assert not gives()
+    limit(0)
+    assert gives()
     with pytest.raises(grpc.RpcError) as error:
-        frontier.call("SetCrawlLimit", pb.CrawlLimitParams(key="unknown.example", limit=1))
+        limit(1, "unknown.example")
     assert error.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+@pytest.mark.parametrize("deletes", ["DeleteQueue", "DeleteCrawl"])
+def test_a_deleted_queue_comes_back_as_a_new_one(frontier: Frontier, db: psycopg.Connection[Any], deletes: str) -> None:
+    """Without its block, its delay and its limit."""
+    frontier.put(discovered(A), known(A2, 0))
+    frontier.call("SetDelay", pb.QueueDelayParams(key="a.example", delay_requestable=1000))
+    frontier.call("SetCrawlLimit", pb.CrawlLimitParams(key="a.example", limit=1))
+    frontier.call("BlockQueueUntil", pb.BlockQueueParams(key="a.example", time=2**40))
+    message = pb.QueueWithinCrawlParams(key="A.example") if deletes == "DeleteQueue" else pb.DeleteCrawlMessage()
+    assert frontier.call(deletes, message).value == 1
+    assert frontier.urls() == []
+    assert frontier.put(discovered(A), known(A2, 0)) == [(A, OK), (A2, OK)]
+    assert [got.url for got in frontier.get()] == [A]
+    assert db.execute("select gap from recrawl.host_status").fetchall() == [(timedelta(seconds=1),)]
 
 
 def test_what_is_deleted_may_come_back(frontier: Frontier, db: psycopg.Connection[Any]) -> None:

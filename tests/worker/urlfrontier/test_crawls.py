@@ -1,6 +1,7 @@
 """Other crawls than the one that the service was given, and the rights of callers on them."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -39,9 +40,42 @@ def test_each_crawl_has_a_database_of_its_own(frontier: Frontier) -> None:
     assert got == [("DEFAULT", A), ("DEFAULT", B), ("News", A)], "of all where none is named"
     assert frontier.call("DeleteCrawl", pb.DeleteCrawlMessage(value="News")).value == 1
     assert frontier.put(discovered(A, crawl="no/name")) == [(A, SKIPPED)]
-    with pytest.raises(grpc.RpcError) as error:
-        frontier.stats(crawl="unknown")
-    assert error.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+@pytest.mark.parametrize("name", ["unknown", "no/name"])
+def test_a_crawl_that_does_not_exist_is_an_empty_one(frontier: Frontier, name: str) -> None:
+    frontier.put(discovered(A))
+    assert frontier.urls(crawlID=name) == []
+    assert frontier.call("CountURLs", pb.CountUrlParams(crawlID=name)).value == 0
+    assert frontier.call("ListQueues", pb.Pagination(crawlID=name)) == pb.QueueList(crawlID=name)
+    stats = frontier.call("GetStats", pb.QueueWithinCrawlParams(crawlID=name))
+    assert stats == pb.Stats(crawlID=name, counts={"completed": 0, "active_queues": 0})
+    assert frontier.call("DeleteQueue", pb.QueueWithinCrawlParams(crawlID=name, key="a.example")).value == 0
+    assert frontier.call("DeleteCrawl", pb.DeleteCrawlMessage(value=name)).value == 0
+    assert frontier.call("PurgeURLs", pb.PurgeUrlParams(crawlID=name)).value == 0
+    frontier.call("SetDelay", pb.QueueDelayParams(crawlID=name, delay_requestable=7))
+    frontier.call("BlockQueueUntil", pb.BlockQueueParams(crawlID=name, key="a.example", time=2**40))
+    for call, message in {
+        "GetURLStatus": pb.URLStatusRequest(crawlID=name, url=A),
+        "SetCrawlLimit": pb.CrawlLimitParams(crawlID=name, key="a.example", limit=1),
+    }.items():
+        with pytest.raises(grpc.RpcError) as error:
+            frontier.call(call, message)
+        assert error.value.code() is grpc.StatusCode.NOT_FOUND
+    assert list(frontier.call("ListCrawls", pb.Local()).values) == ["DEFAULT"]
+    assert [page.url for page in frontier.get()] == [A]
+
+
+@pytest.mark.usefixtures("news")
+def test_a_call_for_any_crawl_draws_from_all(frontier: Frontier) -> None:
+    frontier.put(*(discovered(f"http://h{n}.example/", crawl=crawl) for crawl in ("DEFAULT", "News") for n in range(6)))
+    for _ in range(2):
+        assert Counter(page.crawlID for page in frontier.get(queues=4)) == {"DEFAULT": 2, "News": 2}
+    frontier.put(*(discovered(f"http://more{n}.example/", crawl="News") for n in range(10)))
+    last = Counter(page.crawlID for page in frontier.get(queues=8))
+    assert last["DEFAULT"] == 2 and last["News"] >= 4
+    more = Counter(page.crawlID for page in frontier.get(queues=6))
+    assert more == {"News": 6}, "the whole share of a crawl that has no more queues"
 
 
 @pytest.mark.usefixtures("news")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         "recrawl simulate --recorded sample --budget 0.1",
         "recrawl simulate --drawn drift --budget 0.2 --policy opt_polite --policy uniform",
         notes='A file has one page per line, as JSON: ["host", "page", born, died or null, [change, …]] with times in '
-        "days. Or [[days, changed], …] with the fetches of a crawl: days since the fetch before, and whether the "
+        "days. A page can also be [[days, changed], …]: for each fetch the days since the last fetch, and whether the "
         "page had changed. The file may be gzipped. The name `sample` stands for a file that is part of recrawl: 5,950 "
         "text files of seven public repositories.",
     )
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     "names",
     multiple=True,
     metavar="NAME",
-    help="The policy that divides the fetches. Default: opt_polite. oracle and foresight know all change rates.",
+    help="The policy that divides the fetches. Default: opt_polite. The policies oracle and foresight know the future.",
 )
 @click.option("--budget", type=float, required=True, metavar="FETCHES", help="Fetches per page and day.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
@@ -75,11 +75,11 @@ def simulate(
       values     like steady, and pages have different values
       outages    like steady, and sometimes a host is down for a day
       noise      like steady, and a tenth of the pages look changed at every fetch
-      content    like steady, with small and large changes that a sketch of eight numbers can see
+      content    like steady, with small and large changes
 
     Without --sql no database is needed, and a run takes seconds instead of minutes. After the first days both ways
-    agree within some tenths of a percent. At the start all pages have just been fetched; with --sql they are new. With
-    --sql requests to a host that is down fail and count for the budget.
+    agree within some tenths of a percent. Two things are different with --sql: at the start no page was fetched before,
+    and requests to a host that is down use a part of the budget.
     """
     from recrawl.cli.progress import steps
 

@@ -1,6 +1,7 @@
 """Commands to add URLs, and to do by hand what a crawler does: add, next, look, release."""
 
 import json
+import re
 import signal
 import sys
 import zlib
@@ -10,12 +11,14 @@ from datetime import timedelta
 from gzip import BadGzipFile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
+from urllib.parse import urlsplit
 
 import click
 
 from recrawl.cli import show
 from recrawl.cli.database import database
 from recrawl.cli.example import example
+from recrawl.words import things
 
 if TYPE_CHECKING:
     from recrawl.intake import bulk
@@ -28,12 +31,18 @@ SOME_INVALID = 3  # the exit code if all lines were read and some were invalid
     epilog=example(
         "recrawl add https://example.com/",
         "recrawl add urls.txt",
+        "recrawl add --only-these-hosts https://www.example.net/",
         notes="The exit code is 3 if some URLs were invalid and all others were added, 1 after an error, 130 after "
         "Ctrl-C.",
     )
 )
 @click.argument("sources", nargs=-1, required=True, metavar="FILE|URL…")
-def add(sources: tuple[str, ...]) -> None:
+@click.option(
+    "--only-these-hosts",
+    is_flag=True,
+    help="Crawl only the hosts of these URLs: exclude the URLs of all other hosts. Name all hosts in one command.",
+)
+def add(sources: tuple[str, ...], only_these_hosts: bool) -> None:
     """Add URLs from the command line, from files, or from standard input (-).
 
     A file has one URL per line. It can also be a CSV file with the column url and optional columns value, rate (changes
@@ -48,8 +57,11 @@ def add(sources: tuple[str, ...]) -> None:
     urls = [source for source in sources if "://" in source]
     files = [source for source in sources if "://" not in source]
     progress = bulk.Progress()
+    others = all_but_hosts_of(urls, files) if only_these_hosts else None
     with database(makes=True) as url, one_interrupt("stopping, after the current batch of URLs"):
         try:
+            if others:
+                exclude(url, others)
             if urls:
                 bulk.add(url, [PageToAdd(u) for u in urls], progress=progress)
             for name in files:
@@ -70,6 +82,25 @@ def add(sources: tuple[str, ...]) -> None:
         click.echo("no URLs")
     if progress.counts["invalid"]:
         raise click.exceptions.Exit(SOME_INVALID)
+
+
+def all_but_hosts_of(urls: list[str], files: list[str]) -> str:
+    """The pattern that matches the canonical URLs of all other hosts."""
+    from recrawl.intake.urls import clean
+
+    hosts = {urlsplit(clean(url)).netloc.rpartition("@")[2].lower() for url in urls}
+    names = sorted({re.sub(r":\d*$", "", host) for host in hosts} - {""})
+    if files or not names:
+        raise click.UsageError("--only-these-hosts needs URLs and no files: they name the hosts")
+    return rf"^https?://(?!({'|'.join(map(re.escape, names))})(:\d+)?/)"
+
+
+def exclude(url: str, pattern: str) -> None:
+    from recrawl import store
+
+    with store.connect(url) as connection:
+        pages = store.verbs.exclude(connection, pattern)
+    click.echo("URLs of other hosts are excluded" + (f", also {things(pages, 'page')} of the crawl" if pages else ""))
 
 
 def tell_counts(progress: "bulk.Progress") -> None:
@@ -148,7 +179,13 @@ def seconds(text: str) -> timedelta:
 
 @click.command("next", epilog=example("recrawl next 5", "recrawl next 100 --ahead 10 --json"))
 @click.argument("n", type=click.IntRange(max=2**31 - 1), default=100)
-@click.option("--ahead", type=seconds, default="0", show_default=True, help="Seconds to look ahead for slots.")
+@click.option(
+    "--ahead",
+    type=seconds,
+    default="0",
+    show_default=True,
+    help="Also take pages that may be requested later, within this number of seconds.",
+)
 @click.option("--lease", type=seconds, default="600", show_default=True, help="Seconds until the lease ends.")
 @click.option("--per-host", type=click.IntRange(max=2**31 - 1), help="Maximum number of pages of one host.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per page.")
@@ -173,8 +210,9 @@ def next_command(n: int, ahead: timedelta, lease: timedelta, per_host: int | Non
 def look(n: int, as_json: bool) -> None:
     """Show N pages (default 100) that will be handed out soon, without a lease.
 
-    The result is roughly what `recrawl next` takes: for each host the first revisit and the first new page, if the host
-    has a slot within the setting max_ahead. Pages that were added in the last second may be missing.
+    The result is roughly what `recrawl next` takes. It has at most two pages of each host: one new page, and one page
+    that was fetched before. A host is missing if it may not be requested soon (the setting max_ahead, by default
+    within one minute). Pages that were added in the last second may be missing.
     """
     from recrawl import store
 

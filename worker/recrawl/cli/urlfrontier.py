@@ -32,8 +32,8 @@ GRACE = 5.0  # seconds for calls in progress
 def urlfrontier(listen: Address, schedule: str) -> None:
     """Serve the gRPC interface of URLFrontier, for StormCrawler and others, until Ctrl-C.
 
-    With --schedule recrawl the dates that clients send are ignored: recrawl learns from each fetch and decides itself.
-    Run a worker, too: recrawl worker.
+    Clients send the date of the next fetch of each URL. If you pass --schedule recrawl, these dates are ignored:
+    recrawl learns from each fetch and decides itself. Also run a worker: recrawl worker.
     """
     try:
         from recrawl.urlfrontier import service  # noqa: F401

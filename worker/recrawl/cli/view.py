@@ -20,8 +20,9 @@ def report(file: str) -> None:
 
     The default FILE is recrawl.html; - is standard output. The file needs no network.
 
-    The report has a verdict with its fixes, the freshness and its limit, what the fetches find, which pages are overdue
-    and why, which hosts are limited by their gap, and what changed since yesterday.
+    The report says whether the crawl works and what to fix, how many copies are up to date, what the fetches find,
+    which pages are overdue and why, for which hosts the minimum time between two requests is too long, and what changed
+    since yesterday.
     """
     from recrawl import store
     from recrawl.view import report

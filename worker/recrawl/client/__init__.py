@@ -1,5 +1,6 @@
-"""The crawler's side: `Client` for asyncio, `ThreadedClient` for threads. It needs psycopg, protego and xxhash; numpy,
-SQLAlchemy and the rest are the worker's.
+"""The clients for crawlers: `Client` for asyncio, `ThreadedClient` for threads.
+
+They need psycopg, protego and xxhash. Only the worker needs numpy, SQLAlchemy and other packages.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ __all__ = ["Client", "Error", "Page", "ThreadedClient"]
 
 
 def __getattr__(name: str) -> Any:
-    """Loaded when asked for: who only wants fingerprints loads no database driver."""
+    """Loads a name when it is used. So `from recrawl.client import fingerprint` loads no database driver."""
     if name == "ThreadedClient":
         from recrawl.client.threads import ThreadedClient as found
     elif name == "Client":

@@ -1,4 +1,4 @@
-"""What an answer of the web becomes: an element of report. Pure, and tolerant of whatever servers say."""
+"""Turns an answer of the web into an element of report. Headers and links may contain anything."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -11,12 +11,12 @@ from recrawl.client import fingerprint
 
 Headers = Mapping[str, str] | Mapping[bytes, bytes] | None
 Result = dict[str, Any]
-MOST_LINKS = 10_001  # of a page: one more than report takes, so that it says so
+MOST_LINKS = 10_001  # of a page: one more than report accepts, so that report logs it
 REDIRECTS = {301, 302, 303, 307, 308}
 
 
 def request_headers(user_agent: str, etag: str | None, last_modified: datetime | None) -> dict[str, str]:
-    """What to send with a request, so that an unchanged page is answered with 304."""
+    """The headers of a request. A server can answer 304 to them if the page has not changed."""
     headers = {"User-Agent": user_agent}
     if etag:
         headers["If-None-Match"] = etag
@@ -33,16 +33,16 @@ def result_of(
     text: str | None = None,
     links: Iterable[str] | None = None,
 ) -> Result:
-    """Validators, hash, links and redirect of an answer, as report wants them."""
-    said = plain(headers)
+    """The validators, hash, links and redirect of an answer, under the keys of report."""
+    named = plain(headers)
     result: Result = {"status": status}
-    if etag := clean(said.get("etag", "")):
+    if etag := clean(named.get("etag", "")):
         result["etag"] = etag
-    if modified := date_of(said.get("last-modified")):
+    if modified := date_of(named.get("last-modified")):
         result["last_modified"] = modified
-    if status in (429, 503) and (wait := clean(said.get("retry-after", ""))):
+    if status in (429, 503) and (wait := clean(named.get("retry-after", ""))):
         result["retry_after"] = wait
-    if status in REDIRECTS and "location" in said and (target := absolute(url, said["location"])):
+    if status in REDIRECTS and "location" in named and (target := absolute(url, named["location"])):
         result["redirect_to"] = target
     if 200 <= status < 300:
         if body is not None:
@@ -56,12 +56,12 @@ def result_of(
 
 
 def plain(headers: Headers) -> dict[str, str]:
-    """Headers by their names in small letters, whatever a library keeps them in."""
+    """Headers as text, by their names in small letters."""
     return {text_of(name).lower(): text_of(value).strip() for name, value in (headers.items() if headers else ())}
 
 
 def text_of(value: object) -> str:
-    """Servers say what they say in UTF-8, mostly."""
+    """Decodes UTF-8, or Latin-1 if it is no UTF-8."""
     if not isinstance(value, bytes):
         return str(value)
     try:
@@ -70,13 +70,13 @@ def text_of(value: object) -> str:
         return value.decode("latin-1")
 
 
-def clean(said: str) -> str:
-    """Without what JSON in Postgres cannot hold."""
-    return said.replace("\0", "").encode("utf-8", "ignore").decode()
+def clean(text: str) -> str:
+    """Removes the characters that JSON in Postgres cannot hold."""
+    return text.replace("\0", "").encode("utf-8", "ignore").decode()
 
 
 def absolute(base: str, link: str) -> str | None:
-    """The URL that a link on a page means; None for one that is no page's."""
+    """The absolute URL of a link on a page. None if it is no URL of the web."""
     try:
         target = clean(urljoin(base, clean(link).strip()))
         return target if urlsplit(target).scheme in ("http", "https") else None
@@ -84,12 +84,12 @@ def absolute(base: str, link: str) -> str | None:
         return None
 
 
-def date_of(said: str | None) -> str | None:
-    """A date as servers write it, in a form that Postgres reads; None where nobody can."""
-    if not said:
+def date_of(text: str | None) -> str | None:
+    """The date of a header, in a form that Postgres reads. None if it is no date."""
+    if not text:
         return None
     try:
-        date = parsedate_to_datetime(said)
+        date = parsedate_to_datetime(text)
         return (date if date.tzinfo else date.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
     except (ValueError, OverflowError):
         return None

@@ -1,125 +1,116 @@
-"""Asks for pages: for as many as will find a visit free in time, and again when that is worth while."""
+"""Asks for pages: for the number that will find a free visit in time, and again when there is room for more."""
 
 import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Awaitable, Callable, Sized
 from typing import Any
 
 import psycopg
 
-from recrawl.client.database import Database
-from recrawl.client.outbox import Outbox
-from recrawl.client.waiting import Waiting
+from recrawl.client.database import Database, Error
+from recrawl.client.gate import Gate
+from recrawl.client.options import Options
+from recrawl.client.page import Kind
+from recrawl.client.sending import Sender
+from recrawl.client.shell import Shell
 
 ASK_EVERY = 0.1  # seconds, while there is room for more
 LONGEST_NOTICE = 10.0  # seconds
-LONGEST_SLEEP = 1.0  # somebody may add pages meanwhile
+LONGEST_SLEEP = 1.0  # seconds: somebody may add pages during it
 MOST_AT_ONCE = 1000  # pages of a call
-# Hosts that a call finds free have their first slots at the same moment, and the next ones a gap later: a crawl's hosts
-# in step would ask for hundreds of requests at once, and for none in between. So calls are small, and the slots of each
-# begin at another moment. Scrapy reaches 85 % of what gaps allow so, at 60 hosts and .2 s, and 65 % in step.
-FEW = 16  # pages, or a third of those that are visited while it waits
+# Hosts that one call finds free have their first slots at the same moment, and the next slots one gap later. If all
+# hosts of a crawl were in step, it would send hundreds of requests at once and none in between. So calls are small,
+# and the slots of each call begin at another moment. With 60 hosts and a gap of 0.2 s, Scrapy then reaches 85 % of
+# what the gaps allow, compared with 65 % in step.
+FEW = 16  # pages of a call; more only if more visits end in a third of ASK_EVERY
 SPREAD = 0.02  # seconds
 
 
-class Asking:
-    def __init__(
-        self,
-        database: Database,
-        waiting: Waiting,
-        running: Sized,
-        outbox: Outbox,
-        leases: Sized,
-        consumers: Sized,
-        take_in: Callable[[list[Any]], Awaitable[None]],
-        concurrency: int,
-        ahead: float,
-        lease: float,
-        per_host: int | None,
-    ) -> None:
+class Asker:
+    def __init__(self, database: Database, shell: Shell, sender: Sender, gate: Gate | None, options: Options) -> None:
         self._database = database
-        self._waiting = waiting
-        self._running = running
-        self._outbox = outbox
-        self._leases = leases
-        self._consumers = consumers  # that wait for a page
-        self._take_in = take_in  # called with the rows of next_pages
-        self._concurrency = concurrency
-        self._ahead, self._lease, self._per_host = ahead, lease, per_host
-        self.is_wanted = True  # somebody asked for a page since next_pages was called last
-        self._is_over = False
-        self._has_room, self._end = asyncio.Event(), asyncio.Event()
+        self._shell = shell
+        self._in_hand = shell.in_hand
+        self._sender = sender
+        self._gate = gate
+        self._options = options
+        self.is_wanted = True  # the caller has asked for a page since the last call of next_pages
         self._longest_notice = LONGEST_NOTICE
-        self._since = time.monotonic()  # when the rate of visits was reckoned last
-        self._ended = 0  # visits since then
+        self._measured_at, self._ended = time.monotonic(), 0  # when the rate was measured, and visits ended until then
         self._rate = 0.0  # visits that end per second
 
-    def stop(self) -> None:
-        self._is_over = True
-        self._has_room.set()
-        self._end.set()
-
-    def one_has_ended(self) -> None:
-        """A visit."""
-        self._ended += 1
-        if self._room() * 4 >= self._concurrency:
-            self._has_room.set()
-
-    def _room(self) -> int:
-        """How many more pages will find a visit free in time: those that are now, and those that end until then. None
-        while the database takes in less than visits bring.
-        """
-        if self._outbox.is_behind:
-            return 0
-        expected = self._concurrency - len(self._running) + self._rate * self._ahead
-        return min(int(expected) - len(self._waiting), MOST_AT_ONCE)
-
-    async def ask_until_stopped(self) -> None:
-        while not self._is_over:
-            self._reckon()
+    async def ask_until_closed(self) -> None:
+        while not self._in_hand.is_closed:
+            self._measure_rate()
             if not self.is_wanted or (room := self._room()) <= 0:
-                await self._sleep(ASK_EVERY, self._has_room)
+                await self._sleep_until_room()
                 continue
             few = min(room, max(FEW, int(self._rate * ASK_EVERY / 3)))
             found = await self._ask(few)
             if found is None or found == few < room:
-                continue  # there may be more
+                continue  # there may be more pages now
             if found >= room:
-                await self._sleep(ASK_EVERY, self._has_room)
-            elif found or self._leases:
-                await self._sleep(ASK_EVERY, self._end)
+                await self._sleep_until_room()
+            elif found or self._in_hand.has_leases:
+                await self._sleep(ASK_EVERY, self._shell.is_closed)
             else:
-                await self._sleep(max(0.02, await self._database.ready_in(LONGEST_SLEEP)), self._end)
+                await self._sleep(max(0.02, await self._database.ready_in(LONGEST_SLEEP)), self._shell.is_closed)
 
-    def _reckon(self) -> None:
-        """How many visits end per second, as of late."""
-        now = time.monotonic()
-        if now > self._since + ASK_EVERY:
-            weight = min(1.0, (now - self._since) / 2)
-            self._rate += weight * (self._ended / (now - self._since) - self._rate)
-            self._ended, self._since = 0, now
+    def _most(self) -> int:
+        """The number of visits and pages in line for which there is room. Visits end until the slots come."""
+        return self._options["concurrency"] + int(self._rate * self._options["ahead"])
+
+    def _room(self) -> int:
+        return 0 if self._sender.is_behind else min(self._most() - self._in_hand.taken, MOST_AT_ONCE)
+
+    def _measure_rate(self) -> None:
+        """A moving average over about two seconds."""
+        now, ended = time.monotonic(), self._in_hand.visits_ended
+        if (passed := now - self._measured_at) > ASK_EVERY:
+            self._rate += min(1.0, passed / 2) * ((ended - self._ended) / passed - self._rate)
+            self._measured_at, self._ended = now, ended
 
     async def _ask(self, n: int) -> int | None:
-        """How many pages came; None where the database does not let one ask so long ahead."""
-        self.is_wanted = bool(self._consumers)
+        """The number of pages that came. None: this notice is more than the database allows."""
+        self.is_wanted = bool(self._shell.consumers)
         sent = time.monotonic()
-        notice = min(self._waiting.notice + random.uniform(0, SPREAD), self._longest_notice)
+        notice = min(self._in_hand.notice + random.uniform(0, SPREAD), self._longest_notice)
+        ahead, lease, per_host = self._options["ahead"], self._options["lease"], self._options["per_host"]
         try:
-            rows = await self._database.next_pages(n, self._ahead, self._lease, self._per_host, notice)
+            rows = await self._database.next_pages(n, ahead, lease, per_host, notice)
         except psycopg.errors.InvalidParameterValue:
             if not notice:
                 raise
-            self._longest_notice = notice / 2 if notice > 0.01 else 0.0  # more than max_ahead leaves of ahead
+            self._longest_notice = notice / 2 if notice > 0.01 else 0.0  # the setting max_ahead is less than ahead
             return None
-        await self._take_in(rows)
+        if rows:
+            await self._take_in(rows)
         taken = 1.2 * (time.monotonic() - sent) + 0.002
-        self._waiting.answer_time = max(taken, 0.9 * self._waiting.answer_time)
+        self._in_hand.answer_time = max(taken, 0.9 * self._in_hand.answer_time)
         return len(rows)
 
+    async def _take_in(self, rows: list[Any]) -> None:
+        pages = [self._shell.page(row, self._kind_of(row.meta)) for row in rows]
+        self._in_hand.came(pages)
+        try:
+            if rows[0].start_by <= rows[0].fetch_at:
+                raise Error("the setting start_within is 0, and no request begins in no time: set it to 0.01 or more")
+            if self._gate:
+                await self._gate.look_up([page.url for page in pages])
+        finally:
+            self._shell.do(self._in_hand.line_up(pages, time.monotonic()))
+
+    def _kind_of(self, meta: Any) -> Kind:
+        return "sitemap" if self._options["sitemaps"] and isinstance(meta, dict) and "sitemap" in meta else "page"
+
+    async def _sleep_until_room(self) -> None:
+        """Until there is room for a quarter of all visits, but not longer than ASK_EVERY."""
+        self._shell.ask_below = -1 if self._sender.is_behind else self._most() - self._options["concurrency"] // 4
+        await self._sleep(ASK_EVERY, self._shell.has_room)
+
     async def _sleep(self, seconds: float, unless: asyncio.Event) -> None:
-        if not self._is_over:
+        if not self._in_hand.is_closed:
             unless.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(unless.wait(), seconds)

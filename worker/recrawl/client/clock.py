@@ -1,50 +1,52 @@
-"""The database's clock, read off this machine's monotonic one: nobody's wall clock has to be right.
+"""The database's clock, calculated from the monotonic clock of this machine. No wall clock has to be right.
 
-An answer that brings the database's time was made between the moment that the call left and the moment that its answer
-came. Of all calls the fastest one says most, and counts until its age, by which the two clocks may have drifted apart,
-makes another one better. One slow call therefore moves nothing.
+A call that returns the database's time bounds it: the database looked at its clock after the call was sent and before
+the answer came. So the fastest call is the most exact. It counts until a later call is more exact: the two clocks may
+drift, so a call becomes less exact with its age. One slow call changes nothing.
 """
 
 from datetime import UTC, datetime, timedelta
 
-DRIFT = 1e-4  # how far two clocks come apart in a second; computers' are within half of that
+DRIFT = 1e-4  # seconds by which two clocks may drift apart per second; the clocks of computers drift by half of it
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Clock:
     def __init__(self) -> None:
-        self._ahead: float | None = None  # seconds since 1970 by the database, less the monotonic clock
-        self._doubt = 0.0  # either way, when that was found
-        self._found_at = 0.0
+        self._ahead: float | None = None  # the database's clock, in seconds since 1970, minus the monotonic clock
+        self._doubt = 0.0  # the largest error of _ahead when it was measured, in seconds
+        self._found_at = 0.0  # the monotonic time when it was measured
 
     def doubt(self, now: float) -> float:
-        """How many seconds it may be wrong, either way."""
+        """The largest error now, in seconds."""
         return self._doubt + DRIFT * max(0.0, now - self._found_at)
 
-    def learn(self, sent: float, answered: float, said: datetime) -> None:
-        """The database's time, and the monotonic clock before and after the call."""
+    def learn(self, sent: float, answered: float, time: datetime) -> None:
+        """`time` is the database's time. `sent` and `answered` are the monotonic times of the call."""
         doubt = (answered - sent) / 2
-        ahead = said.timestamp() - (sent + answered) / 2
+        ahead = time.timestamp() - (sent + answered) / 2
         known = self.doubt(answered)
         has_stepped = self._ahead is not None and abs(ahead - self._ahead) > doubt + known
         if self._ahead is None or doubt <= known or has_stepped:
             self._ahead, self._doubt, self._found_at = ahead, doubt, answered
 
-    def moment(self, said: datetime) -> float:
-        """When that is, by the monotonic clock."""
+    def moment(self, time: datetime) -> float:
+        """The monotonic time of a time of the database."""
         if self._ahead is None:
             raise RuntimeError("the database has not said what time it is")
-        return said.timestamp() - self._ahead
+        return time.timestamp() - self._ahead
 
-    def said(self, moment: float) -> datetime:
-        """What the database's clock says at a moment."""
+    def time(self, moment: float) -> datetime:
+        """The database's time at a monotonic time."""
         if self._ahead is None:
             raise RuntimeError("the database has not said what time it is")
         return EPOCH + timedelta(seconds=moment + self._ahead)
 
     def window(self, fetch_at: datetime, start_by: datetime, now: float) -> tuple[float, float]:
-        """From when to when a request may begin: inside both bounds, however wrong this clock is, as long as that is
-        less than a quarter of the time between them. Over a slower link half of that time stays, around its middle.
+        """The monotonic times between which a request may begin.
+
+        They keep the largest error of this clock away from both bounds, but at most a quarter of the time between the
+        bounds. So over a slow link the middle half of that time remains.
         """
         first, last = self.moment(fetch_at), self.moment(start_by)
         margin = min(self.doubt(now), (last - first) / 4)

@@ -1,8 +1,8 @@
-"""The verbs over one connection, which comes back by itself: the database may be away for a while.
+"""The SQL functions that a client calls, over one connection. If the connection breaks, it is made again.
 
-Every verb may be said twice: a second report is a duplicate, a second release finds nothing, and pages or a slot whose
-answer was lost come back, or pass, by themselves. So a call whose connection broke is made again, and nobody needs to
-know whether the first one arrived.
+Each function may be called twice. A second report is a duplicate, and a second release finds nothing. If the answer of
+next_pages is lost, its lease ends and the pages come back; if the answer of take_slot is lost, the slot passes. So a
+call whose connection broke is made again, and it does not matter whether the first call arrived.
 """
 
 import asyncio
@@ -23,8 +23,8 @@ log = logging.getLogger("recrawl.client")
 
 Arguments = Sequence[object] | Mapping[str, object]
 
-NAME = "recrawl client"  # what its connections are called
-# A connection that nobody answers on any more ends after about half a minute, unless the DSN says otherwise.
+NAME = "recrawl client"  # the application_name of its connections
+# A connection without answers ends after about half a minute, unless the DSN says otherwise.
 PATIENCE: dict[str, Any] = {
     "connect_timeout": 10,
     "keepalives_idle": 10,
@@ -32,19 +32,19 @@ PATIENCE: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-ENCODING = {"client_encoding": "UTF8"}  # whatever the database says: it holds what others cannot
-# The only ones in which psycopg reads times; a database or a login may have others as its own.
+ENCODING = {"client_encoding": "UTF8"}  # also if the database has another default: URLs may have any character
+# psycopg reads times only in these styles. A database or a login may have other defaults.
 STYLES = {"DateStyle": "ISO", "IntervalStyle": "postgres"}
-LIMIT = "54"  # the class of what is too large for the server: it would be so again
-# They end a call and no connection: somebody else came first, or will have.
+LIMIT = "54"  # the class of errors for a call that is too large for the server. A second try would fail too
+# These errors end the call, but not the connection. They are no fault of the call, so it is made again.
 IN_THE_WAY = (
     psycopg.errors.DeadlockDetected,
     psycopg.errors.LockNotAvailable,
     psycopg.errors.QueryCanceled,
     psycopg.errors.SerializationFailure,
 )
-MOST_CUT = 5  # times in a row that a call may be cut short, until it is believed to be too long
-LOOKS_AHEAD = (60, 10, 1)  # seconds for a slot, as far as the setting max_ahead lets
+MOST_CUT = 5  # a call that was cut short this number of times in a row is too long
+LOOKS_AHEAD = (60, 10, 1)  # seconds ahead in which to look for a slot; the setting max_ahead may refuse the longer ones
 LONGEST_REPORT = 8_000_000  # characters of a call
 VERBS = {
     "add_pages": "text[], float8[], float8[], timestamptz[], jsonb[], text[]",
@@ -63,19 +63,19 @@ VERBS = {
 
 
 class Error(Exception):
-    """What stops a client, in one line."""
+    """An error that stops a client. Its message is one line."""
 
 
 class NoHost(Exception):
-    """A name that no host can have."""
+    """No host can have this name."""
 
 
 class TooLong(Error):
-    """A call is cut short time and again, as by a login's statement_timeout."""
+    """A call was cut short several times, for example by the statement_timeout of the login."""
 
 
 class Away(Exception):
-    """The database did not come back in time."""
+    """The client has ended before the database answered again."""
 
 
 class Reported(NamedTuple):
@@ -90,9 +90,9 @@ class Added(NamedTuple):
 
 
 def styles_to_set(info: psycopg.ConnectionInfo) -> list[tuple[str, str]]:
-    """Of a new connection; as a rule none."""
-    said = {name: info.parameter_status(name) for name in STYLES}
-    return [(name, style) for name, style in STYLES.items() if not (said[name] or style).startswith(style)]
+    """The settings that a new connection must change. Most need no change."""
+    present = {name: info.parameter_status(name) for name in STYLES}
+    return [(name, style) for name, style in STYLES.items() if not (present[name] or style).startswith(style)]
 
 
 class Database:
@@ -104,7 +104,7 @@ class Database:
         self.until: float | None = None  # when to give up on a database that is away, by the monotonic clock
 
     async def open(self) -> None:
-        """Connects, and looks whether what this client needs is there: else an Error that says what to do."""
+        """Connects. Raises an Error if the schema or a right that the client needs is missing."""
         try:
             given = conninfo_to_dict(self._dsn)
         except psycopg.ProgrammingError as error:
@@ -122,7 +122,7 @@ class Database:
             await self._connection.close()
 
     async def _connect(self) -> None:
-        # Nothing is prepared: a pooler between may give each transaction another session.
+        # No statement is prepared, because a connection pooler may give each transaction another session.
         connection = await psycopg.AsyncConnection.connect(
             self._dsn, autocommit=True, prepare_threshold=None, row_factory=namedtuple_row, **self._options
         )
@@ -164,8 +164,9 @@ class Database:
         return await cursor.fetchall()
 
     async def call(self, query: LiteralString, arguments: Arguments = (), most_cut: int = MOST_CUT) -> list[Any]:
-        """The rows of a query, made again as long as something is in its way, over a new connection as long as the
-        database is away.
+        """The rows of a query. It is made again until it succeeds, over a new connection if the old one broke.
+
+        It fails with TooLong if it was cut short `most_cut` times, and with Away after the time `until`.
         """
         pause, cut = 0.1, 0
         async with self._turn:
@@ -186,7 +187,7 @@ class Database:
                     if not isinstance(error, IN_THE_WAY):
                         what = "the database is away"
                         await self.close()
-                        if not is_new:  # maybe it was lost long ago: a new one tells whether the database is away
+                        if not is_new:  # it may have been lost long ago; a new one shows whether the database is away
                             log.warning("the connection is lost: %s", line(error))
                             continue
                     if self.until is not None and time.monotonic() + pause > self.until:
@@ -198,10 +199,10 @@ class Database:
     # ---------------------------------------------------------------------------------------------- verbs
 
     async def ask_the_time(self) -> None:
-        for _ in range(5):  # the fastest says most
+        for _ in range(5):  # the fastest one is the most exact
             sent = time.monotonic()
-            (row,) = await self.call("select clock_timestamp() as said")
-            self._clock.learn(sent, time.monotonic(), row.said)
+            (row,) = await self.call("select clock_timestamp() as now")
+            self._clock.learn(sent, time.monotonic(), row.now)
 
     async def next_pages(self, n: int, ahead: float, lease: float, per_host: int | None, notice: float) -> list[Any]:
         sent = time.monotonic()
@@ -216,23 +217,23 @@ class Database:
         return rows
 
     async def ready_in(self, longest: float) -> float:
-        """How many seconds until it is worth while to ask again."""
+        """Seconds until a page may be ready, at most `longest`."""
         sent = time.monotonic()
-        (row,) = await self.call("select recrawl.next_ready_at() as ready_at, clock_timestamp() as said")
-        self._clock.learn(sent, time.monotonic(), row.said)
+        (row,) = await self.call("select recrawl.next_ready_at() as ready_at, clock_timestamp() as now")
+        self._clock.learn(sent, time.monotonic(), row.now)
         if row.ready_at is None:
             return longest
-        return max(0.0, min(longest, float((row.ready_at - row.said).total_seconds())))
+        return max(0.0, min(longest, float((row.ready_at - row.now).total_seconds())))
 
     async def report(self, results: Sequence[dict[str, Any]]) -> list[Reported]:
-        """What became of each; one that the database cannot read harms no other."""
+        """The answer to each result. A result that the database cannot read does not harm the others."""
         try:
-            said = json.dumps(results, default=str)
-            if len(said) <= LONGEST_REPORT or len(results) == 1:
+            text = json.dumps(results, default=str)
+            if len(text) <= LONGEST_REPORT or len(results) == 1:
                 rows = await self.call(
                     "select code, detail, held_until is not null as is_held from recrawl.report(%s::jsonb)"
                     " order by ord",
-                    [said],
+                    [text],
                     MOST_CUT if len(results) == 1 else 1,
                 )
                 return [Reported(*row) for row in rows]
@@ -273,7 +274,7 @@ class Database:
         return bool(row.is_known)
 
     async def take_slot(self, host: str, notice: float) -> tuple[datetime, datetime] | None:
-        """From when to when; None where no slot is near enough, or none is given at all."""
+        """The fetch_at and start_by of a slot. None: the host gives none, or none that is near enough."""
         for ahead in LOOKS_AHEAD:
             try:
                 rows = await self.call(
@@ -288,8 +289,9 @@ class Database:
         return None
 
     async def add_pages(self, urls: list[str], meta: Sequence[object] | None = None) -> list[Any]:
-        """Which page each of them is, and whether it is new; meta is one for all, or one each. One that the database
-        cannot read harms no other.
+        """The page_id of each URL, and whether it is new. A URL that the database cannot read does not harm the others.
+
+        `meta` has one element for all URLs, or one for each.
         """
         try:
             return await self.call(
@@ -319,6 +321,6 @@ class Database:
 
 
 def line(error: BaseException) -> str:
-    """What PostgreSQL says first; where in its functions that was helps nobody."""
+    """The message in one line, without the context in PostgreSQL's functions."""
     first = error.diag.message_primary if isinstance(error, psycopg.Error) else None
     return " ".join((first or str(error)).split())

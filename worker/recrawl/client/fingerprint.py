@@ -1,10 +1,10 @@
-"""Whether a page changed, and by how much: hashes and sketches of its content.
+"""Hashes and sketches of the content of a page: they say whether it changed, and by how much.
 
-Divergence is what bound-based scheduling goes by (Olston & Pandey, Recrawl Scheduling Based on Information Longevity,
-2008): of all short sequences of words (shingles) in two versions of a page, the share that only one of them has. A
-sketch of eight numbers estimates it by min-hash (Broder, On the Resemblance and Containment of Documents, 1997): each
-is the least of a hash over all shingles, and two sketches have it in common as often as the versions have a shingle.
-The estimate strays from the divergence d by √(d(1 − d)/8), .18 at most.
+A shingle is a sequence of four words. The divergence of two versions of a page is the share of their shingles that only
+one version has (Olston & Pandey, Recrawl Scheduling Based on Information Longevity, 2008). A sketch estimates it with
+eight numbers, by min-hash (Broder, On the Resemblance and Containment of Documents, 1997). Each number is the least
+hash of all shingles, by a hash function of its own. It is equal in two versions with the probability 1 − divergence.
+The standard error of the estimate of a divergence d is √(d(1 − d)/8), at most .18.
 """
 
 import hashlib
@@ -14,30 +14,30 @@ from struct import Struct
 
 import xxhash
 
-# Sketches are compared over years: neither these nor the hashes below can be changed without forgetting all of them.
+# Sketches are compared over years. If these numbers or the hashes below change, all stored sketches are useless.
 VALUES = 8
 SHINGLE = 4  # words
-NO_WORDS = 2**31 - 1  # every value of the sketch of a text without words
+NO_WORDS = 2**31 - 1  # each value of the sketch of a text without words
 
 _WORD = re.compile(r"\w+")
 _EIGHT_NUMBERS = Struct(">8I").unpack
 
 
 def sha1(content: bytes) -> str:
-    """40 hexadecimal digits: what other crawlers store, for those who compare with them."""
+    """40 hexadecimal digits. Other crawlers store this hash, so it serves to compare with them."""
     return hashlib.sha1(content, usedforsecurity=False).hexdigest()
 
 
 def xxh3(content: bytes) -> str:
-    """32 hexadecimal digits, many times faster. Not for content whose author gains by a collision."""
+    """32 hexadecimal digits, many times faster than sha1. Not safe if an author of content wants a collision."""
     return xxhash.xxh3_128_hexdigest(content)
 
 
 def sketch(text: str) -> list[int]:
-    """Eight numbers of 0 … 2^31 − 1. Case, punctuation and blanks do not matter; markup is for the caller to remove.
+    """Eight numbers from 0 to 2^31 − 1. Case, punctuation and blanks do not matter. The caller removes markup.
 
-    A text shorter than a shingle is one. Where words are not set apart, as in Chinese, a word is what stands between
-    two punctuation marks. A thousand words take a millisecond.
+    A text that is shorter than a shingle is one shingle. In a language without blanks between words, such as Chinese,
+    the text between two punctuation marks is one word. A thousand words take a millisecond.
     """
     words = _WORD.findall(text.casefold())
     length = min(SHINGLE, len(words))
@@ -49,7 +49,7 @@ def sketch(text: str) -> list[int]:
 
 
 def distance(one: Collection[int], other: Collection[int]) -> float:
-    """The estimated divergence of two sketches: what share of their values differs."""
+    """The estimated divergence of two versions: the share of the values of their sketches that differ."""
     for name, given in (("one", one), ("other", other)):
         if len(given) != VALUES:
             raise ValueError(f"{name} must have {VALUES} values, got {len(given)}")

@@ -1,45 +1,33 @@
-"""What robots.txt lets through, as far as this process knows; the database knows for all."""
+"""The rules of robots.txt that this process knows. The database has the rules that all processes have found."""
 
 import asyncio
 import time
-from enum import Enum
 
 from recrawl.client.database import Database
-from recrawl.client.robots import Rules, site_of
+from recrawl.client.robots import Passage, Rules, site_of
 
-ABSENT = 30.0  # seconds for which a site that the database knows nothing of is not asked for again
-MOST_SITES = 10_000  # kept in memory; others are looked up again
-MOST_TEXT = 20_000_000  # characters of them, the longest are forgotten first: parsed they take some 300 MB
-LONG_TEXT = 20_000  # characters that take some milliseconds to parse
-
-
-class Passage(Enum):
-    ALLOWED = 1
-    DENIED = 2
-    UNKNOWN = 3
-    ASKED = 4  # this process is fetching it
+ABSENT = 30.0  # seconds until a site whose rules the database does not have is looked up again
+MOST_SITES = 10_000  # in memory; other sites are looked up again
+MOST_TEXT = 20_000_000  # characters of all rules; parsed they take about 300 MB. The longest are forgotten first
+LONG_TEXT = 20_000  # characters; a longer text takes milliseconds to parse, so a thread does it
 
 
 class Gate:
     def __init__(self, database: Database, user_agent: str) -> None:
         self._database = database
         self._agent = user_agent
-        self._rules: dict[str, tuple[Rules, float]] = {}  # by site, and until when they are good (monotonic)
-        self._size = 0  # characters of their texts
-        self._absent: dict[str, float] = {}
-        self.asked: set[str] = set()  # sites
+        self._rules: dict[str, tuple[Rules, float]] = {}  # by site, each with the monotonic time when they expire
+        self._size = 0  # characters of all rules
+        self._absent: dict[str, float] = {}  # by site: the monotonic time when it may be looked up again
 
     def verdict(self, url: str) -> Passage:
-        site = site_of(url)
-        if site in self.asked:
-            return Passage.ASKED
-        rules, good_until = self._rules.get(site, (None, 0.0))
+        rules, good_until = self._rules.get(site_of(url), (None, 0.0))
         if rules is None or good_until < time.monotonic():
             return Passage.UNKNOWN
         return Passage.ALLOWED if rules.allow(url) else Passage.DENIED
 
     async def look_up(self, urls: list[str]) -> None:
-        """What other processes have found out of these URLs' sites."""
+        """Reads the rules of the sites of these URLs, if this process does not know them and the database does."""
         now = time.monotonic()
         self._absent = {site: until for site, until in self._absent.items() if until > now}
         unknown = {site_of(url): url for url in urls if self.verdict(url) is Passage.UNKNOWN}

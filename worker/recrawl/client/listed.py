@@ -1,6 +1,7 @@
-"""Sitemaps that a robots.txt lists are pages of the crawl: fetched in slots, as often as they change.
+"""Adds sitemaps and their URLs to the crawl.
 
-They say so in their meta: {"sitemap": the host that lists it}. What they name of that host becomes pages too.
+Sitemaps that a robots.txt lists are pages of the crawl: they are fetched again as often as they change. Their meta is
+{"sitemap": the host whose robots.txt lists it}. The URLs on this host that a sitemap lists become pages too.
 """
 
 import asyncio
@@ -12,16 +13,18 @@ from recrawl.client.database import Database
 from recrawl.client.sitemaps import Entry, entries
 
 MOST_SITEMAPS = 100  # of a robots.txt
-AT_ONCE = 1000  # URLs to a call
+AT_ONCE = 1000  # URLs of a call
 
 
 async def add_sitemaps(database: Database, url: str, sitemaps: list[str]) -> None:
-    """Those that the site of a URL lists. Its host may be asked as another one; what counts is its own name."""
+    """Adds the sitemaps that the robots.txt of this URL's site lists."""
     await database.add_pages([clean(each) for each in sitemaps[:MOST_SITEMAPS]], [{"sitemap": _host(url)}])
 
 
 async def take_sitemap(database: Database, meta: dict[str, Any], body: bytes | str) -> int:
-    """What a sitemap names becomes pages; of those that are known, changes are hinted at. How many were new."""
+    """Adds the URLs of a sitemap to the crawl. If a page is known, its `lastmod` is a hint that it changed. Returns the
+    number of new pages.
+    """
     host, is_of_index = meta["sitemap"], "of_index" in meta
 
     def wanted() -> list[Entry]:

@@ -1,6 +1,6 @@
-"""Says in the log that slots passed without a request, why, and what to do about it.
+"""Logs that slots passed without a request, the reason, and the remedy.
 
-A page whose slot has passed goes back to the database. Nothing is lost, but the host could have been asked.
+A page whose slot has passed goes back to the database. Nothing is lost, but the host could have been requested.
 """
 
 import logging
@@ -12,7 +12,7 @@ from recrawl.client.preparation import Preparation
 log = logging.getLogger("recrawl.client")
 
 EVERY = 60.0  # seconds
-FEWEST, SHARE = 5, 0.05  # pages, and share of all pages, from which a line is written
+FEWEST, SHARE = 5, 0.05  # a line is logged from this number and this share of all pages
 
 
 class Misses:
@@ -28,7 +28,7 @@ class Misses:
             self.tell()
 
     def tell(self) -> None:
-        """What happened since the last time."""
+        """Logs a line if many slots passed since the last call."""
         since = self._counts - self._before
         self._before, self._next_at = self._counts.copy(), time.monotonic() + EVERY
         pages = since["requests"] + since["missed"] + since["unready"]

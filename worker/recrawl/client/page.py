@@ -1,30 +1,32 @@
-"""A page in hand: what to request, and how to say what came of it."""
+"""A page in hand, as a visit sees it: what to request, and how to say what the web answered."""
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from types import SimpleNamespace
 from typing import Any, Literal
 
+from recrawl.client import robots
 from recrawl.client.answers import Headers, Result, request_headers, result_of
 
 Kind = Literal["page", "robots", "sitemap", "aside"]
-# The page, what to report (None = give it back), the body where the client reads it, whether it was settled before.
-Settle = Callable[["Page", Result | None, bytes | str | None, bool], None]
+# Ends a page: with the result to report, or None = give it back; with the body, if the client reads it; and with
+# whether a request used the slot of a page that is given back. False: the page had ended before.
+End = Callable[["Page", Result | None, bytes | str | None, bool], bool]
 
 
 class Page:
-    """Request `url` with `request_headers` once, without following redirects; then report, or release.
+    """Request `url` with `request_headers` once, without following redirects. Then report the answer, or release.
 
-    Some are the client's own errands, in the slot of a page: `kind` is then robots. They are requested and reported
-    like any other. What `Client.aside` asked for has the kind aside: nothing of it goes to the database.
+    Some are requests of the client, and no pages of the crawl. Request and report them in the same way. Their kind is
+    `robots` for a robots.txt, and `aside` for a request that you asked for with `Client.aside`.
     """
 
     __slots__ = (
-        "_settle", "attempt", "began", "content_hash", "etag", "fetch_at", "host", "is_settled", "kind",
-        "last_modified", "lease_id", "lease_until", "meta", "page_id", "request_headers", "spent", "start_by", "url",
-        "value",
+        "_end", "attempt", "began", "content_hash", "etag", "fetch_at", "host", "is_settled", "kind", "last_modified",
+        "lease_id", "lease_until", "meta", "page_id", "request_headers", "spent", "start_by", "url", "value",
     )  # fmt: skip
 
-    def __init__(self, row: Any, user_agent: str, kind: Kind, settle: Settle) -> None:
+    def __init__(self, row: Any, user_agent: str, kind: Kind, end: End) -> None:
         self.page_id: int = row.page_id
         self.url: str = row.url
         self.host: str = row.host
@@ -40,10 +42,10 @@ class Page:
         self.meta: Any = row.meta
         self.kind: Kind = kind
         self.request_headers = request_headers(user_agent, self.etag, self.last_modified)
-        self.is_settled = False  # reported or released
-        self.spent = False  # released, but requested all the same
-        self.began = 0.0  # when it was yielded, by the monotonic clock
-        self._settle = settle
+        self.is_settled = False  # it was reported, released or declined
+        self.spent = False  # it was released, but a request used its slot
+        self.began = 0.0  # the monotonic time when it was yielded, or when its request began
+        self._end = end
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.url}>"
@@ -59,27 +61,47 @@ class Page:
         due: datetime | Literal["infinity"] | None = None,
         **more: Any,
     ) -> bool:
-        """What the web answered: its status (0 = nothing), headers, body as it was after decoding, and the links in it,
-        also relative ones. `text` is what is left without markup, for a sketch; `due` is when you want the page next,
-        where the schedule is yours. Anything else that report takes may be said too. From any thread; False, and
-        nothing else, where the page was reported or released before.
+        """Reports the answer of the web. Status 0 means that there was no answer.
+
+        `body` is the decoded content. `text` is the content without markup, for a sketch. `links` may be relative.
+        `due` is the time of the next fetch, if you plan the fetches of this page yourself. Every other key of the SQL
+        function report is an argument too. You may call this from any thread. It returns False and does nothing if the
+        page was reported, released or declined before.
         """
         result = result_of(self.url, status, headers, body, text, links if self.kind == "page" else None)
         if due is not None:
             result["due"] = due if isinstance(due, str) else due.isoformat()
-        return self._end(result | more, None if self.kind == "page" else body)
+        return self._end(self, result | more, None if self.kind == "page" else body, False)
 
     def decline(self) -> bool:
-        """You will not request it, now or later: it comes no more until somebody asks for it. From any thread."""
-        return self.report(0) if self.kind in ("robots", "aside") else self._end({"declined": True}, None)
+        """Says that you will never request this page. It is not handed out again until somebody asks for it. You may
+        call this from any thread.
+        """
+        if is_request(self):
+            return self.report(0)
+        return self._end(self, {"declined": True}, None, False)
 
     def release(self, *, spent: bool = False) -> bool:
-        """Gives it back unfetched; spent: it was requested all the same, and its slot is used. From any thread."""
-        if not self.is_settled:
-            self.spent = spent
-        return self._end(None, None)
+        """Gives the page back without a report. `spent` says that a request to its host was sent in its slot. You may
+        call this from any thread.
+        """
+        return self._end(self, None, None, spent)
 
-    def _end(self, result: Result | None, body: bytes | str | None) -> bool:
-        was_settled, self.is_settled = self.is_settled, True
-        self._settle(self, result, body, was_settled)
-        return not was_settled
+
+def is_request(page: Page) -> bool:
+    """Whether it is a request of the client, and no page of the crawl: the database knows nothing of it."""
+    return page.kind in ("robots", "aside")
+
+
+def request_row(url: str, host: str, slot: tuple[datetime, datetime], meta: object = None) -> Any:
+    """A request of the client, in the form of a row of next_pages."""
+    return SimpleNamespace(
+        page_id=0, url=url, host=host, fetch_at=slot[0], start_by=slot[1], lease_id=0, lease_until=slot[1],
+        attempt=1, value=1.0, etag=None, last_modified=None, content_hash=None, meta=meta,
+    )  # fmt: skip
+
+
+def robots_request(page: Page) -> Page:
+    """The request of the robots.txt that a page needs. It uses the slot of this page."""
+    row = request_row(robots.address(page.url), page.host, (page.fetch_at, page.start_by))
+    return Page(row, page.request_headers["User-Agent"], "robots", page._end)

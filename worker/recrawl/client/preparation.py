@@ -1,4 +1,4 @@
-"""How many seconds a visit needs from getting its page to making the request. A browser that opens a tab needs some.
+"""How many seconds a visit needs from getting its page to its request. A browser, for example, must open a tab.
 
 The client yields each page that much before its slot, so that the request starts in the slot.
 """
@@ -11,13 +11,13 @@ SHARE = 0.95  # of the remembered visits are ready when their slots begin
 
 class Preparation:
     def __init__(self, expected: float, longest: float) -> None:
-        """expected: what the caller says, until visits show it. longest: no page is yielded earlier than that."""
+        """`expected` counts until visits were measured. No page is yielded earlier than `longest` before its slot."""
         self.longest = longest
-        self.seconds = self._median = expected  # what nearly all visits need, and what half of them need
+        self.seconds = self._median = expected  # nearly all visits need at most `seconds`, and half of them `_median`
         self._took = deque([expected], maxlen=REMEMBERED)
 
     def took(self, seconds: float) -> None:
-        """One visit was ready after that time."""
+        """One visit was ready after these seconds."""
         self._took.append(seconds)
         ordered = sorted(self._took)
         self.seconds, self._median = ordered[int(SHARE * len(ordered))], ordered[len(ordered) // 2]
@@ -29,5 +29,5 @@ class Preparation:
 
     @property
     def least(self) -> float:
-        """A page that is yielded later than this before the end of its slot would probably be too late."""
+        """A page that is yielded less than this time before its slot ends would probably be too late."""
         return min(self._median, self.longest)

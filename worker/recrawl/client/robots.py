@@ -1,18 +1,19 @@
-"""robots.txt: where it is, what an answer to it means, what it allows (RFC 9309)."""
+"""robots.txt: its address, the meaning of an answer, and the URLs that it allows (RFC 9309)."""
 
 from dataclasses import dataclass
+from enum import Enum
 from urllib.parse import urlsplit
 
 from protego import Protego
 
 from recrawl.client.answers import REDIRECTS, Result, clean
 
-LONGEST = 500 * 1024  # bytes; what comes after counts for nothing
+LONGEST = 500 * 1024  # bytes; the rest is ignored
 MOST_REDIRECTS = 5
 
 
 def site_of(url: str) -> str:
-    """Scheme, host and port: each has its own robots.txt."""
+    """Scheme, host and port. Each site has its own robots.txt."""
     parts = urlsplit(url)
     return f"{parts.scheme.lower()}://{parts.netloc.lower()}"
 
@@ -21,8 +22,21 @@ def address(url: str) -> str:
     return f"{site_of(url)}/robots.txt"
 
 
+class Passage(Enum):
+    """Whether robots.txt allows a URL. Unknown: this process has no valid rules of its site."""
+
+    ALLOWED = 1
+    DENIED = 2
+    UNKNOWN = 3
+
+
+def allow_all(url: str) -> Passage:
+    """The verdict of a client that does not obey robots.txt."""
+    return Passage.ALLOWED
+
+
 class Rules:
-    """What the robots.txt of a site allows a crawler."""
+    """The rules of a site for this crawler."""
 
     def __init__(self, text: str | None, user_agent: str) -> None:
         self._parsed = Protego.parse(text) if text else None
@@ -46,7 +60,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of asking for a robots.txt: a text, where it is instead, or neither."""
+    """The answer to a request of robots.txt: its text, the target of a redirect, or only a status."""
 
     status: int
     text: str | None = None
@@ -54,7 +68,7 @@ class Answer:
 
 
 def answer_of(result: Result, body: bytes | str | None, redirects: int) -> Answer:
-    """Of a redirect that leads nowhere, or of too many, nothing is known: as of a robots.txt that is not there."""
+    """A redirect without a target, or one redirect too many, counts as a robots.txt that does not exist."""
     status: int = result["status"]
     if status not in range(100, 1000):
         return Answer(0)

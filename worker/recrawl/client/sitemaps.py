@@ -1,4 +1,7 @@
-"""Sitemaps, read piece by piece: XML of either kind, or a URL a line; also gzipped. Bounded, whatever comes."""
+"""Reads sitemaps in pieces. A sitemap is XML, an index of sitemaps, or one URL per line, and may be gzipped.
+
+Its size is bounded, so a server cannot fill the memory.
+"""
 
 import zlib
 from collections.abc import Iterator
@@ -6,9 +9,9 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, cast
 from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
-MOST_BYTES = 50 * 1024 * 1024  # unpacked, and the most URLs: what sitemaps.org allows a file
+MOST_BYTES = 50 * 1024 * 1024  # unpacked. sitemaps.org allows a file this size, and this number of URLs
 MOST_URLS = 50_000
-MOST_DEEP = 20  # elements within each other; extensions have a few
+MOST_DEEP = 20  # nested elements; extensions of the format have a few
 PIECE = 1 << 16
 
 
@@ -19,7 +22,7 @@ class Entry(NamedTuple):
 
 
 def entries(body: bytes) -> Iterator[Entry]:
-    """What a sitemap names, as far as it can be read."""
+    """The entries of a sitemap, up to the first error in it."""
     pieces = unpacked(body)
     first = next(pieces, b"")
     is_xml = first.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
@@ -29,7 +32,7 @@ def entries(body: bytes) -> Iterator[Entry]:
 
 
 def unpacked(body: bytes) -> Iterator[bytes]:
-    """Gzip or not, in pieces, until it is too much or broken."""
+    """The content in pieces, unpacked if it is gzipped, until it is too long or broken."""
     unzip = zlib.decompressobj(wbits=31) if body.startswith(b"\x1f\x8b") else None
     left = MOST_BYTES
     for start in range(0, len(body), PIECE):
@@ -61,7 +64,7 @@ def _of_xml(first: bytes, rest: Iterator[bytes]) -> Iterator[Entry]:
                     continue
                 path.pop()
                 if path:
-                    path[-1].clear()  # else all of it would stay in memory
+                    path[-1].clear()  # otherwise the whole sitemap would stay in memory
                 if name == "loc" and len(path) == 2:
                     url = (element.text or "").strip()
                 elif name == "lastmod" and len(path) == 2:
@@ -70,7 +73,7 @@ def _of_xml(first: bytes, rest: Iterator[bytes]) -> Iterator[Entry]:
                     if url:
                         yield Entry(url, time_of(changed), name == "sitemap")
                     url = changed = ""
-    except (ParseError, LookupError, ValueError):  # also of an encoding that nobody knows
+    except (ParseError, LookupError, ValueError):  # ValueError and LookupError: an unknown encoding
         return
 
 
@@ -95,10 +98,10 @@ def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
     yield from rest
 
 
-def time_of(said: str) -> datetime | None:
-    """A W3C date: of a day, or of a month, its beginning."""
+def time_of(text: str) -> datetime | None:
+    """The time of a W3C date. If it is only a day or a month, its beginning."""
     try:
-        time = datetime.fromisoformat(f"{said}-01" if len(said) == 7 else said)
+        time = datetime.fromisoformat(f"{text}-01" if len(text) == 7 else text)
         return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         return None

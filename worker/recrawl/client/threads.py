@@ -1,4 +1,4 @@
-"""The client for crawlers that use threads: the one for asyncio, on a loop in a thread of its own."""
+"""The client for crawlers that use threads. It runs the client for asyncio on a loop in a thread of its own."""
 
 import asyncio
 import signal
@@ -7,21 +7,24 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
 from recrawl.client.crawl import Client
+from recrawl.client.options import Options
 from recrawl.client.page import Page
 
 Result = TypeVar("Result")
 
 
 class ThreadedClient:
-    """Takes what Client takes. Pages are visited in `concurrency` threads; a visit that has begun cannot be stopped."""
+    """It has the arguments of Client. Pages are visited in `concurrency` threads. A visit that has begun cannot be
+    stopped.
+    """
 
-    def __init__(self, dsn: str, *, stop_on_signals: bool = False, **options: Any) -> None:
+    def __init__(self, dsn: str, **options: Unpack[Options]) -> None:
+        self._stops_on_signals = options.pop("stop_on_signals", False)
         self.client = Client(dsn, **options)
-        self.counts = self.client.counts  # what became of pages, and what the client did
-        self._stops_on_signals = stop_on_signals
+        self.counts = self.client.counts  # of outcomes, requests and the like
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="recrawl client", daemon=True)
         self._pool = ThreadPoolExecutor(self.client.concurrency, "visit")
@@ -55,7 +58,7 @@ class ThreadedClient:
         end = asyncio.run_coroutine_threadsafe(leave(), self._loop)
         try:
             end.result()
-        except KeyboardInterrupt:  # it is cut short, but still gives back what is in hand
+        except KeyboardInterrupt:  # the end is cut short, but the pages in hand are given back
             self._loop.call_soon_threadsafe(lambda: leaving and leaving.cancel())
             with suppress(CancelledError, TimeoutError):
                 end.result(5)
@@ -84,8 +87,8 @@ class ThreadedClient:
         self._loop.call_soon_threadsafe(self.client.told_to_stop)
 
     def spawn(self, visit: Callable[[Page], object], page: Page) -> None:
-        """Visits a page in one of the threads. What it does not report is given back; where it raises, there was no
-        answer.
+        """Visits a page in one of the threads. A page that the visit does not report is given back. If the visit raises
+        an exception, the page is reported with status 0.
         """
 
         async def in_thread(page: Page) -> None:
@@ -98,13 +101,11 @@ class ThreadedClient:
         return self._await(self.client.begins(page))
 
     def add(self, url: str, meta: object = None) -> None:
-        """Takes a URL in, to be handed out with that meta: soon, and before any report made from now on."""
+        """Adds a URL to the crawl, as Client.add does."""
         self._loop.call_soon_threadsafe(self.client.add, url, meta)
 
     def aside(self, url: str, meta: object = None) -> "Future[None]":
-        """Asks for a slot of its own for a request that is no page: it is yielded like one, unless robots.txt denies it
-        or its host gives no slot. Done when it was made, or will not be.
-        """
+        """Asks for a slot for a request that is no page, as Client.aside does."""
 
         async def until_it_was_made() -> None:
             await self.client.aside(url, meta)
@@ -112,5 +113,5 @@ class ThreadedClient:
         return asyncio.run_coroutine_threadsafe(until_it_was_made(), self._loop)
 
     def stop(self) -> None:
-        """Ends the iteration; visits go on."""
+        """Ends the iteration. Visits go on."""
         self._loop.call_soon_threadsafe(self.client.stop)

@@ -52,12 +52,12 @@ JOBS = {
         ),
         JobEntry(
             "opic",
-            "compute from the links how good each page is as a hub and as an authority, and its value",
+            "compute the values of pages from the links between them",
         ),
         JobEntry(
             "allocate",
-            "divide the budget of fetches between all pages, in the best way for the objective within the gaps of "
-            "all hosts",
+            "divide the budget (the fetches per day) between the pages, so that the setting objective (by default the "
+            "freshness) is as high as possible",
         ),
     )
 }

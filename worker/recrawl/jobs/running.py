@@ -121,7 +121,19 @@ class IntervalRunner:
 
 
 class BatchRunner:
-    """Runs a batch job in a process of its own (recrawl.jobs.child)."""
+    """Runs a batch job in a process of its own (recrawl.jobs.child).
+
+                        called                 the answer says "stays"
+        no process ─────────────▶ WORKING ──────────────────────────────▶ IDLE: it keeps its memory
+            ▲                      │   ▲                                    │
+            │                      │   └────────────── called ──────────────┘
+            │                      ▼
+            └──── the process ends: after an answer without "stays",
+                  because it died (no answer), because it was killed after LONGEST,
+                  or because the worker stops
+
+    A failure is logged and stored, except if the worker stops. store/runs.py has the life of the run in the process.
+    """
 
     def __init__(self, entry: JobEntry, url: str) -> None:
         self.entry, self.url = entry, url

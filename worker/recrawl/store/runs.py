@@ -1,4 +1,17 @@
-"""Runs of jobs, and their writes. The database refuses the writes of a run after another worker took the job over."""
+"""Runs of jobs, and their writes.
+
+                   put, heartbeat: alive for one more minute
+                      ┌────┐
+                      │    ▼            end_job
+    start_job ──────▶ RUNNING ──────────────────────────▶ ENDED: ok, failed or stopped
+                         │
+                         │ no put and no heartbeat for a minute, or its connection is lost
+                         ▼
+                       DEAD: the next start_job, or the worker that leads, records it as failed
+
+A run proves with its token that it still holds its job. The database refuses the writes of a run that is ENDED, or
+recorded as failed. So another worker can take the job over, although the old worker may still compute.
+"""
 
 import math
 import threading

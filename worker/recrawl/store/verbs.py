@@ -101,3 +101,8 @@ def explain_page(connection: Connection, what: str) -> list[dict[str, Any]]:
 
 def release(connection: Connection, lease_id: int, page_ids: Sequence[int] | None) -> int:
     return int(value(connection, "select recrawl.release(%s, %s)", lease_id, page_ids and list(page_ids)) or 0)
+
+
+def exclude(connection: Connection, pattern: str) -> int:
+    """Returns the number of pages that are no longer fetched."""
+    return int(value(connection, "select recrawl.exclude(%s)", pattern) or 0)

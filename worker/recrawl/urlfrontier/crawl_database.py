@@ -6,7 +6,7 @@ read all pages.
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, LiteralString
+from typing import Any, LiteralString, NamedTuple
 
 from psycopg.conninfo import make_conninfo
 
@@ -16,6 +16,7 @@ from recrawl.urlfrontier.items import Put
 
 AT_ONCE = 5000  # pages that are read, or deleted, by a call: there may be millions
 SHORTEST_DELAY = 0.001  # seconds
+AT_LIMIT = "by SetCrawlLimit"  # the reason of a block
 # The pages that the crawl knows, without excluded ones; only those pages of one host if a host is named.
 PAGES: LiteralString = """
     from (select *, state in ('done', 'declined', 'gone', 'moved') as is_done from recrawl.page_status) p
@@ -27,9 +28,18 @@ MATCHING: LiteralString = """
 """
 
 
+class CrawlLimit(NamedTuple):
+    """The limit of a queue, and the ids of its completed pages. When it is set, at most `most` of them are read."""
+
+    most: int
+    done: set[int]
+
+
 class CrawlDatabase:
     def __init__(self, dsn: str, name: str) -> None:
         self.name = name
+        self.has_too_few = False  # queues, when GetURLs asked last
+        self._limits: dict[str, CrawlLimit] = {}  # by host. As in URLFrontier, a restart of the server forgets them
         clock = Clock()
         self._puts, self._pops, self._looks = (
             Database(make_conninfo(dsn, application_name="recrawl urlfrontier"), clock) for _ in range(3)
@@ -104,11 +114,37 @@ class CrawlDatabase:
         )
         return [row.name for row in rows]
 
-    async def next_pages(self, n: int, lease: float, host: str) -> list[Any]:
-        """At most one page of each host. Each may be requested at once."""
+    async def next_pages(self, hosts: int, per_host: int, held: float, host: str) -> list[Any]:
+        """Pages of hosts that may be requested now. A host gives at most `per_host` pages, and at most as many as its
+        gap allows while they are held (in seconds) and within max_ahead. Its later pages have slots of their own, so
+        that no other call gives them away."""
         return await self._pops.call(
-            "select url, host, meta from recrawl.next_pages(%s, lease => %s, host => %s)",
-            [n, timedelta(seconds=lease), host or None],
+            """
+            with
+            s as materialized (
+                select least(%(held)s, min(value::interval) filter (where name = 'longest_lease')) as held,
+                       min(value::interval) filter (where name = 'max_ahead') as max_ahead,
+                       min(value::int) filter (where name = 'max_per_call') as most
+                from recrawl.settings where name in ('longest_lease', 'max_ahead', 'max_per_call')
+            ),
+            -- One page of each host.
+            first as materialized (
+                select p.*
+                from s
+                cross join lateral recrawl.next_pages(least(%(hosts)s, s.most), lease => s.held, host => %(host)s) p
+            )
+            select url, host, meta from first
+            union all
+            select p.url, p.host, p.meta
+            from s
+            cross join lateral (select least(s.max_ahead, s.held - interval '1 second') as ahead) a
+            cross join first
+            cross join lateral recrawl.next_pages(
+                least(%(per_host)s - 1, s.most), ahead => a.ahead, lease => s.held - a.ahead,
+                per_host => %(per_host)s, host => first.host) p
+            where %(per_host)s > 1
+            """,
+            {"hosts": hosts, "per_host": per_host, "held": timedelta(seconds=held), "host": host or None},
         )
 
     # ------------------------------------------------------------------------------------------------ looks
@@ -202,14 +238,74 @@ class CrawlDatabase:
             await self._pops.call(
                 "select recrawl.block_host(%s, to_timestamp(%s), 'by BlockQueueUntil')", [host, min(until, 1e11)]
             )
+        await self._keep_limit(host.lower())
 
-    async def limit(self, host: str, pages: int) -> None:
+    async def limit(self, host: str, most: int) -> None:
+        """A host with `most` completed pages is blocked. 0 = no limit."""
+        host = host.lower()
+        self._limits.pop(host, None)
+        await self._keep_limit(host)
+        if most:
+            rows = await self._looks.call(
+                f"select page_id {PAGES} and is_done limit %(most)s", {"host": host, "most": most}
+            )
+            self._limits[host] = CrawlLimit(most, {row.page_id for row in rows})
+            await self._keep_limit(host)
+
+    async def note_completed(self, page_ids: Sequence[int]) -> None:
+        """Blocks the hosts that reached their limits with these pages, which clients have just put."""
+        if not self._limits:
+            return
+        rows = await self._puts.call(
+            f"select page_id, host, is_done {PAGES} and page_id = any (%(pages)s::bigint[])",
+            {"host": "", "pages": page_ids},
+        )
+        for row in rows:
+            if limit := self._limits.get(row.host):
+                (limit.done.add if row.is_done else limit.done.discard)(row.page_id)
+        for host in {row.host for row in rows}.intersection(self._limits):
+            await self._keep_limit(host)
+
+    async def _keep_limit(self, host: str) -> None:
+        limit = self._limits.get(host)
+        is_reached = limit is not None and len(limit.done) >= limit.most
+        verb: LiteralString = "block_host(host, reason => %(reason)s)" if is_reached else "unblock_host(host)"
         await self._pops.call(
-            "select recrawl.set_host(%s, max_pages => %s, reset => %s)",
-            [host, pages or None, [] if pages else ["max_pages"]],
+            f"select recrawl.{verb} from recrawl.host_status"
+            " where host = %(host)s and (blocked_reason is not distinct from %(reason)s) <> %(is_reached)s",
+            {"host": host, "reason": AT_LIMIT, "is_reached": is_reached},
         )
 
-    async def delete(self, host: str, older_than: timedelta | None = None) -> tuple[int, int]:
+    async def reset(self, host: str) -> None:
+        """Ends the block, the delay and the limit of a host; of all hosts if none is named."""
+        for limited in [host.lower()] if host else list(self._limits):
+            self._limits.pop(limited, None)
+        await self._pops.call(
+            """
+            select recrawl.set_host(host, reset => '{gap}'),
+                   case when blocked_until is not null then recrawl.unblock_host(host) end
+            from recrawl.host_status
+            where (%(host)s = '' or host = lower(%(host)s))
+              and (blocked_until is not null
+                   or gap <> (select value::interval from recrawl.settings where name = 'default_gap'))
+            """,
+            {"host": host},
+        )
+
+    async def purge(self, host: str, older_than: timedelta) -> int:
+        """Returns the number of deleted pages."""
+        deleted, _ = await self._delete(host, older_than)
+        for limited, limit in list(self._limits.items()):
+            await self.limit(limited, limit.most)
+        return deleted
+
+    async def delete(self, host: str) -> int:
+        """Deletes the pages of a host, or of all hosts, and what was set for it. Returns how many were not done."""
+        _, waited = await self._delete(host, None)
+        await self.reset(host)
+        return waited
+
+    async def _delete(self, host: str, older_than: timedelta | None) -> tuple[int, int]:
         """Returns the number of deleted pages, and how many of them were not done."""
         deleted = waited = last = 0
         while rows := await self._looks.call(

@@ -115,4 +115,6 @@ async def taken(crawl: CrawlDatabase, puts: Sequence[Put]) -> list[AckMessage.St
             for place, code in zip(first.values(), codes, strict=True):
                 statuses[place] = {"invalid": SKIPPED, "unknown_page": FAIL}.get(code, OK)
             again = sorted(set(again).difference(first.values()))
+        known = [place for place, put in enumerate(puts) if put.is_known and statuses[place] == OK]
+        await crawl.note_completed([rows[place].page_id for place in known])
     return statuses

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 from itertools import count
+from math import ceil
 from typing import Any
 
 import grpc
@@ -16,16 +17,15 @@ from recrawl.client import Error
 from recrawl.client.database import Away, line
 from recrawl.urlfrontier import urlfrontier_pb2 as pb
 from recrawl.urlfrontier.crawl_database import CrawlDatabase
-from recrawl.urlfrontier.crawls import Crawls, UnknownCrawl
+from recrawl.urlfrontier.crawls import DEFAULT, Crawls, UnknownCrawl
 from recrawl.urlfrontier.items import as_taken_in, info_of, item_of
 from recrawl.urlfrontier.stream import PutStreams, Unreadable, readable
 
 log = logging.getLogger("recrawl.urlfrontier")
 
-LEASE = 30.0  # seconds, if the client gives none
-LONGEST_LEASE = 7 * 86400.0
+HELD = 30  # seconds, if the client gives no delay_requestable
 MOST_QUEUES = 1000  # per call, if the client sets no limit
-MOST_URLS = 10_000  # per call, even if the client sets a higher limit
+MOST = 10_000  # of queues, and of URLs of each, per call
 PAGE = 100  # rows of a list, if the client gives no size
 LEVELS = {0: logging.DEBUG, 1: logging.DEBUG, 2: logging.INFO, 3: logging.WARNING, 4: logging.ERROR}
 
@@ -49,29 +49,41 @@ class Service:
         await self._puts.batches(context)
 
     async def GetURLs(self, ask: pb.GetParams, _context: Context) -> AsyncIterator[pb.URLInfo]:
-        """One URL per queue. A client that wants several per queue gets URLs of more queues instead: with several of a
-        host it would have to keep the host's gap itself."""
-        left = min((ask.max_queues or MOST_QUEUES) * (ask.max_urls_per_queue or 1), MOST_URLS)
-        lease = min(float(ask.delay_requestable or LEASE), LONGEST_LEASE)
-        for crawl in await self._asked(ask):
+        """URLs of at most max_queues queues. Crawls share the queues equally. A crawl that has too few leaves the rest
+        of its share to the crawls after it."""
+        queues = min(ask.max_queues or MOST_QUEUES, MOST)
+        urls = min(ask.max_urls_per_queue or MOST, MOST)
+        crawls = await self._asked(ask)
+        for place, crawl in enumerate(crawls):
+            share = ceil(queues / (len(crawls) - place))
             try:
-                pages = await crawl.next_pages(left, lease, ask.key) if left > 0 else []
+                pages = await crawl.next_pages(share, urls, ask.delay_requestable or HELD, ask.key) if share > 0 else []
             except NO_HOST:
-                return
-            left -= len(pages)
+                if ask.key:
+                    return
+                raise
+            given = len({page.host for page in pages})
+            crawl.has_too_few = given < share
+            queues -= given
             for page in pages:
                 yield info_of(page.url, page.host, page.meta, crawl.name)
 
     async def _asked(self, ask: pb.GetParams) -> list[CrawlDatabase]:
-        """The crawl that is named, otherwise all crawls, in turn the first. A key without a crawlID names no crawl."""
+        """The crawl that is named, otherwise all crawls: those first that had too few queues, then in turn. A key
+        without a crawlID names no crawl."""
         if ask.WhichOneof("item") == "crawlID":
-            try:
-                return [await self._crawls.crawl(ask.crawlID)]
-            except UnknownCrawl:
-                return []
+            crawl = await self._known(ask.crawlID)
+            return [crawl] if crawl else []
         crawls = deque([] if ask.key else await self._crawls.all())
         crawls.rotate(-next(self._turn))
-        return list(crawls)
+        return sorted(crawls, key=lambda crawl: not crawl.has_too_few)
+
+    async def _known(self, name: str) -> CrawlDatabase | None:
+        """A crawl that does not exist is an empty one, but for GetURLStatus and SetCrawlLimit."""
+        try:
+            return await self._crawls.crawl(name)
+        except UnknownCrawl:
+            return None
 
     async def GetURLStatus(self, ask: pb.URLStatusRequest, context: Context) -> pb.URLItem:
         crawl = await self._crawls.crawl(ask.crawlID)
@@ -81,28 +93,30 @@ class Service:
         return item_of(page, crawl.name)
 
     async def ListURLs(self, ask: pb.ListUrlParams, _context: Context) -> AsyncIterator[pb.URLItem]:
-        crawl = await self._crawls.crawl(ask.crawlID)
-        async for page in crawl.pages(ask.key, ask.start, ask.size or PAGE, ask.filter, ask.ignoreCase):
-            yield item_of(page, crawl.name)
+        if crawl := await self._known(ask.crawlID):
+            async for page in crawl.pages(ask.key, ask.start, ask.size or PAGE, ask.filter, ask.ignoreCase):
+                yield item_of(page, crawl.name)
 
     async def CountURLs(self, ask: pb.CountUrlParams, _context: Context) -> pb.Long:
-        crawl = await self._crawls.crawl(ask.crawlID)
-        return pb.Long(value=await crawl.count(ask.key, ask.filter, ask.ignoreCase))
+        crawl = await self._known(ask.crawlID)
+        return pb.Long(value=await crawl.count(ask.key, ask.filter, ask.ignoreCase) if crawl else 0)
 
     async def PurgeURLs(self, ask: pb.PurgeUrlParams, _context: Context) -> pb.Long:
-        crawl = await self._crawls.crawl(ask.crawlID)
-        deleted, _ = await crawl.delete(ask.key, timedelta(days=min(ask.days, 1_000_000)))
-        return pb.Long(value=deleted)
+        crawl = await self._known(ask.crawlID)
+        age = timedelta(days=min(ask.days, 1_000_000))
+        return pb.Long(value=await crawl.purge(ask.key, age) if crawl else 0)
 
     # ----------------------------------------------------------------------------------------------- queues
 
     async def ListQueues(self, ask: pb.Pagination, _context: Context) -> pb.QueueList:
-        crawl = await self._crawls.crawl(ask.crawlID)
-        hosts = await crawl.hosts(ask.start, ask.size or PAGE, ask.include_inactive)
-        return pb.QueueList(values=hosts, start=ask.start, size=len(hosts), crawlID=crawl.name)
+        crawl = await self._known(ask.crawlID)
+        hosts = await crawl.hosts(ask.start, ask.size or PAGE, ask.include_inactive) if crawl else []
+        return pb.QueueList(values=hosts, start=ask.start, size=len(hosts), crawlID=ask.crawlID or DEFAULT)
 
     async def GetStats(self, ask: pb.QueueWithinCrawlParams, _context: Context) -> pb.Stats:
-        crawl = await self._crawls.crawl(ask.crawlID)
+        crawl = await self._known(ask.crawlID)
+        if not crawl:
+            return pb.Stats(crawlID=ask.crawlID, counts={"completed": 0, "active_queues": 0})
         found = await crawl.stats(ask.key)
         return pb.Stats(
             size=found.waiting, inProcess=found.leased, numberOfQueues=found.hosts, crawlID=crawl.name,
@@ -110,18 +124,18 @@ class Service:
         )  # fmt: skip
 
     async def SetDelay(self, ask: pb.QueueDelayParams, _context: Context) -> pb.Empty:
-        crawl = await self._crawls.crawl(ask.crawlID)
-        if not ask.key:
+        crawl = await self._known(ask.crawlID)
+        if crawl and not ask.key:
             await crawl.set_default_delay(ask.delay_requestable)
-        elif await crawl.knows(ask.key):
+        elif crawl and await crawl.knows(ask.key):
             await crawl.set_delay(ask.key, ask.delay_requestable)
         else:
             log.warning("SetDelay changes nothing: there is no queue %s", ask.key[:200])
         return pb.Empty()
 
     async def BlockQueueUntil(self, ask: pb.BlockQueueParams, _context: Context) -> pb.Empty:
-        crawl = await self._crawls.crawl(ask.crawlID)
-        if await crawl.knows(ask.key):
+        crawl = await self._known(ask.crawlID)
+        if crawl and await crawl.knows(ask.key):
             await crawl.block(ask.key, ask.time)
         else:
             log.warning("BlockQueueUntil changes nothing: there is no queue %s", ask.key[:200])
@@ -135,10 +149,8 @@ class Service:
         return pb.Empty()
 
     async def DeleteQueue(self, ask: pb.QueueWithinCrawlParams, _context: Context) -> pb.Long:
-        if not ask.key:
-            return pb.Long(value=0)
-        crawl = await self._crawls.crawl(ask.crawlID)
-        return pb.Long(value=(await crawl.delete(ask.key))[1])
+        crawl = await self._known(ask.crawlID)
+        return pb.Long(value=await crawl.delete(ask.key) if crawl and ask.key else 0)
 
     # ----------------------------------------------------------------------------------- crawls, the server
 
@@ -146,8 +158,8 @@ class Service:
         return pb.StringList(values=await self._crawls.names())
 
     async def DeleteCrawl(self, ask: pb.DeleteCrawlMessage, _context: Context) -> pb.Long:
-        crawl = await self._crawls.crawl(ask.value)
-        return pb.Long(value=(await crawl.delete(""))[1])
+        crawl = await self._known(ask.value)
+        return pb.Long(value=await crawl.delete("") if crawl else 0)
 
     async def ListNodes(self, _ask: pb.Empty, _context: Context) -> pb.StringList:
         return pb.StringList(values=[self._node])

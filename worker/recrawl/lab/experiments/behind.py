@@ -73,11 +73,11 @@ def run(seed: int, quick: bool) -> Findings:
                  for pages in sizes],
                 [_panel(f"{pages:,} pages, from the start", START, "days", start[pages]) for pages in sizes]],
         says=(
-            f"At the start a first pass in every second slot, as recrawl makes it, gains {passed} points for {START:g} "
-            f"days; the steadiest pages first, if one knew them, {known} more. After an outage recrawl, which lets "
-            f"what is worth most overtake the others once an hour, gains {chosen} points for "
-            f"{24 * AFTERWARDS:g} hours over what was due first; who chose anew for every slot would gain "
-            f"{known_at_once}."
+            f"At the start recrawl gives every second slot to new pages. This gains {passed} points of freshness in "
+            f"the first {START:g} days. If recrawl knew the pages that change least and fetched them first, it would "
+            f"gain {known} points more. After an outage recrawl moves the most valuable pages to the front once an "
+            f"hour. This gains {chosen} points in {24 * AFTERWARDS:g} hours, compared with the order of the due "
+            f"times. A new choice for every slot would gain {known_at_once} points."
         ),
     )  # fmt: skip
 

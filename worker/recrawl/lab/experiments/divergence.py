@@ -169,13 +169,13 @@ def _captured(found: Sequence[Learnt]) -> Panel:
 
 def _says(found: Sequence[Learnt]) -> str:
     best = [max((one for one in found if one.threshold == threshold), key=_share) for threshold in THRESHOLDS]
-    shares = ", ".join(f"{_share(one):.2f} ({one.policy}) at {one.threshold:g}" for one in best)
+    shares = ", ".join(f"{_share(one):.2f} at a threshold of {one.threshold:g} ({one.policy})" for one in best)
     worst = min(found, key=_share)
     by_changes = [one.captured(one.others[BY_CHANGES].freshness) for one in found]
     return (
-        f"Of what the oracle gains over uniform visits the better of the two captures {shares} days; the worst is "
-        f"{_share(worst):.2f} ({worst.policy} at {worst.threshold:g}). Who is told how often pages change, and not "
-        f"how much, captures {min(by_changes):.2f} to {max(by_changes):.2f}."
+        f"The better of the two policies captures {shares}. The smallest share of both is {_share(worst):.2f}, at a "
+        f"threshold of {worst.threshold:g} ({worst.policy}). The division of Cho & Garcia-Molina, which knows how "
+        f"often pages change but not how much, captures {min(by_changes):.2f} to {max(by_changes):.2f}."
     )
 
 

@@ -58,9 +58,9 @@ def run(seed: int, quick: bool) -> Findings:
         ],
         figure=[[_panel(run) for run in runs if run.drawn == name] for name in "AB"],
         says=(
-            f"Gaps cost up to {price:.1f} points of freshness. DELAYED + OPT_POLITE comes within {gap:.3f} points of "
-            f"the bound POLITE; an allocation that knows nothing of gaps (CHO) loses up to {worse:.1f} points, and the "
-            f"floors that recrawl keeps cost up to {floors:.1f}."
+            f"Gaps cost up to {price:.1f} points of freshness. With OPT_POLITE the freshness is at most {gap:.3f} "
+            f"points below the limit POLITE. With CHO it is up to {worse:.1f} points lower than with OPT_POLITE. The "
+            f"minimum of fetches, which recrawl gives to each page, costs up to {floors:.1f} points."
         ),
     )
 

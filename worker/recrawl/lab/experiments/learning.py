@@ -192,8 +192,9 @@ def _says(growth: list[Growth], crawls: dict[str, Course], estimates: list[Row])
     committed, exploring = (float(crawls[name][1][-1]) for name in (COMMITS, GREEDY.format(0.05)))
     wide = float(estimates[-1]["radius by Lemma 3"]) / float(estimates[-1]["error of moment matching"])
     return (
-        f"The best time to explore grows as the horizon to the power of {days} (visits every 0.5, 1 and 2 days), the "
-        f"regret per day as to that of {regret}. In {CRAWL:,.0f} days who explores for the best time and then commits "
-        f"loses {committed:.1f} days, ε-greedy with ε = 0.05 {exploring:.1f}. Lemma 3's radius is {wide:.0f} times the "
-        f"error."
+        f"The best time to explore grows like the length of the crawl to the power of {days} (with fetches every 0.5, "
+        f"1 and 2 days). The regret per day changes like the length to the power of {regret}. In a crawl of "
+        f"{CRAWL:,.0f} days the policy that explores for the best time and then commits loses {committed:.1f} days. "
+        f"The policy ε-greedy with ε = 0.05 loses {exploring:.1f} days. The bound of Lemma 3 for the error of the "
+        f"estimates is {wide:.0f} times the error."
     )

@@ -42,9 +42,9 @@ def run(seed: int, quick: bool) -> Findings:
         ],
         figure=[[_panel("importance", importance), _panel("authority, by hubs and authorities", authority)]],
         says=(
-            f"Page by page OPIC's error falls as passes^{falls:.2f}: {error[-1]:.1g} after {passes[-1]}. To an error "
-            f"of 1e-6 the power method needs {needs['power method']} multiplications, OPIC in batch "
-            f"{needs['OPIC in batch']} sweeps."
+            f"The error of OPIC changes like the number of passes over all pages to the power of {falls:.2f}: it is "
+            f"{error[-1]:.1g} after {passes[-1]} passes. For an error of 1e-6 the power method needs "
+            f"{needs['power method']} multiplications, and OPIC in batch needs {needs['OPIC in batch']} sweeps."
         ),
     )
 

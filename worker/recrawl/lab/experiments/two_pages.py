@@ -27,8 +27,9 @@ def run(seed: int, quick: bool) -> Findings:
         ],
         figure=[[_contour(many), _against_budget(many, shared)]],
         says=(
-            f"Below {starts:.2f} fetches a day, page 1, which changes five times as often and is worth a fifth, is not "
-            f"fetched at all; above {overtakes:.2f} it is fetched more often than page 2."
+            f"With a budget below {starts:.2f} fetches a day page 1 is not fetched at all, because its changes have a "
+            f"low value. With a budget above {overtakes:.2f} fetches a day it is fetched more often than page 2, "
+            f"because it changes more often."
         ),
     )
 

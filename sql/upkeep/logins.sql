@@ -1,0 +1,48 @@
+-- The setting max_leased. A pop must not count all leased pages, so ticks look for logins that could have too many: in
+-- full_logins they note those that have nine tenths of the limit. next_pages counts the pages of these logins itself.
+--
+-- Ticks count only when a login can have reached nine tenths: when as many pages were handed out, to all logins, as the
+-- login with the most pages still lacked at the last count. A count reads all leases that have not ended.
+
+create or replace function recrawl_internal.leased_by(login text, t timestamptz) returns bigint
+language plpgsql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: whole
+begin
+    return (
+        select coalesce(sum(l.unreported), 0)
+        from lease l where l.login = leased_by.login and l.lease_until > t);
+end $$;
+comment on function recrawl_internal.leased_by(text, timestamptz) is
+    'The number of pages that a login has leased at a time.';
+
+create or replace function recrawl_internal.watch_logins(t timestamptz) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: whole; writes setting; locks setting (passing over a locked one)
+declare
+    most       constant int := (select max_leased from setting);
+    nearly     constant int := ceil(0.9 * most);
+    handed_out bigint;
+    recount    bigint;
+    lacking    bigint;
+    found_full text[];
+begin
+    select h.last_value, r.last_value into handed_out, recount from handed_out_count h, leased_recount r;
+    if most is null or recount between handed_out + 1 and handed_out + most then
+        return;
+    end if;
+    select array_agg(l.login order by l.login) filter (where l.pages >= nearly),
+           min(nearly - l.pages) filter (where l.pages < nearly)
+    into found_full, lacking
+    from (select login, sum(unreported) as pages from lease where lease_until > t group by login) l;
+    perform setval('leased_recount', handed_out + greatest(coalesce(lacking, nearly), most / 100, 1));
+    perform from setting where full_logins is distinct from found_full for update skip locked;
+    if found then
+        update setting set full_logins = found_full;
+    end if;
+end $$;
+comment on function recrawl_internal.watch_logins(timestamptz) is
+    'Notes the logins that have nine tenths of max_leased, if a login can have reached that since the last count.';

@@ -1,0 +1,60 @@
+-- Moves of due times. fetch_now, hints and the job allocate give pages other due times. The row of the page and the
+-- queue must say the same, so both are written here.
+--
+-- Others write their own entries of the inbox: report, release and the end of a lease (the old place comes from the
+-- lease), add_pages (there is no old place), and changes of all pages at once (an array would be too large).
+
+do $$
+begin
+    if to_regtype('recrawl_internal.due_move') is null then
+        create type recrawl_internal.due_move as (
+            page_id     bigint,
+            host_id     bigint,
+            old_due     timestamptz,
+            old_rank    real,
+            new_due     timestamptz,
+            due_is      text,
+            planned_due timestamptz,
+            frequency   real
+        );
+    end if;
+end $$;
+comment on type recrawl_internal.due_move is
+    'A page that gets another due time: its old place, as in inbox, and the columns of page after the move.';
+
+create or replace function recrawl_internal.move_of(
+    p recrawl_internal.page, new_due timestamptz, due_is text, planned_due timestamptz, frequency real
+) returns recrawl_internal.due_move
+language sql immutable parallel safe
+begin atomic
+    select (p.page_id, p.host_id, p.due_at, case when p.due_at is null then -p.value end, new_due, due_is, planned_due,
+            frequency)::recrawl_internal.due_move;
+end;
+comment on function recrawl_internal.move_of(
+    recrawl_internal.page, timestamptz, text, timestamptz, real
+) is
+    'The move of a page from its place in the queue, or among the new pages, to a due time.';
+
+create or replace function recrawl_internal.move_pages(moves recrawl_internal.due_move[]) returns int
+language sql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; writes page, inbox; locks page by id
+    with
+    -- The rows of the pages.
+    written as (
+        update page p set
+            due_at = m.new_due, due_is = m.due_is, planned_due = m.planned_due, frequency = m.frequency
+        from unnest(moves) m
+        where p.page_id = m.page_id
+    ),
+    -- The queue gets the new due times through the inbox.
+    moved as (
+        insert into inbox (host_id, page_id, old_due, old_rank, new_due)
+        select host_id, page_id, old_due, old_rank, new_due from unnest(moves)
+        returning 1
+    )
+    select count(*)::int from moved
+$$;
+comment on function recrawl_internal.move_pages(recrawl_internal.due_move[]) is
+    'Gives pages new due times. The caller has locked the pages, in order of id. Returns their number.';

@@ -1,0 +1,463 @@
+"""The pages that a client has in hand. `InHand` makes every transition of a page, and returns what must be done next.
+
+     next_pages
+         │ line_up
+         ▼         its slot is near             next
+      WAITING ───────────────────────▶ READY ───────────▶ RUNNING
+         ▲                             │ │ ▲                 │
+         └────── the clock moved ──────┘ │ │                 │
+                  robots.txt was already │ │ robots.txt      │
+                  requested              ▼ │ came            │
+                                     BEHIND_ROBOTS           │ reported, declined, released,
+                                                             │ or too late for its slot
+     in line (WAITING, READY, BEHIND_ROBOTS):                ▼        sent
+     missed, unready, held, released, denied ───────────▶ UNSENT ─────────────▶ OVER
+
+     in line, or RUNNING:
+     lost, because the lease has ended ───────────────────────────────────────▶ OVER
+
+It calls no database, starts no task and waits for nothing: the shell (shell.py) does what it returns. A page ends once,
+with one outcome. Visits may run in other threads, so `settle` decides who ends a page.
+
+The client's own requests (robots.txt and asides) take the same way, but nothing of them is sent: RUNNING goes to OVER.
+The first page of a site that needs its robots.txt gives its slot to this request. Such a page is RUNNING, and ends when
+the robots.txt came.
+"""
+
+import heapq
+import math
+import threading
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import IntEnum
+from itertools import count, islice
+from typing import NamedTuple
+
+from recrawl.client.answers import Result
+from recrawl.client.clock import Clock
+from recrawl.client.database import Reported
+from recrawl.client.page import Page, is_request, robots_request
+from recrawl.client.preparation import Preparation
+from recrawl.client.robots import Passage, site_of
+
+
+class PageState(IntEnum):
+    WAITING = 1  # for its slot
+    READY = 2  # for a free visit
+    BEHIND_ROBOTS = 3  # for the robots.txt of its site, which was requested
+    RUNNING = 4  # its slot is used, by its request or by the request of its robots.txt
+    UNSENT = 5  # it has ended, and the database does not know it yet
+    OVER = 6  # the database knows its end
+
+
+WAITING, READY, BEHIND_ROBOTS, RUNNING, UNSENT, OVER = PageState
+IN_LINE = (WAITING, READY, BEHIND_ROBOTS)  # its slot is not used yet
+AFTER = {
+    WAITING: {READY, UNSENT, OVER},
+    READY: {WAITING, BEHIND_ROBOTS, RUNNING, UNSENT, OVER},
+    BEHIND_ROBOTS: {READY, UNSENT, OVER},
+    RUNNING: {UNSENT, OVER},
+    UNSENT: {OVER},
+}
+
+
+class TellOutcome(NamedTuple):
+    """To do: tell the outcome of a page to the caller's hook."""
+
+    page: Page
+    code: str
+    detail: str | None
+
+
+class CancelVisit(NamedTuple):
+    """To do: cancel the task of this page's visit."""
+
+    page: Page
+
+
+class Answered(NamedTuple):
+    """To do: give an answer that the client reads itself to the part that waits for it. None = there was no request."""
+
+    page: Page
+    result: Result | None
+    body: bytes | str | None
+
+
+Effects = list[TellOutcome | CancelVisit | Answered]
+
+
+@dataclass
+class Lease:
+    until: float  # the monotonic time
+    pages: dict[int, Page] = field(default_factory=dict)  # those without an outcome, by page_id
+
+
+class AskedRobots(NamedTuple):
+    """A robots.txt that was requested."""
+
+    slot_of: Page
+    waiting: list[Page]
+
+
+class InHand:
+    def __init__(
+        self, clock: Clock, preparation: Preparation, concurrency: int, verdict: Callable[[str], Passage]
+    ) -> None:
+        """`verdict` says whether robots.txt allows a URL."""
+        self.counts: Counter[str] = Counter()  # of outcomes, requests and the like
+        self.lag: deque[float] = deque(maxlen=1000)  # seconds from fetch_at to the start, of the last requests
+        self.answer_time = 0.3  # seconds from calling next_pages to having its pages; the first call takes longer
+        self.is_closed = False
+        self.visits_ended = 0
+        self.results: deque[tuple[Page, Result]] = deque()  # to report
+        self.releases: defaultdict[tuple[int, bool], list[Page]] = defaultdict(list)  # by lease, and whether spent
+        self._clock = clock
+        self._preparation = preparation
+        self._concurrency = concurrency
+        self._verdict = verdict
+        self._leases: dict[int, Lease] = {}
+        self._states: dict[Page, PageState] = {}  # a page that is over is not here
+        self._number_in = dict.fromkeys(PageState, 0)  # of pages, by state
+        self._due: list[tuple[float, int, Page]] = []  # WAITING pages, in a heap, by the time when each becomes READY
+        self._tickets = count()
+        self._ready: deque[Page] = deque()
+        self._asked: dict[str, AskedRobots] = {}  # by site
+        self._visits: set[Page] = set()  # each takes one of the places, whose number is `concurrency`
+        self._spawned: set[Page] = set()  # pages whose visits are tasks of the shell
+        self._settling = threading.Lock()
+
+    # ---- questions
+
+    def state(self, page: Page) -> PageState:
+        return self._states.get(page, OVER)
+
+    @property
+    def has_leases(self) -> bool:
+        return bool(self._leases)
+
+    @property
+    def unsent(self) -> int:
+        return self._number_in[UNSENT]
+
+    @property
+    def taken(self) -> int:
+        """The visits that run, and the pages in line for one."""
+        number = self._number_in
+        return len(self._visits) + number[WAITING] + number[READY] + number[BEHIND_ROBOTS]
+
+    @property
+    def notice(self) -> float:
+        """How many seconds from now a slot must begin, so that a visit can be ready for it."""
+        return self.answer_time + self._preparation.lead
+
+    @property
+    def can_yield(self) -> bool:
+        return bool(self._ready) and len(self._visits) < self._concurrency
+
+    @property
+    def next_due(self) -> float | None:
+        """The monotonic time at which `due` must be called."""
+        return self._due[0][0] if self._due else None
+
+    def leases_in_line(self) -> list[int]:
+        return list({page.lease_id for page in self._in_line() if not is_request(page)})
+
+    def leases_ending_by(self, moment: float) -> list[int]:
+        return [lease_id for lease_id, lease in self._leases.items() if lease.until < moment]
+
+    # ---- a page comes, and waits for its slot
+
+    def came(self, pages: list[Page]) -> None:
+        """The pages of one answer of next_pages. Call line_up when their robots.txt were looked up."""
+        lease = self._leases[pages[0].lease_id] = Lease(self._clock.moment(pages[0].lease_until))
+        for page in pages:
+            lease.pages[page.page_id] = page
+            self._enter(page, WAITING)
+        self.counts["handed out"] += len(pages)
+
+    def line_up(self, pages: list[Page], now: float) -> Effects:
+        effects: Effects = []
+        for page in pages:
+            if self.state(page) is not WAITING:
+                continue  # it was lost
+            if self.is_closed:
+                effects += self._give_back(page, "released")
+            elif not is_request(page) and self._verdict(page.url) is Passage.DENIED:
+                effects += self._deny(page)
+            else:
+                self._wait_for_slot(page, now)
+        return effects
+
+    def add(self, request: Page, now: float) -> Effects:
+        """A request of the client, with a slot of its own."""
+        self._enter(request, WAITING)
+        self.counts["robots"] += request.kind == "robots"
+        return self.line_up([request], now)
+
+    def due(self, now: float) -> None:
+        """Pages whose slot is near become READY."""
+        while self._due and self._due[0][0] <= now:
+            _, _, page = heapq.heappop(self._due)
+            if self.state(page) is WAITING:
+                self._make_ready(page)
+
+    def next(self, now: float) -> tuple[Page | None, Effects]:
+        """The page or robots.txt to request now. Pages that have become impossible are given back."""
+        effects: Effects = []
+        while self.can_yield:
+            page = self._ready.popleft()
+            if self.state(page) is not READY:
+                continue  # it was given back
+            first, last = self._window(page, now)
+            if now < first - self._preparation.lead:  # the clock knows better by now
+                self._move(page, WAITING)
+                self._wait_for_slot(page, now)
+            elif now > last:
+                effects += self._give_back(page, "missed")
+            elif now > last - self._preparation.least:
+                effects += self._give_back(page, "unready")
+            else:
+                passage = Passage.ALLOWED if page.kind == "robots" else self._verdict(page.url)
+                if passage is Passage.DENIED:
+                    effects += self._deny(page)
+                elif passage is Passage.ALLOWED:
+                    return self._run(page, now), effects
+                elif asked := self._asked.get(site_of(page.url)):
+                    self._move(page, BEHIND_ROBOTS)
+                    asked.waiting.append(page)
+                else:
+                    return self._run(self._ask_robots(page), now), effects
+        return None, effects
+
+    def _wait_for_slot(self, page: Page, now: float) -> None:
+        first, _ = self._window(page, now)
+        heapq.heappush(self._due, (first - self._preparation.lead, next(self._tickets), page))
+
+    def _make_ready(self, page: Page) -> None:
+        self._move(page, READY)
+        self._ready.append(page)
+
+    # ---- robots.txt
+
+    def _ask_robots(self, page: Page) -> Page:
+        self._move(page, RUNNING)
+        self._asked[site_of(page.url)] = AskedRobots(page, [])
+        request = robots_request(page)
+        self._enter(request, READY)
+        self.counts["robots"] += 1
+        return request
+
+    def robots_came(self, first: Page, failed: Result | None = None) -> Effects:
+        """The rules of a site are known now, or its robots.txt was not requested. `failed` is the result of its pages
+        if their rules cannot be known. `first` is the first request: the rules may lie elsewhere.
+        """
+        asked = self._asked.pop(site_of(first.url))
+        for page in asked.waiting:
+            if self.state(page) is BEHIND_ROBOTS:
+                self._make_ready(page)
+        page = asked.slot_of
+        if not self.settle(page, spent=True):
+            return []
+        if failed:
+            page.began = first.began
+        return self._finish(page, failed)
+
+    def _deny(self, page: Page) -> Effects:
+        self.settle(page)
+        self.counts["denied"] += 1
+        return self._finish(page, {"robots_denied": True})
+
+    # ---- a visit, from its begin to its end
+
+    def _run(self, page: Page, now: float) -> Page:
+        self._move(page, RUNNING)
+        self._visits.add(page)
+        page.began = now
+        if not self._preparation.lead:
+            self.lag.append(now - self._clock.moment(page.fetch_at))
+        self.counts["requests"] += 1
+        return page
+
+    def spawned(self, page: Page) -> None:
+        """Its visit is a task: its place is free when the task has ended."""
+        self._spawned.add(page)
+
+    def too_late(self, page: Page, now: float, outcome: str) -> Effects:
+        """Gives a running page back, if its slot has passed before its request began."""
+        if now <= self._window(page, now)[1] or not self.settle(page):
+            return []
+        self.counts["requests"] -= 1
+        return self._finish(page, outcome=outcome)
+
+    def prepared(self, page: Page, now: float) -> None:
+        """A visit is ready for its request. If visits need more time than before, pages come earlier from now on."""
+        before = self._preparation.lead
+        self._preparation.took(now - page.began)
+        if self._preparation.lead > before:
+            waiting, self._due = self._due, []
+            for _, _, page in waiting:
+                self._wait_for_slot(page, now)
+
+    def begins(self, page: Page, now: float) -> tuple[float, Effects]:
+        """How many seconds its request must wait for its slot. At 0 it may begin, if the page was not given back."""
+        first, _ = self._window(page, now)
+        if now < first:
+            return first - now, []
+        effects = self.too_late(page, now, "unready")
+        if not page.is_settled:
+            page.began = now
+            self.lag.append(now - self._clock.moment(page.fetch_at))
+        return 0.0, effects
+
+    def settle(self, page: Page, spent: bool = False) -> bool:
+        """Whether the caller ends the page: True for the first caller, from any thread."""
+        with self._settling:
+            if page.is_settled:
+                return False
+            page.is_settled, page.spent = True, spent
+            return True
+
+    def ended(self, page: Page, result: Result | None, body: bytes | str | None = None) -> Effects:
+        """The caller settled it. None: it is given back."""
+        self.counts["declined"] += result is not None and "declined" in result
+        return self._finish(page, result, body=body)
+
+    def visit_over(self, page: Page) -> Effects:
+        """Its task has ended. A page that it left in hand is given back, as one that may have been requested."""
+        self._spawned.discard(page)
+        effects = self._finish(page) if self.settle(page, spent=True) else []
+        self._free(page)
+        return effects
+
+    def abandon(self) -> Effects:
+        """No visit goes on: the pages that were yielded are given back."""
+        return [effect for page in list(self._visits) for effect in self.visit_over(page)]
+
+    # ---- pages are given back, or lost
+
+    def give_back(self, outcome: str, hosts: Collection[str] = (), pages: Collection[tuple[int, int]] = ()) -> Effects:
+        """Pages in line of these hosts, or with these leases and page_ids: their slots must not be used."""
+        found = [page for page in self._in_line() if page.host in hosts or (page.lease_id, page.page_id) in pages]
+        return self._give_all_back(found, outcome)
+
+    def drop_late(self, now: float) -> Effects:
+        """Pages whose slot has passed while no visit was free, or while their robots.txt did not come."""
+        late = [p for p in self._in_line() if self.state(p) is not WAITING and now > self._window(p, now)[1]]
+        return self._give_all_back(late, "missed")
+
+    def close(self) -> Effects:
+        """No page is yielded any more. Visits go on."""
+        self.is_closed = True
+        return self._give_all_back(self._in_line(), "released")
+
+    def extended(self, lease_id: int, until: datetime | None) -> Effects:
+        """None: the lease has ended, and other crawlers may have its pages. Only pages that are settled are sent."""
+        if not (lease := self._leases.get(lease_id)):
+            return []
+        if until is not None:
+            lease.until = self._clock.moment(until)
+            return []
+        lease.until = math.inf
+        effects: Effects = []
+        for page in list(lease.pages.values()):
+            if self.settle(page):
+                effects += [*self._leave(page, OVER), *self._tell(page, "lost"), CancelVisit(page)]
+        return effects
+
+    # ---- the database learns what became of pages
+
+    def batch(self, most: int) -> list[Result]:
+        """The first results, as report takes them."""
+        return [self._element(page, result) for page, result in islice(self.results, most)]
+
+    def reported(self, answers: list[Reported]) -> Effects:
+        """The answers to the first results."""
+        effects: Effects = []
+        held = set()
+        for answer in answers:
+            page, _ = self.results.popleft()
+            self._move(page, OVER)
+            effects += self._tell(page, answer.code, answer.detail)
+            if answer.is_held:
+                held.add(page.host)
+        return effects + (self.give_back("held", held) if held else [])
+
+    def released(self, lease_id: int, spent: bool, number: int) -> None:
+        """The database has taken back the first pages of this part of `releases`."""
+        pages = self.releases[lease_id, spent]
+        for page in pages[:number]:
+            self._move(page, OVER)
+        del pages[:number]
+        if not pages:
+            del self.releases[lease_id, spent]
+
+    def _element(self, page: Page, result: Result) -> Result:
+        ids: Result = {"page_id": page.page_id, "lease_id": page.lease_id}
+        if page.began:
+            ids["fetched_at"] = self._clock.time(page.began).isoformat()
+        return ids | result
+
+    # ---- the parts of all transitions
+
+    def _window(self, page: Page, now: float) -> tuple[float, float]:
+        return self._clock.window(page.fetch_at, page.start_by, now)
+
+    def _in_line(self) -> list[Page]:
+        return [page for page, state in self._states.items() if state in IN_LINE]
+
+    def _enter(self, page: Page, state: PageState) -> None:
+        self._states[page] = state
+        self._number_in[state] += 1
+
+    def _move(self, page: Page, to: PageState) -> None:
+        """Every change of a state is here."""
+        state = self.state(page)
+        if to not in AFTER.get(state, ()):
+            raise RuntimeError(f"{page!r} cannot go from {state.name} to {to.name}")
+        self._number_in[state] -= 1
+        if to is OVER:
+            del self._states[page]
+        else:
+            self._enter(page, to)
+
+    def _give_all_back(self, pages: Iterable[Page], outcome: str) -> Effects:
+        return [effect for page in pages for effect in self._give_back(page, outcome)]
+
+    def _give_back(self, page: Page, outcome: str) -> Effects:
+        return self._finish(page, outcome=outcome) if self.settle(page) else []
+
+    def _finish(
+        self, page: Page, result: Result | None = None, body: bytes | str | None = None, outcome: str = "released"
+    ) -> Effects:
+        """A settled page ends with a result. Without one it is given back, with that outcome."""
+        if is_request(page):
+            return self._leave(page, OVER, result, body)
+        effects = self._leave(page, UNSENT, result, body)
+        if result is not None:
+            self.results.append((page, result))
+            return effects
+        self.releases[page.lease_id, page.spent].append(page)
+        return effects + self._tell(page, outcome)
+
+    def _leave(
+        self, page: Page, to: PageState, result: Result | None = None, body: bytes | str | None = None
+    ) -> Effects:
+        self._move(page, to)
+        self._free(page)
+        return [] if page.kind == "page" else [Answered(page, result, body)]
+
+    def _free(self, page: Page) -> None:
+        """Its place is free, unless its task runs on."""
+        if page in self._visits and page not in self._spawned:
+            self._visits.discard(page)
+            self.visits_ended += 1
+
+    def _tell(self, page: Page, outcome: str, detail: str | None = None) -> Effects:
+        lease = self._leases[page.lease_id]
+        del lease.pages[page.page_id]
+        if not lease.pages:
+            del self._leases[page.lease_id]
+        self.counts[outcome] += 1
+        return [TellOutcome(page, outcome, detail)]

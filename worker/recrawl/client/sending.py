@@ -1,0 +1,64 @@
+"""Sends results, pages that are given back, and new URLs to the database."""
+
+import asyncio
+import contextlib
+from collections import deque
+from itertools import islice
+
+from recrawl.client.answers import clean
+from recrawl.client.database import Database
+from recrawl.client.shell import Shell
+
+SEND_EVERY = 0.2  # seconds, or when the shell has results for a call
+MOST_AT_ONCE = 500  # results of a call
+MOST_URLS = 1000  # of a call
+MOST_UNSENT = 20_000  # results, links and URLs: above this number the client asks for no pages
+
+
+class Sender:
+    def __init__(self, database: Database, shell: Shell) -> None:
+        self._database = database
+        self._shell = shell
+        self._in_hand = shell.in_hand
+        self._urls: deque[tuple[str, object]] = deque()  # each with its meta
+        self._turn = asyncio.Lock()
+
+    def __len__(self) -> int:
+        return len(self._urls) + self._in_hand.unsent
+
+    @property
+    def is_behind(self) -> bool:
+        """The database stores less than visits bring."""
+        return len(self) + sum(len(result.get("links", ())) for _, result in self._in_hand.results) > MOST_UNSENT
+
+    def add(self, url: str, meta: object) -> None:
+        self._urls.append((clean(url), meta))
+
+    async def send_for_ever(self) -> None:
+        while True:
+            self._shell.has_results.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._shell.has_results.wait(), SEND_EVERY)
+            await self.send()
+
+    async def send(self) -> None:
+        """Sends everything that is there now. If this is cancelled, nothing is lost: the rest is sent the next time."""
+        async with self._turn:
+            left = len(self._in_hand.results)  # pages that are given back must not wait for later results
+            await self._send_urls()  # first: recrawl then knows the URLs before the page that led to them is reported
+            while left > 0:
+                batch = self._in_hand.batch(min(left, MOST_AT_ONCE))
+                self._shell.do(self._in_hand.reported(await self._database.report(batch)))
+                left -= len(batch)
+            for (lease_id, spent), pages in list(self._in_hand.releases.items()):
+                page_ids = [page.page_id for page in pages]
+                await self._database.release(lease_id, page_ids, spent)
+                self._in_hand.released(lease_id, spent, len(page_ids))
+
+    async def _send_urls(self) -> None:
+        for _ in range(0, len(self._urls), MOST_URLS):
+            batch = list(islice(self._urls, MOST_URLS))
+            rows = await self._database.add_pages([url for url, _ in batch], [meta for _, meta in batch])
+            for row in rows:
+                self._in_hand.counts[f"{row.code} urls"] += 1
+                self._urls.popleft()

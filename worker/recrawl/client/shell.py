@@ -1,0 +1,209 @@
+"""The asyncio side of InHand: it does what the transitions of pages ask for, and tells InHand what happens.
+
+The four parts next to it (asking, sending, keeping, errands) use the shell. It knows none of them.
+"""
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from recrawl.client.answers import Result
+from recrawl.client.database import Away
+from recrawl.client.in_hand import Answered, CancelVisit, Effects, InHand, TellOutcome
+from recrawl.client.options import Hook
+from recrawl.client.page import Kind, Page
+
+log = logging.getLogger("recrawl.client")
+
+SEND_AT = 100  # unsent results are sent at once
+
+VisitFunction = Callable[[Page], Awaitable[object]]
+
+
+class Shell:
+    def __init__(self, in_hand: InHand, user_agent: str, on_outcome: Hook | None) -> None:
+        self.in_hand = in_hand
+        self.failure: BaseException | None = None  # an error that ended one of the parts
+        self.consumers: set[asyncio.Future[None]] = set()  # they wait for a page
+        self.has_results = asyncio.Event()  # SEND_AT of them are unsent
+        self.has_room = asyncio.Event()  # at most `ask_below` pages are visited or in line
+        self.ask_below = 0
+        self.is_closed = asyncio.Event()
+        self._user_agent = user_agent
+        self._on_outcome = on_outcome
+        self._timer: asyncio.TimerHandle | None = None  # for the next page that becomes ready
+        self._visits: dict[Page, asyncio.Task[None]] = {}
+        self._others: set[asyncio.Task[None]] = set()  # the parts' tasks
+        self.answers: dict[Page, asyncio.Future[Answered]] = {}  # that a part of the client waits for
+
+    def open(self) -> None:
+        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
+
+    def do(self, effects: Effects) -> None:
+        """Does what transitions returned. Called after each transition."""
+        for effect in effects:
+            match effect:
+                case TellOutcome():
+                    self._tell(effect)
+                case CancelVisit(page):
+                    if task := self._visits.get(page):
+                        task.cancel()
+                case Answered(page):
+                    if (answer := self.answers.get(page)) and not answer.done():
+                        answer.set_result(effect)
+        if len(self.in_hand.results) >= SEND_AT:
+            self.has_results.set()
+        if self.in_hand.taken <= self.ask_below:
+            self.has_room.set()
+        if self.in_hand.can_yield:
+            self._wake()
+        due = self.in_hand.next_due
+        if due != (self._timer and self._timer.when()):
+            if self._timer:
+                self._timer.cancel()
+            self._timer = None if due is None else self._loop.call_at(due, self._on_time)
+
+    def _on_time(self) -> None:
+        self._timer = None
+        self.in_hand.due(time.monotonic())
+        self.do([])
+
+    def _tell(self, outcome: TellOutcome) -> None:
+        if self._on_outcome:
+            try:
+                self._on_outcome(*outcome)
+            except Exception:
+                self.in_hand.counts["hook raised"] += 1
+                log.exception("on_outcome raised")
+
+    def _wake(self) -> None:
+        for consumer in self.consumers:
+            if not consumer.done():
+                consumer.set_result(None)
+
+    # ---- pages
+
+    def page(self, row: Any, kind: Kind) -> Page:
+        return Page(row, self._user_agent, kind, self._end)
+
+    def _end(self, page: Page, result: Result | None, body: bytes | str | None, spent: bool) -> bool:
+        """A page was reported, declined or released, in any thread."""
+        if not self.in_hand.settle(page, spent):
+            self.in_hand.counts["reported again"] += result is not None
+            return False
+        if threading.get_ident() == self._thread:
+            self._ended(page, result, body)
+        else:
+            self._loop.call_soon_threadsafe(self._ended, page, result, body)
+        return True
+
+    def _ended(self, page: Page, result: Result | None, body: bytes | str | None) -> None:
+        self.do(self.in_hand.ended(page, result, body))
+
+    def next(self) -> Page | None:
+        page, effects = self.in_hand.next(time.monotonic())
+        self.do(effects)
+        return page
+
+    async def wait_for_page(self) -> None:
+        consumer = self._loop.create_future()
+        self.consumers.add(consumer)
+        try:
+            await consumer
+        finally:
+            self.consumers.discard(consumer)
+
+    def add(self, request: Page) -> None:
+        self.do(self.in_hand.add(request, time.monotonic()))
+
+    def close(self) -> None:
+        self.do(self.in_hand.close())
+        self.is_closed.set()
+        self.has_room.set()
+        self._wake()
+
+    # ---- answers that the client reads itself
+
+    def answer(self, page: Page) -> "asyncio.Future[Answered]":
+        """The answer to a page, when its request has ended."""
+        answer = self.answers[page] = self._loop.create_future()
+        answer.add_done_callback(lambda _: self.answers.pop(page))
+        return answer
+
+    # ---- visits
+
+    def spawn(self, visit: VisitFunction, page: Page) -> asyncio.Task[None]:
+        task = self._visits[page] = asyncio.create_task(self._visit(visit, page))
+        self.in_hand.spawned(page)
+        task.add_done_callback(lambda _: self._visit_over(page))  # it is called also if the task never began
+        return task
+
+    async def _visit(self, visit: VisitFunction, page: Page) -> None:
+        if effects := self.in_hand.too_late(page, time.monotonic(), "missed"):  # a busy loop begins tasks late
+            self.do(effects)
+        if page.is_settled:
+            return
+        try:
+            await visit(page)
+        except Exception as error:
+            self.in_hand.counts["raised"] += 1
+            log.info("the visit of %s raised %s: %s", page.url, type(error).__name__, error)
+            if not page.is_settled:
+                page.report(0)
+
+    def _visit_over(self, page: Page) -> None:
+        del self._visits[page]
+        self.do(self.in_hand.visit_over(page))
+
+    async def begins(self, page: Page) -> bool:
+        self.in_hand.prepared(page, time.monotonic())
+        self.do([])
+        while not page.is_settled:
+            wait, effects = self.in_hand.begins(page, time.monotonic())
+            self.do(effects)
+            if not wait:
+                return not page.is_settled
+            await asyncio.sleep(wait)
+        return False
+
+    def cancel_visits(self) -> None:
+        for task in self._visits.values():
+            task.cancel()
+
+    async def end_visits(self, seconds: float) -> None:
+        """Waits for visits, then cancels those that still run."""
+        if self._visits:
+            await asyncio.wait(self._visits.values(), timeout=seconds)
+        self.cancel_visits()
+        if self._visits:
+            await asyncio.wait(self._visits.values(), timeout=1)
+        self.do(self.in_hand.abandon())
+
+    # ---- tasks of the parts
+
+    def background(self, work: Coroutine[Any, Any, None], name: str = "loop") -> asyncio.Task[None]:
+        async def guarded() -> None:
+            try:
+                with contextlib.suppress(Away):  # the end of the client logs it
+                    await work
+            except Exception as error:
+                self.failure = self.failure or error
+                self.close()
+
+        task = asyncio.create_task(guarded(), name=name)
+        self._others.add(task)
+        task.add_done_callback(self._others.discard)
+        return task
+
+    async def end_tasks(self, name: str, seconds: float) -> None:
+        """Waits for the tasks with that name, then cancels those that still run."""
+        if tasks := [task for task in self._others if task.get_name() == name]:
+            _, unfinished = await asyncio.wait(tasks, timeout=seconds)
+            for task in unfinished:
+                task.cancel()
+            if unfinished:
+                await asyncio.wait(unfinished, timeout=5)
