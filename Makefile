@@ -11,7 +11,7 @@ LONG   := -n auto --maxprocesses 4 $(STEAL)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test soak mutants fast golden docs picture figures experiments lint types wheel bench psql clean
+.PHONY: help install demo test soak mutants fast golden docs picture figures experiments fixture lint types wheel bench psql clean
 
 help:  ## Explain the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ golden: install  ## Bring tests/golden and what documents show of recrawl up to 
 	UPDATE_GOLDEN=1 $(BIN)/pytest -q tests/worker/view/test_verdict.py
 	UPDATE_GOLDEN=1 $(BIN)/pytest -q -k "results_that or help_of or from_nothing" tests/test_readme.py tests/docs/test_commands.py tests/docs/test_start.py
 
+fixture: install  ## Dump a small crawl of this version into tests/fixtures, for the tests of upgrades
+	PYTHONPATH=tests $(BIN)/python -m worker.setup.fixture
+
 lint: install  ## Check the style of the Python code
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -67,8 +70,8 @@ lint: install  ## Check the style of the Python code
 types: install  ## Check the types
 	$(BIN)/mypy
 
-wheel: install  ## Build the wheel into dist/
-	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
+wheel: install  ## Build the wheel and the source distribution into dist/
+	$(BIN)/hatchling build --directory dist
 
 bench: install  ## Measure the queue; prints one table of ratios to a bare UPDATE
 	PYTHONPATH=tests $(BIN)/python -m bench $(ARGS)

@@ -7,18 +7,32 @@ changes nothing. sql/ is replayed only at the newest version, not on the way dow
 import os
 
 from alembic import context
-from sqlalchemy import Connection, NullPool, create_engine
+from sqlalchemy import NullPool, create_engine
 
-from recrawl.setup import project, replay
+from recrawl.setup import project, replay, waiting
 from recrawl.setup.migrate import sqlalchemy_url
 
 LOCK = 0x72656372  # «recr»: one database is one crawl, and one migration at a time
 SCHEMA = "create schema if not exists recrawl_internal"
 # Functions and views are bound to PostgreSQL's own operators, also if the login that migrates has another search path.
 PATH = "set local search_path = pg_catalog, pg_temp"
-OF_OTHERS = """
-    with ours as (select * from pg_namespace where nspname in ('recrawl', 'recrawl_internal'))
-    select pg_describe_object(class, object, 0), pg_get_userbyid(owner), current_user
+# Crawlers wait behind a statement that waits for a lock. So it waits at most this long, and the migration starts again:
+# see recrawl/setup/migrate.py.
+PATIENCE = "set local lock_timeout = '500ms'"
+# A line if there is a reason not to migrate. Nobody else may own a schema of recrawl, or a thing in it. Its owner can
+# put functions into it, which then run with the rights of every caller of recrawl.
+REFUSALS = """
+    select 'recrawl needs PostgreSQL 15 or newer, this server is ' || current_setting('server_version')
+    where current_setting('server_version_num')::int < 150000
+    union all
+    select format('recrawl needs a database in UTF8, this one is in %s: create database … encoding %L', it, 'UTF8')
+    from current_setting('server_encoding') as it
+    where it <> 'UTF8'
+    union all
+    (with ours as (select * from pg_namespace where nspname in ('recrawl', 'recrawl_internal'))
+    select format('the %1$s belongs to %2$s, not to %3$s, who migrates: migrate as %2$s,'
+                  ' or drop it first if recrawl did not make it',
+                  pg_describe_object(class, object, 0), pg_get_userbyid(owner), current_user)
     from (
         select 'pg_namespace'::regclass, oid, nspowner from ours
         union all
@@ -29,8 +43,18 @@ OF_OTHERS = """
         select 'pg_operator'::regclass, o.oid, o.oprowner from pg_operator o join ours on ours.oid = o.oprnamespace
     ) made (class, object, owner)
     where owner <> (select oid from pg_roles where rolname = current_user)
-    order by class <> 'pg_namespace'::regclass
+    order by class <> 'pg_namespace'::regclass)
     limit 1
+"""
+REFUSE = f"""
+do $$
+declare
+    refusal constant text := ({REFUSALS});
+begin
+    if refusal is not null then
+        raise exception '%', refusal;
+    end if;
+end $$;
 """
 
 
@@ -55,54 +79,39 @@ def is_at_head() -> bool:
     return revision is not None and revision == context.script.get_current_head()
 
 
-def refuse_what_others_own(connection: Connection) -> None:
-    """The owner of a schema can put functions into it, which then run with the rights of every caller of recrawl."""
-    for thing, owner, migrator in connection.exec_driver_sql(OF_OTHERS):
-        raise SystemExit(
-            f"the {thing} belongs to {owner}, not to {migrator}, who migrates: migrate as {owner},"
-            " or drop it first if recrawl did not make it"
-        )
-
-
-def check(connection: Connection) -> None:
-    version, encoding = connection.exec_driver_sql(
-        "select current_setting('server_version_num')::int / 10000, current_setting('server_encoding')"
-    ).one()
-    if version < 15:
-        raise SystemExit(f"recrawl needs PostgreSQL 15 or newer, this server is {version}")
-    if encoding != "UTF8":
-        raise SystemExit(
-            f"recrawl needs a database in UTF8, this one is in {encoding}: create database … encoding 'UTF8'"
-        )
-
-
 def online() -> None:
     # psycopg gives bytes for text where the encoding is not known, as in a database in SQL_ASCII.
-    engine = create_engine(database_url(), poolclass=NullPool, connect_args={"client_encoding": "utf8"})
-    with engine.begin() as connection:
+    options = {"client_encoding": "utf8", "fallback_application_name": "recrawl migrate"}
+    engine = create_engine(database_url(), poolclass=NullPool, connect_args=options)
+    with engine.begin() as connection, waiting.said(engine, connection):
         replay.run(connection, PATH)
-        check(connection)
         if moves():
             replay.run(connection, f"select pg_advisory_xact_lock({LOCK})")
             replay.run(connection, SCHEMA)
-            refuse_what_others_own(connection)
+            for (refusal,) in replay.rows(connection, REFUSALS):
+                raise SystemExit(refusal)
+            replay.run(connection, PATIENCE)
         context.configure(connection=connection, version_table_schema="recrawl_internal")
         context.run_migrations()
         if moves() and is_at_head():
-            replay.replay(connection)
+            replay.replay(connection, context.config.attributes.get("with_roles"))
 
 
 def offline() -> None:
     context.configure(url="postgresql+psycopg://", literal_binds=True, version_table_schema="recrawl_internal")
+    with_roles = context.config.attributes.get("with_roles") is not False
     with context.begin_transaction():
         write = context.get_context().impl.static_output
         write(f"{PATH};")
+        write(f"select pg_advisory_xact_lock({LOCK});")
         write(f"{SCHEMA};")
+        write(REFUSE)
+        write(f"{PATIENCE};")
         context.run_migrations()
         if context.get_revision_argument() == context.script.get_current_head():
-            for path in project.sql_files():
-                write(path.read_text(encoding="utf-8"))
-            write(f"{replay.record()};")
+            for text in project.sql_texts(with_roles):
+                write(text)
+            write(f"{replay.record(with_roles)};")
 
 
 if context.is_offline_mode():

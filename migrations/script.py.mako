@@ -1,4 +1,4 @@
-"""${message}"""
+"""${message}. Locks: the tables that crawlers wait for while this version is applied."""
 
 from alembic import op
 

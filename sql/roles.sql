@@ -1,5 +1,5 @@
 -- Four roles, without any right yet: each file below grants what it makes to those who need it. They belong to the
--- whole server: made when missing, never dropped.
+-- whole server: made when missing, never dropped. `recrawl migrate --no-roles` leaves out this file and all grants.
 
 do $$
 declare
@@ -24,20 +24,8 @@ begin
                         wanted, current_user),
                     hint = 'Let an administrator run: create role recrawl_crawler; create role recrawl_reader; '
                            'create role recrawl_operator; create role recrawl_worker; '
-                           'grant recrawl_reader to recrawl_operator, recrawl_worker;';
+                           'grant recrawl_reader to recrawl_operator, recrawl_worker; '
+                           'If nobody can, use this login alone for everything: recrawl migrate --no-roles';
         end;
     end loop;
 end $$;
-
--- From nothing: a right that no file grants any more is gone after a replay.
-revoke all on schema recrawl, recrawl_internal
-    from public, recrawl_crawler, recrawl_reader, recrawl_operator, recrawl_worker;
-revoke all on all functions in schema recrawl, recrawl_internal
-    from public, recrawl_crawler, recrawl_reader, recrawl_operator, recrawl_worker;
-revoke all on all tables in schema recrawl, recrawl_internal
-    from public, recrawl_crawler, recrawl_reader, recrawl_operator, recrawl_worker;
-revoke all on all sequences in schema recrawl, recrawl_internal
-    from public, recrawl_crawler, recrawl_reader, recrawl_operator, recrawl_worker;
-
-grant usage on schema recrawl to recrawl_crawler, recrawl_reader, recrawl_operator, recrawl_worker;
-grant usage on schema recrawl_internal to recrawl_worker;

@@ -49,6 +49,7 @@ our_words = each_of(
         *(DOCS / f"{name}.md" for name in ("start", "why", "changes", "glossary")),
         *(DOCS / f"{name}.md" for name in ("write-a-crawler", "other-languages", "report", "report-keys")),
         *(DOCS / f"{name}.md" for name in ("choose-pages", "hosts", "how-often", "watch", "operate")),
+        DOCS / "in-production.md",
     ]
 )
 

@@ -1,4 +1,7 @@
-"""The first version of the tables. Each file of 0001_first/ makes one group of them, and can be read on its own."""
+"""The first version of the tables. Locks: nothing, because there is no crawl yet.
+
+Each file of 0001_first/ makes one group of tables, and can be read on its own.
+"""
 
 from pathlib import Path
 

@@ -8,10 +8,11 @@ comment on schema recrawl_internal is
 
 -- sql/ is not versioned: env.py runs its files again when this row says that something differs.
 create table recrawl_internal.replayed (
-    only_row boolean primary key default true check (only_row),
-    digest   text    not null,
-    in_force text,
-    declared jsonb   not null default '{}'
+    only_row   boolean primary key default true check (only_row),
+    digest     text    not null,
+    in_force   text,
+    declared   jsonb   not null default '{}',
+    with_roles boolean not null default true
 );
 comment on table recrawl_internal.replayed is
     'The version of sql/ that is installed in this database. The table has one row.';
@@ -23,3 +24,5 @@ comment on column recrawl_internal.replayed.in_force is
 comment on column recrawl_internal.replayed.declared is
     'A hash of the declaration of each function, view and row type. An object whose hash changed is dropped before '
     'it is created again.';
+comment on column recrawl_internal.replayed.with_roles is
+    'True if the four roles have rights here. False after `recrawl migrate --no-roles`.';

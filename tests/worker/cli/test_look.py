@@ -266,6 +266,8 @@ def test_a_server_that_is_away_is_one_line(command: str) -> None:
 
 def test_doctor_is_silent_on_a_healthy_crawl(url: str, now: Crawl) -> None:
     fetch(now)
+    now.connection.execute("alter system set max_wal_size = '1GB'")  # the server of the tests has less
+    now.connection.execute("select pg_reload_conf()")
     with worker(url):
         eventually(lambda: not found(url))
         assert re.search(r"^(\d+) of \1 checks are well$", output(url, "doctor"), re.MULTILINE)

@@ -45,14 +45,18 @@ def fetch(connection: psycopg.Connection[Any], chance: random.Random) -> int:
 
 
 @contextmanager
-def crawlers(url: str) -> Iterator[None]:
+def crawlers(url: str, rounds: list[float] | None = None) -> Iterator[None]:
+    """Three of them. `rounds` gets the seconds that each of their rounds took."""
     stop = threading.Event()
 
     def crawl(seed: int) -> None:
         chance = random.Random(seed)
         with connect(url) as connection:
             while not stop.is_set():
+                start = time.monotonic()
                 fetch(connection, chance)
+                if rounds is not None:
+                    rounds.append(time.monotonic() - start)
 
     threads = [threading.Thread(target=crawl, args=[seed]) for seed in range(3)]
     for thread in threads:
@@ -100,6 +104,11 @@ def snapshot_with_leases(holder: psycopg.Connection[Any]) -> str | None:
 def restore(url: str, dump: Path) -> None:
     """As the documents say."""
     run_program("pg_restore", "--no-owner", "--no-privileges", f"--dbname={url}", str(dump))
+    prepared(url)
+
+
+def prepared(url: str) -> None:
+    """The commands after the restore."""
     migrate.upgrade(url)
     with connect(url) as connection:
         connection.execute("analyze")
@@ -111,14 +120,14 @@ def restore(url: str, dump: Path) -> None:
             connection.execute("set role recrawl_reader; select recrawl.next_pages()")
 
 
-def assert_whole_and_alive(url: str) -> None:
+def assert_whole_and_alive(url: str, least: int = 200) -> None:
     with connect(url) as connection:
         crawl = Crawl(connection)
         crawl.now = datetime.now(UTC)
         known = {row["page_id"] for row in crawl.rows("select page_id from page")}
         leased = {row["lease_id"] for row in crawl.rows("select lease_id from lease")}
         live = {row["page_id"] for row in crawl.rows("select page_id from page where state = 'live'")}
-        assert len(live) > 200 and leased
+        assert len(live) > least and leased
         assert connection.execute(BROKEN, {"t": crawl.now}).fetchall() == []
 
         connection.execute("select set_setting('frequency', '1')")
@@ -178,7 +187,7 @@ def test_an_older_servers_dump_is_whole_on_this_one(
     assert OLDER
     done = subprocess.run(
         [".ci/with-postgres", OLDER, sys.executable, "-c", DUMPED, tmp_path / "dump"],
-        cwd=project.root(), env=os.environ | {"PYTHONPATH": "tests"}, capture_output=True, text=True,
+        cwd=project.root(), env=os.environ | {"PYTHONPATH": f"tests{os.pathsep}worker"}, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     elsewhere = new_database()

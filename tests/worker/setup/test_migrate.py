@@ -3,22 +3,29 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
+import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
 import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
 from psycopg import sql
+from sqlalchemy import Column, Integer, MetaData, NullPool, Table, create_engine, text
 from sqlalchemy.engine import make_url
 
 import command
-from helpers import run_program
-from recrawl.setup import migrate, project
+from helpers import eventually, free_port, run_program
+from recrawl.client import ThreadedClient
+from recrawl.setup import embedded, migrate, project
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "schema.txt"
 NewDatabase = Callable[..., str]
@@ -174,6 +181,16 @@ class Project:
             text=True,
         )
 
+    @contextmanager
+    def running(self, url: str, *words: str) -> Iterator[None]:
+        process = self.start(url, *words)
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGTERM)
+            _, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+
     def run(self, url: str | None, module: str, *arguments: str) -> str:
         done = command.run(module, *arguments, environment=self.environment(url), cwd=self.directory)
         assert done.returncode == 0, done.stderr
@@ -186,6 +203,12 @@ class Project:
 
     def migrate(self, url: str) -> None:
         self.run(url, "recrawl", "migrate")
+
+    def migrates(self, url: str) -> str:
+        """Does that, and returns its advice."""
+        done = command.run("recrawl", "migrate", environment=self.environment(url), cwd=self.directory)
+        assert done.returncode == 0, done.stderr
+        return done.stderr
 
     def alembic(self, url: str | None, *arguments: str) -> str:
         return self.run(url, "alembic", *arguments)
@@ -269,6 +292,32 @@ def test_the_offline_script_does_the_same(new_database: NewDatabase, copy: Proje
     assert rows(database, WRITTEN) == written
 
 
+@pytest.mark.parametrize("option", ["--single-transaction", "--no-psqlrc"], ids=["in one transaction", "as it is"])
+def test_the_file_for_psql_does_the_same(
+    new_database: NewDatabase, copy: Project, url: str, tmp_path: Path, option: str
+) -> None:
+    database, file = new_database(), tmp_path / "recrawl.sql"
+    file.write_text(copy.run(None, "recrawl", "migrate", "--sql"))
+    run_program("psql", "--quiet", option, "--file", str(file), database)
+    assert everything(database) == everything(url)
+    written = rows(database, WRITTEN)
+    copy.migrate(database)
+    assert rows(database, WRITTEN) == written
+    before = everything(database)
+    errors = subprocess.run([embedded.program("psql"), "-1", "-f", file, database], capture_output=True, text=True)
+    assert errors.returncode == 3
+    assert [line for line in errors.stderr.splitlines() if "ERROR" in line] == [
+        f"psql:{file}:11: ERROR:  this database has a crawl already: this file cannot upgrade it, recrawl migrate can"
+    ]
+    assert everything(database) == before
+
+
+def test_the_file_for_psql_can_set_the_search_path(new_database: NewDatabase, copy: Project) -> None:
+    database = new_database()
+    psql(database, text=copy.run(None, "recrawl", "migrate", "--sql", "--search-path"))
+    assert rows(database, "select to_regproc('next_pages')::text") == [("next_pages",)]
+
+
 def test_the_offline_script_of_the_way_down_leads_down(copy: Project, url: str) -> None:
     psql(url, text=copy.alembic(None, "downgrade", "head:base", "--sql"))
     assert [thing for (thing,) in rows(url, LEFT_OVER)] == ALEMBICS_OWN
@@ -339,6 +388,25 @@ def test_psql_installs_the_functions_again_by_hand(copy: Project, url: str) -> N
     psql(url, "--file", str(copy.root / "sql" / "install.sql"))
     assert everything(url) == before
     assert rows(url, WRITTEN) != written
+
+
+def test_somebody_elses_alembic_leaves_recrawl_alone(url: str) -> None:
+    """With the filter, autogenerate sees only the tables of its own metadata."""
+    mine = MetaData()
+    Table("mine", mine, Column("n", Integer, primary_key=True))
+    Table("kept", mine, Column("n", Integer, primary_key=True), schema="kept")
+    engine = create_engine(migrate.sqlalchemy_url(url), poolclass=NullPool)
+    with engine.begin() as connection:
+        connection.execute(text("create schema kept"))
+        mine.create_all(connection)
+        connection.execute(text("create table kept.forgotten ()"))
+
+        def proposed(**filters: object) -> list[str]:
+            context = MigrationContext.configure(connection, opts={"include_schemas": True, **filters})
+            return [f"{change[0]} {change[1]}" for change in compare_metadata(context, mine)]
+
+        assert proposed(include_name=migrate.include_name) == ["remove_table kept.forgotten"]
+        assert "remove_table recrawl_internal.page" in proposed()
 
 
 # -- when sql/ is replayed --
@@ -489,12 +557,15 @@ def test_rights_granted_by_hand_outlive_a_changed_declaration(copy: Project, url
 def test_crawlers_do_not_wait_for_a_replay(copy: Project, url: str, what: str) -> None:
     for change in CHANGED_DECLARATIONS[what]:
         copy.change(*change)
-    copy.add_file("waits.sql", "select pg_advisory_xact_lock(4711);\n")
+    copy.add_file(
+        "waits.sql",
+        "do $$ begin while not pg_try_advisory_xact_lock(4711) loop perform pg_sleep(.05); end loop; end $$;\n",
+    )
     with psycopg.connect(url, autocommit=True) as holder, psycopg.connect(url, autocommit=True) as crawler:
         crawler.execute("set lock_timeout = '1 s'; select recrawl.add_pages('{http://a.test/,http://b.test/}')")
         holder.execute("select pg_advisory_lock(4711)")
         migration = copy.start(url, "recrawl", "migrate")
-        waiting = "select from pg_locks where locktype = 'advisory' and not granted and objid = 4711"
+        waiting = "select from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'"
         while not holder.execute(waiting).fetchall():
             assert migration.poll() is None
         crawler.execute("select recrawl.add_pages('{http://c.test/}')")
@@ -506,6 +577,40 @@ def test_crawlers_do_not_wait_for_a_replay(copy: Project, url: str, what: str) -
         holder.execute("select pg_advisory_unlock(4711)")
         _, errors = migration.communicate(timeout=60)
         assert migration.returncode == 0, errors
+
+
+@pytest.mark.parametrize("words", [("recrawl", "migrate"), ("alembic", "upgrade", "head")], ids=lambda words: words[0])
+@pytest.mark.parametrize("what", ["a transaction with the lock", "a session with the lock", "a reader"])
+def test_a_migration_says_which_session_it_waits_for(copy: Project, url: str, what: str, words: list[str]) -> None:
+    lock = "(x'" + re.findall(r"^LOCK = 0x(\w+)", (copy.root / "migrations/env.py").read_text(), re.M)[0] + "'::int)"
+    copy.change(*CHANGED_DECLARATIONS["a view with a column less"][0])
+    name = "anna's notebook"
+    with psycopg.connect(url, application_name=name, autocommit=what == "a session with the lock") as holder:
+        pid = holder.info.backend_pid
+        holds, state = {
+            "a transaction with the lock": (f"select pg_advisory_xact_lock{lock}", "in a transaction"),
+            "a session with the lock": (f"select pg_advisory_lock{lock}", "idle"),
+            "a reader": ("select from recrawl.events limit 1", "in a transaction"),
+        }[what]
+        holder.execute(holds.encode())
+        migration = copy.start(url, *words)
+        assert migration.stderr
+        said = migration.stderr.readline()
+        while said and "waits for" not in said:
+            said = migration.stderr.readline()  # Alembic has lines of its own
+        assert re.fullmatch(
+            rf"recrawl: the migration waits for process {pid} \({name}, login \w+\), which has been {state} since "
+            rf"\d\d:\d\d:\d\d\. To end it: SELECT pg_terminate_backend\({pid}\);\n",
+            said,
+        )
+        time.sleep(3)
+        assert migration.poll() is None, "it goes on waiting"
+        holder.rollback()
+        holder.execute("select pg_advisory_unlock_all()")
+        holder.commit()
+        _, errors = migration.communicate(timeout=60)
+        assert migration.returncode == 0, errors
+        assert "waits for" not in errors, "it says it once"
 
 
 def test_a_right_that_no_file_grants_any_more_is_gone(copy: Project, url: str) -> None:
@@ -619,7 +724,7 @@ class Owner:
         self.prefix = f"recrawl_test_{uuid.uuid4().hex[:12]}"
         self.databases: list[str] = []
         self.owners: list[str] = []
-        for path in (copy.root / "sql").rglob("*.sql"):
+        for path in [*(copy.root / "sql").rglob("*.sql"), *(copy.root / "worker").rglob("*.py")]:
             path.write_text(
                 re.sub(r"\brecrawl_(crawler|reader|operator|worker)\b", rf"{self.prefix}_\1", path.read_text())
             )
@@ -633,6 +738,12 @@ class Owner:
         self.databases.append(name)
         url = make_url(self.server).set(database=name)
         return f"{url.render_as_string(hide_password=False)}&options={quote(f'-c role={name}')}"
+
+    def login(self) -> str:
+        """The URL of a new database as its new owner, who logs in and may do nothing else on this server."""
+        name = make_url(self.database("login", "password 'secret'")).database
+        url = make_url(self.server).set(database=name, username=name, password="secret")
+        return url.render_as_string(hide_password=False)
 
     def roles(self) -> set[str]:
         made = self.connection.execute("select rolname from pg_roles where starts_with(rolname, %s)", [self.prefix])
@@ -686,6 +797,89 @@ def test_a_second_database_of_somebody_else_uses_the_same_roles(owner: Owner) ->
         owner.copy.migrate(owner.database("createrole"))
     owner.copy.migrate(owner.database())
     assert owner.roles() == FOUR
+
+
+def test_a_second_owner_is_told_what_to_grant_and_it_helps(owner: Owner) -> None:
+    first, second = owner.database("createrole"), owner.database("createrole")
+    assert owner.copy.migrates(first) == ""
+    creator, login = make_url(first).database, make_url(second).database
+    said = owner.copy.migrates(second)
+    with psycopg.connect(second, autocommit=True) as connection:
+        give = f"create role {owner.prefix}_8 in role {owner.prefix}_crawler"
+        if connection.info.server_version < 160000:
+            assert said == ""
+            connection.execute(give.encode())
+            return
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute(give.encode())
+        assert login and login in said and f"Let {creator} run: " in said
+        rows_of_first = said.partition("run: ")[2].strip()
+        assert rows_of_first.endswith(" WITH ADMIN OPTION;")
+        with psycopg.connect(first) as creators:
+            creators.execute(rows_of_first.encode())
+        connection.execute(give.encode())
+    assert owner.copy.migrates(second) == ""
+
+
+def test_the_owner_of_one_database_and_nothing_else_runs_a_crawl(owner: Owner) -> None:
+    """On this server nobody may create a role, and there is none of recrawl's."""
+    database = owner.login()
+    assert "recrawl migrate --no-roles" in one_line(owner.copy.fails(database, "recrawl", "migrate"))
+    owner.copy.run(database, "recrawl", "migrate", "--no-roles")
+    assert "grants to" not in dump(database)
+    written = rows(database, WRITTEN)
+    owner.copy.migrate(database)  # as the last time
+    assert rows(database, WRITTEN) == written
+
+    metrics, report = (f"127.0.0.1:{free_port()}" for _ in range(2))
+    with (
+        owner.copy.running(database, "recrawl", "worker", "--metrics", metrics),
+        owner.copy.running(database, "recrawl", "dashboard", "--listen", report),
+    ):
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute("select recrawl.add_pages('{http://a.test/}')")
+        with ThreadedClient(database, user_agent="me", robots=False) as crawl:
+            next(crawl).report(200, links=["http://b.test/"])
+        eventually(lambda: rows(database, "select from recrawl.page_status where url = 'http://b.test/'"))
+        assert "recrawl_up 1.0" in answer(f"http://{metrics}/metrics")
+        assert "The crawl" in answer(f"http://{report}/")
+        assert "No worker runs" not in owner.copy.run(database, "recrawl", "status")
+        owner.copy.run(database, "recrawl", "explain", "http://a.test/")
+    assert owner.roles() == set()
+
+
+def answer(address: str) -> str:
+    def asked() -> str:
+        with suppress(OSError), urllib.request.urlopen(address, timeout=20) as response:
+            return str(response.read().decode())
+        return ""
+
+    return eventually(asked)
+
+
+def test_roles_that_were_left_out_come_later_and_go_again(owner: Owner) -> None:
+    database = owner.database("createrole")
+    owner.copy.run(database, "recrawl", "migrate", "--no-roles")
+    without = dump(database)
+    owner.copy.run(database, "recrawl", "migrate", "--roles")
+    assert owner.roles() == FOUR
+    fresh = owner.database("createrole")
+    owner.copy.migrate(fresh)
+    assert dump(database) == dump(fresh) != without
+    owner.copy.run(database, "recrawl", "migrate", "--no-roles")
+    assert dump(database) == without
+    assert owner.roles() == FOUR  # another crawl of the server uses them
+
+
+def test_the_file_for_psql_without_roles_needs_no_role(owner: Owner, tmp_path: Path) -> None:
+    by_file, by_recrawl, file = owner.database(), owner.database(), tmp_path / "recrawl.sql"
+    file.write_text(owner.copy.run(None, "recrawl", "migrate", "--sql", "--no-roles"))
+    run_program("psql", "--quiet", "--single-transaction", "--file", str(file), by_file)
+    owner.copy.run(by_recrawl, "recrawl", "migrate", "--no-roles")
+    assert everything(by_file) == everything(by_recrawl)
+    written = rows(by_file, WRITTEN)
+    owner.copy.migrate(by_file)
+    assert rows(by_file, WRITTEN) == written
 
 
 def test_going_down_keeps_the_roles(owner: Owner) -> None:

@@ -89,7 +89,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 def test_what_the_wheel_carries_is_what_the_checkout_has(wheel: Path) -> None:
     expected = {"alembic.ini": (CHECKOUT / "alembic.ini").read_bytes()}
-    for folder in ("sql", "migrations", "docs/monitoring"):
+    for folder in ("sql", "migrations", "docs/monitoring", "docs/systemd"):
         expected |= {f"{folder}/{name}": content for name, content in files(CHECKOUT / folder).items()}
     with zipfile.ZipFile(wheel) as archive:
         carried = {
@@ -106,6 +106,17 @@ def test_the_wheel_carries_the_package_and_nothing_else(wheel: Path) -> None:
         assert not any("__pycache__" in name for name in archive.namelist())
         (metadata,) = (archive.read(name).decode() for name in names if name.endswith("/METADATA"))
     assert "License-File: LICENSE" in metadata
+
+
+def test_the_source_distribution_makes_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    run(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path, cwd=CHECKOUT)
+    (source,) = tmp_path.glob("recrawl-*.tar.gz")
+    at_hand = ["--no-build-isolation", "--no-index"]
+    run(*PIP, "wheel", "--quiet", "--no-deps", *at_hand, "--wheel-dir", tmp_path, source, cwd=tmp_path)
+    (again,) = tmp_path.glob("recrawl-*.whl")
+    with zipfile.ZipFile(wheel) as one, zipfile.ZipFile(again) as other:
+        assert sorted(one.namelist()) == sorted(other.namelist())
+        assert all(one.read(name) == other.read(name) for name in one.namelist())
 
 
 def test_the_alerts_and_the_dashboard_are_found_as_the_document_says(bin_: Path, tmp_path: Path) -> None:

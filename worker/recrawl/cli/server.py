@@ -8,12 +8,17 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import click
 
 from recrawl.cli import live
 from recrawl.cli.database import database, given_url, lasting_database, without_password
 from recrawl.cli.example import example
+
+if TYPE_CHECKING:
+    from recrawl import store
 
 Address = tuple[str, int]
 
@@ -61,9 +66,19 @@ def up(metrics: Address | None) -> None:
         work(url, restart, metrics, live.line(url))
 
 
-@click.command("migrate", epilog=example("recrawl migrate"))
+@click.command("migrate", epilog=example("recrawl migrate", "recrawl migrate --sql > recrawl.sql"))
 @click.option("--search-path", is_flag=True, help="Also put the schema recrawl on the search_path of the database.")
-def migrate_command(search_path: bool) -> None:
+@click.option(
+    "--roles/--no-roles",
+    "with_roles",
+    default=None,
+    help="--no-roles creates no role and grants no right to one: your login does everything. The database remembers "
+    "the choice.",
+)
+@click.option(
+    "--sql", "as_sql", is_flag=True, help="Change no database. Write SQL for psql that installs recrawl in one."
+)
+def migrate_command(search_path: bool, with_roles: bool | None, as_sql: bool) -> None:
     """Create the tables, or migrate them to the newest version.
 
     In a checkout `alembic upgrade head` does the same. You can run it again at any time.
@@ -71,12 +86,19 @@ def migrate_command(search_path: bool) -> None:
     from recrawl import store
     from recrawl.setup import migrate
 
+    if as_sql:
+        migrate.write_script(sys.stdout, with_roles)
+        if search_path:
+            click.echo(f"{store.SEARCH_PATH};")
+        return
     with database(makes=True) as url:
-        migrate.upgrade(url)
+        migrate.upgrade(url, with_roles)
         if search_path:
             with store.connect(url) as connection:
                 store.put_on_search_path(connection)
         click.echo(f"{without_password(url)} has the newest version")
+        if advice := migrate.missing_grant(url):
+            click.echo(advice, err=True)
 
 
 @click.command(epilog=example("recrawl worker", "recrawl worker --metrics 127.0.0.1:9888"))
@@ -85,8 +107,9 @@ def worker(metrics: Address | None) -> None:
     """Do the upkeep of the queue and run the batch jobs, until Ctrl-C.
 
     The settings rates_every, opic_every and allocate_every are the intervals of the jobs. A job runs earlier if much
-    has changed or if its last run failed. If several workers run, one of them runs the jobs; if it dies, another takes
-    over within seconds. Without a worker next_pages does the upkeep, with some delay, and no job runs.
+    has changed or if its last run failed. If several workers run, one of them runs the jobs. If it dies or freezes,
+    another one takes over within a minute. Without a worker next_pages does the upkeep, with some delay, and no job
+    runs.
     """
     with lasting_database(makes=True) as (url, restart):
         work(url, restart, metrics, nullcontext())
@@ -130,6 +153,7 @@ def work(url: str, restart: Callable[[], None], metrics: Address | None, shown: 
     from recrawl.jobs import clock
 
     with store.connect(url) as connection:
+        refuse_another_version(connection)
         if others := store.verbs.workers(connection):
             run = "worker already runs" if others == 1 else "workers already run"
             click.echo(f"{others} other {run}. This one helps with upkeep.")
@@ -139,6 +163,19 @@ def work(url: str, restart: Callable[[], None], metrics: Address | None, shown: 
     click.echo(
         "The worker stopped." if given_url() else "The worker stopped. PostgreSQL stops unless other commands use it."
     )
+
+
+def refuse_another_version(connection: "store.Connection") -> None:
+    """Upkeep and jobs of another version could damage the crawl."""
+    from recrawl import store
+    from recrawl.setup import project
+    from recrawl.view import facts, figures, rules
+
+    database = figures.compared(store.looks.version(connection), project.versions())
+    found = rules.database(facts.Facts(figures.Figures(figures.Now(datetime.now(UTC)), database=database)))
+    if found:
+        remedy = "pip install --upgrade 'recrawl[server]'" if database == "newer" else "recrawl migrate"
+        raise click.ClickException(f"{found.headline} {found.detail} Run `{remedy}`")
 
 
 @contextmanager

@@ -1,14 +1,61 @@
 """Brings a database to the newest version, like `alembic upgrade head`, but from Python."""
 
 import re
+import sys
+import time
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import TextIO
 
+import psycopg
 from alembic import command
 from alembic.config import Config
 from alembic.util import CommandError
+from psycopg.errors import LockNotAvailable
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
 from recrawl.setup import project
+
+SCHEMAS = ("recrawl", "recrawl_internal")
+# Before PostgreSQL 16 a login with CREATEROLE may also grant roles that others made.
+UNGRANTABLE = """
+    with wanted as (select rolname, oid from pg_roles where rolname = any (%s))
+    select string_agg(quote_ident(rolname), ', ' order by rolname),
+           quote_ident(current_user),
+           (select string_agg(distinct pg_get_userbyid(m.member), ', ')
+            from pg_auth_members m join wanted w on w.oid = m.roleid
+            where m.admin_option)
+    from wanted
+    where not pg_has_role(oid, 'member with admin option')
+      and not (current_setting('server_version_num')::int < 160000
+               and (select rolcreaterole from pg_roles where rolname = current_user))
+    having count(*) > 0
+"""
+LONGEST_PAUSE = 10.0  # seconds between two attempts
+LONGEST_TRANSACTION = """
+    select format('a transaction, perhaps that of %s%s, process %s, open for %s s. Crawlers go on meanwhile.', usename,
+                  ' (' || nullif(application_name, '') || ')', pid,
+                  round(extract(epoch from clock_timestamp() - xact_start)))
+    from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid() and xact_start is not null
+    order by xact_start
+    limit 1
+"""
+SCRIPT_HEAD = """\
+-- The tables, functions and views of recrawl {version}, for a database without a crawl.
+-- Run it with: psql -1 -f FILE
+
+\\set ON_ERROR_STOP on
+
+do $$
+begin
+    if to_regclass('recrawl_internal.alembic_version') is not null then
+        raise exception 'this database has a crawl already: this file cannot upgrade it, recrawl migrate can';
+    end if;
+end $$;
+
+"""
 
 
 def sqlalchemy_url(url: str) -> str:
@@ -18,12 +65,32 @@ def sqlalchemy_url(url: str) -> str:
     return make_url(url).set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
 
 
-def upgrade(url: str) -> None:
+def upgrade(url: str, with_roles: bool | None = None) -> None:
     """Applies the versions that are missing, then sql/ if any of its files changed. A second call changes nothing.
 
-    Raises the error of psycopg, without SQLAlchemy's wrapper.
+    Without roles, no role is created and none gets rights: the owner of the database does everything. None = as at the
+    last call; at the first, with roles. Raises the error of psycopg, without SQLAlchemy's wrapper.
+
+    A migration that needs a lock that a transaction holds gives up and starts again, so crawlers do not wait behind it.
     """
-    config = Config(project.root() / "alembic.ini", attributes={"url": sqlalchemy_url(url)})
+    pause = 0.2
+    while True:
+        try:
+            return _upgrade(url, with_roles)
+        except LockNotAvailable:
+            print(f"recrawl: the migration waits for {_longest_transaction(url)}", file=sys.stderr, flush=True)
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def _longest_transaction(url: str) -> str:
+    with psycopg.connect(url) as connection:
+        found = connection.execute(LONGEST_TRANSACTION).fetchone()
+    return str(found[0]) if found else "a transaction that has just ended"
+
+
+def _upgrade(url: str, with_roles: bool | None) -> None:
+    config = Config(project.root() / "alembic.ini", attributes={"url": sqlalchemy_url(url), "with_roles": with_roles})
     try:
         command.upgrade(config, "head")
     except DBAPIError as error:
@@ -36,3 +103,32 @@ def upgrade(url: str) -> None:
             if unknown
             else f"recrawl cannot migrate this database: {error}"
         ) from None
+
+
+def write_script(file: TextIO, with_roles: bool | None = None) -> None:
+    """Writes SQL for psql that does in an empty database what upgrade() does."""
+    config = Config(project.root() / "alembic.ini", output_buffer=file, attributes={"with_roles": with_roles})
+    file.write(SCRIPT_HEAD.format(version=version("recrawl")))
+    command.upgrade(config, "head", sql=True)
+
+
+def missing_grant(url: str) -> str | None:
+    """A sentence if this login cannot give the roles of recrawl to other logins, because somebody else created them."""
+    with psycopg.connect(url) as connection:
+        used = connection.execute("select with_roles from recrawl_internal.replayed").fetchone()
+        found = connection.execute(UNGRANTABLE, [sorted(project.roles())]).fetchone()
+    if used != (True,) or not found:
+        return None
+    roles, login, admins = found
+    return (
+        f"{login} cannot give the roles of recrawl to your crawlers, because another login created them on this server."
+        f" Let {admins or 'a superuser'} run: GRANT {roles} TO {login} WITH ADMIN OPTION;"
+    )
+
+
+def include_name(name: str | None, type_: str, parent_names: Mapping[str, str | None]) -> bool:
+    """For `context.configure(include_name=…)` of your own Alembic: it then leaves the schemas of recrawl alone.
+
+    Without it, `alembic revision --autogenerate` with include_schemas proposes to remove the tables of recrawl.
+    """
+    return (name if type_ == "schema" else parent_names.get("schema_name")) not in SCHEMAS

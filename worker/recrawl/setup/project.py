@@ -10,6 +10,7 @@ DECLARATION = re.compile(
         |\ +create\ type\ (\w+\.\w+).*?;$)""",
     re.MULTILINE | re.DOTALL | re.VERBOSE,
 )
+GRANT = re.compile(r"^grant\b[^;]+?\bto\s+\w+(,\s*\w+)*;$", re.MULTILINE)
 
 
 def root() -> Path:
@@ -24,6 +25,13 @@ def sql_files() -> list[Path]:
     folder = root() / "sql"
     listed = re.findall(r"^\\ir (\S+)", (folder / "install.sql").read_text(encoding="utf-8"), re.MULTILINE)
     return [folder / name for name in listed]
+
+
+def sql_texts(with_roles: bool) -> list[str]:
+    """The text of each file of sql/. Without roles, no text creates a role or grants a right to one."""
+    if with_roles:
+        return [path.read_text(encoding="utf-8") for path in sql_files()]
+    return [GRANT.sub("", path.read_text(encoding="utf-8")) for path in sql_files() if path.name != "roles.sql"]
 
 
 def sql_digest() -> str:

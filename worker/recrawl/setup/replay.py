@@ -107,10 +107,13 @@ def rows(connection: Connection, sql: str) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in run(connection, sql)]
 
 
-def replay(connection: Connection) -> None:
-    known = rows(connection, "select digest, in_force, declared from recrawl_internal.replayed")
-    digest, in_force, before = known[0] if known else ("", "", {})
-    if (digest, in_force) == (project.sql_digest(), run(connection, IN_FORCE).scalar()):
+def replay(connection: Connection, with_roles: bool | None = None) -> None:
+    """Replays sql/ with or without grants to the four roles. None = as the last time."""
+    known = rows(connection, "select digest, in_force, with_roles, declared from recrawl_internal.replayed")
+    *last, before = known[0] if known else ("", "", True, {})
+    if with_roles is None:
+        with_roles = bool(last[2])
+    if last == [project.sql_digest(), run(connection, IN_FORCE).scalar(), with_roles]:
         return
     declared = project.declarations()
     changed = {name for name in {*before, *declared} if before.get(name) != declared.get(name)}
@@ -123,15 +126,15 @@ def replay(connection: Connection) -> None:
         if thing.partition(" ")[2].partition("(")[0] in changed and not may_stay:
             raise SystemExit(refusal(thing, others))
     try:
-        for path in project.sql_files():
-            run(connection, path.read_text(encoding="utf-8"))
+        for text in project.sql_texts(with_roles):
+            run(connection, text)
     except DBAPIError as error:
         if blocked and isinstance(error.orig, InvalidTableDefinition):
             thing, others = next(iter(blocked.items()))
             raise SystemExit(f"{refusal(thing, others)} ({str(error.orig).splitlines()[0]})") from None
         raise
     grant_again(connection, [right for right in granted_by_hand if right[0] in dropped])
-    run(connection, record())
+    run(connection, record(with_roles))
 
 
 def drop(connection: Connection, names: set[str]) -> tuple[set[str], dict[str, set[str]]]:
@@ -178,12 +181,13 @@ def grant_again(connection: Connection, rights: Iterable[Any]) -> None:
             run(connection, f"grant {privilege} on {thing.removeprefix('view ')} to {grantee}{option}")
 
 
-def record() -> str:
+def record(with_roles: bool) -> str:
     """The statement that writes down what a replay brought into force."""
     declared = json.dumps(project.declarations())
     return f"""
-        insert into recrawl_internal.replayed (digest, in_force, declared)
-        values ('{project.sql_digest()}', ({IN_FORCE}), '{declared}')
+        insert into recrawl_internal.replayed (digest, in_force, declared, with_roles)
+        values ('{project.sql_digest()}', ({IN_FORCE}), '{declared}', {with_roles})
         on conflict (only_row) do update
-        set digest = excluded.digest, in_force = excluded.in_force, declared = excluded.declared
+        set digest = excluded.digest, in_force = excluded.in_force, declared = excluded.declared,
+            with_roles = excluded.with_roles
     """

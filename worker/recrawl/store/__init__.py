@@ -5,9 +5,10 @@ people.
 """
 
 from recrawl.store import history, looks, reads, runs, schedule, scrape, server, verbs, virtual
-from recrawl.store.connection import Connection, cancel, connect, is_away, only_read, put_on_search_path
+from recrawl.store.connection import SEARCH_PATH, Connection, cancel, connect, is_away, only_read, put_on_search_path
 
 __all__ = [
+    "SEARCH_PATH",
     "Connection",
     "cancel",
     "connect",

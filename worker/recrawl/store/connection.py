@@ -7,7 +7,7 @@ from typing import Any, LiteralString
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.errors import InsufficientPrivilege, UndefinedObject
+from psycopg.errors import InsufficientPrivilege, InvalidSchemaName, UndefinedColumn, UndefinedObject, UndefinedTable
 from psycopg.rows import dict_row, scalar_row
 
 from recrawl.client.database import ENCODING, PATIENCE, styles_to_set
@@ -15,6 +15,11 @@ from recrawl.client.database import ENCODING, PATIENCE, styles_to_set
 Connection = psycopg.Connection[Any]
 
 READER = "recrawl_reader"
+# Puts the schema recrawl on the search path of the database, for connections that begin later.
+SEARCH_PATH: LiteralString = """
+do $$ begin
+    execute format('alter database %I set search_path = "$user", public, recrawl', current_database());
+end $$"""
 
 
 def patient(url: str) -> str:
@@ -63,9 +68,10 @@ def cancel(connection: Connection | None) -> None:
 
 def only_read(connection: Connection, longest: timedelta) -> None:
     """Gives this connection a reader's rights. It then changes nothing, and a query fails if it takes longer than
-    `longest`."""
+    `longest`. A crawl without roles is read by its owner, in read-only transactions."""
     try:
-        connection.execute(sql.SQL("set role {}").format(sql.Identifier(READER)))
+        if _has_roles(connection):
+            connection.execute(sql.SQL("set role {}").format(sql.Identifier(READER)))
     except (InsufficientPrivilege, UndefinedObject) as error:
         login = connection.info.user
         raise PermissionError(
@@ -78,11 +84,14 @@ def only_read(connection: Connection, longest: timedelta) -> None:
     connection.execute(sql.SQL("set statement_timeout = {}").format(int(longest.total_seconds() * 1000)))
 
 
+def _has_roles(connection: Connection) -> bool:
+    """False for the owner of a crawl that was migrated with --no-roles. Nobody else can read the table."""
+    with suppress(InsufficientPrivilege, InvalidSchemaName, UndefinedTable, UndefinedColumn):
+        return bool(value(connection, "select with_roles from recrawl_internal.replayed"))
+    return True
+
+
 def put_on_search_path(connection: Connection) -> None:
     """Puts the schema recrawl on the search path of the database. In new connections, `SELECT * FROM next_pages(100)`
     then works as written."""
-    connection.execute(
-        sql.SQL('alter database {} set search_path = "$user", public, recrawl').format(
-            sql.Identifier(connection.info.dbname)
-        )
-    )
+    connection.execute(SEARCH_PATH)

@@ -35,13 +35,15 @@ def scrape(
             select pg_catalog.set_config('transaction_read_only', 'on', true),
                    pg_catalog.set_config('statement_timeout', '1s', true),
                    pg_catalog.set_config('idle_in_transaction_session_timeout', '5s', true),
-                   case when pg_catalog.pg_has_role('recrawl_reader', 'usage')
-                        then pg_catalog.set_config('role', 'recrawl_reader', true) end
+                   case when pg_catalog.pg_has_role(reader, 'usage')
+                             and pg_catalog.has_schema_privilege(reader, 'recrawl', 'usage')
+                        then pg_catalog.set_config('role', reader::text, true) end
+            from pg_catalog.to_regrole('recrawl_reader') as reader -- null if no crawl of this server has roles
             """
         )
         (status,) = cursor.execute("select * from recrawl.crawl_status").fetchall()
         schedule = cursor.execute(
-            "select job, every, running_since, succeeded_at, failures from recrawl.job_schedule"
+            "select job, every, due_at, running_since, succeeded_at, failures from recrawl.job_schedule"
         ).fetchall()
         running_always = cursor.execute(
             """

@@ -21,7 +21,11 @@ def server(connection: Connection, shape: type[Shape]) -> Shape:
         select current_setting('server_version_num')::int / 10000 as version,
                clock_timestamp() as clock,
                current_setting('autovacuum')::bool and current_setting('track_counts')::bool as vacuums,
-               pg_has_role('pg_read_all_stats', 'usage') as sees_all
+               pg_has_role('pg_read_all_stats', 'usage') as sees_all,
+               current_setting('autovacuum_naptime')::interval as naptime,
+               current_setting('wal_compression') as wal_compression,
+               pg_size_bytes(current_setting('max_wal_size')) as wal_bytes,
+               pg_size_bytes(current_setting('shared_buffers')) as buffer_bytes
         """,
     )
     return row

@@ -1,0 +1,112 @@
+"""Crawls of earlier releases, and crawlers that run during a migration."""
+
+import gzip
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from helpers import run_program
+from recrawl.setup import project
+from worker.setup import fixture
+from worker.setup.test_backup import assert_whole_and_alive, begin, connect, crawlers, prepared
+from worker.setup.test_migrate import Project, dump, one_line, rows
+
+NewDatabase = Callable[..., str]
+FIXTURES = sorted(fixture.FOLDER.glob("*.sql.gz"))
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Project:
+    return Project(tmp_path / "recrawl")
+
+
+@pytest.mark.parametrize("file", FIXTURES, ids=lambda path: path.name.removesuffix(".sql.gz"))
+def test_a_crawl_of_each_release_is_whole_in_this_version_and_goes_on(
+    file: Path, server: str, new_database: NewDatabase, url: str
+) -> None:
+    with psycopg.connect(server) as connection:
+        if int(re.findall(r"postgresql(\d+)", file.name)[0]) > connection.info.server_version // 10000:
+            pytest.skip("this server is older than that of the dump")
+    elsewhere = new_database()
+    # pg_dump writes this setting of its own version for every server.
+    text = gzip.decompress(file.read_bytes()).decode().replace("SET transaction_timeout = 0;\n", "")
+    errors = run_program("psql", "--quiet", "--no-psqlrc", elsewhere, text=text)
+    assert "ERROR" not in errors
+    prepared(elsewhere)
+    assert dump(elsewhere) == dump(url), "the tables differ from those of a new crawl: `make fixture` before a release"
+    with connect(elsewhere) as connection:
+        connection.execute("select unblock_host('host2.test'), fetch_now(array(select page_id from page limit 1000))")
+    assert_whole_and_alive(elsewhere)
+
+
+def test_there_is_a_fixture_of_this_release_from_two_servers() -> None:
+    assert len([file for file in FIXTURES if file.name.startswith(f"{fixture.RELEASE}-")]) == 2
+
+
+def test_the_versions_of_a_release_are_not_edited() -> None:
+    """Before its release: `make fixture`."""
+    now = {path: digest for digest, path in (line.split("  ") for line in fixture.sums().splitlines())}
+    for file in sorted(fixture.FOLDER.glob("*.sha256")):
+        for line in file.read_text().splitlines():
+            digest, path = line.split("  ")
+            assert now.get(path) == digest, f"{path} differs from that of {file.stem}: write a new version instead"
+
+
+@pytest.mark.parametrize(
+    "path", sorted((project.root() / "migrations" / "versions").glob("*.py")), ids=lambda p: p.name
+)
+def test_each_version_says_in_its_first_line_what_it_locks(path: Path) -> None:
+    assert re.match(r'"""[A-Z].*\. Locks: .+\.(""")?\n', path.read_text())
+
+
+LATER = "alter table recrawl_internal.setting add column later int; alter table recrawl_internal.host add column x int"
+
+
+def test_crawlers_do_not_wait_behind_a_migration_that_waits(copy: Project, url: str) -> None:
+    """A query that somebody runs for long, as pg_dump does, has a lock on the tables that the version changes."""
+    begin(url)
+    copy.add_version(LATER)
+    with psycopg.connect(url) as holder, connect(url) as crawler:
+        (pid,) = holder.execute("select pg_backend_pid() from recrawl_internal.setting").fetchone() or (0,)
+        crawler.execute("set lock_timeout = '1 s'")
+        migration = copy.start(url, "recrawl", "migrate")
+        try:
+            end = time.monotonic() + 4
+            while time.monotonic() < end:
+                crawler.execute("select from next_pages(1)")
+                crawler.execute("select from add_pages('{http://a.test/}')")
+            assert migration.poll() is None
+        finally:
+            holder.rollback()
+            _, errors = migration.communicate(timeout=60)
+    assert migration.returncode == 0, errors
+    assert f"process {pid}, open for" in errors
+    assert rows(url, "select later from recrawl_internal.setting") == [(None,)]
+
+
+def test_crawlers_go_on_during_an_upgrade(copy: Project, url: str) -> None:
+    """The version changes tables that each call uses. How long calls wait depends on the machine: it is printed."""
+    begin(url)
+    copy.add_version(LATER)
+    for file in ("steer/pause.sql", "show/events.sql"):
+        copy.change(file, "create or replace", "-- Changed.\ncreate or replace")
+    waits: list[float] = []
+    with crawlers(url, waits):
+        copy.migrate(url)
+        before = len(waits)
+        while len(waits) < before + 10:
+            time.sleep(0.05)
+    print(f"{len(waits)} rounds of a crawler; the longest took {max(waits):.2f} s")
+    assert_whole_and_alive(url, least=100)
+
+
+@pytest.mark.parametrize("version", ["0000", "0099"])
+def test_a_worker_refuses_a_crawl_of_another_version(copy: Project, url: str, version: str) -> None:
+    with psycopg.connect(url) as connection:
+        connection.execute(f"update recrawl_internal.alembic_version set version_num = '{version}'".encode())
+    line = one_line(copy.fails(url, "recrawl", "worker"))
+    assert ("Run `recrawl migrate`" if version == "0000" else "pip install --upgrade") in line
