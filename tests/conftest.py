@@ -43,7 +43,7 @@ def compact(url: str) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """A folder for all processes of a run, which other accounts can enter: pytest's own, made by root, is closed to
     the server's account."""
-    # What a shell runs in the background ignores it, and so would all commands of the tests.
+    # A process that a shell runs in the background ignores the signal, and so would all commands of the tests.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         # In memory where there is such a place: making a database takes half of the time there.
@@ -65,7 +65,7 @@ def open_folder() -> Path:
 @pytest.fixture(scope="session")
 def made_once() -> Path:
     """The data directory of an embedded server whose database is a new crawl's. Making one takes seconds, so it is made
-    by whichever process of a run needs it first."""
+    by the process of a run that needs it first."""
     folder = Path(os.environ["RECRAWL_TESTS"])
     made = folder / "made"
     with (folder / "made.lock").open("w") as turn:
@@ -73,8 +73,8 @@ def made_once() -> Path:
         if not made.exists():
             making = folder / "making"
             with embedded.server(making) as url:
-                # A database for every test is made and dropped in 40 ms, not in 580 (PostgreSQL 18, virtual disk). What
-                # a killed server wrote is there all the same; only a machine that stops would lose it.
+                # A database for every test is made and dropped in 40 ms, not in 580 (PostgreSQL 18, virtual disk). Data
+                # that a killed server wrote is kept. Only a machine that stops would lose it.
                 with psycopg.connect(url, autocommit=True) as connection:
                     for setting in ("fsync = off", "full_page_writes = off", "max_wal_size = '200MB'"):
                         connection.execute(f"alter system set {setting}".encode())

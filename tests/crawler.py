@@ -1,4 +1,4 @@
-"""What tests of the client have in common: hosts with answers by path, and a crawler in this process."""
+"""The common parts of the tests of the client: hosts with answers by path, and a crawler in this process."""
 
 import asyncio
 import re
@@ -19,7 +19,7 @@ Visit = Callable[[Page], Awaitable[None]]
 
 
 class Site:
-    """What the hosts of a test answer, path by path; `*` is every other one. A page without an answer is not there."""
+    """The answers of the hosts of a test, by path; `*` is every other path. A page without an answer does not exist."""
 
     def __init__(self) -> None:
         self.answers: dict[str, Answer | Callable[[Request], Answer]] = {"/robots.txt": Answer(404)}

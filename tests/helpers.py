@@ -135,7 +135,7 @@ def run_job(name: str, url: str) -> str:
 
 
 def minute(crawl: Crawl, ago: timedelta = 2 * MINUTE, **figures: float) -> None:
-    """A row of vitals as the worker writes it; once more for a minute of which more is known."""
+    """A row of vitals as the worker writes it. A second call adds figures to the same minute."""
     names = [sql.Identifier(name) for name in ("at", *figures)]
     at = sql.SQL("date_trunc('minute', now() - {})").format(ago)
     crawl.connection.execute(
@@ -179,7 +179,7 @@ def free_port() -> int:
 
 
 def run_program(name: str, *arguments: str, text: str | None = None) -> str:
-    """What one of PostgreSQL's programs has to say for itself: its errors, which pg_restore merely tells."""
+    """Runs one of PostgreSQL's programs. Raises with its errors, also with errors that pg_restore only prints."""
     done = subprocess.run([embedded.program(name), *arguments], input=text, capture_output=True, text=True)
     assert name == "pg_restore" or done.returncode == 0, done.stderr
     return done.stderr

@@ -142,7 +142,7 @@ def mutants(folder: str, suffix: str) -> list[Mutant]:
 
 
 def tried(mutant: Mutant, copy: Path, processes: str) -> tuple[str, str]:
-    """What became of it, and which test saw it."""
+    """The result of the mutant, and the test that saw it."""
     text = (copy / mutant.path).read_text()
     (copy / mutant.path).write_text(text[: mutant.start] + mutant.new + text[mutant.end :])
     tests = next(tests for start, tests in TESTS.items() if mutant.path.startswith(start)).split()

@@ -21,7 +21,7 @@ FEED_EXPORT_ENCODING = "utf-8"
 
 ADDONS = {"recrawl.scrapy.Addon": 500}
 """
-# What a test has beside: when each request began, as its process says; the items and stats in files.
+# Other results of a test: the start of each request, by the clock of its process; the items and stats in files.
 OF_TESTS = """
 import time
 USER_AGENT = "shop-bot"
@@ -113,7 +113,7 @@ class Crawler:
 
     @property
     def errors(self) -> list[str]:
-        """What it complained of."""
+        """The errors and warnings in its log."""
         return re.findall(r"^.*(?:ERROR: |CRITICAL: |Traceback|Warning: ).*$", self.log, re.MULTILINE)
 
     def interrupt(self) -> None:

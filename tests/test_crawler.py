@@ -26,7 +26,7 @@ HELD = 3  # seconds, as 429 asks
 
 class Pages:
     """Each links to the next four, and to one that robots.txt denies. Page 1 changes all the time, 2 has an etag and
-    stays, 3 redirects for now to 10, 4 for good to 11, 5 is gone, 6 is slow, 7 of one host is throttled once.
+    stays, 3 redirects temporarily to 10, 4 permanently to 11, 5 is gone, 6 is slow, 7 of one host is throttled once.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What the documents say is true: their code runs, their links lead somewhere, what they name exists."""
+"""The documents are true: their code runs, their links lead to something, and the things that they name exist."""
 
 import json
 import os
@@ -65,17 +65,17 @@ def prose(document: Path) -> str:
 
 
 def spans(document: Path) -> list[str]:
-    """What stands in single backticks."""
+    """The texts in single backticks."""
     return re.findall(r"(?<!`)`([^`\n]+)`(?!`)", prose(document))
 
 
 def code(document: Path) -> list[tuple[str, str]]:
-    """Its blocks of SQL and Python. Whatever must not run says so by another word behind its fence, such as text."""
+    """Its blocks of SQL and Python. A block that must not run has another word after its fence, such as text."""
     return [(info.split()[0], text) for info, text in blocks(document) if info.split()[:1] in (["sql"], ["python"])]
 
 
 def commands(document: Path) -> list[str]:
-    """Lines a reader would type: those of shell blocks, and spans of code."""
+    """Lines that a reader would type: the lines of shell blocks, and spans of code."""
     lines = [
         line.strip().removeprefix("$ ")
         for info, text in blocks(document)
@@ -240,7 +240,7 @@ def functions(connection: psycopg.Connection) -> set[str]:
 
 @pytest.fixture
 def known_words(connection: psycopg.Connection, functions: set[str]) -> set[str]:
-    """Whatever the database calls by name, and the codes and keys that its functions speak in."""
+    """All names in the database, and the codes and keys that its functions use."""
     named = connection.execute(
         """
         select relname from pg_class where relnamespace::regnamespace::text ~ '^recrawl'

@@ -1,5 +1,5 @@
-"""A whole web, crawled by several processes beside a worker: one is killed, Postgres is restarted. The web's log is the
-judge.
+"""A whole web, crawled by several processes and a worker: one process is killed, Postgres is restarted. The log of the
+web is the judge.
 """
 
 import os
@@ -221,7 +221,7 @@ def crew(folder: Path, url: str, kind: str) -> Iterator[Crew]:
 
 @contextmanager
 def worker(url: str) -> Iterator[None]:
-    """Learns and allocates all the time, whatever becomes of the database."""
+    """Learns and allocates all the time, also when the database restarts."""
     process = subprocess.Popen([sys.executable, "-c", WORKER, url], stderr=subprocess.PIPE, text=True)
     try:
         yield
@@ -247,8 +247,9 @@ def visits_by_period(web: Web, shop: Shop, since: float) -> dict[float, float]:
 
 
 def wait_for_visits(web: Web, shop: Shop, since: float, visits: float) -> None:
-    """So many of the pages that are visited most, and what changes often so much more often that it is no chance. Where
-    the machine is busy all pages are late at first, and go alike. Not asked all the time: the web is in this process.
+    """Waits until the most frequent pages have this number of fetches, and pages that change often have more fetches
+    than chance can explain. On a busy machine all pages are late at first, and get equal numbers of fetches. The
+    function asks rarely, because the web is in this process.
     """
     end = time.monotonic() + 300
     while True:
@@ -260,7 +261,7 @@ def wait_for_visits(web: Web, shop: Shop, since: float, visits: float) -> None:
 
 
 def is_learnt(db: psycopg.Connection[Any], shop: Shop) -> bool:
-    """Which pages change often, as far as the allocation in force goes."""
+    """True if the allocation in force knows which pages change often."""
     often = [f"%/p{n}" for n in range(shop.pages) if shop.period(n) == shop.fastest]
     row = db.execute(
         """
@@ -333,7 +334,7 @@ def test_a_whole_crawl(
             with psycopg.connect(url, row_factory=dict_row) as db:
                 leases = db.execute("select * from recrawl.lease_status where lease_until > now()").fetchall()
                 known = {row["url"]: row for row in db.execute("select * from recrawl.page_status").fetchall()}
-    assert leases == [], "that of the process that was killed has ended"
+    assert leases == [], "the lease of the killed process has ended"
     judge_gaps(web)
     judge_robots(web)
     judge_paths(web, names)
@@ -371,14 +372,14 @@ def judge_paths(web: Web, hosts: list[str]) -> None:
 
 
 def judge_holds(web: Web, throttled: dict[str, float], blocked: str, at: float) -> None:
-    """Who asks to be left alone is, within a second."""
+    """A host that asks for a pause gets it within a second."""
     for host, since, seconds in [*((host, since, HELD) for host, since in throttled.items()), (blocked, at, 60)]:
         after = [entry.at - since for entry in web.of(host)]
         assert [delay for delay in after if 1 < delay < seconds] == [], host
 
 
 def judge_changes(shop: Shop, known: dict[str, dict[str, Any]], port: int) -> None:
-    """Whatever differed between two visits was seen, but for a visit of the process that was killed."""
+    """Every change between two fetches was seen, except by fetches of the killed process."""
     for (host, n), versions in shop.served.items():
         changed = sum(a != b for a, b in pairwise(versions))
         seen = known[f"http://{host}:{port}/{f'p{n}' if n else ''}"]["changes"]

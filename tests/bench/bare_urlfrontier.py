@@ -1,6 +1,6 @@
-"""gRPC in Python and nothing behind it: what it costs to take URLs and to hand them out, whoever does that.
+"""gRPC in Python and nothing behind it: the least cost of taking URLs and handing them out, for any service.
 
-Puts are acknowledged as they are read, and every GetURLs is answered with the same hundred URLs.
+Each put is acknowledged when it is read. Every GetURLs gets the same hundred URLs.
 """
 
 import asyncio

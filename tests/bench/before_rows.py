@@ -1,4 +1,4 @@
-"""The row about what a pop and its report have come to cost: beside earlier revisions of this repository, in turns."""
+"""The row about the cost of a pop and its report, compared with earlier revisions of this repository, in turns."""
 
 import os
 import subprocess

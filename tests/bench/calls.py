@@ -1,4 +1,4 @@
-"""What a crawler says to the queue, and the yardstick beside it. Each call returns how many rows it was about."""
+"""The calls of a crawler to the queue, and the yardstick for them. Each call returns the number of its rows."""
 
 import json
 import random
@@ -30,7 +30,7 @@ def ref(backend: Backend) -> int:
 
 
 def arithmetic(backend: Backend) -> None:
-    """What depends on nothing but the speed of the machine: a yardstick where ref itself would suffer."""
+    """Work that depends only on the speed of the machine: a yardstick for conditions in which ref itself is slower."""
     backend.run("select sum(sqrt(i)) from generate_series(1, 20000) i")
 
 
@@ -55,7 +55,7 @@ Outcome = dict[str, Any]
 
 
 def fetched(pages: Sequence[Row]) -> list[Outcome]:
-    """What a crawler has to report: three pages in ten have changed."""
+    """The reports of a crawler: three pages in ten have changed."""
     return [
         {
             "page_id": page[0],

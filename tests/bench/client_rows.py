@@ -1,4 +1,4 @@
-"""What the client for asyncio costs, how close it comes to what gaps allow, and how soon its requests begin."""
+"""The cost of the client for asyncio, its share of the requests that gaps allow, and the delay of its requests."""
 
 import asyncio
 import multiprocessing

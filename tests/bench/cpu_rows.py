@@ -50,7 +50,8 @@ def cycle(stage: Stage) -> Iterator[Line]:
 
 
 def rollup(stage: Stage) -> Iterator[Line]:
-    """What vitals are added up from: reports write it down while a worker lives, and not otherwise, in turns."""
+    """The cost of the table pulse, which vitals are added up from: with it and without it, in turns. Reports write it
+    only while a worker is alive."""
     samples = Samples()
     with stage.standard() as url, Backend(url) as backend:
         data.warm(backend.connection, stage.hosts)

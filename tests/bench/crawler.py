@@ -1,4 +1,4 @@
-"""A crawler beside whatever is measured, and what its pops cost meanwhile."""
+"""A crawler that runs during a measurement, and the cost of its pops in this time."""
 
 import threading
 import time

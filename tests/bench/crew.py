@@ -43,11 +43,11 @@ class Crew:
             process.join()
 
     def rate(self, work: Work, seconds: float) -> float:
-        """Rows per second while all do one piece of work after the other for so long."""
+        """Rows per second while all processes repeat a piece of work for a number of seconds."""
         return self._rate("repeat", work, seconds)
 
     def do(self, work: Work, times: int) -> int:
-        """Each does a piece of work so often; how many rows that were in all."""
+        """Each process does a piece of work the given number of times. Returns the number of rows of all processes."""
         return sum(rows for rows, _ in self._answers("times", work, times))
 
     def prepare(self, prepare: Prepare) -> None:
@@ -58,7 +58,7 @@ class Crew:
         return self._rate("do")
 
     def _rate(self, *order: object) -> float:
-        # Whoever ends early leaves the machine to the others: each counts by its own time.
+        # A process that ends early leaves the machine to the others, so each process counts by its own time.
         return sum(rows / seconds for rows, seconds in self._answers(*order))
 
     def _answers(self, *order: object) -> list[tuple[int, float]]:

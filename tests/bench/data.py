@@ -1,4 +1,4 @@
-"""What is measured on: pages of a realistic size, loaded by direct INSERTs, and the yardstick's table."""
+"""The data of the measurements: pages of a realistic size, loaded by direct INSERTs, and the table of the yardstick."""
 
 from typing import LiteralString
 
@@ -88,7 +88,7 @@ def load_pages(
 
 
 def load_past(connection: Connection) -> None:
-    """What the views of history show, as long as the settings keep it: a quiet crawl whose jobs run as ever."""
+    """The rows behind the views of history, as many as the settings keep: a quiet crawl whose jobs run regularly."""
     connection.execute("set search_path = recrawl_internal, pg_temp")
     for table, kept, step in (("vital", "keep_vitals", "1 minute"), ("vital_hour", "keep_history", "1 hour")):
         connection.execute(
@@ -140,7 +140,7 @@ def load_past(connection: Connection) -> None:
 
 
 def load_ref(connection: Connection) -> None:
-    """The yardstick's table: narrow, with one index beside its primary key."""
+    """The table of the yardstick: narrow, with one index in addition to its primary key."""
     connection.execute(
         "create table public.ref (id bigint primary key, due timestamptz, pad text) with (fillfactor = 90)"
     )
@@ -152,7 +152,7 @@ def load_ref(connection: Connection) -> None:
 
 
 def warm(connection: Connection, hosts: int) -> None:
-    """Reads what the next visits of so many hosts will touch, the way they do, so that none of it is read from disk."""
+    """Reads all rows that the next visits of some hosts will touch, so that they are not read from disk later."""
     connection.execute("set search_path = recrawl_internal, pg_temp")
     connection.execute("set enable_hashjoin = off; set enable_mergejoin = off; set enable_seqscan = off; set jit = off")
     connection.execute(

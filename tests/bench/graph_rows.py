@@ -18,7 +18,7 @@ from recrawl.store.columns import read
 PACKED = "select page_id, targets from recrawl_internal.link_in_graph"
 IN_ROWS = "select source_id, target_id from recrawl_internal.link_in_rows"
 LINKS_A_PAGE = 10
-CHANGED = 100  # one page in so many
+CHANGED = 100  # one page in this number
 BATCH = 100
 
 

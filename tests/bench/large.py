@@ -13,7 +13,7 @@ from recrawl import store
 from recrawl.setup import embedded, migrate
 
 TIMES = 10  # the standard pages
-NEW_EVERY = 21  # of so many pages one was never fetched
+NEW_EVERY = 21  # one page in this number was never fetched
 
 
 class Large:

@@ -14,7 +14,7 @@ from bench.measure import Backend, Samples, progress
 from bench.stage import Stage
 from bench.table import Line, at_least, at_most, note
 
-# What waits: revisits alone, new pages of one value or log-normal ones (σ 2) alone, half and half.
+# The waiting pages: only revisits, only new pages (of one value, or log-normal with σ 2), or half and half.
 RANKS: dict[str, LiteralString | None] = {
     "revisits": None,
     "new pages of one value": "-1",
@@ -24,7 +24,7 @@ RANKS: dict[str, LiteralString | None] = {
 
 
 def make_new(backend: Backend, rank: LiteralString, every: int) -> None:
-    """Turns every so many pages into new ones, also in tables of before hosts stood in two lines."""
+    """Turns one page in `every` into a new one, also in older tables in which hosts had one queue."""
     backend.connection.execute("set search_path = recrawl_internal, pg_temp")
     for statement in (
         "insert into new_page (host_id, page_id, rank) "

@@ -20,7 +20,7 @@ VIEWS: tuple[LiteralString, ...] = (
     "crawl_status", "queue_status", "lease_status", "vitals", "vitals_by_hour", "late_hosts", "held_back", "events",
     "job_run", "job_schedule", "allocation_run", "opic_run", "checkup", "settings",
 )  # fmt: skip
-# A page in each state; those of the host with a tenth of all pages have most of them before or behind them.
+# A page in each state. The host with a tenth of all pages has most of its pages before or behind these pages.
 PAGES: dict[str, LiteralString] = {
     "due": "select page_id from queue where host_id = (select min(host_id) from host where head_due < now() "
            "and host_id > 100) order by due_at limit 1",

@@ -57,7 +57,7 @@ class Backend:
         self.connection.execute(query, arguments, prepare=True)
 
     def buffers(self, query: LiteralString, arguments: Sequence[object] = ()) -> tuple[int, int]:
-        """Shared buffers that a query touches, in whatever functions it calls, and how many rows it returns."""
+        """Shared buffers that a query touches, including all functions that it calls, and the number of its rows."""
         explained = self.connection.execute(f"explain (analyze, buffers, timing off, format json) {query}", arguments)
         plan = explained.fetchall()[0][0][0]["Plan"]
         return plan["Shared Hit Blocks"] + plan["Shared Read Blocks"], int(plan["Actual Rows"])

@@ -262,7 +262,7 @@ def _communities(count: int) -> tuple[Graph, Ids]:
 
 
 def _rows(pages: int, links: int, crawled: int = 1) -> tuple[Ids, Ids, Ids, Ids]:
-    """Both degrees have a heavy tail, and neighbours by id have nothing to do with each other. Every so many pages one
+    """Both degrees have a heavy tail, and pages with neighbouring ids are not related. One page in a fixed number
     is crawled: the links of the others are not known."""
     rng = np.random.default_rng(1)
     degree = np.minimum(rng.pareto(1.2, pages) + 0.3, 1000)

@@ -1,5 +1,5 @@
-"""Scrapy on recrawl, against a web on this machine: what it reaches of what gaps allow, how fast it gets, how close
-requests come. Beside it Scrapy as it is, without gaps, on the same web: what this machine lets it do, and at what cost.
+"""Scrapy on recrawl, against a web on this machine: its share of the requests that gaps allow, its speed, and the
+least time between requests. For comparison Scrapy alone, without gaps, on the same web: its speed and its cost.
 """
 
 import os

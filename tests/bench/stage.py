@@ -1,4 +1,4 @@
-"""What every row needs: a server, and databases on it filled with the standard pages, loaded once and copied."""
+"""The server that every row needs, and databases with the standard pages on it, which are loaded once and copied."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

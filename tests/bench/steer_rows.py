@@ -1,5 +1,5 @@
-"""The rows about what a person says of many pages, boost and policy: on the standard pages, beside a crawler and a
-worker.
+"""The rows about boost and policy, which a person sets for many pages: on the standard pages, while a crawler and a
+worker run.
 """
 
 import os
@@ -66,7 +66,7 @@ def _steered(stage: Stage, *quiet: str) -> Iterator[tuple[Backend, Crawler]]:
 def _beside(
     crawler: Crawler, say: Callable[[], object], in_force: Callable[[], None], when: str
 ) -> tuple[float, float, list[Line]]:
-    """Seconds that it takes to say it and until it is in force, and what pops cost meanwhile, beside before."""
+    """Seconds of the call, seconds until it is in force, and the cost of pops in this time compared with before."""
     progress(f"pops alone, then {when}")
     between = crawler.pops_while(lambda: time.sleep(QUIET))
     began = time.monotonic()

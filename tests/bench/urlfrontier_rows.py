@@ -1,5 +1,5 @@
-"""URLFrontier's gRPC: what one stream of puts takes in, and what GetURLs costs beside the pop that it stands for. Both
-beside a service that has nothing behind its gRPC: what is more than that is ours, and PostgreSQL's.
+"""URLFrontier's gRPC: the URLs that one stream of puts adds, and the cost of GetURLs compared with the pop that it
+makes. Both are compared with a service that has nothing behind its gRPC: the difference is recrawl and PostgreSQL.
 
 Client, service and PostgreSQL share this machine: with four cores, each has one for itself.
 """

@@ -57,7 +57,7 @@ def worker(large: Large) -> Iterator[Line]:
 
 
 def minute(large: Large) -> Iterator[Line]:
-    """What the worker does in its own process, on the server: how much CPU."""
+    """The CPU that the worker needs: in its own process, and on the server."""
     with large.server() as url, Backend(url) as backend:
         samples = Samples()
         for number in range(7):

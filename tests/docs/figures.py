@@ -20,8 +20,8 @@ from recrawl.model.policies.registry import POLICIES
 
 Floats = NDArray[np.float64]
 
-# What a figure is drawn in, and what stands for it in light and in dark, as in the report. A figure has a ground of its
-# own, so it can be read on any page.
+# The colours of a figure, and the colours that replace them in light and in dark, as in the report. A figure has its
+# own ground, so it can be read on any page.
 COLOURS = {
     "#010101": ("ink", "#1c2426", "#e6ecec"),
     "#020202": ("soft", "#556469", "#a3b3b7"),

@@ -1,4 +1,4 @@
-"""Who does what a document says, with a shell and nothing but recrawl at hand."""
+"""A reader who does everything that a document says, with a shell and recrawl only."""
 
 import os
 import re
@@ -16,7 +16,7 @@ def blocks(text: str) -> list[tuple[str, str]]:
 
 
 class Reader:
-    """Who has installed recrawl, and no database."""
+    """A reader who has installed recrawl, and has no database."""
 
     def __init__(self, folder: Path, data: Path) -> None:
         self.folder = folder
@@ -26,7 +26,7 @@ class Reader:
 
     @contextmanager
     def leaves_running(self, command: str, *, stops: signal.Signals = signal.SIGINT) -> Iterator[Path]:
-        """What it says."""
+        """The file that the command writes its output to."""
         words = shlex.split(command, comments=True)
         said = self.folder / f"{' '.join(words[:2])}.txt"
         with said.open("w") as file:

@@ -63,7 +63,7 @@ def _leaves(nav: Any) -> Iterator[str]:
 
 
 class Fetched(HTMLParser):
-    """The addresses that a browser fetches by itself to show a page; links that a reader follows are none."""
+    """The addresses that a browser fetches automatically to show a page, without the links that a reader follows."""
 
     def __init__(self, page: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What Frontera and the OPIC backend of its beginnings were asked, asked here: as docs/frontera.md maps it."""
+"""The questions that one asks Frontera and its first OPIC backend, asked here, as docs/frontera.md maps them."""
 
 import re
 from collections import Counter
@@ -64,7 +64,7 @@ def popped(freq_db: FreqDB, pops: int) -> list[str]:
 
 
 def scores(order: list[str]) -> list[Fraction]:
-    """What the ancestor went by: 1/frequency is added to a page's at each pop, and the least is next."""
+    """The order of the ancestor: each pop adds 1/frequency to the score of a page. The page with the least is next."""
     before: Counter[str] = Counter()
     found = []
     for url in order:

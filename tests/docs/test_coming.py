@@ -1,4 +1,4 @@
-"""A crawl comes along from elsewhere by the very lines of the documents, from stores like those of the others."""
+"""The lines of the documents bring a crawl from other software, from stores like the ones of that software."""
 
 import gzip
 import json
@@ -112,7 +112,7 @@ def test_a_crawl_comes_along_from_fronteras_opic_backend(
 def test_a_crawl_comes_along_from_urlfrontier(
     say: Callable[..., str], connection: psycopg.Connection, tmp_path: Path
 ) -> None:
-    """What its client writes is made here: an item a line, as protobuf has it in JSON."""
+    """Makes the file that its client would write: one item per line, as protobuf's JSON."""
     infos = [{"url": page, "key": "a.test", "metadata": META, "crawlID": "DEFAULT"} for page in PAGES]
     items = [
         {"known": {"info": infos[0], "refetchableFromDate": str(int(DUE.timestamp()))}, "ID": PAGES[0]},
@@ -134,7 +134,7 @@ def test_a_crawl_comes_along_from_urlfrontier(
 def test_a_crawl_comes_along_from_scrapy_redis(
     say: Callable[..., str], connection: psycopg.Connection, tmp_path: Path
 ) -> None:
-    """What redis-cli writes is made here: the elements, a line end after each."""
+    """Makes the file that redis-cli would write: the elements, with a line end after each."""
     (program,) = re.findall(r"^```py\n# unpickled\.py\n(.*?)^```", (DOCS / "scrapy-redis.md").read_text(), re.M | re.S)
     (tmp_path / "unpickled.py").write_text(program)
     starts, queued = (line.partition(" | ") for line in lines("scrapy-redis.md"))

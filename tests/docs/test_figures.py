@@ -1,4 +1,4 @@
-"""What docs/why.md says of its figures is what the model says."""
+"""The figures of docs/why.md agree with the model."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ def test_every_figure_is_there_and_shown() -> None:
     for name, draw in figures.FIGURES.items():
         drawn = (DOCS / name).read_text()
         alt = re.search(rf"!\[([^]]+)\]\({name}\)", WHY)
-        assert alt and len(alt[1]) > 80, "it says in words what is to be seen"
+        assert alt and len(alt[1]) > 80, "the text describes the picture"
         words = re.findall(r">([^<>]+)</text>", figures.svg(draw()))
         assert words and words == re.findall(r">([^<>]+)</text>", drawn), "say `make figures`"
 

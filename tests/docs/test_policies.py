@@ -1,6 +1,6 @@
 """docs/policies.md tells what comes of its own command.
 
-Nearly: what a processor rounds otherwise decides now and then which of two pages goes first, and all that follows.
+Nearly: sometimes the rounding of a processor decides which of two pages goes first, and this changes later days.
 """
 
 import json

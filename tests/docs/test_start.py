@@ -79,7 +79,7 @@ def crawls_a_site(reader: Reader, text: str, web: Web, began: float) -> None:
     readme = (ROOT / "README.md").read_text()
     first_crawl = readme.partition("\n## Your first crawl of one site\n")[2].partition("```py")[0]
     for typed in (adds.text, crawler.text, status.text):
-        assert typed.strip() in first_crawl, "the README's commands are those of this page"
+        assert typed.strip() in first_crawl, "the README and this page have the same commands"
     (program,) = [said for language, said in blocks(readme) if language == "py"]
     (reader.folder / "crawler.py").write_text(program)
     with reader.leaves_running(crawler.text) as said:

@@ -1,4 +1,4 @@
-"""Crawls of so many pages that what reads too much shows: put in place past the verbs."""
+"""Crawls that are large enough to show functions that read too much. They are loaded without the public functions."""
 
 from collections.abc import Callable
 from typing import Any, LiteralString

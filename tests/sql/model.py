@@ -1,13 +1,14 @@
-"""DELAYED in plain Python, and what must hold between the tables whatever happened.
+"""DELAYED in plain Python, and the rules that the tables must always follow.
 
 Each host has one queue in order of due times. A request goes out at max(due, last slot + gap); the page is due again
-k / f later, on its own grid, with k = max(1, ceil((slot − due) · f)). The model is told what was handed out and checks
-that it was allowed; what came of it, it works out for itself.
+k / f later, on its own grid, with k = max(1, ceil((slot − due) · f)). The model is told which pages were handed out,
+and checks that this was allowed. It computes the consequences itself.
 
-Which hosts a call chooses is judged too. Of those that are free, new pages come from hosts with the best class of
-value, revisits from hosts that have been ready for longest. What is left to the database: a host whose revisits wait
-may come last among those with new pages; one that lost pages otherwise than to a crawler is known for what it had until
-it is visited, and then gives pages up to four times worse; one that was ready for revisits stays so in its gap.
+The model also judges the choice of hosts. Among the free hosts, new pages come from hosts with the best class of value,
+and revisits come from hosts that have been ready for longest. The database may deviate in three ways. A host whose
+revisits wait may come last among the hosts with new pages. A host that lost pages, but not to a crawler, keeps its
+class until it is visited, and then gives pages up to four times worse. A host that was ready for revisits stays so in
+its gap.
 """
 
 import math
@@ -183,7 +184,7 @@ class Model:
         return max(min(of_rate if page.pinned is None else page.pinned, 86400), single(1e-4))
 
     def follows(self, per_day: float, t: datetime) -> dict[int, datetime]:
-        """Another frequency for all pages: when those are due that were fetched and have none of their own."""
+        """The new due times of fetched pages without a frequency of their own, after a new frequency for all pages."""
         moved = {}
         for page in self.pages.values():
             follows = page.state == "live" and page.attempts == 0 and page.rate is None and page.pinned is None
@@ -226,7 +227,7 @@ class Model:
         return any(h.page is page for h in self.holds.values())
 
     def waiting(self, host: str, t: datetime) -> list[Page]:
-        """What the host could be asked for, were it free."""
+        """The pages that could be requested from the host if it were free."""
         pages = [p for p in self.pages.values() if p.host == host and p.state == "live" and not self.is_out(p)]
         return [page for page in pages if page.due is None or page.due <= t]
 
@@ -244,7 +245,7 @@ class Model:
         return min((page.due for page in self.waiting(host, t) if page.due is not None), default=None)
 
     def note(self, t: datetime, told: dict[str, datetime | None]) -> None:
-        """What hosts are known for, and what the queue is being told about some: the first due time, if any."""
+        """Notes the places of hosts. `told` has the first due times that the queue will learn about some hosts."""
         for name, host in self.hosts.items():
             classes = (host.known_class, self.best_class(name, t))
             host.known_class = min((known for known in classes if known is not None), default=None)
@@ -277,8 +278,8 @@ class Model:
 
     def chosen(self, new: dict[str, int], revisited: set[str], t: datetime, last: set[str], unsure: set[str]) -> bool:
         """Judges which hosts gave new pages (with their worst class) and revisits, before it is told of them. `last`
-        says of which it is the revisits' turn, according to the database. False = a better class of new pages was
-        passed over, as in a call that goes round all classes."""
+        has the hosts whose revisits come first now, according to the database. False = a better class of new pages
+        was passed over, as in a call that goes round all classes."""
         passed = self.hosts.keys() - new.keys() - revisited - unsure
         passed = {name for name in passed if self.is_ready(name, t) and self.is_sure(name, t)}
         best = {name: of for name in passed if (of := self.best_class(name, t)) is not None}

@@ -130,7 +130,7 @@ def test_hosts_that_are_asked_as_one_share_its_gap_blocks_and_limits(crawl: Craw
     assert codes(crawl.add(*names, host=["Blogs.test", "blogs.test", None])) == ["new"] * 3
     first = crawl.next()
     assert [page["host"] for page in first] == ["blogs.test", "c.test"]
-    # What is found later of a host that has a name is asked as it, too; what sets a host, sets all of it.
+    # Pages that are found later share the host of the name too. A function that changes a host changes all its names.
     crawl.report_ok(first, links=["http://a.blogs.test/2", "http://d.blogs.test/"])
     assert crawl.page("http://a.blogs.test/2")["host"] == "blogs.test"
     assert crawl.page("http://d.blogs.test/")["host"] == "d.blogs.test"

@@ -209,7 +209,7 @@ def test_a_page_that_somebody_holds_is_done_later(large: Crawl, url: str) -> Non
     with psycopg.connect(url) as holding:
         holding.execute("select from recrawl_internal.page where page_id = 10002 for update")
         assert large.value("select follow_boosts(100000)") == 0
-        assert set(values(large).values()) == {1}, "and holds no others meanwhile"
+        assert set(values(large).values()) == {1}, "and locks no other pages while it waits"
     follow(large)
     assert sorted(values(large).values()) == [1] * 20 + [3] * 20
 

@@ -1,4 +1,4 @@
-"""What must hold for every object recrawl puts into a database, asked of the catalogue itself."""
+"""Rules for every object that recrawl puts into a database, checked with the catalogue."""
 
 import re
 from pathlib import Path
@@ -34,7 +34,7 @@ FUNCTIONS = """
     order by 2, 4
 """
 
-# Whatever stands under the two schemas and can carry a comment; alembic's table is not ours.
+# All objects of the two schemas that can have a comment, except alembic's table.
 COMMENTS = """
     with ours as (select oid, nspname from pg_namespace where nspname in ('recrawl', 'recrawl_internal')),
     thing (what, name, comment) as (
@@ -100,7 +100,7 @@ def test_every_sequence_gives_ids_or_says_what_its_number_is(catalogue: psycopg.
 
 
 def test_every_table_can_be_published(catalogue: psycopg.Connection[Row]) -> None:
-    """Else CREATE PUBLICATION … FOR ALL TABLES would stop the crawl."""
+    """Otherwise CREATE PUBLICATION … FOR ALL TABLES would stop the crawl."""
     without_identity = catalogue.execute(
         """
         select c.relname from pg_class c

@@ -1,4 +1,4 @@
-"""Whose crawl a database is."""
+"""The owner of a crawl."""
 
 import threading
 

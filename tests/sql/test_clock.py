@@ -1,4 +1,4 @@
-"""The database's clock is wrong for a while, or a restore comes to a server whose clock is behind."""
+"""The clock of the database is wrong for a while, or a dump is restored on a server whose clock is behind."""
 
 import random
 import time

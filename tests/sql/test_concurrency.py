@@ -1,4 +1,4 @@
-"""What holds between connections: nothing deadlocks, no page is lost or handed out twice."""
+"""Several connections at the same time: there is no deadlock, and no page is lost or handed out twice."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ SETTINGS = "-c search_path=recrawl,recrawl_internal"
 
 @pytest.fixture
 def beside(url: str, crawl: Crawl) -> Iterator[Beside]:
-    """More connections, at the first one's time; each is in a transaction until it commits, unless it autocommits."""
+    """More connections, with the time of the first. Each is in a transaction until it commits, or it autocommits."""
     connections: list[psycopg.Connection] = []
 
     def connect(autocommit: bool = False) -> Crawl:
@@ -41,7 +41,7 @@ def waits(other: Crawl) -> bool:
 
 @contextmanager
 def blocked(waiting: Crawl, call: Callable[[], object]) -> Iterator[Future[object]]:
-    """`call` of `waiting`, while it waits for a lock, if it has to; it must come to its end after the block."""
+    """Runs `call` of `waiting` while it may wait for a lock. It must end after the block."""
     with ThreadPoolExecutor() as pool:
         future = pool.submit(call)
         eventually(lambda: future.done() or waits(waiting), what="it neither waits nor ends")

@@ -1,6 +1,6 @@
 """Real processes in real time: crawlers are killed, the server is killed, everything happens at once.
 
-What the crawlers wrote, each for itself, adds up to one crawl: one lease a page, a gap between requests, no page lost.
+The notes of all crawlers together make one crawl: one lease per page, a gap between requests, no page lost.
 """
 
 import json
@@ -43,7 +43,7 @@ with server(Path(sys.argv[1])) as url:
     sys.stdin.read()
 """
 
-# What is asked is written before the call, what came of it right after: a call whose answer is lost may have happened.
+# A crawler notes a call before it makes it, and the answer right after. A call whose answer is lost may have happened.
 CRAWLER = """
 import json, os, random, sys, time
 import psycopg
@@ -159,7 +159,7 @@ def settle(crawl: Crawl) -> None:
 
 
 def fetch_everything(crawl: Crawl) -> set[int]:
-    """Two days later every page is due: the pages handed out until there is none left."""
+    """Two days later every page is due. Returns the pages that are handed out until no page is left."""
     crawl.connection.execute("set synchronous_commit = off")
     crawl.connection.execute("update setting set frequency = 0.01")  # set_setting would put off what is due
     crawl.now += 2 * DAY
@@ -178,7 +178,7 @@ def fetch_everything(crawl: Crawl) -> set[int]:
 
 @pytest.fixture(scope="module")
 def aftermath(open_folder: Path) -> Iterator[tuple[Crawl, list[Row]]]:
-    """What the crawlers wrote, and the database when all of it is over."""
+    """The notes of the crawlers, and the database at the end."""
     home, files = open_folder / "crash", open_folder / "crash-files"
     files.mkdir()
     holders: list[subprocess.Popen[str]] = []

@@ -26,7 +26,7 @@ def wall() -> datetime:
 
 @pytest.fixture
 def here(crawl: Crawl) -> Crawl:
-    """What is said to do is done now, so the story begins three days ago."""
+    """The tests run the proposed fixes now, so the story begins three days ago."""
     crawl.now = wall() - 3 * DAY
     return crawl
 
@@ -372,7 +372,7 @@ def policy(crawl: Crawl) -> str:
 
 
 def divided(crawl: Crawl, *blocked: str, **settings: object) -> str:
-    """As a real allocation leaves prices, while hosts are blocked for good."""
+    """The prices of a real allocation, while hosts are blocked permanently."""
     fetched(crawl, A, B)
     crawl.add(*(f"http://new.test/{number}" for number in range(50)))
     crawl.tick()
@@ -802,7 +802,7 @@ def test_readers_and_operators_may_ask_and_crawlers_may_not(url: str) -> None:
 
 
 MOST_BUFFERS = 250  # measured: 45 for a new page
-A_COUNT = 1000  # more where others are counted: 760 beside 1,000 free hosts, 1,041 beside 50,000 pages of its host
+A_COUNT = 1000  # more if others are counted: 760 with 1,000 free hosts, 1,041 with 50,000 pages of its host
 
 
 @pytest.mark.parametrize("analysed", [False, True])

@@ -1,5 +1,5 @@
-"""Random crawls, explained: what explain_page says of each page is held against the model, and against what next_pages
-then does. What it does is tried and taken back.
+"""Random crawls, explained: the answers of explain_page are compared with the model, and with the pages that
+next_pages then hands out. These calls are rolled back.
 
 RECRAWL_EXAMPLES says how many crawls, RECRAWL_STEPS how long each is.
 """
@@ -22,7 +22,7 @@ WAITS = {
     "declined", "done", "denied", "unreported", "missing", "given_up", "backing_off", "set_due", "brought_forward",
     "not_due",
 }  # fmt: skip
-UNTIL = WAITS | {"host_blocked", "host_busy"}  # until says exactly when, if nothing happens meanwhile
+UNTIL = WAITS | {"host_blocked", "host_busy"}  # `until` is exact if nothing else happens before
 # Nothing that next_pages could do without looking ahead brings such a page.
 NOT_NOW = UNTIL | DEAD | {"paused", "leased", "host_gap", "new_place", "new_gap"}
 TINY = timedelta(microseconds=1)

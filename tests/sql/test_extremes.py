@@ -1,4 +1,4 @@
-"""What no crawl needs comes all the same: years of no calendar, arrays numbered from nought, billions of pages."""
+"""Values that no crawl needs, but that occur anyway: absurd years, arrays numbered from 0, billions of pages."""
 
 from collections.abc import Iterator
 from contextlib import suppress

@@ -155,7 +155,7 @@ def test_what_changes_in_the_graph_is_news_and_nothing_else_is(crawl: Crawl) -> 
     crawl.value("select exclude('c.test')")
     assert news(crawl) == {page["page_id"]}
     crawl.value("select unexclude('c.test')")
-    assert news(crawl) == {None}, "whoever remembers the graph does not remember who links to it"
+    assert news(crawl) == {None}, "a worker that remembers the graph no longer has the links to the page"
 
 
 def test_a_reader_takes_the_news_that_its_snapshot_shows_and_no_others(crawl: Crawl, url: str) -> None:

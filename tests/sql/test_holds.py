@@ -1,4 +1,4 @@
-"""Hosts that are held: whoever has pages of one ahead learns of it, and gives them back."""
+"""Blocked hosts: a crawler that looked ahead learns that its pages are blocked, and releases them."""
 
 from collections.abc import Callable
 
@@ -38,7 +38,7 @@ def test_the_other_pages_of_a_held_host_are_told_of(crawl: Crawl, hold: str) -> 
     assert held(crawl, 1) == []
     HOLDS[hold](crawl)
     assert held(crawl, 1)[-4:] == [f"http://a.test/{i}" for i in range(1, 5)]
-    assert held(crawl, 2) == [], "other leases have none"
+    assert held(crawl, 2) == [], "other leases have no blocked page"
     (answer,) = crawl.report({"url": "http://b.test/0", "lease_id": 1, "status": 200})
     assert answer["held_until"] is None, "its host is not held"
 

@@ -72,7 +72,7 @@ def code(function: Row) -> str:
 
 @pytest.fixture(scope="module")
 def sources() -> dict[str, str]:
-    """What stands in the files between a function's head and its end."""
+    """The text in the files between the head of a function and its end."""
     text = "\n".join(path.read_text() for path in project.sql_files())
     head = r"^create or replace function \w+\.(\w+)\((?:.*\n)*?(?:as \$\$|begin atomic)"
     end = r"(?:^(?:end )?\$\$;$|^end;$|; end;$)"
@@ -103,7 +103,7 @@ def test_every_function_is_planned_as_its_kind_says(functions: list[Row]) -> Non
 def test_every_function_that_reads_tables_declares_its_kind(functions: list[Row], tables: set[str]) -> None:
     for function in functions:
         named = set(re.findall(r"\b(?:from|join|into|update)\s+(?:recrawl_internal\.)?(\w+)\b(?!\()", code(function)))
-        # Those that are not pinned are taken into the plan of whoever calls them.
+        # Functions without settings become part of the plan of their caller.
         if named & (tables - {"setting"}) and not function["is_inlined"]:
             assert function["declares"], function["name"]
 
@@ -128,7 +128,7 @@ def test_no_function_notifies(functions: list[Row]) -> None:
 
 @pytest.fixture(scope="module")
 def in_order() -> list[str]:
-    """What is locked, in the one order of CONTRIBUTING.md."""
+    """The things that are locked, in the one order of CONTRIBUTING.md."""
     text = (project.root() / "CONTRIBUTING.md").read_text()
     (listed,) = re.findall(r"in this order and no other:\n\n((?:    .*\n)+)", text)
     return [word.strip() for word in listed.split(",")]

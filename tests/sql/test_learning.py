@@ -1,4 +1,4 @@
-"""Rates against the truth: pages that change at random moments, of which crawlers are told as little as can be."""
+"""Learned rates compared with true rates: pages change at random moments, and crawlers learn as little as possible."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta

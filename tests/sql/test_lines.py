@@ -107,7 +107,7 @@ def test_a_host_visited_for_revisits_gives_one_though_new_pages_go_first(crawl: 
 
 
 def test_few_hosts_ready_for_both_fill_a_call_that_looks_ahead(crawl: Crawl) -> None:
-    """Whatever kind runs out first, no slot stays empty."""
+    """If one kind of page runs out, the other kind fills the slots."""
     for share in ("0", "0.3", "0.5", "1"):
         crawl.value("select set_setting('discovery', %s)", share)
         add_due(crawl, range(5), 12)
@@ -381,7 +381,7 @@ def test_pages_whose_values_fell_are_not_taken_for_what_they_were(crawl: Crawl) 
 
 
 def test_a_host_that_keeps_its_place_keeps_its_class(crawl: Crawl) -> None:
-    """Else it would stand in another class below where scans of that begin."""
+    """Otherwise it would be in another class, below the horizon where scans of that class begin."""
     crawl.add("http://h0.test/old", due=[crawl.now], rate=[24.0])
     add_new(crawl, range(1), 2)
     crawl.tick()

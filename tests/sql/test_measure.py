@@ -60,11 +60,11 @@ def test_gaps_are_no_reason_to_raise_it(crawl: Crawl) -> None:
     crawl.value("select set_setting('budget', '10000')")
     measure(crawl)
     most = 20 * 720  # fetches a day that the gaps allow
-    assert most <= work(crawl, 4, 50) <= most / 0.9, "no budget is lowered of which 90 % is spent"
+    assert most <= work(crawl, 4, 50) <= most / 0.9, "a budget is not lowered if 90 % of it are spent"
 
 
 def test_a_pause_between_steps_is_no_burst(crawl: Crawl) -> None:
-    """What is ahead of the pace, or behind it, stays when the budget moves."""
+    """A count that is ahead of the budget, or behind it, stays so when the budget changes."""
     add_new(crawl, range(60), 100)
     crawl.tick()
     crawl.value("select set_setting('budget', '86400')")

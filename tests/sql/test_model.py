@@ -1,6 +1,6 @@
-"""What holds in whatever order crawlers call: a page has one place and one lease and comes back; a host keeps its gap.
+"""Rules for any order of calls: a page has one place, at most one lease, and comes back; a host keeps its gap.
 
-Each statement here was once broken by an order of calls that nobody had thought of.
+Each of these rules was once broken by an order of calls that nobody had expected.
 """
 
 from datetime import timedelta

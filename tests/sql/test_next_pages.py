@@ -1,4 +1,4 @@
-"""What next_pages hands out, to whom and when."""
+"""The pages that next_pages hands out, and their times."""
 
 import re
 from collections.abc import Callable
@@ -264,7 +264,7 @@ def test_next_ready_at_says_when_to_ask_again(crawl: Crawl) -> None:
 
     assert ready() is None
     crawl.add("http://a.test/1", "http://a.test/2")
-    assert ready() == crawl.now + 0.02 * SECOND, "whoever asks got nothing: somebody else is at it"
+    assert ready() == crawl.now + 0.02 * SECOND, "the caller got nothing, because another transaction has the host"
     (first,) = crawl.next()
     assert ready() == crawl.now + SECOND
     crawl.wait(SECOND)

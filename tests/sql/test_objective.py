@@ -1,4 +1,4 @@
-"""From price to frequency: SQL says what the model says, for every objective, whatever the page."""
+"""From price to frequency: SQL and the model agree, for every objective and for any page."""
 
 import numpy as np
 import psycopg

@@ -17,7 +17,7 @@ def set_budget(crawl: Crawl, per_second: float, **settings: object) -> None:
 
 
 def fetched(crawl: Crawl, duration: timedelta, every: timedelta, n: int, ahead: timedelta = 0 * SECOND) -> list[bool]:
-    """Whether each page of a crawl that asks ever so often is new."""
+    """A crawl that asks at a regular interval: for each of its pages, True if the page is new."""
     kinds, until = [], crawl.now + duration
     while crawl.now < until:
         pages = crawl.next(n, ahead=ahead)
@@ -89,7 +89,7 @@ def test_a_caller_that_looks_ahead_has_the_pages_of_that_time(crawl: Crawl) -> N
 
 @pytest.mark.parametrize(("ahead", "used"), [(0, 1 / 3), (3, 1)])
 def test_who_asks_every_three_seconds_must_look_ahead_as_far(crawl: Crawl, ahead: int, used: float) -> None:
-    """What nobody asked for within a second is not made up for."""
+    """New pages that no caller asked for within a second are not added to later seconds."""
     add_new(crawl, range(300), 10)
     crawl.tick()
     set_budget(crawl, 10)
@@ -99,7 +99,7 @@ def test_who_asks_every_three_seconds_must_look_ahead_as_far(crawl: Crawl, ahead
 
 
 def test_a_budget_far_below_what_is_due_leaves_new_pages_their_share_of_it(crawl: Crawl) -> None:
-    """Half a fetch a day: revisits come when they are due all the same."""
+    """Half a fetch per day: revisits come when they are due anyway."""
     set_budget(crawl, 0.5 / 86400)
     add_due(crawl, range(20), 2)
     add_new(crawl, range(100, 120), 2)
@@ -135,7 +135,7 @@ def test_a_clock_that_steps_does_not_stop_new_pages(crawl: Crawl, step: timedelt
     set_budget(crawl, 10)
     fetched(crawl, 20 * SECOND, SECOND, 100)
     crawl.wait(step)
-    # What else waits for such a clock is not the matter here.
+    # Other things that wait because of such a clock are not tested here.
     crawl.connection.execute("update host set new_ready_at = %s - interval '1 day'", [crawl.now])
     crawl.connection.execute("select setval(new_horizon(class), 1) from generate_series(0, 32) class")
     fetched(crawl, MINUTE + 2 * SECOND, SECOND, 100)

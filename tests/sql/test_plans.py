@@ -26,7 +26,7 @@ SHAPES = pytest.mark.parametrize("ahead", [TEN_A_HOST, ONE_A_HOST])
 
 
 def cost(connection: Connection, query: LiteralString, *arguments: object) -> tuple[int, int]:
-    """Buffers that a call touches, in whatever it calls itself, and the rows it returns."""
+    """Buffers that a call touches, including the functions that it calls, and the number of its rows."""
     cursor = connection.execute(f"explain (analyze, buffers, timing off, format json) {query}", arguments)
     plan = cursor.fetchall()[0][0][0]["Plan"]
     return plan["Shared Hit Blocks"] + plan["Shared Read Blocks"], int(plan["Actual Rows"])
@@ -205,7 +205,7 @@ def test_a_report_does_not_feel_a_snapshot_held_elsewhere(loaded: Loaded, analys
             report(connection, pop(connection, "0.009 s"))
         if analysed:
             connection.execute("analyze")
-        # Not 1: some pages' new versions no longer fit beside the old ones that the snapshot keeps.
+        # Not 1: the snapshot keeps old versions of rows, and some new versions no longer fit into the same block.
         assert report_cost(connection, "0.009 s") <= 1.75 * before
 
 

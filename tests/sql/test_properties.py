@@ -1,6 +1,6 @@
-"""Random crawls against the plain model of DELAYED: whatever people and crawlers do, in whatever order, it holds.
+"""Random crawls compared with the plain model of DELAYED: it holds for any calls of people and crawlers in any order.
 
-RECRAWL_EXAMPLES says how many crawls (the default is a short run), RECRAWL_STEPS how long each is.
+RECRAWL_EXAMPLES is the number of crawls (the default is a short run), RECRAWL_STEPS the length of each.
 """
 
 import math
@@ -29,7 +29,7 @@ URLS = [f"http://{host}/{path}" for host in HOSTS for path in range(1, 7)]
 CROWD = [f"{name}.test" for name in "defghijklm"]  # more hosts, so that there is a choice
 RATES = [0.0, 1.0, 7.3, 24.0, 1440.0, 86400.0]
 GAPS = [SECOND / 50, SECOND, 10 * SECOND, 5 * MINUTE]
-# What a crawler may find: the result, and what it means.
+# The results that a crawler may report, and their meanings.
 OUTCOMES: list[tuple[Row, str]] = [
     ({"status": 200, "changed": True}, "fetched"),
     ({"status": 200, "changed": False}, "fetched"),
@@ -80,11 +80,11 @@ class Crawling(RuleBasedStateMachine):
         self.crawl.connection.execute(RESET)
         self.crawl.now = datetime.fromisoformat("2030-01-01T00:00:00Z")
         self.model = Model()
-        self.out: list[Row] = []  # whatever was handed out lately
+        self.out: list[Row] = []  # the pages that were handed out recently
         self.ready: dict[str, tuple[datetime, int | None, datetime]] = {}
         self.max_ahead = MINUTE
         self.discovery, self.breadth = 0.5, 0.0
-        self.calls = self.round_calls = 0  # since breadth was set, and those of them that passed over a better class
+        self.calls = self.round_calls = 0  # since breadth was set; the calls that passed over a better class
         self.set_breadth(self.breadth)
         self.add(urls, None, None, None)
 
@@ -143,7 +143,7 @@ class Crawling(RuleBasedStateMachine):
     def meet(
         self, values: dict[str, float], due: datetime | None, rate: float | None, new: set[int] | None = None
     ) -> None:
-        """New pages, which must be those of the URLs that are not known yet and not kept out."""
+        """Adds pages. New ones must be exactly the URLs that are not in the crawl yet and not excluded."""
         unknown = set(values) - {page.url for page in self.model.pages.values()}
         expected = {url for url in unknown if not self.model.is_excluded(url)}
         rows = self.crawl.rows("select page_id, url from page where page_id <> all (%s)", list(self.model.pages))
@@ -206,13 +206,13 @@ class Crawling(RuleBasedStateMachine):
         return rows
 
     def told(self) -> dict[str, datetime | None]:
-        """What is on its way to the queue, or comes back to it: for which hosts, and when it is due."""
+        """The hosts of pages that are on their way to the queue, or come back to it, with the first due time."""
         coming = self.crawl.rows("select name, min(new_due) as due from inbox join host using (host_id) group by name")
         back = {hold.page.host: hold.due for hold in self.model.holds.values() if hold.until <= self.crawl.now}
         return back | {row["name"]: row["due"] for row in coming}
 
     def unsure(self) -> set[str]:
-        """Hosts of which the queue does not know everything yet, or holds pages that are dead."""
+        """Hosts for which the queue lacks some news, or still has pages that are not live."""
         dead = self.crawl.rows(
             "with place as (select host_id, page_id from queue union all select host_id, page_id from new_page) "
             "select h.name from place join page p using (page_id) join host h on h.host_id = place.host_id "
@@ -305,7 +305,7 @@ class Crawling(RuleBasedStateMachine):
             )
 
     def notice(self, rows: list[Row] | None = None) -> None:
-        """What upkeep, wherever it happened, gave back from leases that ended."""
+        """Notes the pages that upkeep took back from ended leases, also upkeep inside of another call."""
         there = {(row["lease_id"], row["page_id"]) for row in self.crawl.rows(
             "select lease_id, unnest(page_ids) as page_id from lease")}  # fmt: skip
         gone = [hold for key, hold in self.model.holds.items() if key not in there]
@@ -603,8 +603,8 @@ class Crawling(RuleBasedStateMachine):
             self.set_host(name, SECOND, False)
         self.nothing_is_broken()
         self.fetch_now([page.url for page in model.pages.values()])  # also what is not wanted any more
-        for _ in range(2):  # what is given back after failures waits once more
-            crawl.wait(10_001 * DAY)  # a page that never changes is visited all the same
+        for _ in range(2):  # pages that come back after failures wait once more
+            crawl.wait(10_001 * DAY)  # a page that never changes is fetched anyway
             self.upkeep()
             self.nothing_is_broken()
         waiting = {page.page_id for page in model.pages.values() if page.state == "live"}

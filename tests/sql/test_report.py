@@ -1,4 +1,4 @@
-"""What becomes of a page, its host and its schedule when a crawler reports."""
+"""The effect of a report on the page, its host and its schedule."""
 
 import json
 from datetime import timedelta

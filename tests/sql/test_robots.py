@@ -1,4 +1,4 @@
-"""What a crawler's client needs beside pages: robots.txt for all, slots of its own, slots that stay spent."""
+"""Other needs of a client: a robots.txt for all crawlers, slots without a page, and slots that stay spent."""
 
 import psycopg
 import pytest
@@ -84,7 +84,7 @@ def test_a_host_that_refuses_its_robots_txt_is_left_alone_ever_longer_whatever_i
         assert held["blocked_reason"] == f"its robots.txt answered {status}"
         assert 0.85 * MINUTE < (held["blocked_until"] - crawl.now) / 2**n < 1.15 * MINUTE
         set_robots(crawl, "http://a.example/", status)
-        assert crawl.host("a.example") == held, "another one asked meanwhile"
+        assert crawl.host("a.example") == held, "another crawler asked in the same time"
         crawl.wait(held["blocked_until"] - crawl.now + SECOND)
     set_robots(crawl, "http://a.example/", status, retry_after="40000")
     assert crawl.host("a.example")["blocked_until"] == crawl.now + 40000 * SECOND

@@ -1,4 +1,4 @@
-"""Who may do what, found out by trying: every role tries every verb, view, table and helper."""
+"""The rights of each role, tested by trying: every role tries every function, view, table and helper."""
 
 import json
 import re
@@ -21,13 +21,13 @@ from recrawl.setup import migrate
 from recrawl.view import facts, history
 
 ROLES = ["crawler", "reader", "operator", "worker", "nobody"]
-# What operators and workers look at is what readers may look at.
+# Operators and workers may read everything that readers may read.
 INHERITS = {"operator": {"reader"}, "worker": {"reader"}}
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference.md"
 
 
 def granted(kind: str) -> set[str]:
-    """What the reference says a role may call and read."""
+    """The functions and views that a role may use, according to the reference."""
     said = re.findall(r"^### (\w+)\n(?:(?!^#).*\n)*?^For: (.*)\.$", REFERENCE.read_text(), re.MULTILINE)
     assert len(said) > 30
     return {name for name, roles in said if {kind, *INHERITS.get(kind, ())} & set(roles.split(", "))}
@@ -236,7 +236,7 @@ def test_no_role_calls_a_helper_but_the_worker_its_own(actor: Actor) -> None:
         from pg_proc where pronamespace = 'recrawl_internal'::regnamespace
         """
     ).fetchall()
-    # A strict function is not even looked at when its argument is null, hence the text.
+    # PostgreSQL does not check rights of a strict function if its argument is null, so the argument is a text.
     calls = dict(helpers) | {"tick": "select recrawl_internal.tick(100, 1000)"}
     calls |= {
         "start_job": "select recrawl_internal.start_job('x', '1 minute')",

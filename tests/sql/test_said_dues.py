@@ -17,7 +17,7 @@ def popped(crawl: Crawl, url: str = URL) -> Row:
 
 
 def comes_within(crawl: Crawl, duration: timedelta) -> list[str]:
-    """What is handed out by then, at steps of a quarter of it."""
+    """The pages that are handed out in this time, asked for in four steps."""
     found = []
     for _ in range(4):
         crawl.wait(duration / 4)

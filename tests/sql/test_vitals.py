@@ -1,4 +1,4 @@
-"""What reports brought adds up, by minute and hour, to what a plain count says; how things stand is seen rightly."""
+"""The counts by minute and hour agree with a plain count of the reports. The state of the crawl is shown correctly."""
 
 import random
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Who may import whom."""
+"""The imports that each part of recrawl may have."""
 
 import ast
 import re
@@ -18,8 +18,8 @@ import recrawl
 PACKAGE = Path(recrawl.__file__).parent
 CHECKOUT = Path(__file__).parents[2]
 
-# What a part of recrawl may import beside itself and the standard library: other parts, and what is installed with it.
-# A module belongs to the most special line that names it or a package it is in.
+# The modules that a part of recrawl may import, in addition to itself and the standard library: other parts, and
+# packages that are installed with it. A module belongs to the most special line that names it or its package.
 ALLOWED = {
     "__init__": "",
     "__main__": "cli",
@@ -93,7 +93,7 @@ def imported(name: str, text: str) -> Iterator[str]:
 
 @cache
 def arrows() -> dict[str, set[str]]:
-    """What each module imports. To read them all takes most of a second, so collecting the tests does not."""
+    """The imports of each module. Reading all files takes most of a second, so it is not done at collection."""
     return {name: set(imported(name, path.read_text())) for name, path in MODULES.items()}
 
 

@@ -56,7 +56,7 @@ PHASES = [
 
 @pytest.fixture
 def moving(crawl: Crawl, url: str) -> Crawl:
-    """A crawl with every job behind it, of which each would now find something else; none runs by itself."""
+    """A crawl in which every job has run, and in which each job would now find a change. No job runs automatically."""
     crawl.now = crawl.value("select clock_timestamp()")
     crawl.add(*(f"http://h{i % HOSTS}.test/{i}" for i in range(PAGES)))
     crawl.tick()
@@ -88,7 +88,7 @@ def is_same(found: list[float], other: list[float]) -> bool:
 
 
 def sessions(crawl: Crawl, job: str) -> str:
-    """What the sessions of a run do; one that reads columns has no name."""
+    """The present work of the sessions of a run. A session that reads columns has no name."""
     rows = crawl.rows(
         "select application_name as name, wait_event_type as waits from pg_stat_activity"
         " where datname = current_database() and application_name in ('', %s) and pid <> pg_backend_pid() order by 1",

@@ -89,12 +89,12 @@ comment on sequence recrawl_internal.short_ask_count is
 -- Limits of crawlers: see sql/upkeep/logins.sql and sql/hand_out/take_slot.sql.
 create sequence recrawl_internal.leased_recount minvalue 0 start 0;
 comment on sequence recrawl_internal.leased_recount is
-    'count: the value of handed_out_count from which ticks count the leased pages of each login again. Written by '
-    'ticks. Too low: one count too many. Too high: a login can exceed max_leased until then.';
+    'count: when handed_out_count reaches this value, upkeep counts the leased pages of each login again. Written by '
+    'upkeep. Too low: one count too many. Too high: a login can exceed max_leased until then.';
 create sequence recrawl_internal.new_host_count minvalue 0 start 0;
 comment on sequence recrawl_internal.new_host_count is
     'count: hosts that take_slot and set_robots made known in this minute, plus ten million times the minutes since '
-    '1970. Written by these two. Too high: they make no more hosts known in this minute.';
+    '1970. Written by these two functions. Too high: they make no more hosts known in this minute.';
 
 create sequence recrawl_internal.steered;
 comment on sequence recrawl_internal.steered is

@@ -34,7 +34,7 @@ COMMANDS = sorted(cli.cli.commands)
 
 
 def environment(url: str | None) -> dict[str, str]:
-    """What the command sees: the database under test, and nothing of the developer's own settings."""
+    """The environment of the command: the database under test, and no settings of the developer."""
     kept = {name: value for name, value in os.environ.items() if name != "DATABASE_URL" and not name.startswith("PG")}
     path = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
     return kept | {"PYTHONPATH": path, "COLUMNS": "120"} | ({"DATABASE_URL": url} if url else {})
@@ -368,7 +368,7 @@ def test_a_line_without_end_is_invalid_and_takes_no_memory(
         for _ in range(100):
             file.write(b"{" + b"x" * 999_999)
         file.write(f"\n{B}\n".encode())
-    # Not ru_maxrss, which is that of the process it was forked from, if that was more.
+    # Not ru_maxrss: it can be the higher number of the process that this one was forked from.
     peak = "import re; from recrawl.cli import main; import atexit; atexit.register(lambda: print("
     peak += "re.search(r'VmHWM:\\s*([0-9]+)', open('/proc/self/status').read())[1])); main()"
     done = subprocess.run(
@@ -414,7 +414,7 @@ def test_ctrl_c_counts_what_is_in_and_it_can_go_on(url: str, connection: psycopg
 
 
 def truncated() -> bytes:
-    """A .gz of many URLs of which the end is missing."""
+    """A .gz of many URLs without its end."""
     return gzip.compress("".join(f"http://h{i}.test/{i * 7919 % 1000}\n" for i in range(5000)).encode())[:-2000]
 
 
@@ -577,7 +577,7 @@ class Running:
         return str(self.process.communicate()[1])
 
     def stop(self, number: signal.Signals) -> str:
-        """What it wrote to standard error. It stops in a moment, but this machine may be busy."""
+        """Stops it and returns its standard error. It stops quickly, but this machine may be busy."""
         self.process.send_signal(number)
         _, errors = self.process.communicate(timeout=60)
         return errors

@@ -38,7 +38,7 @@ LISTED = [rule.code for rule in RULES if rule.well]
 
 
 def found(url: str) -> dict[str, dict[str, Any]]:
-    """What doctor has to say beyond that all is well."""
+    """The findings of doctor that are not ok."""
     done = recrawl(url, "doctor", "--json")
     said = [json.loads(line) for line in done.stdout.splitlines()]
     assert [check["code"] for check in said] == LISTED, done.stderr

@@ -1,4 +1,4 @@
-"""What an answer becomes in a report, whatever the server says and whatever library brought it."""
+"""How an answer becomes a report, for any answer of a server and any HTTP library."""
 
 import json
 from datetime import UTC, datetime

@@ -12,7 +12,7 @@ HOSTS = 64
 
 
 def test_hosts_that_are_all_free_do_not_go_in_step(url: str, db: psycopg.Connection[Any]) -> None:
-    """Else a crawl of hundreds would ask for hundreds of pages at once, and for none until the next gap has passed."""
+    """Otherwise a crawl of hundreds of hosts would ask for hundreds of pages, and then for none until the next gap."""
     add(db, *(f"http://h{n}.example/{m}" for n in range(HOSTS) for m in range(10)))
     first: dict[str, Any] = {}
 

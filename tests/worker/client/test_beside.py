@@ -1,4 +1,4 @@
-"""What a client does beside its pages: URLs taken in, requests that are no pages, whose crawl it is."""
+"""Other work of a client: it adds URLs, makes requests that are no pages, and claims the crawl."""
 
 import asyncio
 import time

@@ -16,7 +16,7 @@ from web import Answer, Web
 
 
 def reports_take(db: psycopg.Connection[Any], seconds: float) -> None:
-    """Of each page in them; whatever else is said to the database takes no longer."""
+    """Each page in a report takes this number of seconds. Other calls to the database take no longer than before."""
     db.execute(
         f"""
         create function recrawl_internal.slowly() returns trigger language plpgsql as $$

@@ -182,7 +182,7 @@ def test_sitemaps_are_pages_whose_urls_become_pages(
 def test_hosts_that_are_asked_as_one_are_requested_a_gap_apart(
     url: str, db: psycopg.Connection[Any], web: Web, site: Site
 ) -> None:
-    """Their robots.txt included, each its own, while others go on beside them."""
+    """Each has its own robots.txt, and other hosts continue at the same time."""
     site.answers |= {"/robots.txt": Answer(body=DENY), "/": Answer(body=links(["/a", "/private"])), "/a": Answer()}
     together, alone = [f"127.0.0.{n}" for n in (30, 31, 32)], ["127.0.0.33", "127.0.0.34"]
     pages = [f"http://{host}:{web.port}/" for host in together]

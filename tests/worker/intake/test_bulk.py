@@ -1,4 +1,4 @@
-"""Streaming pages in: over several connections, and what was added stays whatever comes after."""
+"""Pages are added over several connections. Pages that were added stay, also after a later error."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime

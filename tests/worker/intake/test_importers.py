@@ -1,4 +1,4 @@
-"""What recrawl.importers promises: the pages a file lists, or the line on which it cannot be read."""
+"""The importers give the pages that a file lists, or the line at which it cannot be read."""
 
 import csv
 import gzip

@@ -1,4 +1,4 @@
-"""What recrawl.urls promises: any text goes in; what a browser would request and SQL can store comes out."""
+"""From any text comes the URL that a browser would request, in a form that SQL can store."""
 
 import pytest
 from hypothesis import example, given

@@ -1,7 +1,6 @@
-"""What the clock relies on in APScheduler, whose private method `_process_jobs` it overrides.
+"""The features of APScheduler that the clock relies on. The clock overrides the private method `_process_jobs`.
 
-These tests run with the newest APScheduler that is installed. `.ci/run` runs them with the oldest that pyproject.toml
-allows, too.
+These tests run with the installed APScheduler. `.ci/run` also runs them with the oldest one that pyproject.toml allows.
 """
 
 import threading

@@ -1,4 +1,4 @@
-"""Boosts beside the jobs: upkeep brings them to the pages there are, opic and allocate reckon with them."""
+"""Boosts and the jobs: upkeep applies boosts to known pages, and opic and allocate use them."""
 
 import numpy as np
 import psycopg

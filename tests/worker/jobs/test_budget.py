@@ -194,7 +194,7 @@ def test_crawlers_that_come_back_in_the_morning_find_the_budget_as_it_was(
 
 
 class Failing:
-    """4,000 pages of 400 hosts, a tenth of which answers with 500 from a day on."""
+    """4,000 pages of 400 hosts. From some day on a tenth of the hosts answers with 500."""
 
     def __init__(self, day: float) -> None:
         self.rng = np.random.default_rng(1)
@@ -215,7 +215,7 @@ class Failing:
 
 @pytest.mark.soak
 def test_pages_that_fail_do_not_take_the_budget(connection: store.Connection, url: str) -> None:
-    """They had made 1,683 fetches a day of 1,000. What is put off then leaves days with too few, too."""
+    """An earlier version made 1,683 fetches a day instead of 1,000. Days with delayed retries then have too few."""
     web = Failing(9)
     driver = Driver(url, connection, web, datetime(2031, 1, 1, tzinfo=UTC))
     driver.set("budget", 1000)

@@ -1,4 +1,4 @@
-"""A worker does the registry's jobs by itself, beside its upkeep."""
+"""A worker runs the jobs of the registry automatically, and does upkeep at the same time."""
 
 import os
 import random
@@ -448,7 +448,7 @@ def test_a_schedule_is_a_setting_that_counts_without_a_restart(fetched: Crawl, u
 
 
 def allocated(crawl: Crawl, url: str) -> Crawl:
-    """A crawl with every job behind it, of which nothing is due."""
+    """A crawl in which every job has run and no job is due."""
     crawl.add(*(f"http://{host}.test/{page}" for host in "abc" for page in range(100)), rate=[1])
     for job in BATCH:
         run_job(job, url)

@@ -1,4 +1,4 @@
-"""What the batch jobs bring into force, and what is left when they die."""
+"""The results that the batch jobs bring into force, and the state that they leave when they die."""
 
 import math
 import os
@@ -372,7 +372,7 @@ def test_a_first_allocation_writes_only_the_pages_that_come_forward(crawl: Crawl
 def test_pages_that_come_forward_leave_room_for_their_neighbours(
     crawl: Crawl, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In one transaction those of a block would not find room in it, and move with their index entries."""
+    """In one transaction the new rows of a block would not fit into it, so they would move with their index entries."""
     monkeypatch.setattr(runs, "CHUNK", 25)
     monkeypatch.setattr(allocate, "_fit", lambda *_: None)
     visit(crawl, 0.01, *(f"http://{host}.test/{i}" for host in range(5) for i in range(40)))
@@ -489,7 +489,7 @@ def test_two_workers_never_run_a_job_at_once(crawl: Crawl, url: str) -> None:
 
 
 def test_two_jobs_write_the_terms_of_hosts_one_after_the_other_and_no_reader_waits(crawl: Crawl, url: str) -> None:
-    """Row by row, each could come to wait for the other."""
+    """If they wrote row by row, each could wait for the other."""
     fill(crawl, {"a.test": 3})
     with psycopg.connect(url) as rates, ThreadPoolExecutor() as pool:
         start = "select recrawl_internal.start_job('rates', '1 minute')"

@@ -1,4 +1,4 @@
-"""What allocation plans for revisits beside new pages is what a crawl then does."""
+"""A crawl with new pages makes the revisits that allocation plans."""
 
 import psycopg
 import pytest
@@ -59,7 +59,7 @@ def test_a_host_at_its_cap_promises_only_the_slots_that_new_pages_leave(crawl: C
 
 
 def test_few_new_pages_take_their_part_of_the_next_hour_from_revisits(crawl: Crawl, url: str) -> None:
-    """100 fetches an hour, of which 100 new pages take half until they are gone. The day's plan leaves 96 to
+    """100 fetches an hour. 100 new pages take half of them until no new page is left. The plan of the day leaves 96 to
     revisits."""
     for name, value in {"budget": "2400", "discovery": "0.5", "exploration": "0", "breadth": "0"}.items():
         crawl.value("select set_setting(%s, %s)", name, value)

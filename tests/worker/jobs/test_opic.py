@@ -1,4 +1,4 @@
-"""What the job opic brings into force, and what a worker that stays has to read for it."""
+"""The results that the job opic brings into force, and the rows that a running worker reads for it."""
 
 import os
 import signal
@@ -156,7 +156,7 @@ def test_pages_found_later_start_like_those_that_wait_already(crawl: Crawl, url:
 
 
 def known(crawl: Crawl, url: str, job: Opic) -> tuple[known_graph.KnownGraph, known_graph.KnownGraph]:
-    """What a worker that remembers works on after a run, and what one that reads everything does."""
+    """The graph of a worker that remembers the last run, and the graph of a worker that reads everything."""
     job.run()
     assert job.known
     with store.runs.run(url, "opic") as run:

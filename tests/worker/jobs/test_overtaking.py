@@ -81,7 +81,7 @@ def test_what_is_asked_for_next_is_worth_most_but_for_one_in_eight(crawl: Crawl,
     best = sorted(worth.values(), reverse=True)
     assert len(asked) == SLOTS
     assert sum(worth[page] >= best[SLOTS] * (1 - 1e-3) for page in asked) >= SLOTS * 7 // 8 - 1
-    assert senior in asked, "whatever a visit of it is worth"
+    assert senior in asked, "for any value of a fetch of it"
     assert sum(worth[page] for page in asked) / SLOTS > 1.2 * sum(worth.values()) / len(worth)
 
 

@@ -97,7 +97,7 @@ def test_unpinned_it_is_as_often_as_it_is_worth(crawl: Crawl, url: str) -> None:
 def test_pins_beyond_a_hosts_slots_share_them_and_it_is_said(crawl: Crawl, url: str) -> None:
     crawl.value("select set_host('a.test', gap => '2 hours')")
     crawl.value("select set_setting('budget', '1000')")
-    pin(crawl, "3 hours", 1, 2, 3)  # 24 fetches a day; the host has 12 slots, of which exploration keeps 5 %
+    pin(crawl, "3 hours", 1, 2, 3)  # 24 fetches a day; the host has 12 slots, and exploration keeps 5 % of them
     pin(crawl, "3 hours", 11)
     said = run_job("allocate", url)
     slots = crawl.value("select cap from host_to_allocate where name = 'a.test'")

@@ -1,4 +1,4 @@
-"""What-if answers from the user's own crawl."""
+"""Answers to "what if" questions from the crawl of the user."""
 
 import math
 import os
@@ -115,7 +115,7 @@ def utility_at_present(url: str) -> float:
 
 
 def random_crawl(connection: psycopg.Connection, seed: int) -> Crawl:
-    """Hosts of which most are held back by their gap, with new pages on half of them."""
+    """Hosts that are mostly limited by their gaps, with new pages on half of them."""
     crawl, random = Crawl(connection), np.random.default_rng(seed)
     for host in range(8):
         pages = int(random.integers(5, 60))

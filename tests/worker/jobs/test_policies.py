@@ -20,7 +20,7 @@ __all__ = ["crawl"]
 
 @pytest.fixture
 def filled(crawl: Crawl) -> Crawl:
-    """A slow host beside a fast one: 12 fetches a day of 100 wanted."""
+    """A slow host and a fast one: the slow one has 12 fetches a day for 100 pages."""
     fill(crawl, {"fast.test": 100, "slow.test": 100})
     crawl.value("select set_host('slow.test', gap => '2 hours')")
     crawl.value("select set_setting('budget', '200')")
@@ -92,7 +92,7 @@ def test_best_first_visits_no_page_again(filled: Crawl, url: str) -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_policies_follow_each_other_within_the_budget(filled: Crawl, url: str, policy: str) -> None:
-    """And each page keeps its one place, whatever was before."""
+    """Each page keeps its one place in the queue after any change of policy."""
     filled.report_ok(filled.next())
     for before in ("uniform", policy):
         follow(filled, url, before)

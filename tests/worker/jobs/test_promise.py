@@ -1,4 +1,4 @@
-"""What an allocation promises is what a crawl then does, new pages and all: on virtual time, with rates that are known.
+"""A crawl reaches the freshness that its allocation expects, also with new pages: on virtual time, with known rates.
 
 A page that is fetched at intervals I and changes at a rate λ is fresh for (1 − e^−λI) / λ of each.
 """

@@ -70,7 +70,7 @@ THESIS = {
 
 
 def in_order(of: Findings) -> None:
-    """What can be said of any web."""
+    """Statements that hold for any web."""
     for row in of.tables[0].rows:
         unpolite, polite, best, cho = (
             number(row, name) for name in ("UNPOLITE", "POLITE", figure_4_5.OPT_POLITE, figure_4_5.CHO)
@@ -210,7 +210,7 @@ def test_a_host_that_is_behind_is_asked_a_gap_apart_for_what_is_due(
     for one in range(500):
         visits = start[page == one]
         assert (visits >= due[one]).all() and (visits.size or not skips)
-        # Left out: no more visits than periods from the first one on. Made: those of the half day as well.
+        # Lower limit: one fetch per interval, from the first one on. Upper limit: also the fetches of the half day.
         assert visits.size <= (np.ceil((0.2 - max(due[one], 0)) * 11) + 1 if skips else np.ceil((0.2 - due[one]) * 11))
 
 

@@ -20,7 +20,7 @@ from recrawl.model.policies.registry import POLICIES
 
 
 def poisson_web(rates: np.ndarray, days: float, seed: int = 3) -> World:
-    """Pages of one host that change at random moments, live from the beginning and for good."""
+    """Pages of one host that change at random moments. They live from the beginning and never die."""
     rng = np.random.default_rng(seed)
     changes = [np.sort(rng.uniform(0, days, rng.poisson(rate * days))) for rate in rates]
     return World(
@@ -178,7 +178,7 @@ def test_a_page_is_fetched_when_it_is_born() -> None:
 
 
 def test_freshness_is_by_value() -> None:
-    """A host a page, so that each is known beside the whole; uniform visits do not ask what a page is worth."""
+    """One host per page, so that the result of each page is known. Uniform fetches do not depend on values."""
     rates, values = np.array([0.0, 0.1, 1.0, 5.0]), np.array([1.0, 2.0, 4.0, 8.0])
     web = replace(poisson_web(rates, 50), hosts=list("abcd"), first_page=np.arange(5))
     plain, weighed = (let_loose(of, POLICIES["uniform"], 0.5, 0, 50) for of in (web, replace(web, values=values)))
@@ -204,7 +204,7 @@ def test_a_page_that_only_seems_to_change_is_fresh_and_deceives_the_filter() -> 
 
 
 def test_what_is_due_in_an_outage_is_visited_when_that_is_over() -> None:
-    """A visit a day, but for those of ten days; one change on day 30, while the host was down."""
+    """A fetch per day, except on ten days; one change on day 30, while the host was down."""
     outages = Outages(np.array([0, 2]), np.array([10.0, 28.0]), np.array([15.0, 33.0]))
     web = replace(
         poisson_web(np.zeros(1), 50), changed_at=np.array([30.0]), first_change=np.array([0, 1]), outages=outages

@@ -1,4 +1,4 @@
-"""Worlds through real verbs and jobs on a virtual clock, and beside what is computed without a database."""
+"""Worlds crawled by the real functions and jobs on a virtual clock, compared with results without a database."""
 
 import math
 import statistics

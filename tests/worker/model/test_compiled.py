@@ -1,4 +1,4 @@
-"""What was compiled is kept for the next process, and is never what its source does not say."""
+"""Compiled code is kept for the next process, and always agrees with its source."""
 
 import os
 import shutil
@@ -120,7 +120,7 @@ for name in sys.argv[1:]:
 
 
 class Installed:
-    """recrawl and what else is to be compiled, in a folder and with a cache of its own."""
+    """recrawl and other code to compile, in a folder and with a cache of its own."""
 
     def __init__(self, folder: Path, kernels: Kernels) -> None:
         self.source, self.cache, self.kernels = folder / "source", folder / "cache", kernels
@@ -131,7 +131,7 @@ class Installed:
             (self.model / name).write_text(text)
 
     def run(self, *names: str) -> tuple[str, int]:
-        """What a process computes, and how many functions it compiled."""
+        """The results of a process, and the number of functions that it compiled."""
         path = os.pathsep.join([str(self.source), *(entry for entry in sys.path if not entry.endswith("worker"))])
         done = subprocess.run(
             [sys.executable, "-P", "-c", COUNTED.format(script=self.kernels.script), *names],
@@ -165,7 +165,7 @@ def test_a_second_process_compiles_nothing_and_computes_the_same(tmp_path: Path,
     said, compiled = installed.run(one, another)
     assert compiled >= kernels.least
     assert installed.run(one, another) == (said, 0)
-    assert installed.run(another) == (said.splitlines(keepends=True)[1], 0), "whichever comes first"
+    assert installed.run(another) == (said.splitlines(keepends=True)[1], 0), "in any order"
     assert stat.S_IMODE(installed.kept[0].stat().st_mode) == 0o700
 
     edited = installed.model / kernels.file
@@ -174,7 +174,7 @@ def test_a_second_process_compiles_nothing_and_computes_the_same(tmp_path: Path,
     other, compiled = installed.run(one)
     assert compiled >= kernels.least and not said.startswith(other)
 
-    # What is damaged is compiled anew, and kept.
+    # Damaged code is compiled again, and kept.
     for number, path in enumerate(sorted(path for folder in installed.kept for path in folder.iterdir())):
         path.write_bytes(path.read_bytes()[: -10 if number % 2 else 10])
     assert installed.run(one)[0] == other

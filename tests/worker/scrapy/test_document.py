@@ -18,7 +18,7 @@ DOCUMENT = Path(__file__).parents[3] / "docs" / "scrapy.md"
 
 
 def file(name: str) -> str:
-    """What the document puts into a file."""
+    """The text that the document puts into a file."""
     (text,) = re.findall(rf"^```py\n# {name}\n(.*?)^```$", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL)
     return str(text)
 

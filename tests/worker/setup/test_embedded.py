@@ -1,6 +1,6 @@
 """The embedded Postgres with real processes: as root and as a user, killed at every point, and in odd places.
 
-What is left running is asked of the system (psutil), never of the module under test.
+The tests ask the system (psutil) which processes are left, never the module under test.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ HOLDER = """
 import signal, sys
 from pathlib import Path
 from recrawl.setup.embedded import EmbeddedError, server
-signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests in the background ignores it
+signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that were started in the background ignore it
 try:
     with server(Path(sys.argv[1])) as url:
         print(url, flush=True)
@@ -76,7 +76,7 @@ class Holder:
         return self._url
 
     def says(self) -> str:
-        """What it wrote to stderr until it ended."""
+        """Its standard error until it ended."""
         return str(self.process.communicate(timeout=60)[1])
 
     def leave(self) -> None:
@@ -94,7 +94,7 @@ def place() -> Iterator[Path]:
     directory = Path(tempfile.mkdtemp(prefix="embedded-", dir="/tmp")).resolve()
     directory.chmod(0o755)
     yield directory
-    while Holder.all:  # those of a failed test
+    while Holder.all:  # left by a failed test
         holder = Holder.all.pop()
         holder.process.kill()
         holder.process.wait()

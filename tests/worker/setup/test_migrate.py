@@ -1,4 +1,4 @@
-"""Migrations: whatever the way up, the same database; and a way that fails leaves no trace."""
+"""Migrations: each way up leads to the same database, and a way that fails leaves no trace."""
 
 import os
 import re
@@ -93,7 +93,7 @@ line (name, text) as (
 select name || text from line order by name collate "C", text collate "C"
 """
 
-# What the golden text leaves out, to compare two databases of one server.
+# Facts that the golden text leaves out. They are needed to compare two databases of one server.
 CONTENT = """
 select p.oid::regprocedure::text, md5(coalesce(pg_get_function_sqlbody(p.oid), p.prosrc)),
        obj_description(p.oid, 'pg_proc')
@@ -256,7 +256,7 @@ def psql(url: str, *arguments: str, text: str | None = None) -> None:
 
 
 def test_the_schema_is_the_golden_one(url: str) -> None:
-    """What versions make; what sql/ makes is in docs/reference.md, or no one's business."""
+    """The objects that the versions create. The public objects of sql/ are in docs/reference.md."""
     entries = dump(url).strip().split("\n\n")
     text = "\n\n".join(entry for entry in entries if entry.startswith(("table", "index", "sequence", "type"))) + "\n"
     if os.environ.get("UPDATE_GOLDEN"):
@@ -927,7 +927,7 @@ def test_a_membership_that_was_lost_comes_back(owner: Owner) -> None:
     owner.copy.migrate(database)
     operator, reader = f"{owner.prefix}_operator", f"{owner.prefix}_reader"
     is_member = f"select pg_has_role('{operator}', '{reader}', 'member')"
-    with psycopg.connect(database) as connection:  # since PostgreSQL 16 whoever granted it revokes it
+    with psycopg.connect(database) as connection:  # since PostgreSQL 16 only the role that granted it can revoke it
         connection.execute(f"revoke {reader} from {operator}")
     assert rows(database, is_member) == [(False,)]
     owner.copy.migrate(database)

@@ -33,7 +33,7 @@ def publisher(logical_server: str) -> str:
 
 @pytest.fixture
 def subscriber(publisher: str, tmp_path: Path) -> Iterator[str]:
-    """A database with the tables, of which a publication of all of them is copied and kept up to date."""
+    """A database with the tables. A publication of all tables is copied into it and kept up to date."""
     schema = tmp_path / "schema.sql"
     run_program("pg_dump", "--schema-only", f"--file={schema}", publisher)
     with psycopg.connect(publisher, autocommit=True) as connection:

@@ -19,7 +19,7 @@ from recrawl.setup import project
 CHECKOUT = Path(__file__).parents[3]
 CARRIED = "recrawl/_project/"
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-# What `pip install recrawl` brings beside recrawl.
+# The packages that `pip install recrawl` brings in addition to recrawl.
 LIGHT = ["Protego", "psycopg", "psycopg-binary", "typing-extensions", "xxhash"]
 
 
@@ -37,7 +37,7 @@ def run(*command: str | Path, cwd: Path, **variables: str) -> str:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    # Without network where the build backend is at hand; else pip fetches it.
+    # Without network if the build backend is installed. Otherwise pip fetches it.
     at_hand = ["--no-build-isolation", "--no-index"] if importlib.util.find_spec("hatchling") else []
     run(*PIP, "wheel", "--quiet", "--no-deps", *at_hand, "--wheel-dir", folder, CHECKOUT, cwd=folder)
     (wheel,) = folder.glob("recrawl-*.whl")
@@ -58,7 +58,7 @@ def install(bin_: Path, *what: str | Path) -> None:
 
 @pytest.fixture(scope="module")
 def bin_(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of an environment with the wheel in it; its dependencies are those of the running one."""
+    """The programs of an environment with the wheel in it. It uses the dependencies of the running environment."""
     bin_, site = environment(tmp_path_factory.mktemp("elsewhere") / "environment")
     install(bin_, "--no-deps", wheel)
     lent = {sysconfig.get_path(name) for name in ("purelib", "platlib")}
@@ -69,7 +69,7 @@ def bin_(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def light_bin(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same without any extra. What that needs is there already, as links; pip finds no more than that."""
+    """The same without any extra. The packages that it needs are there already, as links; pip finds no others."""
     bin_, site = environment(tmp_path_factory.mktemp("light") / "environment")
     for name in LIGHT:
         package = importlib.metadata.distribution(name)

@@ -229,7 +229,7 @@ def test_where_recrawl_schedules_dates_are_left_alone(url: str, db: psycopg.Conn
     served.client.get()
     served.client.put(known(A, now() + 40 * DAY), known(B, 0))
     assert state(db, A)[2] < now() + 2 * DAY
-    assert state(db, B)[0] == "done", "that is not to be fetched again, whoever schedules"
+    assert state(db, B)[0] == "done", "it must not be fetched again, for any crawl that schedules it"
     served.stop()
 
 
@@ -395,7 +395,7 @@ def test_who_partitions_by_domain_asks_a_domain_one_url_at_a_time(frontier: Fron
 
 
 def test_a_key_that_no_host_could_have_leaves_urls_in_the_queues_of_their_hosts(frontier: Frontier) -> None:
-    """What reads as an address in another spelling would come back as that."""
+    """A key that is an address in another spelling would come back as that address."""
     keys = [
         "a b", "a:1", "[::1]", "a..b", "a.-b", "a.", "-", "b" * 64, ".".join(["b" * 50] * 5), "99999999999",
         "1.2.3.4.5", "256.1.1.1", "a.1", "12345", "127.1", "010.0.0.1", "0x7f", "a\n", "\u212a",

@@ -1,4 +1,4 @@
-"""Crawls beside the one that the service was given, and who may do what with them."""
+"""Other crawls than the one that the service was given, and the rights of callers on them."""
 
 import asyncio
 from collections import Counter

@@ -32,7 +32,7 @@ def test_from_nothing_to_a_crawl_of_stormcrawlers(open_folder: Path, tmp_path: P
 
 
 def a_dump_comes_along(frontier: Frontier, reader: Reader, adds: str) -> None:
-    """What is completed stays so."""
+    """Completed URLs stay completed."""
     done = known("http://done.example/", 0)
     later = known("http://later.example/", int(time.time()) + DAY, metadata={"depth": ["3"]})
     dump = [json_format.MessageToJson(item, indent=None) for item in (done, later, discovered("http://a.example/"))]

@@ -22,7 +22,7 @@ HOSTS = 50
 
 
 class Endless:
-    """A stream that stays open; acknowledgements are counted by ID. What is to be sent again is sent again."""
+    """A stream that stays open. Acknowledgements are counted by ID. Items that must be sent again are sent again."""
 
     def __init__(self, frontier: Frontier) -> None:
         self.sent: Counter[str] = Counter()
@@ -87,14 +87,14 @@ def test_everything_is_acknowledged_and_taken_in_once_though_postgres_restarts(
         with embedded.server(folder) as again:
             assert again == url
             wait_for(stream, items)
-            # What is known by now, a second time: the last word counts.
+            # The known URLs a second time: the last message counts.
             for n in range(0, items, 3):
                 stream.send(known(urls[n], later + timedelta(days=1), ID=f"again {n}"))
             wait_for(stream, items + len(range(0, items, 3)))
             stream.end()
             assert stream.error is None
             assert {name: len(statuses) for name, statuses in stream.acks.items()} == stream.sent, "one each"
-            # What was committed as the connection broke was answered with FAIL, and is SKIPPED the second time.
+            # An item that was committed while the connection broke got FAIL, and gets SKIPPED the second time.
             assert all(s[-1] == OK or (s[-1] == SKIPPED and FAIL in s) for s in stream.acks.values())
             with psycopg.connect(url) as db:
                 rows = db.execute("select url, due_at, state from recrawl.page_status").fetchall()

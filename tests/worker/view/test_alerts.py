@@ -26,7 +26,7 @@ def counting(per_minute: float) -> str:
 
 AS_TIME_GOES = counting(60)
 
-# A thousand fetches a minute; a few go wrong, a few come late, a host is blocked now and then.
+# A thousand fetches a minute; a few go wrong, a few come late, and sometimes a host is blocked.
 HEALTHY: Series = {
     'up{job="recrawl"}': steady(1),
     "recrawl_up": steady(1),
@@ -136,7 +136,7 @@ def series_of(changes: Series) -> list[dict[str, str]]:
 
 
 def run(promtool: str, folder: Path, name: str, changes: Series, alerts: list[str]) -> str:
-    """What promtool has against it that on these series these alerts fire, and no others."""
+    """The complaints of promtool; '' if exactly these alerts fire on these series."""
     asked = {
         "expr": 'count by (alertname) (ALERTS{alertstate="firing"})',
         "eval_time": f"{HOURS_OF_SLOW if name in SLOW else HOURS}h",

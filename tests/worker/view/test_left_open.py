@@ -1,4 +1,4 @@
-"""Somebody leaves a transaction open. By a clock that is moved on meanwhile, as one must wait for minutes."""
+"""A transaction is left open. The tests move a clock forward, because they would have to wait for minutes."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a scrape says of a database, whatever that does meanwhile."""
+"""The numbers in a scrape, also while the database is slow or away."""
 
 import socket
 import threading
@@ -26,7 +26,7 @@ Samples = dict[str, float]
 
 @contextmanager
 def endpoint(url: str) -> Iterator[Callable[[], Samples]]:
-    """What scrapes the metrics of a database, once the first look at it is done."""
+    """A function that scrapes the metrics of a database. It starts after the first reading of the database."""
     port = free_port()
     stop = metrics.serve(url, LOOPBACK, port)
     try:

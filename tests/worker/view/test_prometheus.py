@@ -40,7 +40,7 @@ class Prometheus:
             return json.load(answer)["data"]
 
     def ask(self, expression: str) -> list[dict[str, Any]]:
-        """What a panel would get now."""
+        """The series that a panel would get now."""
         now = expression.replace("$instance", self.instance).replace("$__rate_interval", "1m")
         found: list[dict[str, Any]] = self.get("query", query=now)["result"]
         return found

@@ -1,4 +1,4 @@
-"""The report of crawls that ran: its verdict and its pictures are those of what happened to them."""
+"""The report of crawls that ran: its verdict and its pictures show what happened to them."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ from worker.view.test_browser import assert_fits
 
 
 def text_of(markup: str) -> str:
-    """What a reader sees of it."""
+    """The text that a reader sees."""
     return unescape(sub(r"<[^>]*>", "", markup))
 
 
@@ -100,7 +100,7 @@ def two_hours_ago(lived: Simulated) -> None:
 
 
 def until_now(lived: Simulated) -> None:
-    """What this test took until here is crawled too: else hosts have waited for it."""
+    """Crawls the time that this test has taken so far too. Otherwise hosts would have waited during this time."""
     lived.run(lived.crawl.value("select clock_timestamp()"), step=15 * SECOND, jobs=False)
 
 

@@ -1,4 +1,4 @@
-"""What is said of a crawl in each state, from figures that are made up: every code, every screen, no contradiction."""
+"""The verdict on a crawl in each state, from made-up figures: every code, every screen, no contradiction."""
 
 import itertools
 import os
@@ -282,7 +282,7 @@ def test_what_blocks_us_gets_a_longer_gap_as_a_hint() -> None:
     assert fix.do == "SELECT recrawl.set_host('www.gazette-nord.example', gap => '2 s');"
 
 
-# What a test must not do to the server it shares.
+# Actions that a test must not do to the server that it shares.
 NOT_HERE = ("SELECT pg_drop", "SELECT pg_term", "ROLLBACK", "VACUUM", "CREATE ROLE", "ALTER SYSTEM")
 
 

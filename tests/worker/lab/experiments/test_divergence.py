@@ -1,4 +1,4 @@
-"""What it is worth to know how much pages change: Olston & Pandey's policies on the mix of theirs."""
+"""The benefit of knowing how much pages change: the policies of Olston & Pandey on their mix of pages."""
 
 import numpy as np
 import pytest

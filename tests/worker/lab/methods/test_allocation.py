@@ -303,7 +303,7 @@ def test_two_pages_of_azar_et_al_by_hand() -> None:
 
 
 def test_a_page_that_changes_too_fast_for_its_value_is_dropped_at_a_threshold() -> None:
-    # Alone, the slow page has marginal 1/(budget + 1)²; the fast one's first visit 1/16: equal at budget 3.
+    # Alone, the slow page has the marginal 1/(budget + 1)², the first fetch of the fast one 1/16: equal at budget 3.
     value, rate = np.array([1.0, 1.0]), np.array([1.0, 16.0])
     assert azar.solve(value, rate, 2.999)[1] == 0
     assert azar.solve(value, rate, 3.001)[1] > 0
@@ -469,7 +469,7 @@ def test_a_full_host_shares_its_cap_as_if_it_were_alone() -> None:
 
 
 def test_caps_can_make_other_hosts_full() -> None:
-    """What a first round takes from one host sends a second one over its cap: one round is not enough."""
+    """The fetches that a first round takes from one host push another host over its cap: one round is not enough."""
     value, rate, host = np.array([8.0, 2.0, 1.0]), np.ones(3), np.array([0, 1, 2])
     first = thesis.cho(value, rate, 6.0)
     cap = np.array([1.0, first[1] + 0.1, 9.0])

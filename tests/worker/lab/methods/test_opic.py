@@ -1,4 +1,4 @@
-"""The published methods: one page at a time they come to where the batch iteration goes, only later."""
+"""The published methods work page by page. They reach the result of the batch iteration, only later."""
 
 import numpy as np
 import pytest

@@ -16,7 +16,7 @@ POLICIES = [BoundBased, CurveFitting]
 
 
 def let_loose(visitor: Visitor, divergence: Callable[[float], float], days: float) -> np.ndarray:
-    """When a page is visited that diverges by exactly so much, whatever day it is."""
+    """The times at which a page is fetched whose divergence depends only on the age of the copy."""
     visits, today = list[float](), 0.0
     while today < days:
         visits.append(today)
@@ -156,7 +156,7 @@ def test_waits_keep_within_their_limits(policy: type[Visitor]) -> None:
 
 
 def test_what_had_changed_entirely_by_the_first_visit_does_not_keep_its_interval_for_ever() -> None:
-    """What the steps alone would do: the least that a visit was worth stays 0."""
+    """With the steps alone it would: the least gain of a fetch would stay 0."""
     profile = [(10.0 * n, 0.5) for n in range(1, 12)]
     assert worth(profile)[0] == 0
     visits = let_loose(BoundBased(Terms(0.3, first=10)), lambda days: 0.5 * (days > 0.5), 100)

@@ -1,4 +1,4 @@
-"""What Learning to Crawl proves, held against crawls in which it happens."""
+"""The theorems of Learning to Crawl, compared with simulated crawls."""
 
 import math
 
@@ -27,7 +27,7 @@ def earned(frequency: Floats, value: Floats, rate: Floats) -> float:
 
 
 def estimated(rate: Floats, rounds: int, seed: int) -> Floats:
-    """After so many daily visits, by moment matching."""
+    """The rates that are estimated after a number of daily fetches, by moment matching."""
     changed = np.random.default_rng(seed).binomial(rounds, -np.expm1(-rate))
     with np.errstate(divide="ignore"):
         return np.clip(-np.log1p(-changed / rounds), LEAST, MOST)
@@ -99,7 +99,7 @@ def test_what_was_before_makes_no_difference_after_the_time_that_lemma_1_says() 
         error = share * value.sum()
         days = until_steady(float(value.sum()), error, float(rate.min()))
         with np.errstate(divide="ignore"):
-            visited = rng.exponential(1 / frequency, (looks, rate.size))  # so long ago; never: infinitely
+            visited = rng.exponential(1 / frequency, (looks, rate.size))  # days since the last fetch; infinite = never
         changed = rng.exponential(1 / rate, (looks, rate.size))
         for good_at_first in (False, True):
             good = np.where(visited < days, visited < changed, good_at_first & (changed > days))
@@ -108,7 +108,7 @@ def test_what_was_before_makes_no_difference_after_the_time_that_lemma_1_says() 
 
 
 def test_the_time_until_all_is_steady_in_closed_form() -> None:
-    """After so long, e^(−least rate · days) of the values is the error."""
+    """After this time the error is e^(−least rate · days) of the values."""
     days = until_steady(values=200, error=0.5, least_rate=0.1)
     assert 200 * math.exp(-0.1 * days) == pytest.approx(0.5)
     assert until_steady(values=1, error=2, least_rate=0.1) == 0

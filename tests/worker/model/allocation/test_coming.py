@@ -1,4 +1,4 @@
-"""Which due times move so that as many visits come as are wanted."""
+"""The due times move so that the wanted number of fetches comes."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What new pages leave to revisits: by hand, and on random crawls what must hold of any division."""
+"""The fetches that new pages leave to revisits: examples by hand, and rules for any division on random crawls."""
 
 import math
 
@@ -51,7 +51,7 @@ def divide(
     unpaced_revisits: float = math.inf,
     retries: float = 0,
 ) -> Divided:
-    """Hosts of 100 slots each; those whose revisits want nothing have none."""
+    """Hosts of 100 slots each. Hosts whose revisits want no fetch have no revisits."""
     planned = np.array(wanted) > 0
     slots = Slots(np.full(len(wanted), EACH), planned, new, discovery)
     return divided(slots, budget, retries, Counted([w for w in wanted if w]), None, unpaced_revisits)

@@ -1,4 +1,4 @@
-"""What a fetch is worth, and the frequency at which the next one is worth the price."""
+"""The gain of a fetch, and the frequency at which one more fetch is worth the price."""
 
 import math
 from decimal import Decimal, getcontext

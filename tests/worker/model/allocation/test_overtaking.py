@@ -1,4 +1,4 @@
-"""Which pages of a host that is behind change places."""
+"""The pages that change places on a host that is behind."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What of an allocation is stored, and that it says the same: the common terms once, for the others what differs."""
+"""An allocation is stored without loss: the common terms once, and for other hosts the differences."""
 
 import math
 

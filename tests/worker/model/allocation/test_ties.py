@@ -1,4 +1,4 @@
-"""What prices alone cannot tell: how much of the budget pages get that all earn exactly the price."""
+"""The fetches of pages whose gain is exactly the price. The price alone does not determine them."""
 
 import math
 

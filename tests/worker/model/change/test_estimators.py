@@ -1,4 +1,4 @@
-"""The named estimators: known answers, each other as oracles, and how near they come to rates that are known."""
+"""The named estimators: known answers, comparisons with each other, and their errors on known rates."""
 
 import math
 from collections.abc import Callable

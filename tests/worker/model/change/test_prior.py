@@ -16,7 +16,7 @@ Evidence = tuple[Array, Array]
 
 
 def observed(random: np.random.Generator, a: float, b: float, pages: int, days: float) -> Evidence:
-    """Pages whose changes were counted over about so many days."""
+    """Pages whose changes were counted over about this number of days."""
     rate, days_ = random.gamma(a, 1 / b, pages), days * random.lognormal(0, 0.5, pages)
     return random.poisson(rate * days_).astype(np.float64), days_
 

@@ -1,4 +1,4 @@
-"""What hub and authority are worth, and that cash is neither made nor lost on the way."""
+"""Hub and authority scores are right, and no cash is made or lost."""
 
 from typing import Any
 

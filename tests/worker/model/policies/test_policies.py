@@ -1,4 +1,4 @@
-"""What each policy promises of its answer, on random webs and in closed form."""
+"""Each policy gives the allocation that it promises, on random webs and in closed form."""
 
 import math
 

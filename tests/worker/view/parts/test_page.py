@@ -167,7 +167,7 @@ TEXT |= {"good": ("good-ground", "card"), "bad": ("bad-ground", "ground"), "warn
 TEXT |= {"warn ": ("good-ground", "bad-ground")}  # what to do, in a verdict
 SHAPES = ("changed", "unchanged", "first", "missing", "failed", "focus")
 
-# What the eyes of some see of linear red, green and blue (Machado, Oliveira and Fernandes 2009, complete deficiency).
+# How colour-blind eyes see linear red, green and blue (Machado, Oliveira and Fernandes 2009, complete deficiency).
 EYES = {
     "all": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
     "no red": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),

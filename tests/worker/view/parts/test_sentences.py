@@ -1,4 +1,4 @@
-"""What is said of a picture is true: also of none, of one point, of gaps, and of what is not known."""
+"""The sentences about a picture are true, also for no point, one point, gaps and unknown values."""
 
 from dataclasses import replace
 from datetime import timedelta
