@@ -97,7 +97,12 @@ def online() -> None:
 
 
 def offline() -> None:
-    context.configure(url="postgresql+psycopg://", literal_binds=True, version_table_schema="recrawl_internal")
+    context.configure(
+        url="postgresql+psycopg://",
+        dialect_opts={"paramstyle": "named"},  # with the paramstyle of psycopg each % would be written as %%
+        literal_binds=True,
+        version_table_schema="recrawl_internal",
+    )
     with_roles = context.config.attributes.get("with_roles") is not False
     with context.begin_transaction():
         write = context.get_context().impl.static_output

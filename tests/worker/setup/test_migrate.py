@@ -425,7 +425,11 @@ def names(url: str) -> set[str]:
 
 
 def test_a_changed_file_is_replayed(copy: Project, url: str) -> None:
-    copy.change("steer/pause.sql", "Hands out nothing until resume().", "Changed, 100 % %s :x %(y)s.")
+    copy.change(
+        "steer/pause.sql",
+        "Pauses the crawl: next_pages hands out no page until you call resume(). Reports still count.",
+        "Changed, 100 % %s :x %(y)s.",
+    )
     copy.migrate(url)
     assert comment_on_pause(url) == "Changed, 100 % %s :x %(y)s."
 
@@ -590,7 +594,7 @@ def test_a_right_that_no_file_grants_any_more_is_gone(copy: Project, url: str) -
 
 @pytest.mark.parametrize("words", [["current"], ["history"], ["heads"], ["show", "head"]], ids=lambda c: c[0])
 def test_looking_replays_nothing(copy: Project, url: str, words: list[str]) -> None:
-    copy.change("steer/pause.sql", "Hands out nothing", "Changed: hands out nothing")
+    copy.change("steer/pause.sql", "Pauses the crawl", "Changed: pauses the crawl")
     written = rows(url, WRITTEN)
     copy.alembic(url, *words)
     assert rows(url, WRITTEN) == written
@@ -609,12 +613,12 @@ def test_looking_at_an_empty_database_leaves_it_empty(
 def test_sql_is_not_replayed_on_the_way_down(copy: Project, url: str) -> None:
     copy.add_version("create table recrawl_internal.later ()", "drop table recrawl_internal.later")
     copy.migrate(url)
-    copy.change("steer/pause.sql", "Hands out nothing until", "Changed: hands out nothing until")
+    copy.change("steer/pause.sql", "Pauses the crawl", "Changed: pauses the crawl")
     copy.alembic(url, "downgrade", "-1")
-    assert comment_on_pause(url) == "Hands out nothing until resume()."
+    assert comment_on_pause(url).startswith("Pauses the crawl")
     assert rows(url, "select to_regclass('recrawl_internal.later')") == [(None,)]
     copy.migrate(url)
-    assert comment_on_pause(url) == "Changed: hands out nothing until resume()."
+    assert comment_on_pause(url).startswith("Changed: pauses the crawl")
 
 
 def test_sql_is_not_replayed_before_the_head(new_database: NewDatabase, copy: Project) -> None:
@@ -638,7 +642,7 @@ def one_line(errors: str) -> str:
 def test_an_error_in_one_file_leaves_everything_as_it_was(copy: Project, url: str, words: list[str]) -> None:
     before, written = everything(url), rows(url, WRITTEN)
     copy.add_version("create table recrawl_internal.later ()")
-    copy.change("steer/pause.sql", "Hands out nothing", "Changed: hands out nothing")
+    copy.change("steer/pause.sql", "Pauses the crawl", "Changed: pauses the crawl")
     copy.add_file(
         "broken.sql", "create or replace function recrawl.broken() returns int language sql as 'select nowhere';\n"
     )
