@@ -9,7 +9,7 @@ import os
 from alembic import context
 from sqlalchemy import NullPool, create_engine
 
-from recrawl.setup import project, replay
+from recrawl.setup import project, replay, waiting
 from recrawl.setup.migrate import sqlalchemy_url
 
 LOCK = 0x72656372  # «recr»: one database is one crawl, and one migration at a time
@@ -81,8 +81,9 @@ def is_at_head() -> bool:
 
 def online() -> None:
     # psycopg gives bytes for text where the encoding is not known, as in a database in SQL_ASCII.
-    engine = create_engine(database_url(), poolclass=NullPool, connect_args={"client_encoding": "utf8"})
-    with engine.begin() as connection:
+    options = {"client_encoding": "utf8", "fallback_application_name": "recrawl migrate"}
+    engine = create_engine(database_url(), poolclass=NullPool, connect_args=options)
+    with engine.begin() as connection, waiting.said(engine, connection):
         replay.run(connection, PATH)
         if moves():
             replay.run(connection, f"select pg_advisory_xact_lock({LOCK})")

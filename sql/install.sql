@@ -66,6 +66,7 @@ set search_path = pg_catalog, pg_temp;
 \ir upkeep/reap.sql
 \ir upkeep/drain.sql
 \ir upkeep/logs.sql
+\ir upkeep/lost_ids.sql
 \ir upkeep/clock.sql
 \ir upkeep/measure.sql
 \ir upkeep/logins.sql

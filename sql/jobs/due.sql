@@ -30,9 +30,11 @@ create or replace view recrawl.job_schedule as
 select j.job,
        j.every,
        case when running.token is null and (j.every is not null)
-            then case when last.token is null or last.message = 'stopped' then now.t
+            then case when last.token is null              -- since a worker first wrote vitals
+                          then least((select min(v.at) from recrawl_internal.vital v), now.t)
                       when greatest(last.started_at, last.ended_at) > now.t + recrawl_internal.small_step()
                           then now.t                          -- the clock was ahead when it ran
+                      when last.message = 'stopped' then last.ended_at
                       when failed.times > 0 then last.ended_at + recrawl_internal.after_failures(failed.times)
                       else last.started_at
                            + recrawl_internal.pause_after(j.job, j.every, last.started_at - first.started_at) end
@@ -328,20 +330,32 @@ comment on function recrawl_internal.note_health(text, text) is
     'Records that a job that runs all the time fails with an error, or works again (null). Writes nothing if that is '
     'known.';
 
--- Several workers may run. The first session that gets this lock runs the batch jobs, and the other workers stand by
--- until its session ends. The lock has two keys, because applications mostly use locks with one key.
---
--- A machine that vanishes does not close its connection. Therefore the server checks the connection by TCP keepalives.
--- Without them no worker would run the batch jobs for two hours.
-create or replace function recrawl_internal.leads() returns boolean
-language sql volatile security definer
+-- Several workers may run. One of them leads: it runs the batch jobs, and asks this once a second. The others stand by
+-- until it gives no sign of life, because it is dead, frozen or on a machine that vanished. A lock would stay with a
+-- frozen worker as long as its connection lives. A leader that was frozen learns here that another worker leads now.
+-- Until then it can write nothing: the runs of its jobs have lost their tokens (see job.sql).
+create or replace function recrawl_internal.leads(worker uuid, alive_for interval) returns boolean
+language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
-    select set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false),
-           set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '30s', false);
-    select pg_try_advisory_lock('recrawl_internal'::regnamespace::oid::int, 0)
-$$;
-comment on function recrawl_internal.leads() is 'Whether this session is the worker that runs the batch jobs.';
+-- plans: lookups; writes leader; locks leader
+declare
+    t constant timestamptz := clock_timestamp();
+begin
+    -- The row is not written each second, because dead rows stay while an old snapshot is open.
+    if exists (select from leader l
+               where l.worker = leads.worker and l.pid = pg_backend_pid()
+                 and l.alive_until between t + alive_for * 2 / 3 and t + alive_for) then
+        return true;
+    end if;
+    update leader l set worker = leads.worker, alive_until = t + alive_for, pid = pg_backend_pid()
+    where l.worker = leads.worker
+       or (l.alive_until between t and t + alive_for) is not true
+       or not exists (select from pg_stat_activity a where a.pid = l.pid);
+    return found;
+end $$;
+comment on function recrawl_internal.leads(uuid, interval) is
+    'Whether this worker runs the batch jobs. If it does, it is the leader for that time, or until its session ends.';
 grant execute on function
     recrawl_internal.due_jobs, recrawl_internal.note_failure, recrawl_internal.note_health,
     recrawl_internal.leads

@@ -48,7 +48,7 @@ declare
     since timestamptz;
     token bigint;
 begin
-    perform end_dead_runs();
+    perform skip_lost_ids(), end_dead_runs();
     -- The WHERE looks for an open run first. Without it, the INSERT would wait while the other run writes.
     insert into job (token, job, started_at, alive_until, pid, as_of)
     select nextval('job_token'), start_job.job, coalesce(start_job.as_of, clock_timestamp()),

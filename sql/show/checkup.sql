@@ -59,8 +59,10 @@ select (select version_num from recrawl_internal.alembic_version)::text as versi
        exists (select from recrawl_internal.page) as has_pages,
        (select is_called from recrawl_internal.lease_id) -- true after a rollback too, as in the demo
        and exists (select from recrawl_internal.queue) as has_handed_out,
-       (select last_value from recrawl_internal.page_id) as newest_page,
-       (select newest_page from recrawl_internal.allocation order by token desc limit 1) as newest_allocated,
+       (select (n.last_value - a.newest_page) % recrawl_internal.ids_skipped()
+        from recrawl_internal.page_id n
+        cross join (select newest_page from recrawl_internal.allocation order by token desc limit 1) a
+       ) as added_since_allocation,
        case when recrawl_internal.are_few_hosts() then (select sum(pages) from recrawl_internal.host)::bigint
             else (select pages from recrawl_internal.vitals_state) end as pages,
        (select pages::bigint from recrawl_internal.host
@@ -77,9 +79,8 @@ comment on view recrawl.checkup is
 comment on column recrawl.checkup.version is 'The version of the tables.';
 comment on column recrawl.checkup.has_pages is 'True if the crawl ever had a page.';
 comment on column recrawl.checkup.has_handed_out is 'True if next_pages ever handed out a page.';
-comment on column recrawl.checkup.newest_page is 'The highest page_id so far.';
-comment on column recrawl.checkup.newest_allocated is
-    'The highest page_id at the time of the last allocation; null = it is not known, or there was no allocation.';
+comment on column recrawl.checkup.added_since_allocation is
+    'The number of pages that were added after the last allocation; null = it is not known, or there was none.';
 comment on column recrawl.checkup.pages is
     'The number of pages. If there are very many hosts: as a worker counted it last; null = no worker has counted it '
     'yet.';

@@ -19,10 +19,10 @@ begin
     into leased, leases, oldest_lease_at
     from lease where lease_until > t;
     next_ready_at := next_ready_at_at(t);
-    select from_micros(k.last_value) - between_ticks(),
+    select from_micros(k.last_value),
            from_micros(w.last_value) between t - interval '5 seconds' and t + interval '1 second'
     into ticked_at, worker_runs
-    from next_tick k, worker_ticked w
+    from latest_tick k, worker_ticked w
     where k.is_called;
     vitals_at := (select max(at) from vital);
     longest_transaction := longest_transaction();

@@ -8,7 +8,10 @@ set search_path = recrawl_internal, pg_temp
 as $$
     select c.relname, v.value, case when m.parts[1] = 'time' then from_micros(v.value) end, m.parts[2]
     from pg_class c
-    cross join lateral pg_sequence_last_value(c.oid) as v (value)
+    -- A standby cannot read an unlogged sequence.
+    cross join lateral (
+        select case when c.relpersistence <> 'u' or not pg_is_in_recovery() then pg_sequence_last_value(c.oid) end
+    ) as v (value)
     cross join lateral regexp_match(obj_description(c.oid, 'pg_class'), '^(time|count|bits): (.*)$') as m (parts)
     where c.relnamespace = 'recrawl_internal'::regnamespace and c.relkind = 'S' and m.parts is not null
 $$;

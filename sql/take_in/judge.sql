@@ -126,7 +126,7 @@ end;
 comment on function recrawl_internal.verdict_on(
     timestamptz, recrawl_internal.result, recrawl_internal.page, recrawl_internal.lease_place, bigint, text, bigint
 ) is
-    'What became of a request, and whether the result counts.';
+    'The verdict on a result: the outcome of its request, and whether the result counts.';
 
 -- The new frequency follows from the pinned interval, or from the new rate and the price of the host. Before the first
 -- allocation it stays as it is.
@@ -271,16 +271,16 @@ comment on function recrawl_internal.host_update_of(
     timestamptz, recrawl_internal.result, recrawl_internal.page, recrawl_internal.lease_place,
     recrawl_internal.verdict, interval
 ) is
-    'What a result says about its host: a refusal, a request after its start_by, the end of a wait, a crawl delay.';
+    'The facts about its host in a result: a refusal, a request after its start_by, the end of a wait, a crawl delay.';
 
 -- Four steps:
 --
---   1. What became of the request, whether the result counts, and how the fetch compares with the page.
---   2. What the fetch teaches about the rate of the page.
+--   1. The outcome of the request, whether the result counts, and how the fetch compares with the page.
+--   2. The evidence of the fetch about the rate of the page.
 --   3. When the page is due next. Only a result on the lease that holds the page moves the due time, or a result that
 --      states a due time while no lease holds the page. While a lease holds it, the queue has the page at the due time
 --      of that lease.
---   4. What follows for the page, its place in the queue, its host, the logs and the answer.
+--   4. The consequences for the page, its place in the queue, its host, the logs and the answer.
 create or replace function recrawl_internal.judge(
     t timestamptz, r recrawl_internal.result, p recrawl_internal.page, l recrawl_internal.lease_place,
     own recrawl_internal.host_terms, moved_to bigint, turn text, rules recrawl_internal.judging_rules

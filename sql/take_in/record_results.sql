@@ -135,7 +135,7 @@ begin
         from judged
         where (rules.setting).keep_log is not null and (observation).at is not null
     ),
-    -- What this report adds to the figures of its minute. Only if a worker ran in the last day: nothing else sums up
+    -- The part of this report in the figures of its minute. Only if a worker ran in the last day: nothing else sums up
     -- the rows of pulse.
     counted as (
         insert into pulse (part, at, letters, late, lost)

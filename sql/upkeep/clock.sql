@@ -40,13 +40,14 @@ as $$
 declare
     latest constant timestamptz := from_micros((select last_value from latest_tick));
 begin
+    perform skip_lost_ids();
     if t > latest then
         perform setval('latest_tick', micros(t));
     end if;
     return latest > t + small_step();
 end $$;
 comment on function recrawl_internal.clock_was_ahead(timestamptz) is
-    'Whether the latest tick lies in the future. Also remembers the latest tick.';
+    'Whether the latest tick lies in the future. Also remembers the latest tick, and skips ids that were lost.';
 
 -- Entries of the inbox keep their order. They stay before the entries that are written from now on.
 create or replace function recrawl_internal.begin_pulling_in(t timestamptz) returns void

@@ -13,12 +13,13 @@ language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
 declare
+    was_ahead constant boolean := clock_was_ahead(t);
     pulled_in int := 0;
 begin
     -- Horizons come first, because the changes that this transaction makes below may still be rolled back. A sequence
     -- is not rolled back.
     perform setval('next_tick', micros(t + between_ticks())), advance_horizons(t);
-    if clock_was_ahead(t) then
+    if was_ahead then
         pulled_in := pull_in(t, max_entries);
     end if;
     perform measure_budget(t), watch_logins(t);

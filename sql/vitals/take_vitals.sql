@@ -49,7 +49,8 @@ end $$;
 comment on function recrawl_internal.take_vitals() is 'take_vitals_at now, for the job vitals.';
 grant execute on function recrawl_internal.take_vitals to recrawl_worker;
 
--- The counts of sequences since the last call. After a crash a sequence may have skipped a few numbers.
+-- The counts of sequences since the last call. After a crash a sequence may have skipped a few numbers. Page ids may
+-- also have skipped ids_skipped() numbers, and these are no pages. If lease ids were skipped, no call counts as empty.
 create or replace function recrawl_internal.take_counts(minute timestamptz) returns void
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -71,7 +72,7 @@ begin
             greatest(now_.handed_out - before.handed_out, 0),
             greatest(now_.asks - before.asks, 0),
             greatest(now_.asks - before.asks - (now_.leases - before.leases), 0),
-            greatest(now_.page_id - before.page_id, 0))
+            greatest(now_.page_id - before.page_id, 0) % ids_skipped())
     on conflict (at) do update set
         (handed_out, asks, empty_asks, new_pages) = (
             excluded.handed_out, excluded.asks, excluded.empty_asks, excluded.new_pages);

@@ -19,11 +19,7 @@ from bench.table import Line, at_most, note
 TICKS = os.sysconf("SC_CLK_TCK")
 SETTLES = 90.0  # seconds: it looks for batch jobs after a minute
 AT_REST = 390.0  # seconds: more than from one look at all hosts to the next
-LEADER: LiteralString = """
-    select pid from pg_locks
-    where locktype = 'advisory' and classid = 'recrawl_internal'::regnamespace and objsubid = 2 and granted
-          and database = (select oid from pg_database where datname = current_database())
-"""
+LEADER: LiteralString = "select pid from recrawl_internal.leader where pid is not null"
 # Of the minutes that vitals are taken of none was before.
 SMALL_JOBS: dict[str, LiteralString] = {
     "vitals, once a minute": "select recrawl_internal.take_vitals_at(now() + %s * interval '1 minute')",

@@ -54,7 +54,7 @@ RESET: LiteralString = """
     delete from host; delete from host_name; delete from page; delete from queue; delete from new_page;
     delete from inbox; delete from lease; delete from link; delete from exclusion; delete from setting;
     insert into setting default values;
-    select setval(s::regclass, 1, false)
+    select setval(s::regclass, 1, s = 'next_tick')
     from unnest(array['host_horizon', 'inbox_horizon', 'lease_horizon', 'horizon_recheck', 'next_tick',
                       'page_id', 'lease_id', 'host_id', 'new_classes']) as s;
     select setval(new_horizon(class), 1, false) from generate_series(0, 32) as class;

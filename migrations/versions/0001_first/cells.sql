@@ -42,10 +42,14 @@ comment on sequence recrawl_internal.horizon_recheck is
     'them.';
 
 -- Ticks: see sql/upkeep/tick.sql and sql/upkeep/clock.sql.
-create sequence recrawl_internal.next_tick;
+-- Unlogged: PostgreSQL sets it back to "never called" when a server was killed, or when a standby becomes the primary.
+-- See sql/upkeep/lost_ids.sql.
+create unlogged sequence recrawl_internal.next_tick;
 comment on sequence recrawl_internal.next_tick is
     'time: after this time next_pages does upkeep itself. Written by upkeep. Too low, or more than a minute ahead: '
-    'the next call of next_pages does upkeep. Too high by less than a minute: upkeep is late by this time.';
+    'the next call of next_pages does upkeep. Too high by less than a minute: upkeep is late by this time. Never '
+    'called: the next upkeep skips ids that may have been lost.';
+select setval('recrawl_internal.next_tick', 1);
 create sequence recrawl_internal.latest_tick;
 comment on sequence recrawl_internal.latest_tick is
     'time: the latest time of any upkeep. Written by upkeep, and set back after a repair. More than a minute ahead '

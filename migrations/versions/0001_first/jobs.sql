@@ -36,6 +36,21 @@ comment on column recrawl_internal.job.pid is
 comment on column recrawl_internal.job.as_of is
     'The time that the run takes as the present, if a simulation gave it one; null = the clock.';
 
+create table recrawl_internal.leader (
+    only_row    boolean     primary key default true check (only_row),
+    worker      uuid,
+    alive_until timestamptz,
+    pid         int
+);
+insert into recrawl_internal.leader default values;
+comment on table recrawl_internal.leader is 'The worker that runs the batch jobs. The others wait until it is gone.';
+comment on column recrawl_internal.leader.only_row is 'Holds the table to one row.';
+comment on column recrawl_internal.leader.worker is 'A random number that the worker chose; null = there was no worker.';
+comment on column recrawl_internal.leader.alive_until is
+    'If the worker gives no sign of life until then, another worker takes its place.';
+comment on column recrawl_internal.leader.pid is
+    'The server process of its connection. When that process has ended, another worker takes its place at once.';
+
 create table recrawl_internal.allocation (
     token          bigint      primary key,
     started_at     timestamptz not null,

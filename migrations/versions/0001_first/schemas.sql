@@ -25,4 +25,4 @@ comment on column recrawl_internal.replayed.declared is
     'A hash of the declaration of each function, view and row type. An object whose hash changed is dropped before '
     'it is created again.';
 comment on column recrawl_internal.replayed.with_roles is
-    'Whether the four roles have rights in this database: false after `recrawl migrate --no-roles`.';
+    'True if the four roles have rights here. False after `recrawl migrate --no-roles`.';

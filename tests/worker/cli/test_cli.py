@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -749,6 +750,68 @@ def test_up_whose_server_cannot_be_started_again_ends_with_the_reason(open_folde
     last = errors.splitlines()[-1]
     assert last.startswith("recrawl: PostgreSQL did not start in ") and "contains errors; see " in last
     assert "Traceback" not in errors
+    assert not running.left_running()
+
+
+@pytest.fixture
+def small_disk(open_folder: Path) -> Iterator[Path]:
+    """A disk of its own that is soon full."""
+    disk = open_folder / "small-disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256m,mode=755", "tmpfs", str(disk)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("only root can mount a small disk, and not in every container")
+    yield disk
+    subprocess.check_call(["umount", "--lazy", disk])
+    disk.rmdir()
+
+
+def complaints(running: Running, words: str) -> str:
+    """The lines on standard error up to the one with these words."""
+    assert running.process.stderr
+    said = ""
+    while words not in said:
+        line = running.process.stderr.readline()
+        assert line, said
+        said += line
+    return said
+
+
+@pytest.mark.parametrize("on_it", ["the write-ahead log", "everything"])
+def test_up_whose_disk_is_full_says_so_and_goes_on_when_there_is_room(
+    home_of_a_crawl: Callable[[str], Path], open_folder: Path, small_disk: Path, on_it: str
+) -> None:
+    home = home_of_a_crawl(f"up-full-{on_it.split()[-1]}")
+    if on_it == "everything":
+        subprocess.check_call(["cp", "-Rp", home, small_disk / "home"])
+        home = small_disk / "home"
+    else:
+        log = home / "cluster" / "pg_wal"
+        subprocess.check_call(["cp", "-Rp", log, small_disk])
+        log.rename(home / "unused")
+        log.symlink_to(small_disk / "pg_wal")
+    with Embedded(home, "up") as running:
+        url = running.url()
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("select recrawl.add_pages('{http://a.test/}')")
+        filler = small_disk / "filler"
+        with filler.open("wb") as file, suppress(OSError):
+            while True:
+                file.write(bytes(1 << 20))
+        with psycopg.connect(url, autocommit=True) as connection, suppress(psycopg.OperationalError):
+            while True:
+                connection.execute("select pg_logical_emit_message(false, '', repeat('x', 1000000))")
+        said = complaints(running, "is full")
+        assert re.search(r"^recrawl: the disk of \S+ is full. PostgreSQL starts again when there is room$", said, re.M)
+        time.sleep(10)
+        assert running.process.poll() is None, "it waits"
+        filler.unlink()
+        assert eventually(partial(answers, url, "select count(*) from recrawl_internal.page", 1))
+        with psycopg.connect(url, autocommit=True) as connection:
+            assert connection.execute("select url from recrawl.next_pages()").fetchall() == [("http://a.test/",)]
+        said += complaints(running, "answers again") + running.stop(signal.SIGINT)
+    assert running.process.returncode == 0
+    assert said.count("is full") == 1 and "Traceback" not in said
     assert not running.left_running()
 
 

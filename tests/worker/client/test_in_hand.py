@@ -227,6 +227,42 @@ def test_the_pages_of_a_lost_lease_are_over_and_what_was_reported_is_still_sent(
     assert hands.outcomes[reported] == ["stale_lease"] and not hands.in_hand.has_leases
 
 
+def test_a_page_that_is_lost_before_it_waits_or_while_its_robots_txt_is_requested_ends_once() -> None:
+    hands = Hands()
+    (early,) = hands.lease(("b.example", 0))
+    hands.do(hands.in_hand.extended(early.lease_id, None))
+    hands.rules["http://b.example"] = Passage.DENIED
+    hands.line_up([early])
+    (page,) = hands.line_up(hands.lease(("a.example", 0)))
+    hands.pass_time(0.1)
+    request = hands.next()
+    assert request
+    hands.do(hands.in_hand.extended(page.lease_id, None))
+    request.report(500)
+    hands.do(hands.in_hand.robots_came(request, {"status": 500}))
+    assert hands.outcomes[early] == hands.outcomes[page] == ["lost"] and not hands.in_hand.results
+
+
+def test_a_page_of_a_held_host_is_not_yielded() -> None:
+    hands = Hands()
+    hands.rules["http://a.example"] = Passage.ALLOWED
+    (page,) = hands.line_up(hands.lease(("a.example", 0)))
+    hands.pass_time(0.1)
+    hands.do(hands.in_hand.give_back("held", hosts={"a.example"}))
+    assert hands.next() is None and hands.outcomes[page] == ["held"]
+
+
+def test_a_page_that_is_given_back_while_others_are_sent_is_sent_later() -> None:
+    hands = Hands()
+    first, second = hands.line_up(hands.lease(("a.example", 1), ("b.example", 1)))
+    for page in (first, second):
+        hands.do(hands.in_hand.give_back("held", hosts={page.host}))
+    hands.in_hand.released(first.lease_id, False, 1)
+    assert [hands.state(page) for page in (first, second)] == [PageState.OVER, PageState.UNSENT]
+    hands.release()
+    assert hands.state(second) is PageState.OVER
+
+
 def test_a_visit_has_its_place_until_its_task_ends() -> None:
     hands = Hands()
     hands.rules |= {f"http://{host}": Passage.ALLOWED for host in HOSTS}

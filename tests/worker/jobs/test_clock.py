@@ -8,7 +8,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -21,7 +21,7 @@ from recrawl import store
 from recrawl.jobs.registry import JOBS
 from recrawl.setup import embedded
 from recrawl.view import facts
-from recrawl.view.verdict import checks
+from recrawl.view.verdict import checks, verdict
 
 BATCH = [name for name, entry in JOBS.items() if entry.is_batch]
 # The worker, but for the minutes that it gives a start to settle, things to move, and vitals to gather.
@@ -65,6 +65,8 @@ ThreadPoolExecutor._do_submit_job = interrupted
 
 @contextmanager
 def worker(url: str, before: str = "", **environment: str) -> Iterator["subprocess.Popen[str]"]:
+    if path := environment.get("PYTHONPATH"):
+        environment["PYTHONPATH"] = os.pathsep.join([path, os.environ.get("PYTHONPATH", "")])
     process = subprocess.Popen(
         [sys.executable, "-c", before + WORKER, url],
         env=os.environ | environment,
@@ -76,7 +78,11 @@ def worker(url: str, before: str = "", **environment: str) -> Iterator["subproce
     try:
         yield process
     finally:
+        jobs = children(process) if process.poll() is None else []
         process.kill()
+        for pid in jobs:  # a frozen one would not notice that its worker is gone
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
         process.communicate()
 
 
@@ -177,7 +183,7 @@ def test_a_job_that_never_ends_is_killed_and_the_others_get_their_turn(crawl: Cr
         eventually(lambda: {job for job, _ in runs(crawl)} == set(BATCH))
         assert process.poll() is None
     said = {(row["ok"], row["message"]) for row in crawl.rows("select ok, message from job_run")}
-    assert said == {(False, "its process was killed after 0:00:02")}
+    assert said == {(False, "its process was killed: it ran for 0:00:02")}
 
 
 def test_upkeep_ticks_on_while_a_job_computes(crawl: Crawl, url: str) -> None:
@@ -279,11 +285,7 @@ def test_what_an_earlier_worker_saw_fail_is_told_by_the_next_one_to_work(fetched
 # ------------------------------------------------------------------------------------------------------ several workers
 
 
-LEADER = """
-    select pid from pg_locks
-    where locktype = 'advisory' and classid = 'recrawl_internal'::regnamespace and objsubid = 2 and granted
-          and database = (select oid from pg_database where datname = current_database())
-"""
+LEADER = "select worker from leader"
 
 
 def test_one_worker_does_the_jobs_and_the_next_one_takes_over_from_a_killed_one(fetched: Crawl, url: str) -> None:
@@ -309,6 +311,99 @@ def test_one_worker_does_the_jobs_and_the_next_one_takes_over_from_a_killed_one(
             "stopped",
             "its process died, or lost its connection",
         )
+
+
+def freeze(process: "subprocess.Popen[str]", sign: signal.Signals = signal.SIGSTOP) -> None:
+    """Stops a worker and the process of its job, or wakes them up: as on a machine that is suspended."""
+    for pid in [process.pid, *children(process)]:
+        os.kill(pid, sign)
+
+
+def test_a_frozen_worker_is_replaced_within_a_minute_and_writes_nothing_when_it_wakes_up(
+    fetched: Crawl, url: str
+) -> None:
+    with psycopg.connect(url) as holder, worker(url) as first:
+        holder.execute("lock table recrawl_internal.page in access exclusive mode")
+        eventually(lambda: runs(fetched) == [("rates", None)])  # it waits for the pages
+        freeze(first)
+        frozen_at = time.monotonic()
+        holder.rollback()
+        with worker(url) as second:
+            led = fetched.value(LEADER)
+            everything_runs_again(fetched)
+            assert time.monotonic() - frozen_at < 75, "a minute, and the runs themselves"
+            (leader,) = {fetched.value(LEADER)} - {led}
+            prices = fetched.rows("select * from host_terms order by host_id")
+            freeze(first, signal.SIGCONT)
+            eventually(lambda: not children(first))
+            time.sleep(3)
+            assert fetched.value(LEADER) == leader and not children(first), "it stands by"
+            assert fetched.rows("select * from host_terms order by host_id") == prices
+            assert [job for job, ok in runs(fetched) if not ok] == ["rates"]
+            assert second.poll() is None
+        first.send_signal(signal.SIGTERM)
+        _, said = first.communicate(timeout=60)
+    assert "Another worker runs the batch jobs now" in said
+    assert "another worker took this job over" in said
+
+
+def test_the_leader_stays_while_it_gives_signs_of_life(fetched: Crawl, url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as first, psycopg.connect(url, autocommit=True) as second:
+        one, two = uuid.uuid4(), uuid.uuid4()
+
+        def leaders() -> list[bool]:
+            return [store.schedule.leads(first, one), store.schedule.leads(second, two)]
+
+        assert leaders() == [True, False] == leaders()
+        written = "select xmin from leader"
+        before = fetched.value(written)
+        assert leaders() == [True, False] and fetched.value(written) == before, "it writes only now and then"
+        fetched.connection.execute("update leader set alive_until = now() + '15 s'::interval")
+        assert leaders() == [True, False]
+        assert fetched.value("select alive_until > now() + '25 s'::interval from leader")
+        fetched.connection.execute("update leader set alive_until = now() - '1 s'::interval")
+        assert store.schedule.leads(second, two), "the first one was frozen"
+        assert leaders() == [False, True]
+        fetched.connection.execute("update leader set alive_until = now() + '1 day'::interval")
+        assert leaders() == [True, False], "the clock was ahead"
+        first.close()
+        eventually(lambda: store.schedule.leads(second, two), 10)
+
+
+# A worker that does not wait long for a process whose job the database has given up.
+SUSPICIOUS = """
+from datetime import timedelta
+from recrawl.jobs import running
+running.LOST = timedelta(seconds=15)
+"""
+
+
+def test_a_frozen_process_of_a_job_is_killed_and_the_job_runs_again(fetched: Crawl, url: str) -> None:
+    with psycopg.connect(url) as holder, worker(url, SUSPICIOUS) as process:
+        holder.execute("lock table recrawl_internal.page in access exclusive mode")
+        eventually(lambda: runs(fetched) == [("rates", None)])
+        os.kill(child_of(process), signal.SIGSTOP)
+        holder.rollback()
+        time.sleep(1)
+        fetched.connection.execute("update job set alive_until = now()")  # as if a minute had gone by
+        everything_runs_again(fetched)
+    first, *later = fetched.rows("select job, ok, message from job_run order by started_at")
+    assert (first["job"], first["ok"]) == ("rates", False) and {row["ok"] for row in later} == {True}
+
+
+def test_status_and_doctor_say_that_jobs_are_late_while_the_only_worker_is_frozen(fetched: Crawl, url: str) -> None:
+    for job in BATCH:
+        ended_run(fetched, job, True, DAY)
+    with psycopg.connect(url) as holder, worker(url) as process:
+        holder.execute("lock table recrawl_internal.page in access exclusive mode")
+        freeze(process)
+        time.sleep(6)
+        holder.rollback()
+        with store.connect(url) as connection:
+            found = facts.read(connection, is_embedded=False)
+        assert verdict(found.figures).code == "worker_silent"
+        said = {check.code: check.headline for check in checks(found)}
+        assert said["job_overdue"] == "The job rates should have started 24 h ago."
 
 
 def everything_runs_again(crawl: Crawl) -> None:

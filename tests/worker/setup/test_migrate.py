@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
@@ -580,6 +581,40 @@ def test_crawlers_do_not_wait_for_a_replay(copy: Project, url: str, what: str) -
         holder.execute("select pg_advisory_unlock(4711)")
         _, errors = migration.communicate(timeout=60)
         assert migration.returncode == 0, errors
+
+
+@pytest.mark.parametrize("words", [("recrawl", "migrate"), ("alembic", "upgrade", "head")], ids=lambda words: words[0])
+@pytest.mark.parametrize("what", ["a transaction with the lock", "a session with the lock", "a reader"])
+def test_a_migration_says_which_session_it_waits_for(copy: Project, url: str, what: str, words: list[str]) -> None:
+    lock = "(x'" + re.findall(r"^LOCK = 0x(\w+)", (copy.root / "migrations/env.py").read_text(), re.M)[0] + "'::int)"
+    copy.change(*CHANGED_DECLARATIONS["a view with a column less"][0])
+    name = "anna's notebook"
+    with psycopg.connect(url, application_name=name, autocommit=what == "a session with the lock") as holder:
+        pid = holder.info.backend_pid
+        holds, state = {
+            "a transaction with the lock": (f"select pg_advisory_xact_lock{lock}", "in a transaction"),
+            "a session with the lock": (f"select pg_advisory_lock{lock}", "idle"),
+            "a reader": ("select from recrawl.events limit 1", "in a transaction"),
+        }[what]
+        holder.execute(holds.encode())
+        migration = copy.start(url, *words)
+        assert migration.stderr
+        said = migration.stderr.readline()
+        while said and "waits for" not in said:
+            said = migration.stderr.readline()  # Alembic has lines of its own
+        assert re.fullmatch(
+            rf"recrawl: the migration waits for process {pid} \({name}, login \w+\), which has been {state} since "
+            rf"\d\d:\d\d:\d\d\. To end it: SELECT pg_terminate_backend\({pid}\);\n",
+            said,
+        )
+        time.sleep(3)
+        assert migration.poll() is None, "it goes on waiting"
+        holder.rollback()
+        holder.execute("select pg_advisory_unlock_all()")
+        holder.commit()
+        _, errors = migration.communicate(timeout=60)
+        assert migration.returncode == 0, errors
+        assert "waits for" not in errors, "it says it once"
 
 
 def test_a_right_that_no_file_grants_any_more_is_gone(copy: Project, url: str) -> None:

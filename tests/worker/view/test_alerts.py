@@ -61,6 +61,7 @@ HEALTHY: Series = {
     'recrawl_job_failures_since_success{job_name="allocate"}': steady(0),
     'recrawl_job_last_success_timestamp_seconds{job_name="allocate"}': f"_x12 0+300x{STEPS}",
     'recrawl_job_interval_seconds{job_name="allocate"}': steady(3600),
+    'recrawl_job_due_timestamp_seconds{job_name="allocate"}': AS_TIME_GOES,
     "recrawl_longest_transaction_seconds": steady(4),
     "recrawl_inbox_wait_seconds": steady(0.4),
 }
@@ -88,7 +89,7 @@ FIRES: dict[str, Series] = {
     "RecrawlLessFresh": {"recrawl_freshness_ratio": steady(0.55)},
     "RecrawlOverBudget": {"recrawl_budget_fetches_per_second": steady(800 / 60)},
     "RecrawlJobFailing": {'recrawl_job_failures_since_success{job_name="allocate"}': steady(3)},
-    "RecrawlJobOverdue": {'recrawl_job_last_success_timestamp_seconds{job_name="allocate"}': steady(60)},
+    "RecrawlJobOverdue": {'recrawl_job_due_timestamp_seconds{job_name="allocate"}': steady(60)},
     "RecrawlTransactionOpen": {"recrawl_longest_transaction_seconds": AS_TIME_GOES},
     "RecrawlInboxStuck": {"recrawl_inbox_wait_seconds": steady(100)},
 }
@@ -104,7 +105,12 @@ SILENT: dict[str, Series] = {
         "recrawl_budget_fetches_per_second": GONE,
         "recrawl_freshness_promised_ratio": GONE,
         'recrawl_job_interval_seconds{job_name="allocate"}': GONE,
+        'recrawl_job_due_timestamp_seconds{job_name="allocate"}': GONE,
         'recrawl_job_last_success_timestamp_seconds{job_name="allocate"}': steady(60),
+    },
+    "a job has waited for another job for an hour": {
+        'recrawl_job_due_timestamp_seconds{job_name="allocate"}': f"-3600+300x{STEPS}",
+        'recrawl_job_running_since_timestamp_seconds{job_name="opic"}': f"-3600+300x{STEPS}",
     },
     "three of four fetches fail, of four an hour": EMPTY
     | {

@@ -12,7 +12,18 @@ import pytest
 from recrawl.jobs.registry import JOBS
 from recrawl.view import alerts, figures, screens
 from recrawl.view.facts import Checkup, Facts, ServerFacts, Slot, Superuser, Table, Transaction
-from recrawl.view.figures import Ever, Figures, HeldBack, LastAllocation, LastRun, LateHost, Minute, Now, Total
+from recrawl.view.figures import (
+    Ever,
+    Figures,
+    HeldBack,
+    LastAllocation,
+    LastRun,
+    LateHost,
+    Minute,
+    Now,
+    Schedule,
+    Total,
+)
 from recrawl.view.rules import RULES, job_failing
 from recrawl.view.verdict import checks, verdict
 
@@ -80,6 +91,10 @@ WORKING = Figures(
         LastRun("opic", NOON - 3 * HOUR, 212, True, "1,210,571 pages, 9,310,022 links", NOON - 3 * HOUR, 0),
         LastRun("rates", NOON - 3 * HOUR, 12, True, "1,030,395 pages on 20,412 hosts", NOON - 3 * HOUR, 0),
     ),
+    schedule=(
+        Schedule("allocate", HOUR, NOON + 20 * MINUTE), Schedule("opic", 6 * HOUR, NOON + 3 * HOUR),
+        Schedule("rates", 6 * HOUR, NOON + 3 * HOUR),
+    ),
     late_hosts=(
         LateHost("news.harbour-post.example", 5100, 41 * MINUTE, "gap", 2 * SECOND),
         LateHost(
@@ -137,6 +152,9 @@ STATES = {
         runs=(
             LastRun("allocate", NOON - 5 * MINUTE, 3, False, "out of memory", NOON - 5 * HOUR, 4), *WORKING.runs[1:]
         ),
+    ),
+    "job_overdue": replace(
+        WORKING, schedule=(Schedule("allocate", HOUR, NOON - 12 * MINUTE), *WORKING.schedule[1:])
     ),
     "hosts_blocked": replace(WORKING, minutes=minutes(hosts_blocked=4100.0, due_blocked=90210.0)),
     "slots_missed": replace(WORKING, hour=replace(WORKING.hour, handed_out=24000, missed=3000)),
@@ -254,7 +272,7 @@ def test_a_crawl_whose_only_host_is_blocked_is_not_called_working() -> None:
     quiet = replace(figures, reported_at=NOON - 10 * MINUTE)
     said = verdict(quiet)
     assert [said.level, said.headline] == ["trouble", "Hardly anything can be fetched: the only host is blocked."]
-    checkup = Checkup(12, None, 12, 12, "a.test", 1, ["a.test"])
+    checkup = Checkup(None, 12, 12, "a.test", 1, ["a.test"])
     assert found(replace(HEALTHY, figures=quiet, checkup=checkup))["hosts_blocked"] == "trouble"
     assert verdict(now(quiet, due=0)).code == "nothing_due", "nothing waits for it"
 
@@ -288,10 +306,9 @@ HEALTHY = Facts(
     server=ServerFacts(18, NOON, vacuums=True, sees_all=True),
     asked_at=NOON,
     is_checkup=True,
-    checkup=Checkup(1210571, 1210000, 1210571, 48210, "news.harbour-post.example", 203, ["a.test", "b.test"]),
+    checkup=Checkup(571, 1210571, 48210, "news.harbour-post.example", 203, ["a.test", "b.test"]),
     slots=(Slot("replica", True, 1e6, 10),),
     tables=(Table("host", 20412, 9000),),
-    every={"allocate": HOUR, "opic": 6 * HOUR, "rates": 6 * HOUR},
 )
 HELD = Transaction(4711, "anna", "psql", "idle in transaction", 12 * MINUTE, None, holds_hosts=True)
 
@@ -316,7 +333,7 @@ PLANTED = {
     "no_worker": state("no_worker"),
     "transaction_open": replace(HEALTHY, transactions=(HELD,)),
     "job_failing": state("job_failing"),
-    "job_overdue": replace(HEALTHY, every={"allocate": 12 * MINUTE}),
+    "job_overdue": state("job_overdue"),
     "hosts_blocked": replace(HEALTHY, checkup=replace(HEALTHY.checkup, blocked_hosts=4100)),
     "leases_end": with_day(expired=40000),
     "slots_missed": state("slots_missed"),
@@ -346,7 +363,7 @@ def found(facts: Facts) -> dict[str, str]:
 def test_doctor_is_silent_on_a_healthy_crawl() -> None:
     quiet = replace(HEALTHY, figures=replace(WORKING, late_hosts=()))
     assert found(quiet) == {}
-    assert found(replace(HEALTHY, figures=SMALL, checkup=Checkup(12, None, 12, 6, "a.test"))) == {}
+    assert found(replace(HEALTHY, figures=SMALL, checkup=Checkup(None, 12, 6, "a.test"))) == {}
 
 
 def test_the_planted_troubles_are_those_that_doctor_knows_and_no_other() -> None:
@@ -376,7 +393,7 @@ def test_what_a_login_may_not_see_is_said_and_not_cried_about() -> None:
 
 def test_doctor_tells_allocations_of_another_budget_or_of_far_fewer_pages() -> None:
     other = replace(HEALTHY, figures=replace(WORKING, settings=WORKING.settings | {"budget": "900000"}))
-    fewer = replace(HEALTHY, checkup=replace(HEALTHY.checkup, newest_allocated=400000))
+    fewer = replace(HEALTHY, checkup=replace(HEALTHY.checkup, added_since_allocation=800000))
     assert "allocation_outdated" in found(other) and "allocation_outdated" in found(fewer)
 
 

@@ -107,8 +107,9 @@ def worker(metrics: Address | None) -> None:
     """Do the upkeep of the queue and run the batch jobs, until Ctrl-C.
 
     The settings rates_every, opic_every and allocate_every are the intervals of the jobs. A job runs earlier if much
-    has changed or if its last run failed. If several workers run, one of them runs the jobs; if it dies, another takes
-    over within seconds. Without a worker next_pages does the upkeep, with some delay, and no job runs.
+    has changed or if its last run failed. If several workers run, one of them runs the jobs. If it dies or freezes,
+    another one takes over within a minute. Without a worker next_pages does the upkeep, with some delay, and no job
+    runs.
     """
     with lasting_database(makes=True) as (url, restart):
         work(url, restart, metrics, nullcontext())

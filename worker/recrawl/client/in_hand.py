@@ -180,8 +180,6 @@ class InHand:
     def line_up(self, pages: list[Page], now: float) -> Effects:
         effects: Effects = []
         for page in pages:
-            if self.state(page) is not WAITING:
-                continue  # it was lost
             if self.is_closed:
                 effects += self._give_back(page, "released")
             elif not is_request(page) and self._verdict(page.url) is Passage.DENIED:
@@ -265,7 +263,8 @@ class InHand:
         return self._finish(page, failed)
 
     def _deny(self, page: Page) -> Effects:
-        self.settle(page)
+        if not self.settle(page):
+            return []  # it was lost
         self.counts["denied"] += 1
         return self._finish(page, {"robots_denied": True})
 

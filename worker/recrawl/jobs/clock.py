@@ -5,9 +5,11 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from types import FrameType
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 from apscheduler.executors.pool import ThreadPoolExecutor
@@ -33,7 +35,8 @@ class BatchStarter:
     def __init__(self, url: str, batches: list[BatchRunner], start: Callable[[BatchRunner, str, int], None]) -> None:
         self.url, self.batches, self.start = url, batches, start
         self.connection: store.Connection | None = None
-        self.leads = False  # as long as the connection lasts
+        self.worker = uuid4()  # this worker's name among the others
+        self.leads = False  # when it last asked
         self.is_stopped = False
         self.problem = ""  # the problem that the log already has
         self.starts_from = time.monotonic() + SETTLED.total_seconds()
@@ -52,11 +55,19 @@ class BatchStarter:
 
     def _start_if_it_leads(self) -> None:
         self.connection = self.connection or store.connect(self.url, "recrawl schedule")
-        self.leads = self.leads or store.schedule.leads(self.connection)
+        led, self.leads = self.leads, store.schedule.leads(self.connection, self.worker)
+        if led and not self.leads:
+            log.warning("this worker gave no sign of life. Another worker runs the batch jobs now")
         if self.leads:
             store.schedule.end_dead_runs(self.connection)
             if time.monotonic() >= self.starts_from:
                 self._start_due_jobs(self.connection)
+
+    def still_leads(self) -> bool:
+        """For a job that waited for another one: this worker may have been frozen since then."""
+        with suppress(psycopg.Error):
+            return self.connection is not None and store.schedule.leads(self.connection, self.worker)
+        return False
 
     def _start_due_jobs(self, connection: store.Connection) -> None:
         looks_closer = time.monotonic() >= self.closer_at
@@ -64,6 +75,7 @@ class BatchStarter:
             self.closer_at = time.monotonic() + LOOK_CLOSER.total_seconds()
         due = store.schedule.due_jobs(connection, looks_closer)
         for batch in self.batches:  # one at a time, in the order of the registry
+            batch.note_due(batch.entry.name in due)
             if batch.entry.name in due and not batch.is_under_way and not self.is_stopped:
                 batch.is_under_way = True
                 self.start(batch, *due[batch.entry.name])
@@ -75,7 +87,7 @@ class BatchStarter:
     def close(self) -> None:
         if self.connection:
             self.connection.close()
-        self.connection, self.leads = None, False
+        self.connection = None
 
 
 class SteppingClockScheduler(BlockingScheduler):
@@ -133,7 +145,12 @@ def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[]
         # The executor has one thread, so one batch job runs at a time. max_instances is 2, because APScheduler may
         # count the last run as running for a moment after it has ended.
         scheduler.add_job(
-            batch, id=batch.entry.name, args=[why, newest], executor="batch", replace_existing=True, max_instances=2
+            batch,
+            id=batch.entry.name,
+            args=[why, newest, starter.still_leads],
+            executor="batch",
+            replace_existing=True,
+            max_instances=2,
         )
 
     batches = [BatchRunner(entry, url) for entry in JOBS.values() if entry.is_batch]

@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 MOST_PATIENT = 5.0  # seconds between two tries to reach a database that does not answer, at most
 LONGEST = timedelta(hours=6)  # a longer run of a batch job is killed
+LOST = timedelta(minutes=3)  # a process is killed whose job has been due for this long: its run is dead, or never began
 SESSION_ENDS = 5.0  # seconds to wait until the server has noticed that a job's process died
 
 
@@ -138,13 +139,15 @@ class BatchRunner:
     def __init__(self, entry: JobEntry, url: str) -> None:
         self.entry, self.url = entry, url
         self.process: subprocess.Popen[str] | None = None
-        self.is_under_way = self.is_running = self.is_stopped = self.is_given_up = False
+        self.is_under_way = self.is_running = self.is_stopped = False
+        self.given_up = ""  # why its process was killed
+        self.due_since: float | None = None  # the monotonic time since when the job is due although it runs
 
-    def __call__(self, why: str, newest: int) -> None:
+    def __call__(self, why: str, newest: int, may_run: Callable[[], bool] = lambda: True) -> None:
         """Runs the job once. `newest` is the newest run of any job before this one."""
         try:
-            if not self.is_stopped:
-                self.is_running, self.is_given_up = True, False
+            if not self.is_stopped and may_run():
+                self.is_running, self.given_up = True, ""
                 self._record(self._outcome(), why, newest)
         finally:
             self.is_under_way = self.is_running = False
@@ -183,13 +186,13 @@ class BatchRunner:
             process.stdin.close()
             code = process.wait()
         self.process = None
-        how = f"was killed after {LONGEST}" if self.is_given_up else f"died ({_ending(code)})"
+        how = f"was killed: {self.given_up}" if self.given_up else f"died ({_ending(code)})"
         return outcome or {"ok": False, "message": f"its process {how}", "has_died": True}
 
     @contextmanager
     def _limited(self) -> Iterator[None]:
         """Kills a run that takes too long: the other batch jobs wait for it."""
-        limit = threading.Timer(LONGEST.total_seconds(), self._give_up)
+        limit = threading.Timer(LONGEST.total_seconds(), self._give_up, [f"it ran for {LONGEST}"])
         limit.daemon = True
         limit.start()
         try:
@@ -197,8 +200,15 @@ class BatchRunner:
         finally:
             limit.cancel()
 
-    def _give_up(self) -> None:
-        self.is_given_up = True
+    def note_due(self, is_due: bool) -> None:
+        """Whether the database says that the job should start. Kills a process that is frozen."""
+        now = time.monotonic()
+        self.due_since = (self.due_since or now) if is_due and self.is_running else None
+        if self.due_since is not None and now - self.due_since > LOST.total_seconds():
+            self._give_up("it gave no sign of life")
+
+    def _give_up(self, why: str) -> None:
+        self.given_up = why
         self.kill()
 
     def _record(self, outcome: dict[str, Any], why: str, newest: int) -> None:

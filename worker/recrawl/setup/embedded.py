@@ -55,6 +55,7 @@ SOCKETS = Path("/tmp")
 CLUSTER, LOG = "cluster", "postgres.log"
 TURN, USERS, ALIVE, GUARD = "turn.lock", "users.lock", "alive.lock", "guard.lock"
 LOG_LIMIT = 10_000_000  # bytes; a longer log is set aside at the next start
+WAL_FILE = 16 << 20  # bytes: PostgreSQL starts only if it can make a file of write-ahead log
 FAST_SHUTDOWN = signal.SIGINT  # to PostgreSQL: end the sessions, write a checkpoint, exit
 ELSEWHERE = "set RECRAWL_DATA_DIR to another directory"
 MUTE_LIMIT = 60  # seconds without a sensible answer after which a server is given up
@@ -108,7 +109,7 @@ def server(data_dir: Path | None = None) -> Iterator[str]:
 @contextmanager
 def lasting_server(data_dir: Path | None = None) -> Iterator[tuple[str, Callable[[], None]]]:
     """Like server(), for a long use. Also yields a function that starts the server again, at the same URL, if it has
-    ended."""
+    ended. If a disk is full, this function says so and starts nothing: call it again."""
     if sys.platform not in ("linux", "darwin"):
         raise EmbeddedError(f"no embedded PostgreSQL on {sys.platform}: set DATABASE_URL to a server's URL")
     data_dir = data_dir or default_data_dir()
@@ -128,9 +129,21 @@ def lasting_server(data_dir: Path | None = None) -> Iterator[tuple[str, Callable
                 _leave(home, users)
                 raise
 
+        told = ""
+
         def restart() -> None:
-            with _turn(home):
-                again = _enter(home, users, binaries)
+            nonlocal told
+            try:
+                with _turn(home):
+                    again = _enter(home, users, binaries)
+            except EmbeddedError as error:
+                if not (full := _full_disk(home, str(error))):
+                    raise
+                if full != told:
+                    print(f"recrawl: {full}. PostgreSQL starts again when there is room", file=sys.stderr, flush=True)
+                told = full
+                return
+            told = ""
             if again != url:
                 raise EmbeddedError(f"PostgreSQL in {home} came back at another address, {again}: start again")
 
@@ -476,6 +489,14 @@ def _log_line(home: Path, pattern: str, start: int = 0) -> str:
             if re.search(pattern, line) and "the database system is" not in line:
                 return line.strip()
     return ""
+
+
+def _full_disk(home: Path, error: str) -> str:
+    """The disk that is full, or ''. PostgreSQL cannot say so in its log if the log is on this disk."""
+    for part in (home / CLUSTER / "pg_wal", home / CLUSTER, home):
+        if shutil.disk_usage(part).free < WAL_FILE:
+            return f"the disk of {part.resolve()} is full"
+    return f"a disk of {home} is full" if re.search("No space left on device|Disk quota exceeded", error) else ""
 
 
 def _postmaster(home: Path) -> tuple[int, str]:

@@ -127,6 +127,10 @@ def in_force(connection: Connection) -> tuple[str, str] | None:
     return found.fetchone()
 
 
+def schedule(connection: Connection, shape: type[Shape]) -> list[Shape]:
+    return rows(connection, shape, "job_schedule")
+
+
 def schedules(connection: Connection) -> dict[str, tuple[timedelta | None, datetime | None]]:
     """For each batch job: the interval between runs, and the time of the next run. None = never, or it runs now."""
     found = connection.execute("select job, every, due_at from recrawl.job_schedule").fetchall()

@@ -31,7 +31,7 @@ from recrawl.store.connection import Connection, connect, value
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-ALIVE_FOR = timedelta(minutes=1)
+ALIVE_FOR = timedelta(seconds=45)  # without a sign of life
 HEARTBEAT_SECONDS = 15.0
 CHUNK = 10_000
 SPREAD = 8  # a block has 25 pages and room for four more: a chunk writes about three of them

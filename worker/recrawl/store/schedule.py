@@ -1,13 +1,17 @@
 """A worker's questions about jobs: whether it leads, and which jobs are due. And its notes about failed runs."""
 
+from datetime import timedelta
 from typing import LiteralString
+from uuid import UUID
 
 from recrawl.store.connection import Connection, value
 
+LEADS_FOR = timedelta(seconds=30)  # without a sign of life. A leader asks once a second
 
-def leads(connection: Connection) -> bool:
-    """Whether this session's worker runs the batch jobs. If so, it does until its connection ends."""
-    return bool(value(connection, "select recrawl_internal.leads()"))
+
+def leads(connection: Connection, worker: UUID) -> bool:
+    """Whether this worker runs the batch jobs."""
+    return bool(value(connection, "select recrawl_internal.leads(%s, %s)", worker, LEADS_FOR))
 
 
 def due_jobs(connection: Connection, or_early: bool) -> dict[str, tuple[str, int]]:

@@ -43,7 +43,7 @@ def scrape(
         )
         (status,) = cursor.execute("select * from recrawl.crawl_status").fetchall()
         schedule = cursor.execute(
-            "select job, every, running_since, succeeded_at, failures from recrawl.job_schedule"
+            "select job, every, due_at, running_since, succeeded_at, failures from recrawl.job_schedule"
         ).fetchall()
         running_always = cursor.execute(
             """

@@ -13,8 +13,7 @@ OLDEST_SERVER = 15  # version of PostgreSQL
 
 @dataclass(frozen=True)
 class Checkup:
-    newest_page: int = 0
-    newest_allocated: int | None = None
+    added_since_allocation: int | None = None
     pages: int | None = 0
     most_pages: int | None = 0
     largest_host: str | None = None
@@ -79,7 +78,6 @@ class Facts:
     superusers: tuple[Superuser, ...] = ()
     slots: tuple[Slot, ...] = ()
     tables: tuple[Table, ...] = ()
-    every: dict[str, timedelta | None] | None = None  # how often each job runs; None = never automatically
 
 
 def read(connection: store.Connection, is_embedded: bool) -> Facts:
@@ -100,5 +98,4 @@ def read(connection: store.Connection, is_embedded: bool) -> Facts:
         superusers=tuple(store.server.superusers(connection, Superuser)),
         slots=tuple(store.server.slots(connection, Slot)),
         tables=tuple(store.server.dead_rows(connection, Table)),
-        every={job: every for job, (every, _) in store.looks.schedules(connection).items()},
     )

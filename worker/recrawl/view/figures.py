@@ -162,6 +162,16 @@ class LastRun:
         return fared(self.ok, self.message)
 
 
+@dataclass(frozen=True)
+class Schedule:
+    """When a batch job runs."""
+
+    job: str
+    every: timedelta | None  # None = never by itself
+    due_at: datetime | None  # None = it runs, or it never does
+    running_since: datetime | None = None
+
+
 def fared(ok: bool | None, message: str | None) -> str:
     """The result of a run in one word. A run that was told to stop has not failed."""
     if ok is None:
@@ -212,6 +222,7 @@ class Figures:
     day: Total = field(default_factory=Total)
     allocation: LastAllocation | None = None
     runs: tuple[LastRun, ...] = ()
+    schedule: tuple[Schedule, ...] = ()
     late_hosts: tuple[LateHost, ...] = ()  # the latest first
     held_back: tuple[HeldBack, ...] = ()
     settings: dict[str, str | None] = field(default_factory=dict)
@@ -266,6 +277,7 @@ def read(connection: store.Connection) -> Figures:
         day=store.looks.vitals_total(connection, Total, DAY),
         allocation=store.looks.last_allocation(connection, LastAllocation),
         runs=tuple(store.looks.last_runs(connection, LastRun, ALWAYS)),
+        schedule=tuple(store.looks.schedule(connection, Schedule)),
         late_hosts=tuple(store.looks.late_hosts(connection, LateHost, 20)),
         held_back=tuple(store.looks.held_back(connection, HeldBack, 20)),
         settings=store.looks.shown_settings(connection),

@@ -142,6 +142,14 @@ JOB_GAUGES = {
         "Failed runs of the job since its last success, up to 20. For upkeep, vitals and retention: 1 while it fails.",
         "failures",
     ),
+    "recrawl_job_due_timestamp_seconds": (
+        "Time when the job should start, in Unix time (seconds). Absent while it runs.",
+        "due_at",
+    ),
+    "recrawl_job_running_since_timestamp_seconds": (
+        "Time when the present run of the job began, in Unix time (seconds). Absent while it does not run.",
+        "running_since",
+    ),
     "recrawl_job_interval_seconds": ("Interval at which the job should run, in seconds.", "every"),
 }
 

@@ -25,7 +25,8 @@ LONG_OPEN = timedelta(minutes=15)  # a transaction
 MANY_FAIL, MOST_FAIL = 0.2, 0.5  # of the fetches
 MANY_BLOCKED, MOST_BLOCKED, FEW_BLOCKED = 0.1, 0.9, 5  # of the hosts; and hosts
 UNUSED = 0.1  # of the budget
-MISSED = 3  # intervals of a job
+JOB_LATE = timedelta(minutes=5)  # that a job is due and no job runs
+MISSED = 3  # intervals of a job that waits for another job
 EXPIRED = UNUSED_SLOTS = 0.05  # of the pages that were handed out
 REJECTED = 0.02  # of the reports
 UNTOLD = 0.5  # of the fetches that could have shown a change
@@ -385,24 +386,33 @@ def job_failing(facts: Facts) -> Found | None:
 @rule(
     "warn",
     "Its last result stays in force and grows old.",
-    Fix("job", "Run it by hand and watch", "recrawl run allocate"),
+    SESSIONS,
     well="Every job runs as often as it should.",
     alert=Alert(
-        "The job {{ $labels.job_name }} last succeeded {{ $value | humanizeDuration }} ago, more than "
-        f"{MISSED} intervals.",
-        f"time() - recrawl_job_last_success_timestamp_seconds > {MISSED} * recrawl_job_interval_seconds",
-        "1h",
-        do="recrawl run {{ $labels.job_name }}",
+        "The job {{ $labels.job_name }} should have started {{ $value | humanizeDuration }} ago.",
+        f"time() - recrawl_job_due_timestamp_seconds > {JOB_LATE.seconds} "
+        "unless on (instance) recrawl_job_running_since_timestamp_seconds "
+        f"or time() - recrawl_job_due_timestamp_seconds > {MISSED} * recrawl_job_interval_seconds",
+        "5m",
     ),
-    in_status=False,
 )
 def job_overdue(facts: Facts) -> Found | None:
+    """A worker runs one job at a time. In its first minute it starts none."""
     figures = facts.figures
-    for run in figures.runs if figures.now.worker_runs else ():
-        every, ago = (facts.every or {}).get(run.job), figures.now.as_of - run.started_at
-        if every and run.ok is not None and ago > MISSED * every:
-            says = f"The job {run.job} should run every {lasting(every)}, but it last ran {lasting(ago)} ago."
-            return Found(says, do=f"recrawl run {run.job}")
+    as_of = figures.now.as_of
+    watched = sum(minute.at >= as_of - JOB_LATE - 2 * MINUTE for minute in figures.minutes) * MINUTE
+    if not (watched >= JOB_LATE if figures.now.worker_runs else figures.workers):
+        return None
+    runs = [job for job in figures.schedule if job.running_since]
+    for job in figures.schedule:
+        late = as_of - job.due_at if job.due_at and job.every else timedelta(0)
+        if late > JOB_LATE and (not runs or late > MISSED * (job.every or late)):
+            return Found(
+                f"The job {job.job} should have started {lasting(late)} ago.",
+                f"It waits for the job {runs[0].job}, which has run for {lasting(as_of - runs[0].running_since)}."
+                if runs and runs[0].running_since
+                else "A worker is connected, but it starts no job.",
+            )
     return None
 
 
@@ -620,18 +630,17 @@ def allocation_outdated(facts: Facts) -> Found | None:
     if last is None:
         return Found("There is no allocation yet: every page is fetched equally often.", level="ok")
     wanted, budget = figures.settings.get("objective"), figures.set_budget
-    newer = checkup.newest_page - (checkup.newest_allocated or 0)
+    added, pages = checkup.added_since_allocation or 0, checkup.pages
     if wanted and wanted != last.objective:
         return Found(f"The allocation in force is for the objective {last.objective}. The setting is {wanted}.")
     if budget is not None and abs(budget - last.budget) > 0.05 * budget:
         return Found(
             f"The allocation in force is for {count(last.budget)} fetches a day. The setting is {count(budget)}."
         )
-    if checkup.newest_allocated is not None and newer > max(FEW, OTHER_PAGES * checkup.newest_page):
+    if pages and added > max(FEW, OTHER_PAGES * pages):
         ago = lasting(figures.now.as_of - last.started_at)
-        return Found(
-            f"{percent(newer / checkup.newest_page, 0)} of the pages were added after the last allocation, {ago} ago."
-        )
+        share = percent(min(1, added / pages), 0)
+        return Found(f"{share} of the pages were added after the last allocation, {ago} ago.")
     return None
 
 

@@ -1,0 +1,47 @@
+-- Skips ids that may have been lost. An asynchronous standby that becomes the primary may lack the last changes of the
+-- old primary, and a server that was killed may have lost transactions with synchronous_commit = off. Crawlers and
+-- workers still use ids of these changes. An id that was given a second time would do harm:
+--
+--    sequence    harm if an id is given twice                                     becomes
+--    lease_id    the old crawler reports, releases or extends the lease of        the clock's microseconds
+--                another one
+--    job_token   the old run of a job writes next to the new one                  the clock's microseconds
+--    page_id     the report of a lost page counts for another page                10 million more
+--
+-- The clock's microseconds are larger than any id that any server has given, because nobody takes a million leases a
+-- second. This holds also if two standbys become primary one after the other, and the second one lacks all changes of
+-- the first one. Page ids stay small, because upkeep goes through them in steps. host_id and the ids of events are not
+-- skipped, because crawlers and workers do not act by them. The other sequences are cells, which correct themselves.
+--
+-- The sign is that next_tick was never called. PostgreSQL sets an unlogged sequence back when it recovers from a crash
+-- and at the end of a standby's recovery, so it costs a pop nothing: it reads next_tick anyway, and then does a tick. A
+-- clean restart keeps next_tick.
+
+create or replace function recrawl_internal.ids_skipped() returns bigint
+language sql immutable parallel safe
+begin atomic select 10000000::bigint; end;
+comment on function recrawl_internal.ids_skipped() is 'More page ids than a failover can lose.';
+grant execute on function recrawl_internal.ids_skipped to recrawl_reader;
+
+-- Of several callers one skips. The others wait until it has done so, not until its transaction ends.
+create or replace function recrawl_internal.skip_lost_ids() returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+declare
+    skipped       constant bigint := ids_skipped();
+    now_in_micros constant bigint := micros(clock_timestamp());
+begin
+    while not (select is_called from next_tick) loop
+        if not pg_try_advisory_xact_lock('recrawl_internal'::regnamespace::oid::int, 2) then
+            perform pg_sleep(0.001);
+        elsif not (select is_called from next_tick) then
+            perform setval('lease_id', greatest(last_value + skipped, now_in_micros), is_called) from lease_id;
+            perform setval('job_token', greatest(last_value + skipped, now_in_micros), is_called) from job_token;
+            perform setval('page_id', last_value + skipped, is_called) from page_id;
+            perform setval('next_tick', 1);
+        end if;
+    end loop;
+end $$;
+comment on function recrawl_internal.skip_lost_ids() is
+    'After a failover or a crash: moves the sequences of ids beyond all ids that may have been given.';
