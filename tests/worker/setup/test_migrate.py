@@ -650,10 +650,10 @@ def test_sql_is_not_replayed_on_the_way_down(copy: Project, url: str) -> None:
     copy.migrate(url)
     copy.change("steer/pause.sql", "Pauses the crawl", "Changed: pauses the crawl")
     copy.alembic(url, "downgrade", "-1")
-    assert comment_on_pause(url).startswith("Pauses the crawl")
+    assert str(comment_on_pause(url)).startswith("Pauses the crawl")
     assert rows(url, "select to_regclass('recrawl_internal.later')") == [(None,)]
     copy.migrate(url)
-    assert comment_on_pause(url).startswith("Changed: pauses the crawl")
+    assert str(comment_on_pause(url)).startswith("Changed: pauses the crawl")
 
 
 def test_sql_is_not_replayed_before_the_head(new_database: NewDatabase, copy: Project) -> None:

@@ -1,8 +1,6 @@
 """Brings a database to the newest version, like `alembic upgrade head`, but from Python."""
 
 import re
-import sys
-import time
 from collections.abc import Mapping
 from importlib.metadata import version
 from typing import TextIO
@@ -11,7 +9,6 @@ import psycopg
 from alembic import command
 from alembic.config import Config
 from alembic.util import CommandError
-from psycopg.errors import LockNotAvailable
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
@@ -31,16 +28,6 @@ UNGRANTABLE = """
       and not (current_setting('server_version_num')::int < 160000
                and (select rolcreaterole from pg_roles where rolname = current_user))
     having count(*) > 0
-"""
-LONGEST_PAUSE = 10.0  # seconds between two attempts
-LONGEST_TRANSACTION = """
-    select format('a transaction, perhaps that of %s%s, process %s, open for %s s. Crawlers go on meanwhile.', usename,
-                  ' (' || nullif(application_name, '') || ')', pid,
-                  round(extract(epoch from clock_timestamp() - xact_start)))
-    from pg_stat_activity
-    where datname = current_database() and pid <> pg_backend_pid() and xact_start is not null
-    order by xact_start
-    limit 1
 """
 SCRIPT_HEAD = """\
 -- The tables, functions and views of recrawl {version}, for a database without a crawl.
@@ -70,26 +57,7 @@ def upgrade(url: str, with_roles: bool | None = None) -> None:
 
     Without roles, no role is created and none gets rights: the owner of the database does everything. None = as at the
     last call; at the first, with roles. Raises the error of psycopg, without SQLAlchemy's wrapper.
-
-    A migration that needs a lock that a transaction holds gives up and starts again, so crawlers do not wait behind it.
     """
-    pause = 0.2
-    while True:
-        try:
-            return _upgrade(url, with_roles)
-        except LockNotAvailable:
-            print(f"recrawl: the migration waits for {_longest_transaction(url)}", file=sys.stderr, flush=True)
-            time.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
-
-
-def _longest_transaction(url: str) -> str:
-    with psycopg.connect(url) as connection:
-        found = connection.execute(LONGEST_TRANSACTION).fetchone()
-    return str(found[0]) if found else "a transaction that has just ended"
-
-
-def _upgrade(url: str, with_roles: bool | None) -> None:
     config = Config(project.root() / "alembic.ini", attributes={"url": sqlalchemy_url(url), "with_roles": with_roles})
     try:
         command.upgrade(config, "head")

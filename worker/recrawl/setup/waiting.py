@@ -30,11 +30,12 @@ IN_THE_WAY = """
 
 
 @contextmanager
-def said(engine: Engine, waiting: Connection) -> Iterator[None]:
-    """While this lasts, a wait of this connection for other sessions is said, and said again when these change."""
+def said(engine: Engine, waiting: Connection, patience: float, told: set[int]) -> Iterator[None]:
+    """While this lasts, a wait of this connection for other sessions is said, and said again when these change. `told`
+    has the sessions that were named."""
     ended = threading.Event()
     ((pid,),) = waiting.exec_driver_sql("select pg_backend_pid()").fetchall()
-    thread = threading.Thread(target=_say, args=[engine, int(pid), ended], daemon=True)
+    thread = threading.Thread(target=_say, args=[engine, int(pid), patience, told, ended], daemon=True)
     thread.start()
     try:
         yield
@@ -43,13 +44,13 @@ def said(engine: Engine, waiting: Connection) -> Iterator[None]:
         thread.join()
 
 
-def _say(engine: Engine, pid: int, ended: threading.Event) -> None:
-    told: set[int] = set()
-    while not ended.wait(PATIENCE):
+def _say(engine: Engine, pid: int, patience: float, told: set[int], ended: threading.Event) -> None:
+    while not ended.wait(patience):
         with suppress(DBAPIError), engine.connect() as connection:
             options = {"no_parameters": True}
             found = connection.exec_driver_sql(IN_THE_WAY.format(pid), execution_options=options).fetchall()
             for blocker, who in found:
                 if blocker not in told:
                     print(f"recrawl: the migration waits for {who}", file=sys.stderr, flush=True)
-            told = {blocker for blocker, _ in found}
+            told.clear()
+            told.update(blocker for blocker, _ in found)
