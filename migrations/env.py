@@ -5,21 +5,24 @@ changes nothing. sql/ is replayed only at the newest version, not on the way dow
 """
 
 import os
+import time
 
 from alembic import context
-from sqlalchemy import NullPool, create_engine
+from psycopg.errors import LockNotAvailable
+from sqlalchemy import Connection, NullPool, create_engine
+from sqlalchemy.exc import DBAPIError
 
-from recrawl.setup import project, replay
+from recrawl.setup import project, replay, waiting
 from recrawl.setup.migrate import sqlalchemy_url
-from recrawl.setup.waiting import Waits
 
 LOCK = 0x72656372  # «recr»: one database is one crawl, and one migration at a time
 SCHEMA = "create schema if not exists recrawl_internal"
 # Functions and views are bound to PostgreSQL's own operators, also if the login that migrates has another search path.
 PATH = "set local search_path = pg_catalog, pg_temp"
-# Crawlers wait behind a statement that waits for a lock. So `recrawl migrate` waits at most this long, and starts again
-# (see recrawl/setup/migrate.py). `alembic upgrade` would not start again, so it waits.
-PATIENCE = "set local lock_timeout = '500ms'"
+# Crawlers wait behind a statement that waits for a lock. So it waits at most this long, and the migration starts again.
+LOCK_PATIENCE = 0.5  # seconds
+PATIENCE = f"set local lock_timeout = '{LOCK_PATIENCE} s'"
+LONGEST_PAUSE = 5.0  # seconds between two attempts
 # A line if there is a reason not to migrate. Nobody else may own a schema of recrawl, or a thing in it. Its owner can
 # put functions into it, which then run with the rights of every caller of recrawl.
 REFUSALS = """
@@ -84,24 +87,44 @@ def online() -> None:
     # psycopg gives bytes for text where the encoding is not known, as in a database in SQL_ASCII.
     options = {"client_encoding": "utf8", "fallback_application_name": "recrawl migrate"}
     engine = create_engine(database_url(), poolclass=NullPool, connect_args=options)
-    waits = context.config.attributes.get("waits")
-    with engine.begin() as connection, (waits or Waits()).said(engine, connection):
-        replay.run(connection, PATH)
-        if moves():
-            replay.run(connection, f"select pg_advisory_xact_lock({LOCK})")
-            replay.run(connection, SCHEMA)
-            for (refusal,) in replay.rows(connection, REFUSALS):
-                raise SystemExit(refusal)
-            if waits:
-                replay.run(connection, PATIENCE)
-        context.configure(connection=connection, version_table_schema="recrawl_internal")
-        context.run_migrations()
-        if moves() and is_at_head():
-            replay.replay(connection, context.config.attributes.get("with_roles"))
+    began, pause, told = time.monotonic(), 0.2, set[int]()
+    while True:
+        is_long = time.monotonic() - began > waiting.PATIENCE
+        try:
+            with (
+                engine.begin() as connection,
+                waiting.said(engine, connection, LOCK_PATIENCE / 2 if is_long else waiting.PATIENCE, told),
+            ):
+                migrate(connection)
+                return
+        except DBAPIError as error:
+            if not isinstance(error.orig, LockNotAvailable):
+                raise
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def migrate(connection: Connection) -> None:
+    replay.run(connection, PATH)
+    if moves():
+        replay.run(connection, f"select pg_advisory_xact_lock({LOCK})")
+        replay.run(connection, SCHEMA)
+        for (refusal,) in replay.rows(connection, REFUSALS):
+            raise SystemExit(refusal)
+        replay.run(connection, PATIENCE)
+    context.configure(connection=connection, version_table_schema="recrawl_internal")
+    context.run_migrations()
+    if moves() and is_at_head():
+        replay.replay(connection, context.config.attributes.get("with_roles"))
 
 
 def offline() -> None:
-    context.configure(url="postgresql+psycopg://", literal_binds=True, version_table_schema="recrawl_internal")
+    context.configure(
+        url="postgresql+psycopg://",
+        dialect_opts={"paramstyle": "named"},  # with the paramstyle of psycopg each % would be written as %%
+        literal_binds=True,
+        version_table_schema="recrawl_internal",
+    )
     with_roles = context.config.attributes.get("with_roles") is not False
     with context.begin_transaction():
         write = context.get_context().impl.static_output
@@ -109,6 +132,7 @@ def offline() -> None:
         write(f"select pg_advisory_xact_lock({LOCK});")
         write(f"{SCHEMA};")
         write(REFUSE)
+        write(f"{PATIENCE};")
         context.run_migrations()
         if context.get_revision_argument() == context.script.get_current_head():
             for text in project.sql_texts(with_roles):

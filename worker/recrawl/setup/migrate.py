@@ -1,7 +1,6 @@
 """Brings a database to the newest version, like `alembic upgrade head`, but from Python."""
 
 import re
-import time
 from collections.abc import Mapping
 from importlib.metadata import version
 from typing import TextIO
@@ -10,12 +9,10 @@ import psycopg
 from alembic import command
 from alembic.config import Config
 from alembic.util import CommandError
-from psycopg.errors import LockNotAvailable
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
 from recrawl.setup import project
-from recrawl.setup.waiting import Waits
 
 SCHEMAS = ("recrawl", "recrawl_internal")
 # Before PostgreSQL 16 a login with CREATEROLE may also grant roles that others made.
@@ -32,7 +29,6 @@ UNGRANTABLE = """
                and (select rolcreaterole from pg_roles where rolname = current_user))
     having count(*) > 0
 """
-LONGEST_PAUSE = 10.0  # seconds between two attempts
 SCRIPT_HEAD = """\
 -- The tables, functions and views of recrawl {version}, for a database without a crawl.
 -- Run it with: psql -1 -f FILE
@@ -61,22 +57,8 @@ def upgrade(url: str, with_roles: bool | None = None) -> None:
 
     Without roles, no role is created and none gets rights: the owner of the database does everything. None = as at the
     last call; at the first, with roles. Raises the error of psycopg, without SQLAlchemy's wrapper.
-
-    A migration that needs a lock that a transaction holds gives up and starts again, so crawlers do not wait behind it.
     """
-    waits = Waits()
-    pause = 0.2
-    while True:
-        try:
-            return _upgrade(url, with_roles, waits)
-        except LockNotAvailable:
-            time.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
-
-
-def _upgrade(url: str, with_roles: bool | None, waits: Waits) -> None:
-    attributes = {"url": sqlalchemy_url(url), "with_roles": with_roles, "waits": waits}
-    config = Config(project.root() / "alembic.ini", attributes=attributes)
+    config = Config(project.root() / "alembic.ini", attributes={"url": sqlalchemy_url(url), "with_roles": with_roles})
     try:
         command.upgrade(config, "head")
     except DBAPIError as error:

@@ -2,16 +2,13 @@
 
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-PATIENCE = 2.0  # seconds: a shorter wait is not worth a message
-BETWEEN_LOOKS = 0.25  # seconds
+PATIENCE = 2.0  # seconds of waiting that are not worth a word, and between two looks
 
 # A prepared transaction has the number 0. This login may not see since when sessions of other logins are as they are.
 IN_THE_WAY = """
@@ -32,33 +29,28 @@ IN_THE_WAY = """
 """
 
 
-@dataclass
-class Waits:
-    """The sessions that a migration waited for, over all its attempts."""
+@contextmanager
+def said(engine: Engine, waiting: Connection, patience: float, told: set[int]) -> Iterator[None]:
+    """While this lasts, a wait of this connection for other sessions is said, and said again when these change. `told`
+    has the sessions that were named."""
+    ended = threading.Event()
+    ((pid,),) = waiting.exec_driver_sql("select pg_backend_pid()").fetchall()
+    thread = threading.Thread(target=_say, args=[engine, int(pid), patience, told, ended], daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
-    first_seen: dict[int, float] = field(default_factory=dict)  # process number → time.monotonic()
-    told: set[int] = field(default_factory=set)
 
-    @contextmanager
-    def said(self, engine: Engine, waiting: Connection) -> Iterator[None]:
-        """While this lasts, says which sessions this connection has waited for longer than PATIENCE."""
-        ended = threading.Event()
-        ((pid,),) = waiting.exec_driver_sql("select pg_backend_pid()").fetchall()
-        thread = threading.Thread(target=self._say, args=[engine, int(pid), ended], daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
-
-    def _say(self, engine: Engine, pid: int, ended: threading.Event) -> None:
-        while not ended.wait(BETWEEN_LOOKS):
-            with suppress(DBAPIError), engine.connect() as connection:
-                options = {"no_parameters": True}
-                found = connection.exec_driver_sql(IN_THE_WAY.format(pid), execution_options=options).fetchall()
-                for blocker, who in found:
-                    since = self.first_seen.setdefault(blocker, time.monotonic())
-                    if blocker not in self.told and time.monotonic() - since >= PATIENCE:
-                        self.told.add(blocker)
-                        print(f"recrawl: the migration waits for {who}", file=sys.stderr, flush=True)
+def _say(engine: Engine, pid: int, patience: float, told: set[int], ended: threading.Event) -> None:
+    while not ended.wait(patience):
+        with suppress(DBAPIError), engine.connect() as connection:
+            options = {"no_parameters": True}
+            found = connection.exec_driver_sql(IN_THE_WAY.format(pid), execution_options=options).fetchall()
+            for blocker, who in found:
+                if blocker not in told:
+                    print(f"recrawl: the migration waits for {who}", file=sys.stderr, flush=True)
+            told.clear()
+            told.update(blocker for blocker, _ in found)
