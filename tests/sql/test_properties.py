@@ -65,7 +65,7 @@ moments = st.sampled_from([timedelta(microseconds=1), SECOND / 50, SECOND, 2.5 *
 whiles = st.sampled_from([11 * SECOND, MINUTE, 11 * MINUTE, HOUR, DAY, 40 * DAY])
 waits = st.sampled_from([timedelta(0), timedelta(0), SECOND, 10 * SECOND, HOUR])
 aheads = st.sampled_from([timedelta(0), timedelta(0), SECOND, 10 * SECOND, MINUTE])
-leases = st.sampled_from([SECOND, 10 * SECOND, 10 * MINUTE, 2 * DAY])
+leases = st.sampled_from([SECOND, 10 * SECOND, 10 * MINUTE, DAY])
 some_urls = st.lists(st.sampled_from(URLS), min_size=1, max_size=8)
 
 
