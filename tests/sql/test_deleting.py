@@ -62,6 +62,7 @@ def test_a_lease_of_which_all_pages_are_deleted_is_over(crawl: Crawl) -> None:
 
 def test_a_page_deleted_while_a_pop_hands_it_out_shifts_no_other_page_of_the_lease(crawl: Crawl, url: str) -> None:
     names = [f"http://a.test/{i}" for i in range(3)]
+    crawl.value("select set_setting('longest_lease', '7 days')")
     crawl.add(*names, rate=[1440.0, 24.0, 0.5])
     crawl.tick()
     with psycopg.connect(url, options="-c search_path=recrawl,recrawl_internal") as deleting:

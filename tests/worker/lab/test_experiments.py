@@ -163,7 +163,7 @@ def test_the_best_point_of_a_budget_is_where_its_line_touches_a_line_of_equal_va
 def test_page_1_is_left_alone_at_first_and_fetched_more_often_in_the_end() -> None:
     _, divided = panels(found("two-pages", quick=False))
     first, second = divided.series
-    assert "Below 1.21 fetches a day" in found("two-pages", quick=False).says
+    assert "below 1.21 fetches a day" in found("two-pages", quick=False).says
     assert (first.y[first.x < 1.2] == 0).all() and (first.y[first.x > 1.22] > 0).all()
     assert first.y[-1] > second.y[-1]
     assert first.y + second.y == pytest.approx(first.x)

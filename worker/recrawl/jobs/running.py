@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 MOST_PATIENT = 5.0  # seconds between two tries to reach a database that does not answer, at most
 LONGEST = timedelta(hours=6)  # a longer run of a batch job is killed
+BETWEEN_INTERRUPTS = 5.0  # seconds
 LOST = timedelta(minutes=3)  # a process is killed whose job has been due for this long: its run is dead, or never began
 SESSION_ENDS = 5.0  # seconds to wait until the server has noticed that a job's process died
 
@@ -232,12 +233,18 @@ class BatchRunner:
         """Gives the run up. Each chunk that it wrote is complete, and the next run goes on from there."""
         self.is_stopped = True
         if process := self.process:
-            with suppress(ProcessLookupError):
-                process.send_signal(signal.SIGINT)
+            threading.Thread(target=_interrupt, args=[process], daemon=True).start()
 
     def kill(self) -> None:
         if process := self.process:
             process.kill()
+
+
+def _interrupt(process: "subprocess.Popen[str]") -> None:
+    """Interrupts until the process ends: Python loses an interrupt that arrives inside a callback of compiled code."""
+    while process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        time.sleep(BETWEEN_INTERRUPTS)
 
 
 def first_line(error: psycopg.Error) -> str:
