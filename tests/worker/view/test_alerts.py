@@ -25,6 +25,7 @@ def counting(per_minute: float) -> str:
 
 
 AS_TIME_GOES = counting(60)
+GONE = ""  # no such series
 
 # A thousand fetches a minute; a few go wrong, a few come late, and sometimes a host is blocked.
 HEALTHY: Series = {
@@ -64,9 +65,9 @@ HEALTHY: Series = {
     'recrawl_job_due_timestamp_seconds{job_name="allocate"}': AS_TIME_GOES,
     "recrawl_longest_transaction_seconds": steady(4),
     "recrawl_inbox_wait_seconds": steady(0.4),
+    'recrawl_job_running_since_timestamp_seconds{job_name="opic"}': GONE,  # no job runs
 }
 EMPTY: Series = {series: steady(0) for series in HEALTHY if "_total" in series or "_count" in series}
-GONE = ""  # no such series
 
 FIRES: dict[str, Series] = {
     "RecrawlWorkerGone": dict.fromkeys(HEALTHY, GONE) | {'up{job="recrawl"}': steady(0)},
