@@ -1,4 +1,4 @@
-"""What follows from a result: the function that judges it, called with literals."""
+"""The function that judges a result, called with literals."""
 
 import json
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""What one login can do at most, with a real login of the role recrawl_crawler."""
+"""The limits of one login, with a real login of the role recrawl_crawler."""
 
 import time
 import uuid

@@ -357,7 +357,7 @@ def test_the_leader_stays_while_it_gives_signs_of_life(fetched: Crawl, url: str)
         assert leaders() == [True, False] == leaders()
         written = "select xmin from leader"
         before = fetched.value(written)
-        assert leaders() == [True, False] and fetched.value(written) == before, "it writes only now and then"
+        assert leaders() == [True, False] and fetched.value(written) == before, "it writes only sometimes"
         fetched.connection.execute("update leader set alive_until = now() + '15 s'::interval")
         assert leaders() == [True, False]
         assert fetched.value("select alive_until > now() + '25 s'::interval from leader")

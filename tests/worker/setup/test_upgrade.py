@@ -30,7 +30,7 @@ def test_a_crawl_of_each_release_is_whole_in_this_version_and_goes_on(
 ) -> None:
     with psycopg.connect(server) as connection:
         if int(re.findall(r"postgresql(\d+)", file.name)[0]) > connection.info.server_version // 10000:
-            pytest.skip("this server is older than that of the dump")
+            pytest.skip("this server is older than the server of the dump")
     elsewhere = new_database()
     # pg_dump writes this setting of its own version for every server.
     text = gzip.decompress(file.read_bytes()).decode().replace("SET transaction_timeout = 0;\n", "")
@@ -53,7 +53,7 @@ def test_the_versions_of_a_release_are_not_edited() -> None:
     for file in sorted(fixture.FOLDER.glob("*.sha256")):
         for line in file.read_text().splitlines():
             digest, path = line.split("  ")
-            assert now.get(path) == digest, f"{path} differs from that of {file.stem}: write a new version instead"
+            assert now.get(path) == digest, f"{path} differs from the file of {file.stem}: write a new version instead"
 
 
 @pytest.mark.parametrize(
