@@ -236,7 +236,8 @@ end $$;
 
 comment on type recrawl_internal.intern_item is 'A URL that is about to become a page.';
 comment on type recrawl_internal.found_links is 'Links and redirect of a reported page, as ids of pages.';
-comment on type recrawl_internal.result_extras is 'The keys of an element of report that most elements do not have.';
+comment on type recrawl_internal.result_extras is
+    'The keys of an element of report that most elements do not have.';
 comment on type recrawl_internal.result is
     'A reported result after the check: an element of report by its keys. problem says why it is invalid.';
 comment on type recrawl_internal.lease_place is 'The place of one page in its lease: its slot and its due times.';
@@ -244,16 +245,20 @@ comment on type recrawl_internal.judging_rules is
     'What the judgement of a result depends on, next to its page and its host.';
 comment on type recrawl_internal.verdict is 'What became of a request, and whether its result counts.';
 comment on type recrawl_internal.page_comparison is 'How a fetch compares with what is known of its page.';
-comment on type recrawl_internal.evidence is 'The evidence for the rate of a page after a fetch, and the new frequency.';
+comment on type recrawl_internal.evidence is
+    'The evidence for the rate of a page after a fetch, and the new frequency.';
 comment on type recrawl_internal.page_after is
     'A page after a report: the columns of page that its last request and its place in the crawl change.';
 comment on type recrawl_internal.fetches_after is
     'A page after a report: the columns of page that only a successful fetch changes.';
-comment on type recrawl_internal.page_move is 'An entry of the inbox that moves a page: the columns of the same names.';
+comment on type recrawl_internal.page_move is
+    'An entry of the inbox that moves a page: the columns of the same names.';
 comment on type recrawl_internal.host_update is 'The news of a result for its host.';
 comment on type recrawl_internal.observation is 'A row of fetch_log: the columns of the same names.';
-comment on type recrawl_internal.pulse_part is 'The share of one result in a row of pulse: the columns of the same names.';
-comment on type recrawl_internal.judgement is 'Everything that follows from a result. A part is null if it does not apply.';
+comment on type recrawl_internal.pulse_part is
+    'The share of one result in a row of pulse: the columns of the same names.';
+comment on type recrawl_internal.judgement is
+    'Everything that follows from a result. A part is null if it does not apply.';
 comment on type recrawl_internal.lease_count is 'How many pages of a row of lease a report took off it.';
 comment on type recrawl_internal.locked_pages is
     'Pages that a report has locked, in order of id, with the places of their rows.';
