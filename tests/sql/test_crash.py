@@ -44,6 +44,8 @@ with server(Path(sys.argv[1])) as url:
 """
 
 # A crawler notes a call before it makes it, and the answer right after. A call whose answer is lost may have happened.
+# It notes the server's clock at the end of next_pages, because the function may work for a while: a lease that ends
+# meanwhile gives its pages to this call.
 CRAWLER = """
 import json, os, random, sys, time
 import psycopg
@@ -59,7 +61,7 @@ def crawl(connection):
         ahead = random.choice([0, 0, 0.1, 1, 5])
         pages = connection.execute(
             "select page_id, host, extract(epoch from fetch_at)::float8, lease_id,"
-            " extract(epoch from lease_until)::float8, extract(epoch from fetch_at - wait)::float8"
+            " extract(epoch from lease_until)::float8, extract(epoch from clock_timestamp())::float8"
             " from next_pages(%s, make_interval(secs => %s), make_interval(secs => %s))",
             (random.choice([1, 3, 10, 50]), ahead, random.choice([1, 1.5, 2]))).fetchall()
         write("out", pages=pages)
@@ -247,16 +249,16 @@ def test_no_page_was_out_twice_at_once(aftermath: tuple[Crawl, list[Row]]) -> No
                 ending[event["lease_id"], page_id] = event["at"]
     outs: dict[int, list[tuple[int, float, float, float, float]]] = defaultdict(list)
     for event in events:
-        for page_id, _, _, lease_id, until, popped_at in event.get("pages", ()):
+        for page_id, _, _, lease_id, until, given_at in event.get("pages", ()):
             until = max(until, extended.get(lease_id, 0))
             returned = ending.get((lease_id, page_id), float("inf"))
-            outs[page_id].append((lease_id, popped_at, event["at"], until, returned))
+            outs[page_id].append((lease_id, given_at, event["at"], until, returned))
     twice = []
     for page_id, leases in outs.items():
         leases.sort()
         for place, (lease_id, _, _, until, returned) in enumerate(leases):
-            for later, popped_at, heard_at, _, _ in leases[place + 1 :]:
-                if lease_id == later or (popped_at < until and heard_at < returned):
+            for later, given_at, heard_at, _, _ in leases[place + 1 :]:
+                if lease_id == later or (given_at < until and heard_at < returned):
                     twice.append((page_id, lease_id, later))
     assert twice == []
     assert sum(map(len, outs.values())) > HOSTS, "hardly anything happened"
