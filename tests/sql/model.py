@@ -178,6 +178,7 @@ class Model:
     hosts: dict[str, Host] = field(default_factory=dict)
     pages: dict[int, Page] = field(default_factory=dict)
     holds: dict[tuple[int, int], Hold] = field(default_factory=dict)  # by lease and page
+    crawl_delays: dict[str, timedelta] = field(default_factory=dict)  # what the report that is taken in says of hosts
 
     def per_day(self, page: Page) -> float:
         of_rate = self.frequency if page.rate is None else single(page.rate)
@@ -201,6 +202,12 @@ class Model:
             setattr(host, attribute, value)
         if self.gap(name) > before and host.last_start != NEVER:
             host.last_start += timedelta(microseconds=1)
+
+    def crawl_delays_change(self) -> None:
+        """A report sets the crawl delays of hosts after it has moved their slots by all of its results."""
+        for name, delay in self.crawl_delays.items():
+            self.gap_changes(name, crawl_delay=delay)
+        self.crawl_delays = {}
 
     def gap(self, host: str) -> timedelta:
         h = self.hosts[host]
@@ -416,7 +423,7 @@ class Model:
             host.starts.append(min(said, t))
             host.free_from = None
         if "crawl_delay" in result:
-            self.gap_changes(page.host, crawl_delay=timedelta(seconds=result["crawl_delay"]))
+            self.crawl_delays[page.host] = timedelta(seconds=result["crawl_delay"])
         is_news = (
             may_count
             and lease_id > max(page.last_lease, page.stale_lease)

@@ -380,6 +380,7 @@ class Crawling(RuleBasedStateMachine):
                 wanted = None if due.year == 9999 else max(due, crawl.now, held_until)
                 assert answer["next_fetch_at"] == wanted
                 page.due = due
+        model.crawl_delays_change()
         model.unused(declined)
 
     @rule(which=any_number, everything=st.booleans(), others=st.booleans())
