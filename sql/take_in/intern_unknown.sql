@@ -80,6 +80,7 @@ declare
     s       setting;
     reasons text[];                    -- one for each item: why it is kept out
 begin
+    perform skip_lost_ids();                   -- the page ids are drawn below
     select * into s from setting;
     lock table exclusion in row share mode;    -- see exclude()
     reasons := array(

@@ -14,8 +14,9 @@
 -- skipped, because crawlers and workers do not act by them. The other sequences are cells, which correct themselves.
 --
 -- The sign is that next_tick was never called. PostgreSQL sets an unlogged sequence back when it recovers from a crash
--- and at the end of a standby's recovery, so it costs a pop nothing: it reads next_tick anyway, and then does a tick. A
--- clean restart keeps next_tick.
+-- and at the end of a standby's recovery. A clean restart keeps next_tick. The check comes before any of these ids is
+-- drawn. It costs a pop nothing: a pop reads next_tick anyway, and then does a tick, which skips the ids. add_pages, a
+-- report with unknown links and the start of a job read next_tick for it, a row in memory.
 
 create or replace function recrawl_internal.ids_skipped() returns bigint
 language sql immutable parallel safe

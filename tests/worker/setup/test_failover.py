@@ -274,3 +274,17 @@ def test_ids_skip_once_after_a_crash_and_stay_after_a_clean_restart(new_server: 
     server.start()
     third, fourth = server.pops(2)
     assert third["lease_id"] > 10**15 and fourth["lease_id"] == third["lease_id"] + 1
+
+
+def test_pages_that_are_added_before_the_first_pop_after_a_crash_get_skipped_ids_too(
+    new_server: Callable[[], Server],
+) -> None:
+    server = new_server()
+    server.make()
+    migrate.upgrade(server.url)
+    before = add(server, "before")
+    server.kill()
+    server.start()
+    (first,) = server.query("select page_id from recrawl.add_pages('{http://first.test/}')")
+    (second,) = server.query("select page_id from recrawl.add_pages('{http://second.test/}')")
+    assert first["page_id"] > max(before) + 9_000_000 and second["page_id"] == first["page_id"] + 1
