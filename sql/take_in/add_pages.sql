@@ -1,5 +1,16 @@
 -- add_pages: takes in URLs. It returns one row for each URL, in order. An invalid URL does not affect the others.
 
+create or replace function recrawl_internal.one_for_each(a anyarray, n int) returns anyarray
+language plpgsql immutable strict
+set search_path = recrawl_internal, pg_temp
+as $$
+begin
+    return case when cardinality(a) = 1 then array_fill((array(select unnest(a)))[1], array[n])
+                else plain_array(a) end;
+end $$;
+comment on function recrawl_internal.one_for_each(anyarray, int) is
+    'An argument as one element for each of n URLs: an array of one element counts for all of them.';
+
 create or replace function recrawl_internal.add_pages_at(
     t timestamptz, urls text[], value float8[], rate float8[], due timestamptz[], meta jsonb[],
     host text[]
@@ -8,6 +19,7 @@ language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
 declare
+    n   constant int := cardinality(urls);
     bad record;
 begin
     perform check_isolation('add_pages');
@@ -20,34 +32,35 @@ begin
             ('meta', cardinality(meta)),
             ('host', cardinality(host))
         ) as a (name, length)
-        where a.length not in (1, cardinality(urls))
+        where a.length not in (1, n)
     loop
         perform refuse(format('add_pages: %s must have one element, or one for each of the %s urls, got %s',
-                              bad.name, cardinality(urls), bad.length));
+                              bad.name, n, bad.length));
     end loop;
 
-    value := plain_array(value);
-    rate := plain_array(rate);
-    due := plain_array(due);
-    meta := plain_array(meta);
     host := array(
         select case when h.name is not null then coalesce(plain_host(h.name), '') end
         from unnest(host) with ordinality as h (name, place)
         order by h.place);
-    if cardinality(urls) > 1 and due is not null then
+    due := one_for_each(due, n);
+    if n > 1 and due is not null then
         -- Pages with the same due time become due a microsecond apart, in the order given, as in fetch_now().
         due := array(
-            select case when within_reach(g.due) then
-                       g.due - interval '1 microsecond'
-                               * (row_number() over (partition by g.due order by u.place desc) - 1)
-                   else g.due end
-            from unnest(urls, add_pages_at.due) with ordinality as u (url, due, place)
-            cross join lateral (
-                select case when cardinality(add_pages_at.due) = 1 then add_pages_at.due[1] else u.due end as due
-            ) g
-            order by u.place);
+            select case when within_reach(d.due) then
+                       d.due - interval '1 microsecond'
+                               * (row_number() over (partition by d.due order by d.place desc) - 1)
+                   else d.due end
+            from unnest(add_pages_at.due) with ordinality as d (due, place)
+            order by d.place);
     end if;
-    return query select * from intern_pages(t, urls, value, rate, due, meta, host, '{0}', false);
+    return query
+    select * from intern_pages(t, array(
+        select (u.url, u.value, u.rate, u.due, u.meta, u.asked_as, 0)::given_url
+        from unnest(urls, one_for_each(add_pages_at.value, n), one_for_each(add_pages_at.rate, n), add_pages_at.due,
+                    one_for_each(add_pages_at.meta, n), one_for_each(add_pages_at.host, n)) with ordinality
+             as u (url, value, rate, due, meta, asked_as, place)
+        where u.place <= n
+        order by u.place), false);
 end $$;
 comment on function recrawl_internal.add_pages_at(
     timestamptz, text[], float8[], float8[], timestamptz[], jsonb[], text[]

@@ -1,5 +1,20 @@
 -- Links and redirects of reported pages: finds or makes their targets and stores the links.
 
+create or replace function recrawl_internal.without_urls(given recrawl_internal.given_url[], are_held boolean[])
+returns recrawl_internal.given_url[]
+language plpgsql immutable
+set search_path = recrawl_internal, pg_temp
+as $$
+begin
+    return (
+        select array_agg(case when g.is_held then null
+                              else (g.url, g.value, null, null, null, null, g.depth)::given_url end order by g.place)
+        from unnest(given, are_held) with ordinality
+             as g (url, value, rate, due, meta, asked_as, depth, is_held, place));
+end $$;
+comment on function recrawl_internal.without_urls(recrawl_internal.given_url[], boolean[]) is
+    'Links with null instead of the held ones. They stay in their places.';
+
 create or replace function recrawl_internal.intern_links(t timestamptz, results recrawl_internal.result[])
 returns recrawl_internal.found_links[]
 language plpgsql volatile
@@ -10,21 +25,20 @@ as $$
 #variable_conflict use_column
 declare
     any_held      constant boolean := exists (select from link_later where tries > 0);
-    urls          text[];
+    given         given_url[];
     are_held      boolean[];           -- set aside before, and still locked by another transaction at the last try
     ords          int[];               -- ord of the result that has the link
     are_redirects boolean[];           -- the page of the result redirects to the URL, instead of linking to it
     sources       bigint[];
-    depths        int[];
-    worths        float8[];            -- the first value if the target is a new page
     pages         bigint[];
     led_to        found_links[];
 begin
-    select array_agg(l.url), array_agg(l.ord), array_agg(l.is_redirect), array_agg(r.page_id),
-           array_agg(l.depth), array_agg(l.worth),
+    -- The value of a link is the first value of its target, if that is a new page.
+    select array_agg((l.url, l.value, null, null, null, null, l.depth)::given_url),
+           array_agg(l.ord), array_agg(l.is_redirect), array_agg(r.page_id),
            array_agg(any_held and exists (
                select from link_later k where k.tries > 0 and k.key = url_key(canonical_of(l.url))))
-    into urls, ords, are_redirects, sources, depths, worths, are_held
+    into given, ords, are_redirects, sources, are_held
     from unnest(results) r
     cross join graph_state g
     left join lateral (
@@ -33,7 +47,7 @@ begin
     ) p on true
     cross join lateral (
         select u.url, r.ord, false as is_redirect, least(coalesce(p.depth, 0) + 1, 32767) as depth,
-               case when p.value > 0 then greatest(g.first_share * p.value, least_amount()) else p.value end as worth
+               case when p.value > 0 then greatest(g.first_share * p.value, least_amount()) else p.value end as value
         from unnest((r.extras).links[:most_links()]) as u (url)
         union all
         -- A redirect is not a link: its target gets the depth and the value of the page itself.
@@ -46,17 +60,14 @@ begin
     -- The pages of all URLs, except the held ones. A URL that another transaction is taking in now has code `waiting`.
     interned as materialized (
         select i.ord, i.page_id, i.code
-        from intern_pages(t, array(select case when not h.is_held then h.url end
-                                   from unnest(urls, are_held) with ordinality as h (url, is_held, place)
-                                   order by h.place),
-                          worths, null, null, null, null, depths, true) i
+        from intern_pages(t, case when any_held then without_urls(given, are_held) else given end, true) i
     ),
     -- Set aside: the held URLs, and the URLs with code `waiting`.
     set_aside as (
         insert into link_later (page_id, key, url, worth, depth)
-        select case when not l.is_redirect then l.source end, url_key(canonical_of(l.url)), l.url, l.worth, l.depth
-        from unnest(urls, are_redirects, sources, worths, depths, are_held) with ordinality
-             as l (url, is_redirect, source, worth, depth, is_held, place)
+        select case when not l.is_redirect then l.source end, url_key(canonical_of(l.url)), l.url, l.value, l.depth
+        from unnest(given, are_redirects, sources, are_held) with ordinality
+             as l (url, value, rate, due, meta, asked_as, depth, is_redirect, source, is_held, place)
         where l.is_held or (l.place in (select i.ord from interned i where i.code = 'waiting')) is true
     )
     select array_agg(i.page_id order by i.ord) into pages from interned i;
@@ -80,66 +91,21 @@ comment on function recrawl_internal.intern_links(timestamptz, recrawl_internal.
     'Finds or makes the pages that results link and redirect to. URLs that another transaction is taking in are set '
     'aside in link_later.';
 
--- Takes in all URLs of the batch at once. If another transaction still holds one of them, up to 50 URLs are tried one
--- by one, to find the held ones. The function waits at most 5 ms for a lock. A row of link that a report has locked
--- is skipped, and its links stay set aside.
-create or replace function recrawl_internal.take_links_in(t timestamptz, most int) returns int
+-- A row of link that a report has locked is skipped, and its links stay set aside.
+create or replace function recrawl_internal.settle_links(late recrawl_internal.late_link[]) returns int
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
-set lock_timeout = '5ms'
 as $$
--- plans: hashes; writes link_later, link; locks link_later, exclusion (shared), new keys, link by id
-#variable_conflict use_column
+-- plans: hashes; writes link_later, link; locks link_later, link by id
 declare
-    tids    tid[];
-    urls    text[];
-    sources bigint[];
-    worths  float8[];
-    depths  int[];
-    pages   bigint[];
-    codes   text[];
-    one     record;
-    answer  recrawl.added_page;
-    held    text[] := '{}';            -- URLs that another transaction still holds
     changed bigint[];
     done    int;
 begin
-    select array_agg(l.ctid), array_agg(l.url), array_agg(l.page_id), array_agg(l.worth), array_agg(l.depth)
-    into tids, urls, sources, worths, depths
-    from (select l.ctid, l.* from link_later l
-          where l.tries = (select min(tries) from link_later)
-          order by l.at limit most
-          for update skip locked) l;
-    if tids is null then
-        return 0;
-    end if;
-    select array_agg(i.page_id order by i.ord), array_agg(i.code order by i.ord) into pages, codes
-    from intern_pages(t, urls, worths, null, null, null, null, depths, true) i;
-    for one in
-        select distinct on (w.url) w.*
-        from unnest(urls, worths, depths, codes) with ordinality as w (url, worth, depth, code, place)
-        where w.code = 'waiting'
-        limit 50
-    loop
-        select * into answer
-        from intern_pages(t, array[one.url], array[one.worth], null, null, null, null, array[one.depth], true);
-        pages[one.place] := answer.page_id;
-        codes[one.place] := answer.code;
-        if answer.code = 'waiting' then
-            held := held || one.url;
-        end if;
-    end loop;
-
     with
-    -- The links of the batch, each with its page or with the code `waiting`.
-    late as materialized (
-        select l.*, (l.url in (select unnest(held))) is true as is_held
-        from unnest(tids, urls, sources, pages, codes) as l (tid, url, source, page_id, code)
-    ),
     -- The rows of the linking pages, if they still have one and it is not locked.
     linking as materialized (
         select k.page_id, k.targets from link k
-        where k.page_id in (select l.source from late l where l.page_id is not null)
+        where k.page_id in (select l.source from unnest(late) l where l.page_id is not null)
         order by k.page_id
         for update skip locked
     ),
@@ -149,14 +115,15 @@ begin
             targets = (select coalesce(string_agg(distinct int8send(n.target), ''::bytea), '')
                        from (select unpacked(g.targets) as target
                              union all
-                             select l.page_id from late l where l.source = g.page_id and l.page_id <> g.page_id) n)
+                             select l.page_id from unnest(late) l
+                             where l.source = g.page_id and l.page_id <> g.page_id) n)
         from linking g
         where k.page_id = g.page_id
         returning k.page_id
     ),
     -- Links that are done leave the table. A link stays if the row of its linking page is locked.
     settled as (
-        delete from link_later k using late l
+        delete from link_later k using unnest(late) l
         where k.ctid = l.tid and l.code <> 'waiting'
           and (l.page_id is null or l.source is null
                or (l.source in (select g.page_id from linking g)) is true
@@ -165,11 +132,62 @@ begin
     ),
     -- URLs that are still held come after the others next time.
     tried as (
-        update link_later k set tries = k.tries + 1 from late l where k.ctid = l.tid and l.is_held
+        update link_later k set tries = k.tries + 1 from unnest(late) l where k.ctid = l.tid and l.is_held
     )
     select (select count(*) from settled), (select array_agg(page_id) from linked) into done, changed;
     perform tell_graph(changed) where changed is not null;
     return done;
+end $$;
+comment on function recrawl_internal.settle_links(recrawl_internal.late_link[]) is
+    'Stores links that were set aside and whose URLs have pages now. Returns how many are done.';
+
+-- Takes in all URLs of the batch at once. If another transaction still holds one of them, up to 50 URLs are tried one
+-- by one, to find the held ones. The function waits at most 5 ms for a lock.
+create or replace function recrawl_internal.take_links_in(t timestamptz, most int) returns int
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+set lock_timeout = '5ms'
+as $$
+-- plans: hashes; locks link_later, exclusion (shared), new keys, link by id
+declare
+    given   given_url[];
+    tids    tid[];
+    sources bigint[];
+    pages   bigint[];
+    codes   text[];
+    one     record;
+    answer  recrawl.added_page;
+    held    text[] := '{}';            -- URLs that another transaction still holds
+begin
+    select array_agg((l.url, l.worth, null, null, null, null, l.depth)::given_url), array_agg(l.tid),
+           array_agg(l.page_id)
+    into given, tids, sources
+    from (select l.ctid as tid, l.* from link_later l
+          where l.tries = (select min(tries) from link_later)
+          order by l.at limit most
+          for update skip locked) l;
+    if tids is null then
+        return 0;
+    end if;
+    select array_agg(i.page_id order by i.ord), array_agg(i.code order by i.ord) into pages, codes
+    from intern_pages(t, given, true) i;
+    for one in
+        select distinct on (w.url) w.url, w.place
+        from unnest(given, codes) with ordinality as w (url, value, rate, due, meta, asked_as, depth, code, place)
+        where w.code = 'waiting'
+        limit 50
+    loop
+        select * into answer from intern_pages(t, given[one.place : one.place], true);
+        pages[one.place] := answer.page_id;
+        codes[one.place] := answer.code;
+        if answer.code = 'waiting' then
+            held := held || one.url;
+        end if;
+    end loop;
+    return settle_links(array(
+        select (l.tid, l.source, l.page_id, l.code, (l.url in (select unnest(held))) is true)::late_link
+        from unnest(tids, sources, pages, codes, given)
+             as l (tid, source, page_id, code, url, value, rate, due, meta, asked_as, depth)));
 end $$;
 comment on function recrawl_internal.take_links_in(timestamptz, int) is
     'Takes in links that were set aside. Returns how many are done.';

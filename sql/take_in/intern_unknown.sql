@@ -1,4 +1,9 @@
--- Makes the pages of URLs that have no row in page yet. No host is locked: new pages reach the queue through the inbox.
+-- Makes the pages of URLs that have no row in page yet:
+--
+--   1. Keep out URLs that are too deep or match an excluded pattern.
+--   2. Make the hosts.
+--   3. Make the pages, if their hosts may have more. They reach the queue through the inbox, so no host is locked.
+--
 -- Rows are inserted in the order of their unique keys, so that overlapping batches can wait for each other, but never
 -- in a circle.
 
@@ -66,123 +71,160 @@ end;
 comment on function recrawl_internal.on_their_way() is
     'The hosts of new pages that are still in the inbox: one row for each page, from the latest 10,000 entries.';
 
--- The items have one row for each page, in order of keys.
-create or replace function recrawl_internal.intern_unknown(
-    t timestamptz, items recrawl_internal.intern_item[], are_links boolean,
-    out place int, out page_id bigint, out reason text
-) returns setof record
+create or replace function recrawl_internal.kept_out(urls recrawl_internal.parsed_url[])
+returns recrawl_internal.made_page[]
+language plpgsql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+begin
+    return array(
+        select (u.place, u.key, null,
+                case when (u.given).depth > s.max_depth then
+                         format('%s links from the start, the setting max_depth is %s', (u.given).depth, s.max_depth)
+                     else format('matches the excluded pattern %s', e.pattern) end)::made_page
+        from setting s
+        cross join unnest(urls) as u
+        left join lateral (select e.pattern from exclusion e where u.canonical ~ e.pattern limit 1) e on true
+        where (u.given).depth > s.max_depth or e.pattern is not null);
+end $$;
+comment on function recrawl_internal.kept_out(recrawl_internal.parsed_url[]) is
+    'The URLs that max_depth or an excluded pattern keeps out, with the reason.';
+
+create or replace function recrawl_internal.insert_pages(
+    t timestamptz, urls recrawl_internal.parsed_url[], are_links boolean
+) returns recrawl_internal.made_page[]
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes page, inbox; locks exclusion (shared), new keys
-#variable_conflict use_column
+-- plans: lookups; writes page, inbox; locks new keys
 declare
-    s       setting;
-    reasons text[];                    -- one for each item: why it is kept out
+    made made_page[];
 begin
-    perform skip_lost_ids();                   -- the page ids are drawn below
-    select * into s from setting;
-    lock table exclusion in row share mode;    -- see exclude()
-    reasons := array(
-        select case
-            when i.depth > s.max_depth then
-                format('%s links from the start, the setting max_depth is %s', i.depth, s.max_depth)
-            else (select format('matches the excluded pattern %s', e.pattern)
-                  from exclusion e where i.canonical ~ e.pattern limit 1)
-        end
-        from unnest(items) as i
-        order by i.place);
-    perform intern_hosts(array_agg(i.host order by i.ordinality),
-                         case when count(i.asked_as) > 0 then array_agg(i.asked_as order by i.ordinality) end)
-    from unnest(items) with ordinality as i
-    where reasons[i.ordinality::int] is null;
-
-    return query
     with
-    -- The items that neither max_depth nor a pattern keeps out, with their hosts.
-    item as (
-        select i.*, h.host_id, coalesce(h.max_pages, s.max_pages) as max_pages,
-               row_number() over (partition by h.host_id order by i.ord) as nth_of_host
-        from unnest(items) with ordinality as i
-        cross join lateral (select n.host_id, n.max_pages from host_name n where n.name = i.host offset 0) h
-        where reasons[i.ordinality::int] is null
+    -- The URLs with their hosts, and the number of pages that each host may have.
+    url as (
+        select u.*, h.host_id, coalesce(h.max_pages, s.max_pages) as max_pages,
+               row_number() over (partition by h.host_id order by u.ord) as nth_of_host
+        from unnest(urls) as u
+        cross join setting s
+        cross join lateral (select n.host_id, n.max_pages from host_name n where n.name = u.host offset 0) h
     ),
     -- The number of pages in the inbox for each host.
     waiting as (
         select jsonb_object_agg(host_id, pages) as pages_of_host
         from (select host_id, count(*) as pages from on_their_way() group by host_id) w
     ),
-    -- is_welcome: the host may have one more page.
+    -- has_room: the host may have one more page.
     judged as materialized (
-        select i.*,
-               max_pages is null
-               or nth_of_host
-                  + (select h.pages from host h where h.host_id = i.host_id)
-                  + coalesce(((select pages_of_host from waiting) ->> i.host_id::text)::int, 0)
-                  <= max_pages as is_welcome
-        from item i
-        order by i.ord
+        select u.*,
+               u.max_pages is null
+               or u.nth_of_host
+                  + (select h.pages from host h where h.host_id = u.host_id)
+                  + coalesce(((select pages_of_host from waiting) ->> u.host_id::text)::int, 0)
+                  <= u.max_pages as has_room
+        from url u
+        order by u.ord
     ),
     -- Page ids are drawn in the order given, because new pages of the same value are fetched in order of page_id. The
     -- rows are inserted in order of keys.
     numbered as materialized (
         select j.*, b.boost, nextval('page_id') as page_id
         from judged j left join lateral boost_of(j.canonical) b on true
-        where is_welcome
+        where j.has_room
     ),
     -- The pages that no other transaction made first.
     inserted as (
         insert into page (page_id, key, host_id, url, value, pinned_value, boost, pinned_rate, due_at, due_is, meta,
                           depth, found_at)
-        select page_id, key, host_id, url, boosted(coalesce(value, 1), boost), case when not are_links then value end,
-               boost, rate,
-               case when due = 'infinity' then never(page_id) else due end, case when due = 'infinity' then 'done' end,
-               meta, coalesce(depth, 0), t
-        from numbered
-        order by key
+        select n.page_id, n.key, n.host_id, n.url, boosted(coalesce((n.given).value, 1)::real, n.boost),
+               case when not are_links then (n.given).value end, n.boost, (n.given).rate,
+               case when (n.given).due = 'infinity' then never(n.page_id) else (n.given).due end,
+               case when (n.given).due = 'infinity' then 'done' end,
+               (n.given).meta, coalesce((n.given).depth, 0), t
+        from numbered n
+        order by n.key
         on conflict (key) do nothing
         returning page_id, host_id, value, due_at
     ),
     -- The inbox brings them into the queue.
-    told as (
+    entered as (
         insert into inbox (host_id, page_id, new_due, new_rank)
         select host_id, page_id, due_at, case when due_at is null then -value end from inserted
     )
-    select n.place, case when (n.page_id in (select i.page_id from inserted i)) is true then n.page_id end, null
-    from numbered n
-    union all
-    select j.place, null, format('the host %s has as many pages as it may have', name_of_host(j.host_id))
-    from judged j
-    where not j.is_welcome
-    union all
-    select i.place, null, reasons[i.ordinality::int]
-    from unnest(items) with ordinality as i
-    where reasons[i.ordinality::int] is not null;
+    select array_agg(m::made_page) into made
+    from (
+        select n.place, n.key, case when (n.page_id in (select i.page_id from inserted i)) is true then n.page_id end,
+               null
+        from numbered n
+        union all
+        select j.place, j.key, null, format('the host %s has as many pages as it may have', name_of_host(j.host_id))
+        from judged j
+        where not j.has_room
+    ) m;
+    return made;
 end $$;
-comment on function recrawl_internal.intern_unknown(timestamptz, recrawl_internal.intern_item[], boolean) is
-    'Makes pages, unless something keeps them out. Returns one row for each item: its page, or the reason why there '
-    'is no page, or neither if another transaction made the page first.';
+comment on function recrawl_internal.insert_pages(timestamptz, recrawl_internal.parsed_url[], boolean) is
+    'Makes the pages whose hosts may have more. Their hosts have rows. Returns one element for each URL.';
+
+create or replace function recrawl_internal.intern_unknown(
+    t timestamptz, urls recrawl_internal.parsed_url[], are_links boolean
+) returns recrawl_internal.made_page[]
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups; locks exclusion (shared), new keys
+declare
+    refused made_page[];                       -- the URLs that a rule keeps out
+begin
+    perform skip_lost_ids();                   -- before page ids are drawn
+    lock table exclusion in row share mode;    -- see exclude()
+    refused := kept_out(urls);
+    if cardinality(refused) > 0 then
+        urls := array(
+            select u from unnest(urls) as u
+            where (u.place in (select r.place from unnest(refused) as r)) is not true order by u.place);
+    end if;
+    perform intern_hosts(array_agg(u.host order by u.place),
+                         case when count(u.asked_as) > 0 then array_agg(u.asked_as order by u.place) end)
+    from unnest(urls) as u;
+    return refused || insert_pages(t, urls, are_links);
+end $$;
+comment on function recrawl_internal.intern_unknown(timestamptz, recrawl_internal.parsed_url[], boolean) is
+    'Makes pages, unless something keeps them out. The URLs name different pages. Returns one element for each URL.';
 
 -- Two transactions that take in the same URL, or the first URL of the same host, wait for each other. add_pages waits
 -- until the other transaction ends. For links, the caller sets a short lock_timeout. They are taken in in a
 -- subtransaction, so that the report goes on after the timeout.
 create or replace function recrawl_internal.intern_where_free(
-    t timestamptz, items recrawl_internal.intern_item[], are_links boolean,
-    out place int, out page_id bigint, out reason text
+    t timestamptz, urls recrawl_internal.parsed_url[], are_links boolean,
+    out place int, out page_id bigint, out is_new boolean, out reason text
 ) returns setof record
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
+-- plans: lookups
+declare
+    made made_page[];
 begin
     if are_links then
         begin
-            return query select * from intern_unknown(t, items, true);
+            made := intern_unknown(t, urls, true);
         exception when lock_not_available then
-            null;
+            return;
         end;
     else
-        return query select * from intern_unknown(t, items, false);
+        made := intern_unknown(t, urls, false);
     end if;
+    perform tell_graph(array_agg(m.page_id)) from unnest(made) m where m.page_id is not null having count(*) > 0;
+    -- A new statement has a new snapshot: it sees the pages that other transactions made first.
+    return query
+    select m.place, coalesce(m.page_id, p.page_id), m.page_id is not null, m.reason
+    from unnest(made) m
+    left join lateral (
+        select p.page_id from page p where p.key = m.key and m.page_id is null and m.reason is null offset 0
+    ) p on true;
 end $$;
-comment on function recrawl_internal.intern_where_free(timestamptz, recrawl_internal.intern_item[], boolean) is
-    'Calls intern_unknown. For links it returns no rows if another transaction holds one of them for too long.';
+comment on function recrawl_internal.intern_where_free(timestamptz, recrawl_internal.parsed_url[], boolean) is
+    'Makes pages, unless something keeps them out or another transaction made them first. For links it returns no '
+    'rows if another transaction holds one of them for too long.';

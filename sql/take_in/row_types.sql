@@ -5,20 +5,48 @@
 
 do $$
 begin
-    if to_regtype('recrawl_internal.intern_item') is null then
-        create type recrawl_internal.intern_item as (
-            place     int,
+    if to_regtype('recrawl_internal.given_url') is null then
+        create type recrawl_internal.given_url as (
+            url      text,
+            value    float8,
+            rate     float8,
+            due      timestamptz,
+            meta     jsonb,
+            asked_as text,
+            depth    int
+        );
+    end if;
+
+    if to_regtype('recrawl_internal.parsed_url') is null then
+        create type recrawl_internal.parsed_url as (
             ord       int,
+            place     int,
+            problem   text,
             key       uuid,
             url       text,
             canonical text,
             host      text,
-            value     real,
-            rate      real,
-            due       timestamptz,
-            meta      jsonb,
-            depth     int,
-            asked_as  text
+            asked_as  text,
+            given     recrawl_internal.given_url
+        );
+    end if;
+
+    if to_regtype('recrawl_internal.made_page') is null then
+        create type recrawl_internal.made_page as (
+            place   int,
+            key     uuid,
+            page_id bigint,
+            reason  text
+        );
+    end if;
+
+    if to_regtype('recrawl_internal.late_link') is null then
+        create type recrawl_internal.late_link as (
+            tid     tid,
+            source  bigint,
+            page_id bigint,
+            code    text,
+            is_held boolean
         );
     end if;
 
@@ -234,7 +262,16 @@ begin
     end if;
 end $$;
 
-comment on type recrawl_internal.intern_item is 'A URL that is about to become a page.';
+comment on type recrawl_internal.given_url is
+    'A URL from a caller or from a link, and what is said of its page. asked_as: the host that it is requested as; '
+    'the empty text if the given name is invalid. depth: the number of links from the start of the crawl.';
+comment on type recrawl_internal.parsed_url is
+    'A given URL with its identity, or with the problem that makes it invalid. ord: its number among the given URLs. '
+    'place: the number of its page, in order of keys.';
+comment on type recrawl_internal.made_page is
+    'A new page, or the reason why there is none; neither if another transaction made the page first.';
+comment on type recrawl_internal.late_link is
+    'A link that was set aside: its row, its linking page, and the page and code that its URL got now.';
 comment on type recrawl_internal.found_links is 'Links and redirect of a reported page, as ids of pages.';
 comment on type recrawl_internal.result_extras is
     'The keys of an element of report that most elements do not have.';

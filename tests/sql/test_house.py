@@ -205,7 +205,7 @@ def test_what_is_put_together_by_place_has_its_type_s_columns_in_their_places(
                 for place, column in zip(places, types[of_type], strict=True):
                     plain = re.fullmatch(r"(?:\w+\.)?(\w+)", place)
                     assert not plain or plain[1] not in types[of_type] or plain[1] == column, (name, of_type, column)
-    assert {"result", "result_extras", "intern_item", "page_after"} <= seen
+    assert {"result", "result_extras", "parsed_url", "page_after"} <= seen
 
 
 # -- numbers that stand in several places --
