@@ -13,38 +13,66 @@
 -- The new place of a live page is read from its row, not from the entry. The reason: an entry that was committed late,
 -- or written while the clock was ahead, is applied after newer entries. The newer entries found the page at another
 -- place and did nothing, so the place in the late entry would be wrong.
-create or replace function recrawl_internal.apply_inbox(
-    t timestamptz, entries recrawl_internal.inbox[], s recrawl_internal.setting
-) returns void
-language plpgsql volatile
+--
+-- Three steps, in apply_inbox(): find the places (placed), move the pages (move_in_queues), tell the hosts (wake_by).
+
+do $$
+begin
+    if to_regtype('recrawl_internal.placed_entry') is null then
+        create type recrawl_internal.placed_entry as (
+            host_id   bigint,
+            page_id   bigint,
+            new_due   timestamptz,
+            new_rank  real,
+            is_first  boolean,
+            is_live   boolean,
+            leaves    boolean,
+            revived   boolean,
+            new_tid   tid,
+            queue_tid tid
+        );
+    end if;
+
+    if to_regtype('recrawl_internal.queue_news') is null then
+        create type recrawl_internal.queue_news as (
+            host_id    bigint,
+            more_pages int,
+            due        timestamptz,
+            rank       real,
+            id         bigint
+        );
+    end if;
+end $$;
+comment on type recrawl_internal.placed_entry is
+    'An entry of the inbox with the new place of its page, and with the row in new_page or queue that is at its old '
+    'place. is_first: the entry has no old place. leaves: the page is dead.';
+comment on type recrawl_internal.queue_news is
+    'The changes in the queues of a host: its number of pages, and the first due time, rank and page that came.';
+
+-- Whether a page leaves permanently is decided here, where its host is locked. The page may live again since the entry
+-- was written. The old places are found with one index look-up for each entry. A plain join would be planned in the
+-- other direction if the table was once empty, and would read all of it when it has grown.
+create or replace function recrawl_internal.placed(entries recrawl_internal.inbox[])
+returns recrawl_internal.placed_entry[]
+language plpgsql stable
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: inherited; writes new_page, queue, host; locks nothing: the caller holds the hosts
-declare
-    classes bigint;                    -- the classes of new pages of these hosts, one bit each
+-- plans: inherited
 begin
-    -- «(… in (select …)) is true» stays a hashed subplan. A join of two CTEs would compare every pair of rows.
-    with
-    -- Whether a page leaves permanently is decided here, where its host is locked. The page may live again since the
-    -- entry was written.
-    entry as materialized (
-        select e.host_id, e.page_id, e.old_due, e.old_rank, e.revived,
-               case when p.page_id is null then e.new_rank when p.due_at is null then -p.value end as new_rank,
-               e.old_due is null and e.old_rank is null as is_first, p.page_id is not null as is_live,
-               e.new_due is null and e.new_rank is null and p.page_id is null as leaves,
-               case when p.page_id is not null then p.due_at when not e.revived then e.new_due end as new_due
+    return array(
+        select (e.host_id, e.page_id,
+                case when p.page_id is not null then p.due_at when not e.revived then e.new_due end,
+                case when p.page_id is null then e.new_rank when p.due_at is null then -p.value end,
+                e.old_due is null and e.old_rank is null,
+                p.page_id is not null,
+                e.new_due is null and e.new_rank is null and p.page_id is null,
+                e.revived, n.tid, q.tid)::placed_entry
         from unnest(entries) e
         left join lateral (
             select p.page_id, p.due_at, p.value from page p
             where p.page_id = e.page_id and p.state = 'live'
             offset 0
         ) p on true
-    ),
-    -- The old places, with one index look-up for each entry. A plain join would be planned in the other direction if
-    -- the table was once empty, and would read all of it when it has grown.
-    place as materialized (
-        select e.page_id, e.leaves, e.new_due, n.tid as new_tid, q.tid as queue_tid
-        from entry e
         left join lateral (
             select n.ctid as tid from new_page n
             where (n.host_id, n.rank, n.page_id) = (e.host_id, e.old_rank, e.page_id)
@@ -54,19 +82,37 @@ begin
             select q.ctid as tid from queue q
             where (q.host_id, q.due_at, q.page_id) = (e.host_id, e.old_due, e.page_id)
             offset 0
-        ) q on true
+        ) q on true);
+end $$;
+comment on function recrawl_internal.placed(recrawl_internal.inbox[]) is
+    'The new place of the page of each entry, and the row at its old place.';
+
+create or replace function recrawl_internal.move_in_queues(entries recrawl_internal.placed_entry[])
+returns recrawl_internal.queue_news[]
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: inherited; writes new_page, queue; locks nothing: the caller holds the hosts
+declare
+    news queue_news[];
+begin
+    -- «(… in (select …)) is true» stays a hashed subplan. A join of two CTEs would compare every pair of rows.
+    with
+    -- The entries, as rows.
+    entry as materialized (
+        select * from unnest(entries) e
     ),
     -- New pages leave their old places: they get another place, or are dead.
     left_new as (
-        delete from new_page n using place p where n.ctid = p.new_tid returning n.page_id
+        delete from new_page n using entry e where n.ctid = e.new_tid returning n.page_id
     ),
     -- Dead pages leave the queue.
     left_queue as (
-        delete from queue q using place p where p.leaves and q.ctid = p.queue_tid returning q.page_id
+        delete from queue q using entry e where e.leaves and q.ctid = e.queue_tid returning q.page_id
     ),
     -- The others move within it.
     moved as (
-        update queue q set due_at = p.new_due from place p where p.new_due is not null and q.ctid = p.queue_tid
+        update queue q set due_at = e.new_due from entry e where e.new_due is not null and q.ctid = e.queue_tid
     ),
     -- Hosts with pages that live again.
     revived_host as (
@@ -100,35 +146,66 @@ begin
     -- earlier place.
     learnt as (
         select e.host_id,
-               count(*) filter (where e.is_first and (e.page_id in (select page_id from entering)) is true)
-                   - count(*) filter (where e.leaves and (e.page_id in (
-                         select page_id from left_new union all select page_id from left_queue)) is true)
+               (count(*) filter (where e.is_first and (e.page_id in (select page_id from entering)) is true)
+                - count(*) filter (where e.leaves and (e.page_id in (
+                      select page_id from left_new union all select page_id from left_queue)) is true))::int
                    as more_pages,
                min(e.new_due) as due,
                min(e.new_rank) as rank,
                min(e.page_id) filter (where e.new_rank is not null) as id
         from entry e group by e.host_id
-    ),
-    -- Each host gets its new place in both queues of hosts.
+    )
+    select array_agg(l::queue_news) into news from learnt l;
+    return news;
+end $$;
+comment on function recrawl_internal.move_in_queues(recrawl_internal.placed_entry[]) is
+    'Moves pages to their new places, and takes dead pages out. Returns the changes for each host.';
+
+-- Each host gets its new place in both queues of hosts. A host that is ready, or whose best class does not change,
+-- keeps its place. Then the update is cheap (HOT).
+create or replace function recrawl_internal.wake_by(
+    t timestamptz, news recrawl_internal.queue_news[], s recrawl_internal.setting
+) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: inherited; writes host; locks nothing: the caller holds the hosts
+declare
+    classes bigint;                    -- the classes of new pages of these hosts, one bit each
+begin
+    with
+    -- The hosts after the change.
     woken as (
         update host h set
-            pages = h.pages + l.more_pages,
-            head_due = least(h.head_due, l.due),
-            head_new_rank = least(h.head_new_rank, l.rank),
-            head_new_id = least(h.head_new_id, l.id),
-            -- A host that is ready, or whose best class does not change, keeps its place. Then the update is cheap
-            -- (HOT).
-            ready_at = case when h.ready_at <= t or l.due is null then h.ready_at
-                else when_ready(least(h.head_due, l.due), next_slot(h, s), h.blocked_until, h.busy_until, t) end,
-            new_ready_at = case when l.rank is null or h.new_class <= value_class(l.rank) then h.new_ready_at
+            pages = h.pages + n.more_pages,
+            head_due = least(h.head_due, n.due),
+            head_new_rank = least(h.head_new_rank, n.rank),
+            head_new_id = least(h.head_new_id, n.id),
+            ready_at = case when h.ready_at <= t or n.due is null then h.ready_at
+                else when_ready(least(h.head_due, n.due), next_slot(h, s), h.blocked_until, h.busy_until, t) end,
+            new_ready_at = case when n.rank is null or h.new_class <= value_class(n.rank) then h.new_ready_at
                 else when_ready(null, next_slot(h, s), h.blocked_until, h.busy_until, t) end,
-            new_class = case when l.rank is null or h.new_class <= value_class(l.rank) then h.new_class
-                else class_in_line(least(h.head_new_rank, l.rank), least(h.head_due, l.due), h.new_credit, t) end
-        from learnt l where h.host_id = l.host_id
+            new_class = case when n.rank is null or h.new_class <= value_class(n.rank) then h.new_class
+                else class_in_line(least(h.head_new_rank, n.rank), least(h.head_due, n.due), h.new_credit, t) end
+        from unnest(news) n where h.host_id = n.host_id
         returning h.new_class
     )
     select bit_or(1::bigint << new_class) into classes from woken;
     perform note_classes(classes);
+end $$;
+comment on function recrawl_internal.wake_by(
+    timestamptz, recrawl_internal.queue_news[], recrawl_internal.setting
+) is
+    'Gives hosts the places in the queues of hosts that follow from changes in their queues of pages.';
+
+create or replace function recrawl_internal.apply_inbox(
+    t timestamptz, entries recrawl_internal.inbox[], s recrawl_internal.setting
+) returns void
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+begin
+    perform wake_by(t, move_in_queues(placed(entries)), s);
 end $$;
 comment on function recrawl_internal.apply_inbox(timestamptz, recrawl_internal.inbox[], recrawl_internal.setting) is
     'Applies entries of the inbox, at most one for each page, to the queues of their hosts. The caller has locked the '
