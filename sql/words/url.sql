@@ -91,6 +91,46 @@ end $$;
 comment on function recrawl_internal.address(text) is
     'The one spelling of an IP address that is used as a host; null if it is no IP address.';
 
+create or replace function recrawl_internal.problem_with_url(url text) returns text
+language sql stable parallel safe      -- like format(); otherwise it would not be inlined
+begin atomic
+    select case
+        when url is null or url = '' then 'the URL is empty'
+        when length(url) > 2048 then format('the URL is longer than 2048 characters (%s)', length(url))
+        when url ~ '[[:cntrl:]]' then 'the URL contains a control character'
+        when url !~* '^https?://' then 'the URL must begin with http:// or https://'
+        when substring(url from '^[^:]*://([^/?]*)') like '%@%' then 'the URL carries credentials' end;
+end;
+comment on function recrawl_internal.problem_with_url(text) is
+    'The reason why a URL is invalid, apart from its host and port; null = it is valid so far.';
+
+create or replace function recrawl_internal.problem_with_host(host text, port text) returns text
+language sql stable parallel safe      -- see problem_with_url()
+begin atomic
+    select case
+        when host ~ '[^ -~]' then format('the host %s is not ASCII: give it in its xn-- form', host)
+        when host !~ '^([a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?|[[][0-9a-f:.]*:[0-9a-f:.]*[]])$' or host ~ '[.][.]|[.]-|-[.]'
+             or length(host) > 253 or (length(host) > 63 and host ~ '[^.]{64}') then
+            format('the host "%s" is not a valid name', left(host, 100))
+        when port !~ '^(:0*[0-9]{0,5})?$' or port ~ '^:0+$'
+             or coalesce(nullif(substr(port, 2), ''), '1')::bigint > 65535 then
+            format('the port "%s" is not valid', left(substr(port, 2), 20)) end;
+end;
+comment on function recrawl_internal.problem_with_host(text, text) is
+    'The reason why the host of a URL is invalid, in lower case, or its port with the colon; null = they are valid.';
+
+-- Characters that a request line must not contain are encoded in the URL to fetch too, because not every HTTP client
+-- does it.
+create or replace function recrawl_internal.in_ascii(url text) returns text
+language sql immutable strict parallel safe
+set search_path = recrawl_internal, pg_temp
+as $$
+    select string_agg(case when piece ~ '^[!-~]' then piece else percent_encoded(piece) end, '' order by place)
+    from regexp_matches(url, '[!-~]+|.', 'g') with ordinality as m (match, place),
+         lateral (select match[1]) as p (piece)
+$$;
+comment on function recrawl_internal.in_ascii(text) is 'A URL whose characters outside ASCII are percent-encoded.';
+
 -- The results. url: the URL to fetch, as given, but trimmed, without fragment and in ASCII. canonical: its one
 -- spelling. problem: why it is invalid.
 create or replace function recrawl_internal.parse_url(
@@ -100,48 +140,23 @@ language plpgsql immutable parallel safe
 set search_path = recrawl_internal, pg_temp
 as $$
 declare
-    scheme    text;
-    authority text;
-    port      text;
-    path      text;
-    query     text;
+    scheme text;
+    name   text;                       -- the host as given
+    port   text;                       -- with its colon
+    path   text;
 begin
     url := btrim(split_part(btrim(raw, E' \t\r\n\f\v'), '#', 1), E' \t\r\n\f\v');
-    if url is null or url = '' then
-        problem := 'the URL is empty';
-    elsif length(url) > 2048 then
-        problem := format('the URL is longer than 2048 characters (%s)', length(url));
-    elsif url ~ '[[:cntrl:]]' then
-        problem := 'the URL contains a control character';
-    elsif url !~* '^https?://' then
-        problem := 'the URL must begin with http:// or https://';
-    end if;
+    problem := problem_with_url(url);
     if problem is not null then
         return;
     end if;
 
     scheme := lower(split_part(url, ':', 1));
-    authority := substring(url from '^[^:]*://([^/?]*)');
-    path := substring(url from '^[^:]*://[^/?]*([^?]*)');
-    query := substring(url from '([?].*)$');
-    if authority like '%@%' then
-        problem := 'the URL carries credentials';
-        return;
-    end if;
-
-    host := lower(rtrim(substring(authority from '^([[][^]]*[]]|[^:]*)'), '.') collate "C");
-    port := substr(authority, length(substring(authority from '^([[][^]]*[]]|[^:]*)')) + 1);
-    if host ~ '[^ -~]' then
-        problem := format('the host %s is not ASCII: give it in its xn-- form', host);
-    elsif host !~ '^([a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?|[[][0-9a-f:.]*:[0-9a-f:.]*[]])$' or host ~ '[.][.]|[.]-|-[.]'
-          or length(host) > 253
-          or (length(host) > 63
-              and exists (select from string_to_table(host, '.') as label where length(label) > 63)) then
-        problem := format('the host "%s" is not a valid name', left(host, 100));
-    elsif port !~ '^(:0*[0-9]{0,5})?$' or port ~ '^:0+$'
-          or coalesce(nullif(substr(port, 2), ''), '1')::bigint > 65535 then
-        problem := format('the port "%s" is not valid', left(substr(port, 2), 20));
-    elsif host like '[%' or substring(host from '[^.]*$') ~ '^([0-9]+|0x[0-9a-f]*)$' then
+    name := substring(url from '^[^:]*://([[][^]/?]*[]]|[^:/?]*)');
+    port := substr(substring(url from '^[^:]*://([^/?]*)'), length(name) + 1);
+    host := lower(rtrim(name, '.') collate "C");
+    problem := problem_with_host(host, port);
+    if problem is null and (host like '[%' or substring(host from '[^.]*$') ~ '^([0-9]+|0x[0-9a-f]*)$') then
         if address(host) is null then
             problem := format('the host "%s" is not a valid address', left(host, 100));
         end if;
@@ -156,21 +171,13 @@ begin
     if (scheme, port) in (('http', ':80'), ('https', ':443')) then
         port := '';
     end if;
-    -- Characters that a request line must not contain are encoded in the URL to fetch too, because not every HTTP
-    -- client does it.
+    path := normalise_percent(substring(url from '^[^:]*://[^/?]*([^?]*)'));
+    canonical := scheme || '://' || host || port
+                 || case when path = '' then '/' when path like '%/.%' then resolve_dots(path) else path end
+                 || coalesce('?' || normalise_percent(substring(url from '[?](.*)$')), '');
     if url ~ '[^!-~]' then
-        url := (select string_agg(
-                    case when piece ~ '^[!-~]' then piece else percent_encoded(piece) end, '' order by place)
-                from regexp_matches(url, '[!-~]+|.', 'g') with ordinality as m (match, place),
-                     lateral (select match[1]) as p (piece));
+        url := in_ascii(url);
     end if;
-    path := normalise_percent(path);
-    if path = '' then
-        path := '/';
-    elsif path like '%/.%' then
-        path := resolve_dots(path);
-    end if;
-    canonical := scheme || '://' || host || port || path || coalesce('?' || normalise_percent(substr(query, 2)), '');
     if greatest(length(url), length(canonical)) > 2048 then
         canonical := null;
         host := null;

@@ -30,105 +30,111 @@ $$;
 comment on function recrawl_internal.explain_last(timestamptz, recrawl_internal.page) is
     'Explains the last report of a page.';
 
+do $$
+begin
+    if to_regtype('recrawl_internal.fetching') is null then
+        create type recrawl_internal.fetching as (
+            p         recrawl_internal.page,
+            h         recrawl_internal.host,
+            s         recrawl_internal.setting,
+            own       recrawl_internal.host_terms,
+            common    recrawl_internal.host_terms,
+            a         recrawl_internal.allocation,
+            rate      float8,
+            frequency float8
+        );
+    end if;
+end $$;
+comment on type recrawl_internal.fetching is
+    'What decides how often a page is fetched: the page, its host, the settings, the terms of its host and of all '
+    'hosts, the last allocation, and the rate and the frequency of the page.';
+
 -- Until its last fetch earns what the terms of its host ask for, a page is visited no more often than its floor. Values
 -- in steps of a factor of four are tried, as objectives differ.
-create or replace function recrawl_internal.value_for_more(
-    p recrawl_internal.page, s recrawl_internal.setting, own recrawl_internal.host_terms,
-    common recrawl_internal.host_terms, rate float8, frequency float8
-) returns float8
+create or replace function recrawl_internal.value_for_more(f recrawl_internal.fetching) returns float8
 language sql stable
 set search_path = recrawl_internal, pg_temp
 as $$
     select v.value
     from generate_series(0, 49) as k
-    cross join lateral (select greatest(p.value, 0.01)::float8 * 2 * 4.0 ^ k as value offset 0) v
-    cross join lateral frequency_in_force(own, common, highest_frequency(s), v.value, rate) f
-    where v.value < most_amount() and f.frequency > value_for_more.frequency * 1.05
+    cross join lateral (select greatest((f.p).value, 0.01)::float8 * 2 * 4.0 ^ k as value offset 0) v
+    cross join lateral frequency_in_force(f.own, f.common, highest_frequency(f.s), v.value, f.rate) more
+    where v.value < most_amount() and more.frequency > f.frequency * 1.05
     limit 1
 $$;
-comment on function recrawl_internal.value_for_more(
-    recrawl_internal.page, recrawl_internal.setting, recrawl_internal.host_terms, recrawl_internal.host_terms,
-    float8, float8
-) is
+comment on function recrawl_internal.value_for_more(recrawl_internal.fetching) is
     'A value at which a page would be fetched more often; null = no value would help.';
 
-create or replace function recrawl_internal.why_so_often(
-    p recrawl_internal.page, s recrawl_internal.setting, own recrawl_internal.host_terms,
-    common recrawl_internal.host_terms, frequency float8
-) returns text
-language sql stable
+create or replace function recrawl_internal.why_so_often(f recrawl_internal.fetching) returns text
+language plpgsql stable
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups
-    select case
+declare
+    p           constant page := f.p;
+    s           constant setting := f.s;
+    own         constant host_terms := f.own;
+    common      constant host_terms := f.common;
+    a           constant allocation := f.a;
+    price       constant float8 := coalesce(own.price, common.price);
+    least_often constant float8 := coalesce(own.floor, common.floor, 0);
+    takes_part  constant boolean :=
+        takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate, p.due_is);
+begin
+    return case
         when p.due_is in ('done', 'declined') then 'resting'
         when not takes_part and p.attempts >= s.max_attempts then 'resting'
         when takes_part and own.price = 'Infinity' and own.is_capped and own.pins_kept = 0 then 'closed'
         when p.pinned_interval < s.shortest_interval then 'shortest_interval'
-        when p.pinned_interval is not null and frequency < times_per_day(p.pinned_interval) * (1 - 1e-6)
+        when p.pinned_interval is not null and f.frequency < times_per_day(p.pinned_interval) * (1 - 1e-6)
             then 'pinned_less'
         when p.pinned_interval is not null then 'pinned'
         when not takes_part then 'first_fetch'
         when price is null and p.frequency is null and p.pinned_rate is not null then 'as_it_changes'
         when price is null then 'unallocated'
-        when frequency >= highest_frequency(s) * (1 - 1e-9) then 'shortest_interval'
-        when frequency < 1e-9 and a.policy <> 'best_first' and a.spent - a.pinned <= 1e-9 * a.budget then 'nothing_left'
+        when f.frequency >= highest_frequency(s) * (1 - 1e-9) then 'shortest_interval'
+        when f.frequency < 1e-9 and a.policy <> 'best_first'
+             and a.spent - coalesce(a.pinned, 0) <= 1e-9 * a.budget then 'nothing_left'
         when common.objective = 'proportional' or common.price = 'Infinity' and a.policy in ('uniform', 'best_first')
             then 'policy'
-        when frequency <= 0 then 'never'
-        when frequency <= floor * (1 + 1e-9)
-             and floor <= 86400 / date_part('epoch', s.longest_interval) * (1 + 1e-6) then 'longest_interval'
-        when frequency <= floor * (1 + 1e-9) then 'floor'
+        when f.frequency <= 0 then 'never'
+        when f.frequency <= least_often * (1 + 1e-9)
+             and least_often <= 86400 / date_part('epoch', s.longest_interval) * (1 + 1e-6) then 'longest_interval'
+        when f.frequency <= least_often * (1 + 1e-9) then 'floor'
         when own.is_capped then 'capped'
-        else 'price' end
-    from (select coalesce(own.price, common.price) as price,
-                 coalesce(own.floor, common.floor, 0) as floor,
-                 takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate, p.due_is) as takes_part) f
-    left join (
-        select policy, budget, spent, coalesce(pinned, 0) as pinned from allocation order by token desc limit 1
-    ) a on true
-$$;
-comment on function recrawl_internal.why_so_often(
-    recrawl_internal.page, recrawl_internal.setting, recrawl_internal.host_terms, recrawl_internal.host_terms, float8
-) is
+        else 'price' end;
+end $$;
+comment on function recrawl_internal.why_so_often(recrawl_internal.fetching) is
     'The code for what decides how often a page is fetched.';
 
-create or replace function recrawl_internal.explain_often(
-    t timestamptz, p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting,
-    rate float8, frequency float8
-) returns setof recrawl.explanation
+create or replace function recrawl_internal.worth_in_words(f recrawl_internal.fetching) returns text
+language sql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+    select format('It changes %s, and its value is %s (the average is 1)', often_in_words(f.rate), amount((f.p).value))
+$$;
+comment on function recrawl_internal.worth_in_words(recrawl_internal.fetching) is
+    'The rate and the value of a page, in words.';
+
+-- The codes of pages whose last fetch earns what the price says, or not even that.
+create or replace function recrawl_internal.often_by_price(
+    f recrawl_internal.fetching, code text, out says text, out mend text
+)
 language plpgsql stable
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups
 declare
-    own     host_terms;
-    common  host_terms;
-    a       allocation;                -- that is in force
-    code    text;
-    more    float8;                    -- the value that would bring more visits
-    raise_value text;                  -- how to give it
-    visited constant text := 'It is fetched ' || often_in_words(frequency);
-    worth   constant text := format('It changes %s, and its value is %s (the average is 1)',
-                                    often_in_words(rate), amount(p.value));
+    h       constant host := f.h;
+    p       constant page := f.p;
+    s       constant setting := f.s;
+    own     constant host_terms := f.own;
+    common  constant host_terms := f.common;
+    visited constant text := 'It is fetched ' || often_in_words(f.frequency);
+    worth   constant text := worth_in_words(f);
+    more    constant float8 := value_for_more(f);
+    raise_value constant text := case when more is not null then
+        format('SELECT recrawl.set_value(%s, %s);', p.page_id, short_number(plain_value(more, p.boost, null))) end;
 begin
-    select * into common from host_terms t where t.host_id = 0;
-    select * into own from host_terms t where t.host_id = p.host_id;
-    select * into a from allocation r order by r.token desc limit 1;
-    code := why_so_often(p, s, own, common, frequency);
-    if code in ('price', 'capped', 'floor', 'longest_interval', 'never') then
-        more := value_for_more(p, s, own, common, rate, frequency);
-        raise_value := case when more is not null
-                            then format('SELECT recrawl.set_value(%s, %s);', p.page_id,
-                                        short_number(plain_value(more, p.boost, null))) end;
-    end if;
-    return query
-    select 'often', code, c.says, c.mend,
-           jsonb_build_object('frequency', frequency, 'followed', p.frequency,
-                              'price', coalesce(own.price, common.price), 'common_price', common.price,
-                              'floor', coalesce(own.floor, common.floor), 'is_capped', own.is_capped,
-                              'objective', common.objective, 'interval_days', 1 / nullif(frequency, 0),
-                              'pinned_interval', p.pinned_interval)
+    select c.says, c.mend into says, mend
     from (values
         ('price',
          format('%s. %s. One more fetch a day would gain less than the price of %s, which a fetch gains elsewhere.',
@@ -147,17 +153,45 @@ begin
         ('longest_interval',
          format('%s, %s. %s. A fetch gains less than its price of %s.',
                 visited,
-                case when frequency >= times_per_day(s.longest_interval) * (1 - 1e-6)
+                case when f.frequency >= times_per_day(s.longest_interval) * (1 - 1e-6)
                      then 'because no page waits longer (the setting longest_interval)'
                      else 'which is longer than the setting longest_interval, because that gets at most half of the '
                           'budget and half of the slots of its host' end,
                 worth, amount(coalesce(own.price, common.price))),
          raise_value),
+        ('never',
+         format('It is never fetched, or almost never. %s. A fetch gains less than its price of %s, and the settings '
+                'exploration and longest_interval give it none.', worth, amount(coalesce(own.price, common.price))),
+         raise_value)
+    ) as c (for_code, says, mend)
+    where c.for_code = code;
+end $$;
+comment on function recrawl_internal.often_by_price(recrawl_internal.fetching, text) is
+    'Explains how often a page is fetched if a price decides, and what would change that.';
+
+-- The codes of pages for which a setting, an operator or a limit decides.
+create or replace function recrawl_internal.often_by_rule(
+    t timestamptz, f recrawl_internal.fetching, code text, out says text, out mend text
+)
+language plpgsql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+declare
+    h       constant host := f.h;
+    p       constant page := f.p;
+    s       constant setting := f.s;
+    own     constant host_terms := f.own;
+    common  constant host_terms := f.common;
+    a       constant allocation := f.a;
+    visited constant text := 'It is fetched ' || often_in_words(f.frequency);
+begin
+    select c.says, c.mend into says, mend
+    from (values
         ('policy',
          format('%s, independent of its value: the policy in force (the setting policy) %s.',
-                case when frequency > 1e-9 then visited else 'It is never fetched again' end,
+                case when f.frequency > 1e-9 then visited else 'It is never fetched again' end,
                 case when common.objective = 'proportional' then 'fetches pages in proportion to how often they change'
-                     when frequency > 1e-9 then 'fetches all pages equally often, within the gaps'
+                     when f.frequency > 1e-9 then 'fetches all pages equally often, within the gaps'
                      else 'fetches each page once' end),
          'SELECT recrawl.set_setting(''policy'', ''opt_polite'');'),
         ('closed',
@@ -172,12 +206,9 @@ begin
          case when a.new_pages > coalesce(a.pinned, 0) + coalesce(a.retries, 0)
               then format('SELECT recrawl.set_setting(''discovery'', ''%s'');', short_number(s.discovery / 2))
               else format('SELECT recrawl.set_setting(''budget'', ''%s'');', short_number(2 * a.budget)) end),
-        ('never',
-         format('It is never fetched, or almost never. %s. A fetch gains less than its price of %s, and the settings '
-                'exploration and longest_interval give it none.', worth, amount(coalesce(own.price, common.price))),
-         raise_value),
         ('shortest_interval',
-         format('%s, because no page is fetched more often (the setting shortest_interval). %s.', visited, worth),
+         format('%s, because no page is fetched more often (the setting shortest_interval). %s.',
+                visited, worth_in_words(f)),
          format('SELECT recrawl.set_setting(''shortest_interval'', ''%s seconds'');',
                 short_number(greatest(1, date_part('epoch', s.shortest_interval) / 2)))),
         ('as_it_changes',
@@ -206,6 +237,43 @@ begin
          format('SELECT recrawl.fetch_now(''{%s}'');', p.page_id))
     ) as c (for_code, says, mend)
     where c.for_code = code;
+end $$;
+comment on function recrawl_internal.often_by_rule(timestamptz, recrawl_internal.fetching, text) is
+    'Explains how often a page is fetched if no price decides, and what would change that.';
+
+create or replace function recrawl_internal.explain_often(
+    t timestamptz, p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting,
+    rate float8, frequency float8
+) returns setof recrawl.explanation
+language plpgsql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+declare
+    own     host_terms;
+    common  host_terms;
+    a       allocation;                -- the last one
+    f       fetching;
+    code    text;
+    answer  record;
+begin
+    select * into common from host_terms t where t.host_id = 0;
+    select * into own from host_terms t where t.host_id = p.host_id;
+    select * into a from allocation r order by r.token desc limit 1;
+    f := (p, h, s, own, common, a, rate, frequency);
+    code := why_so_often(f);
+    if code in ('price', 'capped', 'floor', 'longest_interval', 'never') then
+        answer := often_by_price(f, code);
+    else
+        answer := often_by_rule(t, f, code);
+    end if;
+    return query
+    select 'often', code, answer.says, answer.mend,
+           jsonb_build_object('frequency', frequency, 'followed', p.frequency,
+                              'price', coalesce(own.price, common.price), 'common_price', common.price,
+                              'floor', coalesce(own.floor, common.floor), 'is_capped', own.is_capped,
+                              'objective', common.objective, 'interval_days', 1 / nullif(frequency, 0),
+                              'pinned_interval', p.pinned_interval);
 end $$;
 comment on function recrawl_internal.explain_often(
     timestamptz, recrawl_internal.page, recrawl_internal.host, recrawl_internal.setting, float8, float8
