@@ -51,7 +51,7 @@ begin
         where l.lease_until >= from_micros((select last_value from lease_horizon))
         order by l.lease_until limit 1);
     ready_at := least(revisit_at, new_at, lease_ends);
-    return case when ready_at <= t then soon else if_it_comes(ready_at) end;
+    return case when ready_at <= t then soon else null_if_never(ready_at) end;
 end $$;
 comment on function recrawl_internal.next_ready_at_at(timestamptz) is 'next_ready_at at a given time.';
 

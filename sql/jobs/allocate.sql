@@ -17,15 +17,15 @@ grant execute on function recrawl_internal.takes_part to recrawl_reader;
 
 -- Only such due times may be moved by the job. Otherwise the due time has another reason: a hint or a caller set it,
 -- attempts failed, or robots.txt denies the page.
-create or replace function recrawl_internal.is_promised(p recrawl_internal.page) returns boolean
+create or replace function recrawl_internal.due_follows_frequency(p recrawl_internal.page) returns boolean
 language sql immutable parallel safe
 begin atomic
     select p.state = 'live' and p.fetched_at is not null and p.due_at is not null and p.planned_due is null
            and p.attempts = 0 and p.is_denied is null and p.due_is is null;
 end;
-comment on function recrawl_internal.is_promised(recrawl_internal.page) is
+comment on function recrawl_internal.due_follows_frequency(recrawl_internal.page) is
     'Whether the due time of a page follows from its frequency alone.';
-grant execute on function recrawl_internal.is_promised to recrawl_reader;
+grant execute on function recrawl_internal.due_follows_frequency to recrawl_reader;
 
 -- The job reads millions of these rows. With whole rows of host_terms, and joins with tables of one row, the query took
 -- 1.4 times the CPU time.
@@ -35,7 +35,7 @@ select p.page_id,
        p.value,
        b.rate,
        coalesce(date_part('epoch', p.due_at) / 86400, 'NaN')::float8 as due_on,
-       case when recrawl_internal.is_promised(p) then date_part('epoch', p.due_at - p.fetched_at) / 86400
+       case when recrawl_internal.due_follows_frequency(p) then date_part('epoch', p.due_at - p.fetched_at) / 86400
             else 'NaN' end::real as promised,
        coalesce(recrawl_internal.times_per_day(p.pinned_interval), 'NaN')::real as pinned
 from recrawl_internal.page p
@@ -50,7 +50,7 @@ where recrawl_internal.takes_part(
     p.fetched_at, p.pinned_rate, p.due_is);
 comment on view recrawl_internal.page_to_allocate is
     'The columns of each page that takes part in allocation. rate: changes per day. due_on: days since 1970. promised: '
-    'days from the last fetch to the due time, NaN = the job may not move the due time (see is_promised). pinned: '
+    'days from the last fetch to the due time, NaN = the job may not move the due time (see due_follows_frequency). pinned: '
     'fetches per day, NaN = no pinned interval.';
 
 -- Covers a whole day, because crawlers that pause every night make up in the morning for the fetches that they left.
@@ -251,7 +251,7 @@ as $$
                 p.fetched_at + s.shortest_interval) as new_due
             offset 0
         ) d
-        where is_promised(p) and p.due_at > t + n.every and d.new_due < p.due_at
+        where due_follows_frequency(p) and p.due_at > t + n.every and d.new_due < p.due_at
         order by p.page_id
         for update of p))
 $$;
@@ -290,7 +290,7 @@ as $$
         cross join lateral (
             select p.fetched_at + interval '24 hours' / n.frequency::float8 as due_at offset 0
         ) d
-        where is_promised(p) and p.due_at > t
+        where due_follows_frequency(p) and p.due_at > t
         order by p.page_id
         for update of p))
 $$;
@@ -322,7 +322,7 @@ as $$
                        p.frequency)
         from (select * from unnest(page_ids, due_on) as u (page_id, due_on) offset 0) n
         join page p on p.page_id = n.page_id
-        where is_promised(p) and p.due_at <= t
+        where due_follows_frequency(p) and p.due_at <= t
         order by p.page_id
         for update of p))
 $$;

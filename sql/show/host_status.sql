@@ -10,7 +10,7 @@ select n.name as host,
        case when h.blocked_until > clock_timestamp()
             then recrawl_internal.readable(h.blocked_until) end as blocked_until,
        case when h.blocked_until > clock_timestamp() then h.blocked_reason end as blocked_reason,
-       recrawl_internal.if_it_comes(greatest(
+       recrawl_internal.null_if_never(greatest(
            least(h.ready_at, case when h.new_class is not null then h.new_ready_at end),
            recrawl_internal.next_slot(h, s))) as ready_at,
        h.pages,

@@ -16,7 +16,7 @@ begin
     id := host_named('block_host', host);
     until := case when within_reach(until) then until else 'infinity' end;
     perform block_until(id, until, coalesce(reason, 'blocked by the operator'), 0::smallint, t),
-            note_event(t, 'host', name_of_host(id), format('blocked until %s%s', told(until), ': ' || reason),
+            note_event(t, 'host', name_of_host(id), format('blocked until %s%s', time_in_text(until), ': ' || reason),
                        session_user),
             steer(t);
 end $$;

@@ -336,7 +336,7 @@ begin atomic
                     else p.state end as state,
                case when not d.moves then p.due_at
                     when (r.extras).declined then recrawl_internal.never(p.page_id)
-                    when (r.extras).due is not null then recrawl_internal.due_of_its_own((r.extras).due, p.page_id)
+                    when (r.extras).due is not null then recrawl_internal.spread_due((r.extras).due, p.page_id)
                     when v.outcome = 'fetched' then
                         recrawl_internal.next_due(l.due, l.slot, d.per_day, (rules.setting).shortest_interval)
                     else t + recrawl_internal.wait_after(

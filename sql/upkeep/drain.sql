@@ -14,7 +14,7 @@
 -- or written while the clock was ahead, is applied after newer entries. The newer entries found the page at another
 -- place and did nothing, so the place in the late entry would be wrong.
 --
--- Three steps, in apply_inbox(): find the places (placed), move the pages (move_in_queues), tell the hosts (wake_by).
+-- Three steps, in apply_inbox(): find the places (placed), move the pages (move_in_queues), tell the hosts (wake_hosts).
 
 do $$
 begin
@@ -33,8 +33,8 @@ begin
         );
     end if;
 
-    if to_regtype('recrawl_internal.queue_news') is null then
-        create type recrawl_internal.queue_news as (
+    if to_regtype('recrawl_internal.queue_changes') is null then
+        create type recrawl_internal.queue_changes as (
             host_id    bigint,
             more_pages int,
             due        timestamptz,
@@ -46,7 +46,7 @@ end $$;
 comment on type recrawl_internal.placed_entry is
     'An entry of the inbox with the new place of its page, and with the row in new_page or queue that is at its old '
     'place. is_first: the entry has no old place. leaves: the page is dead.';
-comment on type recrawl_internal.queue_news is
+comment on type recrawl_internal.queue_changes is
     'The changes in the queues of a host: its number of pages, and the first due time, rank and page that came.';
 
 -- Whether a page leaves permanently is decided here, where its host is locked. The page may live again since the entry
@@ -88,13 +88,13 @@ comment on function recrawl_internal.placed(recrawl_internal.inbox[]) is
     'The new place of the page of each entry, and the row at its old place.';
 
 create or replace function recrawl_internal.move_in_queues(entries recrawl_internal.placed_entry[])
-returns recrawl_internal.queue_news[]
+returns recrawl_internal.queue_changes[]
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: inherited; writes new_page, queue; locks nothing: the caller holds the hosts
 declare
-    news queue_news[];
+    changes queue_changes[];
 begin
     -- «(… in (select …)) is true» stays a hashed subplan. A join of two CTEs would compare every pair of rows.
     with
@@ -155,16 +155,16 @@ begin
                min(e.page_id) filter (where e.new_rank is not null) as id
         from entry e group by e.host_id
     )
-    select array_agg(l::queue_news) into news from learnt l;
-    return news;
+    select array_agg(l::queue_changes) into changes from learnt l;
+    return changes;
 end $$;
 comment on function recrawl_internal.move_in_queues(recrawl_internal.placed_entry[]) is
     'Moves pages to their new places, and takes dead pages out. Returns the changes for each host.';
 
 -- Each host gets its new place in both queues of hosts. A host that is ready, or whose best class does not change,
 -- keeps its place. Then the update is cheap (HOT).
-create or replace function recrawl_internal.wake_by(
-    t timestamptz, news recrawl_internal.queue_news[], s recrawl_internal.setting
+create or replace function recrawl_internal.wake_hosts(
+    t timestamptz, changes recrawl_internal.queue_changes[], s recrawl_internal.setting
 ) returns void
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -187,14 +187,14 @@ begin
                 else when_ready(null, next_slot(h, s), h.blocked_until, h.busy_until, t) end,
             new_class = case when n.rank is null or h.new_class <= value_class(n.rank) then h.new_class
                 else class_in_line(least(h.head_new_rank, n.rank), least(h.head_due, n.due), h.new_credit, t) end
-        from unnest(news) n where h.host_id = n.host_id
+        from unnest(changes) n where h.host_id = n.host_id
         returning h.new_class
     )
     select bit_or(1::bigint << new_class) into classes from woken;
     perform note_classes(classes);
 end $$;
-comment on function recrawl_internal.wake_by(
-    timestamptz, recrawl_internal.queue_news[], recrawl_internal.setting
+comment on function recrawl_internal.wake_hosts(
+    timestamptz, recrawl_internal.queue_changes[], recrawl_internal.setting
 ) is
     'Gives hosts the places in the queues of hosts that follow from changes in their queues of pages.';
 
@@ -205,7 +205,7 @@ language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
 begin
-    perform wake_by(t, move_in_queues(placed(entries)), s);
+    perform wake_hosts(t, move_in_queues(placed(entries)), s);
 end $$;
 comment on function recrawl_internal.apply_inbox(timestamptz, recrawl_internal.inbox[], recrawl_internal.setting) is
     'Applies entries of the inbox, at most one for each page, to the queues of their hosts. The caller has locked the '

@@ -50,18 +50,18 @@ as $$
 begin
     if strikes in (1, 4, 16) and may_note_host(t) then
         perform note_event(t, 'host', host, format(
-            'blocked until %s: %s%s', told(until), reason,
+            'blocked until %s: %s%s', time_in_text(until), reason,
             case when strikes > 1 then format(', the %sth time in a row', strikes) end), null);
     end if;
 end $$;
 comment on function recrawl_internal.note_strike(timestamptz, text, timestamptz, text, int) is
     'Writes the event that a host was blocked by the crawl.';
 
-create or replace function recrawl_internal.told(t timestamptz) returns text
+create or replace function recrawl_internal.time_in_text(t timestamptz) returns text
 language sql stable
 begin atomic
     select case when t = 'infinity' then 'further notice'
                 else to_char(t at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"') end;
 end;
-comment on function recrawl_internal.told(timestamptz) is
+comment on function recrawl_internal.time_in_text(timestamptz) is
     'A time as text in UTC, the same for every session.';

@@ -8,11 +8,11 @@
 
 -- A month counts as 30 days, a year as 365.25 days. The result is clamped to 3,000 years, so that sums with times do
 -- not overflow.
-create or replace function recrawl_internal.in_seconds(said interval) returns interval
+create or replace function recrawl_internal.in_seconds(given interval) returns interval
 language sql immutable parallel safe
 begin atomic
-    select case when said is not null then
-        make_interval(secs => least(greatest(date_part('epoch', said), -1e11), 1e11)) end;
+    select case when given is not null then
+        make_interval(secs => least(greatest(date_part('epoch', given), -1e11), 1e11)) end;
 end;
 comment on function recrawl_internal.in_seconds(interval) is
     'An interval from a caller, converted to seconds: it has the same length in each time zone and month.';
@@ -44,23 +44,23 @@ end;
 comment on function recrawl_internal.is_never(timestamptz) is 'Whether a due time means never.';
 grant execute on function recrawl_internal.is_never to recrawl_reader;
 
-create or replace function recrawl_internal.if_it_comes(t timestamptz) returns timestamptz
+create or replace function recrawl_internal.null_if_never(t timestamptz) returns timestamptz
 language sql stable parallel safe
 begin atomic
     select case when not recrawl_internal.is_never(t) then t end;
 end;
-comment on function recrawl_internal.if_it_comes(timestamptz) is 'The time; null if it means never.';
-grant execute on function recrawl_internal.if_it_comes to recrawl_reader;
+comment on function recrawl_internal.null_if_never(timestamptz) is 'The time; null if it means never.';
+grant execute on function recrawl_internal.null_if_never to recrawl_reader;
 
 -- Crawlers give many pages the same second as due time. They are spread over a millisecond, which has a thousand
 -- different times.
-create or replace function recrawl_internal.due_of_its_own(due timestamptz, page_id bigint) returns timestamptz
+create or replace function recrawl_internal.spread_due(due timestamptz, page_id bigint) returns timestamptz
 language sql stable parallel safe
 begin atomic
     select case when due = 'infinity' then recrawl_internal.never(page_id)
                 when recrawl_internal.within_reach(due) then due + page_id % 1000 * interval '1 microsecond' end;
 end;
-comment on function recrawl_internal.due_of_its_own(timestamptz, bigint) is
+comment on function recrawl_internal.spread_due(timestamptz, bigint) is
     'The due time of a page, from a due time that a crawler gave. Infinity becomes never(); other times are spread '
     'over a millisecond. Null if the time is refused, see problem_with_due().';
 

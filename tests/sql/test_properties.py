@@ -418,7 +418,7 @@ class Crawling(RuleBasedStateMachine):
         pages = [page for page in model.pages.values() if page.url in urls]
         ids = [page.page_id for page in pages]
         rows = """
-            select due_at, fetched_at, is_promised(p) as is_promised
+            select due_at, fetched_at, due_follows_frequency(p) as due_follows_frequency
             from page p join unnest(%s::bigint[]) with ordinality as w (page_id, place) using (page_id) order by place
         """
         before = crawl.rows(rows, ids)
@@ -432,7 +432,7 @@ class Crawling(RuleBasedStateMachine):
             is_waiting = was["due_at"] is None or was["due_at"].year == 9999
             if page.state == "live" and is_waiting and every is not None:
                 assert crawl.now - SECOND / 1000 < now["due_at"] <= crawl.now
-            elif page.state == "live" and was["is_promised"] and was["due_at"] > crawl.now:
+            elif page.state == "live" and was["due_follows_frequency"] and was["due_at"] > crawl.now:
                 due = was["fetched_at"] + max(timedelta(days=1 / model.per_day(page)), SHORTEST_INTERVAL)
                 assert abs(now["due_at"] - due) <= TINY if due > crawl.now else now["due_at"] <= crawl.now + SECOND
             else:
@@ -446,7 +446,7 @@ class Crawling(RuleBasedStateMachine):
         pages = [page for page in self.model.pages.values() if page.url in urls]
         ids = [page.page_id for page in pages]
         rows = """
-            select due_at, is_promised(p) and due_at <= %s as may
+            select due_at, due_follows_frequency(p) and due_at <= %s as may
             from page p join unnest(%s::bigint[]) with ordinality as w (page_id, place) using (page_id) order by place
         """
         before = self.crawl.rows(rows, self.crawl.now, ids)

@@ -56,7 +56,7 @@ def test_allocation_does_not_move_what_a_crawler_said(crawl: Crawl) -> None:
     wanted = crawl.now + 100 * DAY
     crawl.report(result_of(page, due=wanted.isoformat()))
     crawl.tick()
-    assert crawl.value("select not is_promised(p) from page p")
+    assert crawl.value("select not due_follows_frequency(p) from page p")
     crawl.value("select bring_forward_at(%s, array[%s::bigint], '{10}')", crawl.now, page["page_id"])
     assert wanted <= crawl.page(URL)["due_at"] <= wanted + MILLISECOND
 
@@ -67,7 +67,7 @@ def test_the_next_report_that_says_nothing_leaves_it_to_its_rate_again(crawl: Cr
     crawl.tick()
     (page,) = crawl.next()
     (answer,) = crawl.report(result_of(page))
-    assert crawl.value("select due_is is null and is_promised(p) from page p")
+    assert crawl.value("select due_is is null and due_follows_frequency(p) from page p")
     assert answer["next_fetch_at"] > crawl.now + 20 * HOUR
 
 
