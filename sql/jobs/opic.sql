@@ -57,7 +57,7 @@ as $$
         update page p set value = w.value, boost = w.boost from wanted w where p.page_id = w.page_id
     ),
     -- New pages move in the queue.
-    told as (
+    entered as (
         insert into inbox (host_id, page_id, old_rank, new_rank)
         select host_id, page_id, -old_value, -value from wanted where is_waiting and value <> old_value
     )

@@ -1,9 +1,9 @@
 -- delete_pages: removes pages as if they had never been known. The next link to a deleted page, or add_pages, brings
 -- the page back. forget() keeps it out instead.
 
--- Deleted pages leave their leases, and they leave the queue through the inbox, as in take_out(). A later report of
--- such a page gets unknown_page. A one_at_a_time host waits until the lease would have ended, because the request may
--- be running.
+-- Deleted pages leave their leases. They leave the queue and the graph as forgotten pages do: see take_out(). A later
+-- report of such a page gets unknown_page. A one_at_a_time host waits until the lease would have ended, because the
+-- request may be running.
 --
 -- next_pages locks no page. If it hands out a page while the page is being deleted, the lease keeps the page until the
 -- lease ends. The row in the queue is deleted when its turn comes.
@@ -11,11 +11,11 @@ create or replace function recrawl.delete_pages(page_ids bigint[]) returns int
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes page, inbox, link, page_score; locks lease, page by id, link, page_score by id
+-- plans: lookups; writes page, inbox; locks lease, page by id, link, page_score by id
 declare
     leases bigint[];                   -- leases that have any of the pages
     held   record;
-    gone   bigint[];
+    gone   int;
 begin
     perform check_isolation('delete_pages');
     leases := array(
@@ -43,27 +43,15 @@ begin
         insert into inbox (host_id, page_id, old_due)
         select * from unnest(held.host_ids, held.page_ids, held.held_dues);
     end loop;
+    perform take_out(page_ids, 'forgotten');
     with
-    -- The rows of the pages are deleted.
+    -- The rows of the pages.
     deleted as (
-        delete from page p where p.page_id = any (page_ids)
-        returning p.page_id, p.host_id, p.due_at, p.value
-    ),
-    -- The inbox takes them out of the queue.
-    told as (
-        insert into inbox (host_id, page_id, old_due, old_rank)
-        select host_id, page_id, due_at, case when due_at is null then -value end from deleted
+        delete from page p where p.page_id = any (page_ids) returning 1
     )
-    select array_agg(page_id) into gone from deleted;
-    if gone is null then
-        return 0;
-    end if;
-    perform tell_graph(gone);
-    delete from link where page_id = any (gone);
-    perform from page_score where page_id = any (gone) order by page_id for update;
-    delete from page_score where page_id = any (gone);
-    perform note_now('pages', format('%s pages', cardinality(gone)), 'deleted');
-    return cardinality(gone);
+    select count(*) into gone from deleted;
+    perform note_now('pages', format('%s pages', gone), 'deleted') where gone > 0;
+    return gone;
 end $$;
 comment on function recrawl.delete_pages(bigint[]) is
     'Deletes pages as if they had never been in the crawl. Returns the number of deleted pages. A later link or '

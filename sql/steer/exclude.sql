@@ -94,7 +94,7 @@ begin
         returning p.page_id, p.host_id, p.due_at
     ),
     -- A page may still have a place in the queue. That is checked when the inbox is drained.
-    told as (
+    entered as (
         insert into inbox (host_id, page_id, new_due, revived) select host_id, page_id, due_at, true from revived
     )
     select count(*) into back from revived;

@@ -1,12 +1,13 @@
 -- forget: takes pages out. Their rows stay, so that the next link to them does not bring them back.
 
 -- The pages leave the queue through the inbox. The row in the queue of a leased page, or of a page whose place is not
--- known, is deleted when its turn comes.
+-- known, is deleted when its turn comes. Forgotten pages also leave the graph, with their links and scores; excluded
+-- pages keep both, because they may come back.
 create or replace function recrawl_internal.take_out(doomed bigint[], as_state text) returns int
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes page, inbox; locks page by id
+-- plans: lookups; writes page, inbox, link, page_score; locks page by id, link, page_score by id
 declare
     gone bigint[];
 begin
@@ -26,12 +27,17 @@ begin
         returning d.*
     ),
     -- The inbox takes them out of the queue.
-    told as (
+    entered as (
         insert into inbox (host_id, page_id, old_due, old_rank)
         select host_id, page_id, due_at, case when due_at is null then -value end from written
     )
     select array_agg(page_id) into gone from written;
     perform tell_graph(gone) where gone is not null;
+    if as_state = 'forgotten' then
+        delete from link where page_id = any (doomed);     -- after the pages, as in report()
+        perform from page_score where page_id = any (doomed) order by page_id for update;
+        delete from page_score where page_id = any (doomed);
+    end if;
     return coalesce(cardinality(gone), 0);
 end $$;
 comment on function recrawl_internal.take_out(bigint[], text) is
@@ -41,15 +47,12 @@ create or replace function recrawl.forget(page_ids bigint[]) returns int
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes link, page_score; locks page by id, link, page_score by id
+-- plans: lookups; locks page by id, link, page_score by id
 declare
     gone int;
 begin
     perform check_isolation('forget');
-    gone := take_out(page_ids, 'forgotten');     -- locks pages before links, as report() does
-    delete from link where page_id = any (page_ids);
-    perform from page_score where page_id = any (page_ids) order by page_id for update;
-    delete from page_score where page_id = any (page_ids);
+    gone := take_out(page_ids, 'forgotten');
     if gone > 0 then
         perform note_now('pages', format('%s pages', gone), 'forgotten');
     end if;

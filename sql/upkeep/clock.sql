@@ -94,9 +94,11 @@ create or replace function recrawl_internal.pull_in_pages(
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
--- plans: lookups; writes page, inbox; locks page by id (passing over locked ones)
+-- plans: lookups; writes page; locks page by id (passing over locked ones)
 declare
     suspects bigint[];
+    early    bigint[];                 -- the suspects that no other transaction has locked
+    moves    due_move[];
 begin
     suspects := array(
         select p.page_id
@@ -108,44 +110,62 @@ begin
                   and p.due_at > t + greatest(
                       case when p.attempts > 0 then interval '100 days' else interval '8 days' end,
                       1.5 / page_frequency(p.frequency, p.pinned_rate, s.frequency)::float8 * interval '1 day')));
-    with
-    -- Pages that no other transaction has locked, and how far ahead the clock was when they were written.
-    early as materialized (
-        select p.page_id, p.host_id, p.state, p.due_at,
-               greatest(p.reported_at, p.fetched_at) - t as ahead
-        from page p
-        where p.page_id = any (suspects)
-        order by p.page_id
-        for update skip locked
-    ),
     -- The due times are one microsecond apart, as fetch_now() sets them.
-    wanted as (
-        select e.*,
-               case when e.due_at > t and not is_never(e.due_at) then
-                   case when e.ahead > small_step() then greatest(e.due_at - e.ahead, t) else t end
-                       - (row_number() over (order by e.page_id desc) - 1) * interval '1 microsecond'
-               else e.due_at end as new_due
-        from early e
-    ),
-    -- Write the new due times. The other times are now at the latest.
-    written as (
-        update page p set
-            due_at = w.new_due,
-            reported_at = least(p.reported_at, t),
-            fetched_at = least(p.fetched_at, t)
-        from wanted w
-        where p.page_id = w.page_id
-    ),
-    -- The queue gets the new due times through the inbox.
-    told as (
-        insert into inbox (host_id, page_id, old_due, new_due)
-        select host_id, page_id, due_at, new_due from wanted where state = 'live' and due_at <> new_due
-    )
-    select count(*), cardinality(suspects) - count(*) into pulled_in, passed_over from wanted;
+    select array_agg(e.page_id order by e.page_id),
+           array_agg(move_of(e.p, e.new_due - e.nth * interval '1 microsecond', (e.p).due_is, (e.p).planned_due,
+                             (e.p).frequency) order by e.page_id)
+               filter (where (e.p).state = 'live' and (e.p).due_at > t and not is_never((e.p).due_at))
+    into early, moves
+    from (select p.page_id, p.p, row_number() over (order by p.page_id desc) - 1 as nth,
+                 case when greatest((p.p).reported_at, (p.p).fetched_at) > t + small_step()
+                      then greatest((p.p).due_at - (greatest((p.p).reported_at, (p.p).fetched_at) - t), t)
+                      else t end as new_due
+          from (select p.page_id, p from page p
+                where p.page_id = any (suspects) order by p.page_id for update skip locked) p) e;
+    update page p set reported_at = least(p.reported_at, t), fetched_at = least(p.fetched_at, t)
+    where p.page_id = any (early);
+    perform move_pages(moves);
+    pulled_in := coalesce(cardinality(early), 0);
+    passed_over := cardinality(suspects) - pulled_in;
 end $$;
 comment on function recrawl_internal.pull_in_pages(timestamptz, bigint, bigint) is
     'Pulls in the times of some pages. Returns the number of pages, and how many were passed over because they are '
     'locked.';
+
+create or replace function recrawl_internal.corrected_host(
+    h recrawl_internal.host, s recrawl_internal.setting, t timestamptz, wrong_until timestamptz
+) returns recrawl_internal.host
+language plpgsql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+declare
+    ahead     constant interval := wrong_until - t;
+    new_class constant smallint := class_in_line(h.head_new_rank, h.head_due, h.new_credit, t);
+    new_at    timestamptz;
+begin
+    -- A page that was handed out under the wrong clock may still be fetched. The gap is counted from that fetch.
+    if h.last_start_by > t + longest_ahead() + small_step() then
+        h.last_start_by := least(greatest(h.last_start_by - ahead, t), t + longest_ahead());
+    end if;
+    if h.strikes > 0 and h.blocked_until > t + interval '1.1 days' + small_step() then
+        h.blocked_until := least(greatest(h.blocked_until - ahead, t), t + interval '1 day');
+    end if;
+    if h.busy_until > t + small_step() then
+        h.busy_until := (select max(l.lease_until) from lease l where l.lease_id = h.busy_lease);
+    end if;
+    h.ready_at := least(h.ready_at, when_ready(h.head_due, next_slot(h, s), h.blocked_until, h.busy_until, t));
+    new_at := when_ready(null, next_slot(h, s), h.blocked_until, h.busy_until, t);
+    h.new_ready_at := case when new_class is null then h.new_ready_at        -- the host has no new pages
+                           when h.new_class = new_class then least(h.new_ready_at, new_at)
+                           else new_at end;
+    h.new_class := new_class;
+    return h;
+end $$;
+comment on function recrawl_internal.corrected_host(
+    recrawl_internal.host, recrawl_internal.setting, timestamptz, timestamptz
+) is
+    'A host with its times pulled in, and its places in both queues of hosts that follow from them.';
 
 create or replace function recrawl_internal.pull_in_hosts(
     t timestamptz, wrong_until timestamptz, after_id bigint, up_to_id bigint, out pulled_in int, out passed_over int
@@ -171,50 +191,15 @@ begin
         order by h.host_id
         for update skip locked
     ),
-    -- A page that was handed out under the wrong clock may still be fetched. The gap is counted from that fetch.
-    right_now as (
-        select e.tid, (e.host).*, s.default_gap,
-               case when (e.host).last_start_by > t + longest_ahead() + small_step() then
-                   least(greatest((e.host).last_start_by - (wrong_until - t), t), t + longest_ahead())
-               else (e.host).last_start_by end as started_by,
-               case when (e.host).strikes > 0 and (e.host).blocked_until > t + interval '1.1 days' + small_step() then
-                   least(greatest((e.host).blocked_until - (wrong_until - t), t), t + interval '1 day')
-               else (e.host).blocked_until end as kept_until,
-               case when (e.host).busy_until > t + small_step() then
-                   (select max(l.lease_until) from lease l where l.lease_id = (e.host).busy_lease)
-               else (e.host).busy_until end as out_until
-        from held e
-        cross join setting s
-        offset 0
-    ),
-    -- When each host is ready then, and its class in the queue of new pages.
-    wanted as materialized (
-        select r.*,
-               when_ready(r.head_due, g.next_slot, r.kept_until, r.out_until, t) as revisit_at,
-               when_ready(null, g.next_slot, r.kept_until, r.out_until, t) as new_at,
-               class_in_line(r.head_new_rank, r.head_due, r.new_credit, t) as class_now
-        from right_now r
-        cross join lateral (
-            select r.started_by + host_gap(r.gap, r.crawl_delay, r.default_gap) as next_slot offset 0
-        ) g
-    ),
-    -- Write only rows that differ by more than a small step.
+    -- Only hosts that change are written.
     written as (
         update host h set
-            last_start_by = w.started_by,
-            blocked_until = w.kept_until,
-            busy_until = w.out_until,
-            ready_at = least(h.ready_at, w.revisit_at),
-            new_ready_at = case when w.new_class = w.class_now then least(h.new_ready_at, w.new_at)
-                                else w.new_at end,
-            new_class = w.class_now
-        from wanted w
-        where h.ctid = w.tid
-          and ((w.last_start_by, w.blocked_until, w.busy_until)
-               is distinct from (w.started_by, w.kept_until, w.out_until)
-               or w.new_class is distinct from w.class_now
-               or w.ready_at > w.revisit_at + small_step()
-               or w.new_class is not null and w.new_ready_at > w.new_at + small_step())
+            last_start_by = (c.host).last_start_by, blocked_until = (c.host).blocked_until,
+            busy_until = (c.host).busy_until, ready_at = (c.host).ready_at,
+            new_ready_at = (c.host).new_ready_at, new_class = (c.host).new_class
+        from (select e.tid, corrected_host(e.host, s, t, wrong_until) as host
+              from held e cross join setting s offset 0) c
+        where h.ctid = c.tid and h is distinct from c.host
         returning h.new_class
     )
     select w.hosts, cardinality(suspects) - (select count(*) from held)
@@ -235,10 +220,11 @@ set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; writes pulling_in; locks pulling_in, lease, page by id, host by id (passing over locked ones)
 declare
-    work   pulling_in;
-    pages  record;
-    hosts  record;
-    leases int;
+    work    pulling_in;
+    pages   record;
+    hosts   record;
+    ended   int;                       -- leases
+    goes_on boolean;                   -- this round is not complete
 begin
     select * into work from pulling_in for update skip locked;
     if not found then
@@ -248,34 +234,32 @@ begin
         work.wrong_until := from_micros((select last_value from latest_tick));
         perform begin_pulling_in(t);
     end if;
-    leases := pull_in_leases(t);
+    ended := pull_in_leases(t);
     pages := pull_in_pages(t, work.page_id, work.page_id + 10 * at_once);
     hosts := pull_in_hosts(t, work.wrong_until, work.host_id, work.host_id + 2 * at_once);
-    work.leases := work.leases + leases;
-    work.pages := work.pages + pages.pulled_in;
-    work.hosts := work.hosts + hosts.pulled_in;
-    work.passed_over := work.passed_over + pages.passed_over + hosts.passed_over;
-    work.page_id := work.page_id + 10 * at_once;
-    work.host_id := work.host_id + 2 * at_once;
-
-    if work.host_id < (select last_value from host_id) or work.page_id < (select last_value from page_id) then
-        null;                          -- the next step goes on from here
-    elsif work.passed_over > 0 then
-        work.host_id := 0;
-        work.page_id := 0;
-        work.passed_over := 0;
-    else
-        raise warning 'the clock stood at % and is at %: pulled in % hosts, % leases and % pages',
-            work.wrong_until, t, work.hosts, work.leases, work.pages
-            using hint = 'Nothing is left to do for the crawl. See to it that the server''s clock is kept right, as by '
-                         'NTP; if this crawl was restored from another server, that one''s clock may have been wrong.';
-        perform setval('latest_tick', micros(t));
-        work := (true, null, 0, 0, 0, 0, 0, 0)::pulling_in;
+    update pulling_in p set
+        wrong_until = work.wrong_until,
+        page_id = work.page_id + 10 * at_once,
+        host_id = work.host_id + 2 * at_once,
+        leases = p.leases + ended,
+        pages = p.pages + pages.pulled_in,
+        hosts = p.hosts + hosts.pulled_in,
+        passed_over = p.passed_over + pages.passed_over + hosts.passed_over
+    returning p.* into work;
+    goes_on := work.host_id < (select last_value from host_id) or work.page_id < (select last_value from page_id);
+    if not goes_on then
+        update pulling_in set page_id = 0, host_id = 0, passed_over = 0;
+        if work.passed_over = 0 then
+            raise warning 'the clock stood at % and is at %: pulled in % hosts, % leases and % pages',
+                work.wrong_until, t, work.hosts, work.leases, work.pages
+                using hint = 'Nothing is left to do for the crawl. See to it that the server''s clock is kept right, '
+                             'as by NTP; if this crawl was restored from another server, that one''s clock may have '
+                             'been wrong.';
+            perform setval('latest_tick', micros(t));
+            update pulling_in set wrong_until = null, hosts = 0, leases = 0, pages = 0;
+        end if;
     end if;
-    update pulling_in set
-        wrong_until = work.wrong_until, host_id = work.host_id, page_id = work.page_id,
-        passed_over = work.passed_over, hosts = work.hosts, leases = work.leases, pages = work.pages;
-    return leases + pages.pulled_in + hosts.pulled_in + (work.page_id > 0)::int;
+    return ended + pages.pulled_in + hosts.pulled_in + goes_on::int;
 end $$;
 comment on function recrawl_internal.pull_in(timestamptz, int) is
     'One step of the repair after the clock was ahead. Returns the number of rows it changed; at least 1 if another '

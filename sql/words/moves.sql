@@ -1,8 +1,14 @@
--- Moves of due times. fetch_now, hints and the job allocate give pages other due times. The row of the page and the
--- queue must say the same, so both are written here.
+-- Moves of due times. fetch_now, hints, the job allocate and the repair after clock steps give pages other due times.
+-- The row of the page and the queue must say the same, so both are written here.
 --
--- Others write their own entries of the inbox: report, release and the end of a lease (the old place comes from the
--- lease), add_pages (there is no old place), and changes of all pages at once (an array would be too large).
+-- take_out() does the same for pages that leave: forget, exclude and delete_pages. Other functions write their own
+-- entries of the inbox, because an array of moves does not fit them:
+--
+--   * report, release and the end of a lease: the old place comes from the lease, not from the page
+--   * insert_pages() and unexclude: there is no old place
+--   * put_values(): the new place is a rank, and only new pages have one
+--   * delete_pages, for pages on a lease: as release, but there is no new place
+--   * follow_frequency() and unexclude: a change of all pages at once is too large for an array
 
 do $$
 begin
