@@ -269,7 +269,7 @@ comment on type recrawl_internal.parsed_url is
     'A given URL with its identity, or with the problem that makes it invalid. ord: its number among the given URLs. '
     'place: the number of its page, in order of keys.';
 comment on type recrawl_internal.made_page is
-    'A new page, or the reason why there is none; neither if another transaction made the page first.';
+    'A new page, or the reason why there is no page; neither if another transaction made the page first.';
 comment on type recrawl_internal.late_link is
     'A link that was set aside: its row, its linking page, and the page and code that its URL got now.';
 comment on type recrawl_internal.found_links is 'Links and redirect of a reported page, as ids of pages.';
@@ -279,8 +279,8 @@ comment on type recrawl_internal.result is
     'A reported result after the check: an element of report by its keys. problem says why it is invalid.';
 comment on type recrawl_internal.lease_place is 'The place of one page in its lease: its slot and its due times.';
 comment on type recrawl_internal.judging_rules is
-    'What the judgement of a result depends on, next to its page and its host.';
-comment on type recrawl_internal.verdict is 'What became of a request, and whether its result counts.';
+    'The rules that the judgement of a result depends on, next to its page and its host.';
+comment on type recrawl_internal.verdict is 'The outcome of a request, and whether its result counts.';
 comment on type recrawl_internal.page_comparison is 'How a fetch compares with what is known of its page.';
 comment on type recrawl_internal.evidence is
     'The evidence for the rate of a page after a fetch, and the new frequency.';
@@ -290,7 +290,7 @@ comment on type recrawl_internal.fetches_after is
     'A page after a report: the columns of page that only a successful fetch changes.';
 comment on type recrawl_internal.page_move is
     'An entry of the inbox that moves a page: the columns of the same names.';
-comment on type recrawl_internal.host_update is 'The news of a result for its host.';
+comment on type recrawl_internal.host_update is 'The changes that a result means for its host.';
 comment on type recrawl_internal.observation is 'A row of fetch_log: the columns of the same names.';
 comment on type recrawl_internal.pulse_part is
     'The share of one result in a row of pulse: the columns of the same names.';
@@ -299,4 +299,4 @@ comment on type recrawl_internal.judgement is
 comment on type recrawl_internal.lease_count is 'How many pages of a row of lease a report took off it.';
 comment on type recrawl_internal.locked_pages is
     'Pages that a report has locked, in order of id, with the places of their rows.';
-comment on type recrawl_internal.recorded is 'What is left to do after the pages of a report were written.';
+comment on type recrawl_internal.recorded is 'The work that is left after the pages of a report were written.';

@@ -46,7 +46,7 @@ begin
     end if;
 end $$;
 comment on type recrawl_internal.fetching is
-    'What decides how often a page is fetched: the page, its host, the settings, the terms of its host and of all '
+    'All that decides how often a page is fetched: the page, its host, the settings, the terms of its host and of all '
     'hosts, the last allocation, and the rate and the frequency of the page.';
 
 -- Until its last fetch earns what the terms of its host ask for, a page is visited no more often than its floor. Values
