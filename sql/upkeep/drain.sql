@@ -155,7 +155,7 @@ begin
                min(e.page_id) filter (where e.new_rank is not null) as id
         from entry e group by e.host_id
     )
-    select array_agg(l::queue_changes) into changes from learnt l;
+    select array_agg(l::queue_changes order by l.host_id) into changes from learnt l;
     return changes;
 end $$;
 comment on function recrawl_internal.move_in_queues(recrawl_internal.placed_entry[]) is
