@@ -50,8 +50,8 @@ where recrawl_internal.takes_part(
     p.fetched_at, p.pinned_rate, p.due_is);
 comment on view recrawl_internal.page_to_allocate is
     'The columns of each page that takes part in allocation. rate: changes per day. due_on: days since 1970. promised: '
-    'days from the last fetch to the due time, NaN = the job may not move the due time (see due_follows_frequency). pinned: '
-    'fetches per day, NaN = no pinned interval.';
+    'days from the last fetch to the due time, NaN = the job may not move the due time (see due_follows_frequency). '
+    'pinned: fetches per day, NaN = no pinned interval.';
 
 -- Covers a whole day, because crawlers that pause every night make up in the morning for the fetches that they left.
 -- The budget is added up run by run, because it may have changed.

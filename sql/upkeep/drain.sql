@@ -14,7 +14,8 @@
 -- or written while the clock was ahead, is applied after newer entries. The newer entries found the page at another
 -- place and did nothing, so the place in the late entry would be wrong.
 --
--- Three steps, in apply_inbox(): find the places (placed), move the pages (move_in_queues), tell the hosts (wake_hosts).
+-- Three steps, in apply_inbox(): find the places (placed), move the pages (move_in_queues), and give the hosts their
+-- new places (wake_hosts).
 
 do $$
 begin
