@@ -15,8 +15,9 @@ import pytest
 from psycopg import sql
 from psycopg.errors import InsufficientPrivilege
 
-from helpers import DAY, MINUTE, Crawl
+from helpers import DAY, MINUTE, Crawl, run_job
 from recrawl import store
+from recrawl.jobs.registry import JOBS
 from recrawl.setup import migrate
 from recrawl.view import facts, history
 
@@ -307,6 +308,12 @@ def test_the_worker_does_the_upkeep(admin: psycopg.Connection[Any]) -> None:
     with Actor(admin, "recrawl_worker").acting():
         row = admin.execute("select recrawl_internal.tick(100, 1000)").fetchone()
     assert row and row[0] >= 0
+
+
+def test_the_worker_runs_each_job(url: str) -> None:
+    as_worker = f"{url}{'&' if '?' in url else '?'}options={quote('-c role=recrawl_worker')}"
+    for name in JOBS:
+        assert run_job(name, as_worker)
 
 
 def test_no_recrawl_role_can_log_in_or_do_anything_special(admin: psycopg.Connection[Any]) -> None:
