@@ -339,7 +339,26 @@ def test_reading_is_all_that_operator_and_worker_inherit(admin: psycopg.Connecti
     assert set(members) == {("recrawl_operator", "recrawl_reader"), ("recrawl_worker", "recrawl_reader")}
 
 
-# -- a crawler with bad intentions --
+# -- a neighbour without rights, and a crawler with bad intentions --
+
+
+def test_a_login_that_holds_advisory_locks_stops_nothing(crawl: Crawl, url: str) -> None:
+    crawl.value("select setval('page_id', 10000)")  # a worker applies boosts to a crawl of this size
+    crawl.add("http://a.test/")
+    with psycopg.connect(url, autocommit=True) as neighbour:
+        neighbour.execute(
+            "select pg_advisory_lock('recrawl_internal'::regnamespace::int, n) from generate_series(0, 9) n"
+        )
+        neighbour.execute("select pg_advisory_lock(n) from generate_series(0, 9) n")
+        crawl.connection.execute("set statement_timeout = '20 s'")
+        crawl.value("select setval('next_tick', 1, false)")  # as after a crash
+        assert crawl.next()
+        crawl.value("select setval('next_tick', 1, false)")
+        assert crawl.value("select start_job('rates', '1 minute')")
+        crawl.value("select boost_at(%s, 'a', 3)", crawl.now)
+        assert crawl.value("select follow_boosts(20000)")
+        assert crawl.page("http://a.test/")["value"] == 3
+
 
 TWINS = """
     select p.proname,
