@@ -36,7 +36,7 @@ declare
 begin
     while not (select is_called from next_tick) loop
         begin
-            lock table setting in share update exclusive mode nowait;      -- does not disturb those who read or write it
+            lock table setting in share update exclusive mode nowait;      -- others can read and write it
         exception when lock_not_available then
             perform pg_sleep(0.001);
             continue;
