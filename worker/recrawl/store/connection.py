@@ -29,8 +29,14 @@ def patient(url: str) -> str:
 
 
 def connect(url: str, name: str = "recrawl", **options: Any) -> Connection:
-    """A connection in autocommit: every verb is a transaction of its own. The options are libpq's."""
-    connection = psycopg.connect(patient(url), autocommit=True, application_name=name, **options)
+    """A connection in autocommit: every verb is a transaction of its own. The options are libpq's.
+
+    It prepares no statements. A pooler in transaction mode gives one session to several clients, and their prepared
+    statements would have the same names.
+    """
+    connection = psycopg.connect(
+        patient(url), autocommit=True, application_name=name, prepare_threshold=None, **options
+    )
     # With the login's own search_path, PostgreSQL might choose other operators than its own. An empty path is no
     # solution: a pooler may give the session to a client that calls next_pages without its schema.
     try:
