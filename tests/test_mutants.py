@@ -1,4 +1,4 @@
-"""What `make mutants` changes, and the tests that it runs, are there."""
+"""The files that `make mutants` changes and the tests that it runs exist."""
 
 import pytest
 

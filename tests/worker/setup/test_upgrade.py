@@ -75,17 +75,18 @@ def test_crawlers_do_not_wait_behind_a_migration_that_waits(copy: Project, url: 
         (pid,) = holder.execute("select pg_backend_pid() from recrawl_internal.setting").fetchone() or (0,)
         crawler.execute("set lock_timeout = '1 s'")
         migration = copy.start(url, "recrawl", "migrate")
-        assert migration.stderr
+        stderr = migration.stderr
+        assert stderr
 
-        def calls_until_it_says_something() -> list[object]:
+        def calls_until_it_says_something() -> bool:
             crawler.execute("select from next_pages(1)")
             crawler.execute("select from add_pages('{http://a.test/}')")
-            return select.select([migration.stderr], [], [], 0)[0]
+            return bool(select.select([stderr], [], [], 0)[0])
 
         try:
             eventually(calls_until_it_says_something)
             assert migration.poll() is None
-            said = migration.stderr.readline()
+            said = stderr.readline()
         finally:
             holder.rollback()
             _, errors = migration.communicate(timeout=60)
