@@ -129,8 +129,8 @@ create table recrawl_internal.pulling_in (
 );
 insert into recrawl_internal.pulling_in default values;
 comment on table recrawl_internal.pulling_in is
-    'The progress of the repair after the clock was ahead. The repair moves times in the future to the present: see '
-    'sql/upkeep/clock.sql.';
+    'The progress of a repair. If the clock of the server was ahead, upkeep moves times in the future to the present: '
+    'see sql/upkeep/clock.sql. The table has one row.';
 comment on column recrawl_internal.pulling_in.only_row is 'Holds the table to one row.';
 comment on column recrawl_internal.pulling_in.wrong_until is
     'The value of latest_tick when the repair began; null = no repair is running.';
