@@ -85,6 +85,10 @@ begin
     return extend_lease_at(clock_timestamp(), lease_id, by);
 end $$;
 comment on function recrawl.extend_lease(bigint, interval) is
-    'Keeps a lease''s pages for longer; returns until when, or null when the lease has ended: stop, its pages may '
-    'be with somebody else.';
+'Makes a lease longer, so that you keep its pages. Returns the new end of the lease.
+
+* lease_id: the lease, from next_pages.
+* by: the time to add to the end of the lease, from 1 second to the setting longest_lease.
+
+null means that the lease has already ended. Then another crawler may have the pages: do not request them.';
 grant execute on function recrawl.extend_lease to recrawl_crawler;

@@ -31,6 +31,9 @@ as $$
     select * from held_pages_at(clock_timestamp(), lease_ids)
 $$;
 comment on function recrawl.held_pages(bigint[]) is
-    'Which pages of these leases, not reported yet, must not be requested now because their hosts are held (429, 503, '
-    'block_host, failures), and until when: release them. Ask once a second.';
+'Returns those of your pages whose hosts are blocked. Call it once a second.
+
+* lease_ids: your leases. Pages that you reported or released are left out.
+
+A host is blocked after 429, 503 or many failures, or by block_host. Do not request these pages: release them.';
 grant execute on function recrawl.held_pages to recrawl_crawler;

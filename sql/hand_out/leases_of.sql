@@ -26,6 +26,9 @@ begin
     return query select * from leases_of_at(clock_timestamp(), page_ids);
 end $$;
 comment on function recrawl.leases_of(bigint[]) is
-    'The leases that these pages, or all, are out on and not reported yet; no row for one that nobody has. It looks '
-    'through all that is out.';
+'Returns one row for each page that a crawler has, with its lease. A page that no crawler has is left out.
+
+* page_ids: the pages. null = all pages.
+
+A caller that lost the answer of next_pages finds its leases here. The function reads all leases.';
 grant execute on function recrawl.leases_of to recrawl_crawler, recrawl_reader;

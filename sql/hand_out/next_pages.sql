@@ -203,9 +203,18 @@ begin
     return query select * from next_pages_at(clock_timestamp(), n, ahead, lease, per_host, notice, host);
 end $$;
 comment on function recrawl.next_pages(int, interval, interval, int, interval, text) is
-    'Hands out at most n pages to fetch, and leases them. ahead = 0: each page may be requested now, and a host gives '
-    'at most one page. ahead > 0: also pages whose slots lie within this time; a host gives several (at most '
-    'per_host), at least its gap apart, and fetch_at says when. notice: no fetch_at is sooner than this; the time that '
-    'the answer needs over a slow link. host: only pages of this host. Commit before you fetch. No row: nothing may be '
-    'fetched now, see next_ready_at().';
+'Gives you pages to fetch, and leases them: no other crawler gets these pages until the lease ends.
+
+* n: the most pages to return, up to the setting max_per_call.
+* ahead: how far to look ahead. With 0 you may request each page now, and each host gives at most one page. With 2
+  seconds you also get pages that you may request within the next 2 seconds: fetch_at says when. At most the setting
+  max_ahead.
+* lease: how long you keep the pages, from 1 second to the setting longest_lease.
+* per_host: the most pages of one host. null = no limit.
+* notice: the time until you can send the first request, for example because the network is slow. No fetch_at is
+  earlier than this time from now. ahead and notice together may be at most the setting max_ahead.
+* host: the name of a host, to get only its pages. null = all hosts.
+
+Commit the transaction before you fetch the pages. If the call returns no row, no page may be fetched now:
+next_ready_at() says when to call again. The call never waits for other calls.';
 grant execute on function recrawl.next_pages to recrawl_crawler;

@@ -63,5 +63,6 @@ begin
     return next_ready_at_at(clock_timestamp());
 end $$;
 comment on function recrawl.next_ready_at() is
-    'When to ask next_pages again; never in the past. Null if no page waits or the crawl is paused.';
+'Returns the time when you should call next_pages again after it returned no page. The time is never in the past. null
+= no page waits, or the crawl is paused.';
 grant execute on function recrawl.next_ready_at to recrawl_crawler;

@@ -129,7 +129,11 @@ begin
     return release_at(clock_timestamp(), lease_id, page_ids, spent);
 end $$;
 comment on function recrawl.release(bigint, bigint[], boolean) is
-    'Gives back, unfetched, all or some pages of a lease; returns how many. They are due as before, and their slots '
-    'are free again where their hosts have given none later, unless they are spent: a request was made in them, such '
-    'as that for a robots.txt.';
+'Gives pages back that you did not fetch. Returns the number of these pages. They are due as before the call of
+next_pages.
+
+* lease_id: the lease, from next_pages.
+* page_ids: the pages. null = all pages of the lease that are not reported or released yet.
+* spent: true if you sent a request to the host at the time of each page, for example for its robots.txt. false = you
+  sent no request, so other pages can use these times.';
 grant execute on function recrawl.release to recrawl_crawler;

@@ -81,7 +81,12 @@ begin
     return query select * from take_slot_at(clock_timestamp(), host, ahead, notice);
 end $$;
 comment on function recrawl.take_slot(text, interval, interval) is
-    'The next slot of a host, for a request that is no page, such as a robots.txt that another host''s redirects to. '
-    'It is yours, and nobody else''s. No row: the host is held, the crawl is paused, or no slot is free within the '
-    'time to look ahead. It is no sooner than notice from now, as with next_pages.';
+'Gives you a moment at which you may send one request to a host. Use it for a request that is for no page of the crawl,
+for example a robots.txt on another host. No other crawler gets this moment.
+
+* host: its name or address, without port.
+* ahead: how far to look ahead, at most the setting max_ahead.
+* notice: the time until you can send the request, at most ahead. fetch_at is never earlier.
+
+If the call returns no row, the host is blocked, the crawl is paused, or the host has no free moment within ahead.';
 grant execute on function recrawl.take_slot to recrawl_crawler;

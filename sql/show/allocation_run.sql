@@ -36,12 +36,13 @@ comment on column recrawl.allocation_run.price is
     'The gain that one more fetch per day of a page must reach, if the gap of its host does not limit it. null = '
     'infinite: the budget leaves nothing for pages that change.';
 comment on column recrawl.allocation_run.utility is
-    'The expected objective per unit of value. If the objective is freshness: the share of the value that is fresh, '
-    '0 to 1. null, here and in the two limits = minus infinity: pages that change get no fetches.';
+    'The expected value of the objective, as a mean of all pages: pages with a higher value count more. If the '
+    'objective is freshness, it is the share of the value that is fresh, 0 to 1. null, here and in the two limits = '
+    'minus infinity: pages that change get no fetches.';
 comment on column recrawl.allocation_run.polite_bound is
     'The limit with gaps: the highest utility that the budget and the gaps allow.';
 comment on column recrawl.allocation_run.limits_cost is
-    'Utility that is lost to the settings exploration, longest_interval and shortest_interval: polite_bound minus '
+    'How much utility the settings exploration, longest_interval and shortest_interval cost: polite_bound minus '
     'utility.';
 comment on column recrawl.allocation_run.floor_days is
     'Each page of a host that is not blocked is fetched at least once in this number of days; null = there is no '

@@ -82,14 +82,14 @@ comment on column recrawl.checkup.has_handed_out is 'True if next_pages ever han
 comment on column recrawl.checkup.added_since_allocation is
     'The number of pages that were added after the last allocation; null = it is not known, or there was none.';
 comment on column recrawl.checkup.pages is
-    'The number of pages. If there are very many hosts: as a worker counted it last; null = no worker has counted it '
-    'yet.';
+    'The number of pages. If there are very many hosts, it is the last count by a worker. null = no worker has '
+    'counted yet.';
 comment on column recrawl.checkup.most_pages is
     'The number of pages of the host that has the most pages. If there are very many hosts: of that host in a '
     'sample.';
 comment on column recrawl.checkup.largest_host is 'The host that has the most pages.';
 comment on column recrawl.checkup.blocked_hosts is
-    'The number of blocked hosts. If there are very many hosts: as a worker counted it last.';
+    'The number of blocked hosts. If there are very many hosts, it is the last count by a worker.';
 comment on column recrawl.checkup.largest_blocked is
     'The five blocked hosts that have the most pages. If there are very many hosts: only hosts of the view '
     'late_hosts.';

@@ -91,8 +91,7 @@ comment on column recrawl.crawl_status.last_report_at is
 comment on column recrawl.crawl_status.fetches_per_second is
     'Reported fetches per second: over the last 5 minutes, or since the first report if that was later.';
 comment on column recrawl.crawl_status.ready_wait is
-    'How long the first host that is free and has a page to fetch has waited for a crawler; null = there is no such '
-    'host.';
+    'The longest time that a free host with a page to fetch has waited for a crawler. null = there is no such host.';
 comment on column recrawl.crawl_status.hosts_ready is
     'Hosts that are free and have a page to fetch, counted up to 1,000.';
 comment on column recrawl.crawl_status.due is 'Pages that were handed out before and are due again.';

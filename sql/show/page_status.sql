@@ -74,8 +74,8 @@ comment on column recrawl.page_status.rate_low is
 comment on column recrawl.page_status.rate_high is
     'With a probability of 95 % the page changes less often than this, in changes per day.';
 comment on column recrawl.page_status.frequency is
-    'Fetches per day. null = the page takes no part in allocation: it is not live, done or declined, waits for its '
-    'first fetch, or fails too often.';
+    'Fetches per day. null = the page takes no part in allocation: it was never fetched, it fails too often, or its '
+    'state is done, declined, gone, moved, excluded or forgotten.';
 comment on column recrawl.page_status.due_at is
     'The time when the page is due, as of its last report. null = it waits among the new pages. The year 9999 = '
     'never, until you call fetch_now, or add_pages with due.';

@@ -40,11 +40,32 @@ begin
     return query select * from report_at(clock_timestamp(), results);
 end $$;
 comment on function recrawl.report(jsonb) is
-    'Takes in what became of pages handed out; one row per element, in order. An element has page_id or url, '
-    'lease_id, status (HTTP; 0 or less = no answer), and what is known of fetched_at, changed or content_hash, '
-    'changes (a count), last_modified (ignored before 1970 and after 2200), etag, links (absent = unknown, [] = none), '
-    'relevance (0 to 1), sketch, retry_after, crawl_delay (seconds), redirect_to, robots_denied, meta (at most 100 '
-    'levels deep, with numbers between -1e308 and 1e308), due (when it is wanted next: 1970 to 2200; infinity = not '
-    'until somebody says so), declined (it will not be requested; then without status). Without lease_id it is an '
-    'observation, and moves nothing unless it says due or declined of a page that nobody has.';
+'Takes the results of fetches. Returns one row for each result, in the same order. One wrong result does not stop the
+others.
+
+* results: a JSON array with one object for each page.
+
+The keys of an object. It must have page_id or url, and status, robots_denied or declined:
+
+* page_id or url: the page.
+* lease_id: the lease, from next_pages. Without it the report counts only as evidence of changes. But due and declined
+  apply if no crawler has the page.
+* status: the HTTP status. 0 or a negative number means: there was no answer.
+* fetched_at: the time when the request started.
+* changed: true if the page changed since the last fetch.
+* changes: the number of changes since the last fetch.
+* content_hash, sketch: a hash of the page, and eight numbers that stand for its text.
+* etag, last_modified: the headers of the answer. A last_modified before 1970 or after 2200 is ignored.
+* links: the URLs that the page links to. [] = no links. Without the key the links stay as they were.
+* relevance: how well the page fits your subject, from 0 to 1.
+* retry_after: the header of the answer.
+* crawl_delay: from robots.txt, in seconds.
+* redirect_to: the target of a redirect.
+* robots_denied: true if robots.txt forbids the page.
+* meta: any JSON of yours. At most 100 levels deep, with numbers between -1e308 and 1e308.
+* due: the time of the next fetch, from 1970 to 2200. infinity: never, until you call fetch_now, or add_pages with
+  due.
+* declined: true if your crawler will never request the page. Then status must be absent.
+
+docs/report-keys.md explains each key.';
 grant execute on function recrawl.report to recrawl_crawler;

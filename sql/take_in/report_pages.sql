@@ -102,7 +102,11 @@ comment on function recrawl.report_pages(
     bigint[], bigint[], int[], boolean[], timestamptz[], text[], text[], timestamptz[],
     int[], int[], jsonb[], float8[], text[], float8[], text[], boolean[], jsonb[], timestamptz[], boolean[]
 ) is
-    'report() with arrays instead of JSON: element n of each is about page n, null where nothing is known. links '
-    'holds a JSON array of URLs for each page, sketch its eight numbers one after the other (or eight nulls). Says '
-    'what report says.';
+'Takes the results of fetches like report(), as arrays instead of JSON. Element n of each array is about page n. null =
+nothing is known. Returns the same rows as report().
+
+* links: a JSON array of URLs for each page.
+* sketch: the sketches of all pages one after the other, eight numbers for each page. A page without a sketch has
+  eight nulls.
+* the other arguments: as the keys of report().';
 grant execute on function recrawl.report_pages to recrawl_crawler;

@@ -16,15 +16,14 @@ REFERENCE, OPERATE = DOCS / "reference.md", DOCS / "operate.md"
 
 HEAD = """# Reference
 
-All functions, views, row types and settings of recrawl. This page is generated from the comments in the database. In
-psql, `\\df+ recrawl.*` and `\\d+ recrawl.page_status` show the same comments. [The glossary](glossary.md) explains the
-words.
+This page lists all functions, views, row types and settings of recrawl. [The glossary](glossary.md) explains the words.
+The texts are comments in the database: in psql, `\\df+ recrawl.*` and `\\d+ recrawl.page_status` show them too.
 
-* An invalid argument raises an error, and the call changes nothing. A function that takes many URLs or pages returns
-  the `code` `invalid` for each wrong one instead, and changes the others.
-* Most functions that change the crawl raise an error in a transaction that is not READ COMMITTED, the default isolation
-  level of PostgreSQL.
-* "For" names the roles that may use a function or view. [Operate](operate.md#give-each-login-its-role) describes them.
+* If an argument is invalid, the call raises an error and changes nothing. Functions that take many URLs or pages are an
+  exception. They return the `code` `invalid` for each wrong one, and change the others.
+* Functions that change the crawl need the isolation level READ COMMITTED, which is the default of PostgreSQL. At
+  another level most of them raise an error.
+* The line «For» names the [roles](operate.md#give-each-login-its-role) that may use a function or view.
 """
 
 FUNCTIONS = """
@@ -68,9 +67,19 @@ def short(text: str) -> str:
     return re.sub(r"::[a-z0-9 ]+(\[\])?", "", text).replace(" DEFAULT ", " = ")
 
 
+def sentence(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
 def table(heads: list[str], rows: list[list[str]]) -> str:
     lines = [heads, ["---"] * len(heads), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return "\n".join("| " + " | ".join(line).rstrip() + " |" for line in lines)
+
+
+def comment(text: str) -> str:
+    """Names of arguments, before the colons of a list, are code."""
+    names = re.compile(r"^\* ([a-z_]+(?:(?:, | or )[a-z_]+)*):", re.MULTILINE)
+    return names.sub(lambda found: "* " + re.sub(r"\b(?!or\b)[a-z_]+", r"`\g<0>`", found[1]) + ":", text)
 
 
 def function(f: Row) -> str:
@@ -79,13 +88,17 @@ def function(f: Row) -> str:
     if len(call) > WIDE:
         one_a_line = arguments.replace(", ", ",\n    ")
         call = f"{f['name']}(\n    {one_a_line}\n) → {result}"
-    return f"### {f['name']}\n\n```text\n{call}\n```\n\n{f['comment']}\n\nFor: {', '.join(f['roles'])}."
+    return f"### {f['name']}\n\n```text\n{call}\n```\n\n{comment(f['comment'])}\n\nFor: {', '.join(f['roles'])}."
 
 
-def view(v: Row) -> str:
+def view(v: Row, others: list[Row]) -> str:
+    """A view with the columns of an earlier one refers to it."""
     columns = [[f"`{name}`", short(kind), meaning] for name, kind, meaning in v["columns"]]
-    text = f"### {v['name']}\n\n{v['comment']}\n\n{table(['column', 'type', 'meaning'], columns)}"
-    return text + f"\n\nFor: {', '.join(v['roles'])}."
+    listed = table(["column", "type", "meaning"], columns)
+    for like in others:
+        if like["name"] < v["name"] and [c[0] for c in like["columns"]] == [c[0] for c in v["columns"]]:
+            listed = f"It has the columns of [{like['name']}](#{like['name']}). `at` is the beginning of the hour."
+    return f"### {v['name']}\n\n{v['comment']}\n\n{listed}\n\nFor: {', '.join(v['roles'])}."
 
 
 def row_type(t: Row) -> str:
@@ -101,6 +114,7 @@ def reference(connection: psycopg.Connection[Row]) -> str:
         "select name, meaning from recrawl.internal_state where name !~ '^new_horizon_[1-9]'"
     ).fetchall()
     crawlers = [f for f in functions if "crawler" in f["roles"]]
+    views = [r for r in relations if r["kind"] == "v"]
     operators = [f for f in functions if f not in crawlers and "operator" in f["roles"]]
     others = [f for f in functions if f not in crawlers and f not in operators]
     return (
@@ -114,20 +128,26 @@ def reference(connection: psycopg.Connection[Row]) -> str:
                 "## What readers call",
                 *map(function, others),
                 "## Views",
-                *(view(r) for r in relations if r["kind"] == "v"),
+                *(view(r, views) for r in views),
                 "## Row types",
                 *(row_type(r) for r in relations if r["kind"] == "c"),
                 "## Settings",
                 table(
                     ["setting", "at first", "unit", "meaning"],
-                    [[f"`{s['name']}`", s["value"] or "none", s["unit"], s["meaning"]] for s in settings],
+                    [[f"`{s['name']}`", s["value"] or "none", s["unit"], sentence(s["meaning"])] for s in settings],
                 ),
                 "## Numbers in sequences",
-                "You need these numbers only to find an error in recrawl. The view internal_state shows them. "
-                "`new_horizon_0` stands for 33 sequences, one for each class of new pages. Upkeep is the work on the "
-                "queue that a worker does continuously, for example to take back pages of ended leases. A horizon is "
-                "the time at which the scan of an index begins: below it all rows are dead.",
-                table(["sequence", "meaning"], [[f"`{c['name']}`", c["meaning"]] for c in cells]),
+                "You need these numbers only to find an error in recrawl. The view `internal_state` shows them. For "
+                "each number the table says what it is, what writes it, and what happens if it is too high or too low.",
+                "* *Upkeep* is the work on the queue that a worker does continuously. For example it takes back the "
+                "pages of ended leases.\n"
+                "* A *horizon* is a time. All rows of an index that are older are deleted ones, so a scan of the index "
+                "begins at this time.\n"
+                "* A *class* is a group of new pages with similar values. `new_horizon_0` stands for 33 sequences, one "
+                "for each class.\n"
+                "* An *old snapshot* belongs to a transaction that is open for a long time. Until it ends, PostgreSQL "
+                "keeps the deleted rows.",
+                table(["sequence", "meaning"], [[f"`{c['name']}`", sentence(c["meaning"])] for c in cells]),
             ]
         )
         + "\n"

@@ -10,96 +10,98 @@
 -- Horizons: see sql/upkeep/horizon.sql.
 create sequence recrawl_internal.host_horizon;
 comment on sequence recrawl_internal.host_horizon is
-    'time: scans of the queue of revisits begin here, above dead index entries. Written by upkeep. Too low: '
-    'next_pages is slow while an old snapshot is open. Too high: ready hosts wait until horizon_recheck.';
+    'time: scans of the queue of revisits begin here and skip dead index entries. Upkeep writes it. If it is too low, '
+    'next_pages is slow while an old snapshot is open. If it is too high, ready hosts wait until horizon_recheck.';
 create sequence recrawl_internal.inbox_horizon;
 comment on sequence recrawl_internal.inbox_horizon is
-    'time: scans of the inbox begin here. Written by upkeep. Too low: upkeep is slow while an old snapshot is open. '
-    'Too high: entries wait until horizon_recheck.';
+    'time: scans of the inbox begin here. Upkeep writes it. If it is too low, upkeep is slow while an old snapshot is '
+    'open. If it is too high, entries wait until horizon_recheck.';
 create sequence recrawl_internal.lease_horizon;
 comment on sequence recrawl_internal.lease_horizon is
-    'time: scans for leases that ended begin here. Written by upkeep. Too low: upkeep is slow while an old snapshot '
-    'is open. Too high: pages of these leases wait until horizon_recheck.';
+    'time: scans for leases that ended begin here. Upkeep writes it. If it is too low, upkeep is slow while an old '
+    'snapshot is open. If it is too high, pages of these leases wait until horizon_recheck.';
 do $$
 begin
     for class in 0 .. 32 loop
         execute 'create sequence recrawl_internal.new_horizon_' || class;
         execute 'comment on sequence recrawl_internal.new_horizon_' || class || ' is '
-                '''time: scans of class ' || class || ' of the queue of new pages begin here. Written by upkeep. Too '
-                'low: next_pages is slow while an old snapshot is open. Too high: its hosts wait until '
-                'horizon_recheck.''';
+                '''time: scans of class ' || class || ' of the queue of new pages begin here. Upkeep writes it. If it '
+                'is too low, next_pages is slow while an old snapshot is open. If it is too high, its hosts wait '
+                'until horizon_recheck.''';
     end loop;
 end $$;
 create sequence recrawl_internal.new_classes minvalue 0 start 0;
 comment on sequence recrawl_internal.new_classes is
-    'bits: bit n is 1 if some host is in class n of the queue of new pages. Set when a host enters a class, and '
-    'computed again by upkeep. A missing bit: new pages of the class wait for the next upkeep. A bit too many: '
-    'next_pages searches an empty class.';
+    'bits: bit n is 1 if some host is in class n of the queue of new pages. next_pages searches only these classes. '
+    'The bit is set when a host enters the class, and upkeep computes all bits again. If a bit is missing, new pages '
+    'of the class wait for the next upkeep.';
 create sequence recrawl_internal.horizon_recheck;
 comment on sequence recrawl_internal.horizon_recheck is
-    'time: the first upkeep after this time computes all horizons again, from the beginning of the indexes. Written '
-    'by upkeep. Set to 1 if the clock was ahead. Too low, or more than five minutes ahead: the next upkeep computes '
-    'them.';
+    'time: the first upkeep after this time computes all horizons again, from the beginning of the indexes. Upkeep '
+    'writes it, and sets it to 1 if the clock was ahead. If it is too low, or more than five minutes ahead, the next '
+    'upkeep computes them.';
 
 -- Ticks: see sql/upkeep/tick.sql and sql/upkeep/clock.sql.
 -- Unlogged: PostgreSQL sets it back to "never called" when a server was killed, or when a standby becomes the primary.
 -- See sql/upkeep/lost_ids.sql.
 create unlogged sequence recrawl_internal.next_tick;
 comment on sequence recrawl_internal.next_tick is
-    'time: after this time next_pages does upkeep itself. Written by upkeep. Too low, or more than a minute ahead: '
-    'the next call of next_pages does upkeep. Too high by less than a minute: upkeep is late by this time. Never '
-    'called: the next upkeep skips ids that may have been lost.';
+    'time: after this time next_pages does upkeep itself. Upkeep writes it. If it is too low, or more than a minute '
+    'ahead, the next call of next_pages does upkeep. If the sequence was never called, the next upkeep skips ids that '
+    'may have been lost.';
 select setval('recrawl_internal.next_tick', 1);
 create sequence recrawl_internal.latest_tick;
 comment on sequence recrawl_internal.latest_tick is
-    'time: the latest time of any upkeep. Written by upkeep, and set back after a repair. More than a minute ahead '
-    'means that the clock was ahead, so upkeep rewrites due times of pages and hosts: do not set it by hand.';
+    'time: the latest time of any upkeep. Upkeep writes it, and sets it back after a repair. Do not set it by hand: '
+    'if it is more than a minute ahead, upkeep assumes that the clock was ahead, and changes due times of pages and '
+    'hosts.';
 create sequence recrawl_internal.worker_ticked;
 comment on sequence recrawl_internal.worker_ticked is
-    'time: the last upkeep by a worker. Written by the function tick(). Too low: recrawl says that the crawl has no '
-    'worker, and after a day reports write no row into pulse.';
+    'time: the last upkeep by a worker. The function tick() writes it. If it is too low, recrawl says that the crawl '
+    'has no worker. If it is more than a day too low, reports are not counted in pulse.';
 select setval('recrawl_internal.worker_ticked', (extract(epoch from clock_timestamp()) * 1000000)::bigint);
 
 -- Pages handed out, compared with the fetches that the budget allows from 1970 to now: see sql/hand_out/pace.sql.
 create sequence recrawl_internal.fetch_count minvalue 0 start 0;
 comment on sequence recrawl_internal.fetch_count is
-    'count: pages handed out, to be compared with budget × days since 1970. Counted by next_pages and take_slot, '
-    'adjusted when the budget changes. A wrong value is corrected to at most an hour''s budget ahead, or a second''s '
-    'budget behind.';
+    'count: pages handed out, to be compared with the budget: budget × days since 1970. next_pages and take_slot '
+    'count it. It is adjusted when the budget changes. A wrong value is corrected to at most an hour''s budget ahead, '
+    'or a second''s budget behind.';
 create sequence recrawl_internal.new_count minvalue 0 start 0;
 comment on sequence recrawl_internal.new_count is
-    'count: new pages handed out, to be compared with budget × discovery × days since 1970. Counted by next_pages, '
-    'adjusted when the budget changes. A wrong value is corrected in the same way as fetch_count.';
+    'count: new pages handed out, to be compared with their part of the budget: budget × discovery × days since 1970. '
+    'next_pages counts it. It is adjusted when the budget changes. A wrong value is corrected as for fetch_count.';
 
 -- Counters. The job vitals and allocation read the growth since they last looked. A wrong value makes one such
 -- figure wrong.
 create sequence recrawl_internal.handed_out_count;
 comment on sequence recrawl_internal.handed_out_count is
-    'count: pages handed out. Counted by next_pages. The jobs vitals and allocate and a measured budget use the '
-    'difference of two values: a jump makes one number of each wrong.';
+    'count: pages handed out. next_pages counts it. The jobs vitals and allocate and a measured budget use the '
+    'difference of two values. If the value jumps, one of these differences is wrong.';
 create sequence recrawl_internal.ask_count;
 comment on sequence recrawl_internal.ask_count is
-    'count: calls of next_pages while the crawl was not paused. Counted by next_pages. The job vitals and a measured '
-    'budget use the difference of two values: a jump makes one number of each wrong.';
+    'count: calls of next_pages while the crawl was not paused. next_pages counts it. The job vitals and a measured '
+    'budget use the difference of two values. If the value jumps, one of these differences is wrong.';
 create sequence recrawl_internal.short_ask_count minvalue 0 start 0;
 comment on sequence recrawl_internal.short_ask_count is
-    'count: calls of next_pages that got fewer pages than they asked for, while the budget is measured. Counted by '
-    'next_pages. A jump raises or lowers a measured budget for a quarter of an hour.';
+    'count: calls of next_pages that got fewer pages than they asked for, while the budget is measured. next_pages '
+    'counts it. If the value jumps, a measured budget is too high or too low for a quarter of an hour.';
 
 -- Limits of crawlers: see sql/upkeep/logins.sql and sql/hand_out/take_slot.sql.
 create sequence recrawl_internal.leased_recount minvalue 0 start 0;
 comment on sequence recrawl_internal.leased_recount is
-    'count: when handed_out_count reaches this value, upkeep counts the leased pages of each login again. Written by '
-    'upkeep. Too low: one count too many. Too high: a login can exceed max_leased until then.';
+    'count: when handed_out_count reaches this value, upkeep counts the leased pages of each login again. Upkeep '
+    'writes it. If it is too high, a login can exceed max_leased until then.';
 create sequence recrawl_internal.new_host_count minvalue 0 start 0;
 comment on sequence recrawl_internal.new_host_count is
-    'count: hosts that take_slot and set_robots made known in this minute, plus ten million times the minutes since '
-    '1970. Written by these two functions. Too high: they make no more hosts known in this minute.';
+    'count: unknown hosts that take_slot and set_robots were given in this minute, plus ten million times the minutes '
+    'since 1970. These two functions write it. If it is too high, they accept no more unknown hosts in this minute.';
 
 create sequence recrawl_internal.steered;
 comment on sequence recrawl_internal.steered is
-    'time: when a person last changed something that allocation depends on. Written by functions such as '
-    'set_setting. Too high: one allocation too many. Too low: a change waits for the next regular allocation.';
+    'time: when a person last changed something that allocation depends on. Functions such as set_setting write it. '
+    'If it is too high, there is one allocation more than needed. If it is too low, a change waits for the next '
+    'regular allocation.';
 
 create table recrawl_internal.budget_step (
     at         timestamptz not null,
@@ -129,8 +131,8 @@ create table recrawl_internal.pulling_in (
 );
 insert into recrawl_internal.pulling_in default values;
 comment on table recrawl_internal.pulling_in is
-    'The progress of the repair after the clock was ahead. The repair moves times in the future to the present: see '
-    'sql/upkeep/clock.sql.';
+    'The progress of a repair. If the clock of the server was ahead, upkeep moves times in the future to the present: '
+    'see sql/upkeep/clock.sql. The table has one row.';
 comment on column recrawl_internal.pulling_in.only_row is 'Holds the table to one row.';
 comment on column recrawl_internal.pulling_in.wrong_until is
     'The value of latest_tick when the repair began; null = no repair is running.';

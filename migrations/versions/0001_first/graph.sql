@@ -37,7 +37,7 @@ create table recrawl_internal.graph_state (
 );
 insert into recrawl_internal.graph_state default values;
 comment on table recrawl_internal.graph_state is
-    'Results of the last run of the job opic. The next run and new pages need them. The table has one row.';
+    'Results of the last run of the job opic that the next run and new pages need. The table has one row.';
 comment on column recrawl_internal.graph_state.only_row is 'Holds the table to one row.';
 comment on column recrawl_internal.graph_state.token is
     'The run that last read graph_news. A worker that still has the graph of this run reads only the news since '
@@ -91,11 +91,11 @@ comment on column recrawl_internal.opic.links is 'The number of links between th
 comment on column recrawl_internal.opic.is_full is
     'True if the whole graph was read, false if only the changes were read.';
 comment on column recrawl_internal.opic.sweeps is
-    'How often cash was passed along every link. For hub and authority scores one sweep goes along each link in both '
-    'directions, for importance in one.';
+    'How often cash was moved along all links. For hub and authority scores one sweep goes along each link in both '
+    'directions, for importance in one direction.';
 comment on column recrawl_internal.opic.residual is
-    'An upper limit of how much the last sweep changed the scores, summed over all pages. Here the scores of all '
-    'pages add up to 1. The error may be a hundred times larger.';
+    'An upper limit for the change of all scores in the last sweep, added up over all pages. The scores of all pages '
+    'add up to 1 here. The error of the scores may be a hundred times larger.';
 comment on column recrawl_internal.opic.converged is
     'True if the error is as small as required. Otherwise the next run continues with these scores.';
 comment on column recrawl_internal.opic.cash is 'The sum of all cash: 1 for each page, and 1 for the virtual page.';
@@ -103,5 +103,5 @@ comment on column recrawl_internal.opic.moved is
     'The number of pages whose scores were written: new pages, and pages whose scores changed by more than 1 %.';
 comment on column recrawl_internal.opic.seconds is 'Time from reading the graph until everything was written.';
 comment on column recrawl_internal.opic.error is
-    'The estimated error of the scores, summed over all pages. The sweeps end when it is small enough. null = it was '
-    'not estimated.';
+    'The estimated error of the scores, added up over all pages. The sweeps end when it is small enough. null = it '
+    'was not estimated.';

@@ -148,7 +148,7 @@ comment on column recrawl_internal.host_terms.price is
     'terms = there was no allocation yet.';
 comment on column recrawl_internal.host_terms.ties is
     'Fetches per change for pages whose gain is exactly the price, if the budget or the gap is not enough for all of '
-    'them. null = there are no such pages.';
+    'these pages. null = there are no such pages.';
 comment on column recrawl_internal.host_terms.floor is
     'Fetches per day that each page of the host gets at least. null = the common floor applies.';
 comment on column recrawl_internal.host_terms.pins_kept is

@@ -43,13 +43,14 @@ create table recrawl_internal.leader (
     pid         int
 );
 insert into recrawl_internal.leader default values;
-comment on table recrawl_internal.leader is 'The worker that runs the batch jobs. The others wait until it is gone.';
+comment on table recrawl_internal.leader is
+    'The worker that runs the batch jobs. The other workers wait until it has ended.';
 comment on column recrawl_internal.leader.only_row is 'Holds the table to one row.';
 comment on column recrawl_internal.leader.worker is 'A random number that the worker chose; null = there was no worker.';
 comment on column recrawl_internal.leader.alive_until is
     'If the worker gives no sign of life until then, another worker takes its place.';
 comment on column recrawl_internal.leader.pid is
-    'The server process of its connection. When that process has ended, another worker takes its place at once.';
+    'The server process of its connection. When that process has ended, another worker takes its place immediately.';
 
 create table recrawl_internal.allocation (
     token          bigint      primary key,
@@ -106,14 +107,15 @@ comment on column recrawl_internal.allocation.hosts is 'The number of hosts of t
 comment on column recrawl_internal.allocation.capped_hosts is
     'The number of hosts whose fetches are limited by their gap, and not by the budget.';
 comment on column recrawl_internal.allocation.utility is
-    'The expected objective per unit of value. null = minus infinity: pages that change get no fetches.';
+    'The expected value of the objective, as a mean of all pages: pages with a higher value count more. null = minus '
+    'infinity: pages that change get no fetches.';
 comment on column recrawl_internal.allocation.polite_bound is
     'The limit with gaps: the highest utility that the budget and the gaps allow.';
 comment on column recrawl_internal.allocation.unpolite_bound is
     'The limit without gaps: the highest utility that the budget allows if hosts had no gaps.';
 comment on column recrawl_internal.allocation.residual is
-    'The largest relative error of the sums: of all fetches compared with the fetches that can be spent, and of the '
-    'fetches of a host above its slots.';
+    'The largest relative error of two kinds of sums. All fetches together should be as many as can be spent. The '
+    'fetches of a host should not be more than its slots.';
 comment on column recrawl_internal.allocation.spread is
     'The largest relative difference between the gain of one more fetch of a page and the price of its host.';
 comment on column recrawl_internal.allocation.duality_gap is

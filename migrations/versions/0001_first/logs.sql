@@ -52,9 +52,9 @@ comment on table recrawl_internal.pulse is
 comment on column recrawl_internal.pulse.part is 'The part of the log, 0 to 3, see log_part().';
 comment on column recrawl_internal.pulse.at is 'The time of the call.';
 comment on column recrawl_internal.pulse.letters is
-    'One letter for each result. c changed, u unchanged, n nothing showed whether it changed, f first, m missing, e '
-    'error, t throttled, d denied. A capital letter means that the last attempt had failed. s stale, r repeated, x '
-    'refused.';
+    'One letter for each result: c = changed, u = unchanged, n = nothing showed whether it changed, f = first fetch, '
+    'm = missing, e = error, t = throttled, d = denied, s = stale, r = repeated, x = refused. A capital letter means '
+    'that the last attempt of the page had failed.';
 comment on column recrawl_internal.pulse.late is 'The delay of each revisit in seconds.';
 comment on column recrawl_internal.pulse.lost is
     'The number of whole intervals that passed before these revisits; null = 0.';

@@ -70,7 +70,8 @@ comment on column recrawl_internal.page.last_lease is
     'the page still holds it.';
 comment on column recrawl_internal.page.stale_lease is
     'The newest lease on which the page was reported too late. A late report counts as an observation only once.';
-comment on column recrawl_internal.page.moved_to is 'The page that the permanent redirect of this page leads to.';
+comment on column recrawl_internal.page.moved_to is
+    'The target, if this page redirects permanently.';
 comment on column recrawl_internal.page.value is
     'How much a fresh copy is worth, boosts included; 1 is the average. It is pinned or computed by the job opic. At '
     'first it is a part of the value of the page that linked here.';

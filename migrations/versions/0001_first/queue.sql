@@ -152,8 +152,8 @@ create table recrawl_internal.lease (
 );
 create index lease_until on recrawl_internal.lease (lease_until);
 comment on table recrawl_internal.lease is
-    'Leased pages: one row for each round of a call of next_pages. The row is deleted when its last page is '
-    'reported.';
+    'Leased pages: one row for each round of a call of next_pages. A second round follows if the hosts of the first '
+    'round gave too few pages. The row is deleted when its last page is reported.';
 comment on column recrawl_internal.lease.lease_id is 'The lease. Each call of next_pages has one.';
 comment on column recrawl_internal.lease.round is 'The number of the round within the call. Most calls have one round.';
 comment on column recrawl_internal.lease.popped_at is 'When the pages were handed out.';

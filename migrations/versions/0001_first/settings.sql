@@ -133,53 +133,54 @@ comment on column recrawl_internal.setting.paused is
 comment on column recrawl_internal.setting.claimed_by is
     'name: the owner of the crawl, set by the first call of claim(). none = there is no owner.';
 comment on column recrawl_internal.setting.default_gap is
-    'interval: the least time between two requests to a host without a gap of its own. A shorter gap counts for each '
-    'host after its next request.';
+    'interval: the least time between two requests to one host. set_host can set another gap for a host. If you set a '
+    'shorter default_gap, each host uses it after its next request.';
 comment on column recrawl_internal.setting.default_gap_since is
     'time: when default_gap last became longer. A slot from before this time is not given again, because it may be '
     'too close to the next slot.';
 comment on column recrawl_internal.setting.start_within is
-    'share: the part of a host''s gap that a request may start late, at most 2 seconds. The time between two slots '
-    'is the gap plus this part.';
+    'share: how late a request may start, as a part of the gap of its host, but at most 2 seconds. The time between '
+    'two slots is the gap plus this time.';
 comment on column recrawl_internal.setting.max_ahead is
-    'interval: the longest look-ahead that next_pages accepts (its argument ahead).';
+    'interval: the longest time that crawlers may look ahead (the argument ahead of next_pages).';
 comment on column recrawl_internal.setting.discovery is
     'share: the part of all fetches that new pages get while other pages are due too.';
 comment on column recrawl_internal.setting.breadth is
-    'share: the part of the calls for new pages that do not begin with the most valuable ones. So pages of low value '
-    'are fetched at some time too.';
+    'share: the part of the calls for new pages that begin with pages of a lower value, so that these pages are '
+    'fetched at some time too.';
 comment on column recrawl_internal.setting.frequency is
-    'fetches per day: how often a page is fetched before the first allocation. Without a budget, also the average '
-    'after it.';
+    'fetches per day: how often a page is fetched before the first allocation. Without a budget it is also the '
+    'average of all pages after it.';
 comment on column recrawl_internal.setting.max_attempts is
     'attempts: after this number of failures in a row a page gets no share of the budget. recrawl still tries it, '
     'less and less often.';
 comment on column recrawl_internal.setting.max_depth is
-    'links: a page is not added if it is more links away from the start of the crawl. none = no limit.';
+    'links: the most links between the start of the crawl and a page. A page that is farther away is not added. none '
+    '= no limit.';
 comment on column recrawl_internal.setting.max_pages is
-    'pages: a host with this number of pages takes in no more. set_host can set another limit for one host. none = '
-    'no limit.';
+    'pages: the most pages of one host. set_host can set another limit for one host. none = no limit.';
 comment on column recrawl_internal.setting.longest_lease is
-    'interval: the longest lease that next_pages accepts. extend_lease accepts no end of a lease that is later than '
-    'this time and max_ahead from now.';
-comment on column recrawl_internal.setting.max_per_call is 'pages: the most that one call of next_pages may ask for.';
+    'interval: the longest lease that next_pages gives. extend_lease refuses an end of a lease that is later than '
+    'longest_lease plus max_ahead from now.';
+comment on column recrawl_internal.setting.max_per_call is
+    'pages: the most pages that one call of next_pages may ask for.';
 comment on column recrawl_internal.setting.max_leased is
-    'pages: a login with this many leased pages gets no more. It is counted when a login can have a tenth of its pages '
-    'left, so a login that takes more than a tenth in half a second can exceed it by as much; none = no limit.';
+    'pages: the most pages that one login may have leased at a time. A login that leases more than a tenth of this '
+    'number within half a second can exceed it. none = no limit.';
 comment on column recrawl_internal.setting.full_logins is
-    'logins: those that had at least nine tenths of max_leased when ticks last counted. next_pages counts their leased '
-    'pages itself.';
+    'logins: the logins that had at least nine tenths of max_leased when upkeep last counted. next_pages counts the '
+    'leased pages of these logins itself.';
 comment on column recrawl_internal.setting.max_new_hosts is
-    'hosts per minute: that all crawlers together make known with take_slot and set_robots. The hosts of pages and '
-    'links are limited by max_pages, max_depth and exclude.';
+    'hosts per minute: the most unknown hosts that all crawlers together may name in take_slot and set_robots. The '
+    'hosts of pages and links do not count here.';
 comment on column recrawl_internal.setting.ends_without_lease is
-    'boolean: a report without lease_id may end a page: with the status 410, with a permanent redirect, declined or '
-    'due. false = such a report is invalid, and others count as evidence.';
+    'boolean: true = a report without lease_id may end a page: with the status 410, with a permanent redirect, with '
+    'declined or with due. false = such a report is invalid.';
 comment on column recrawl_internal.setting.budget is
-    'fetches per day: the number of fetches that you can afford, of new pages and others together. none = no limit '
-    'for new pages; other pages are fetched as often as the setting frequency says, on average. measured = the '
-    'number that the crawlers can manage: recrawl raises it while crawlers get fewer pages than they ask for, and '
-    'lowers it while pages wait for crawlers.';
+    'fetches per day: the number of fetches that you can afford, for new pages and others together. none = no limit '
+    'for new pages, and other pages are fetched as often as the setting frequency says, on average. measured = '
+    'recrawl finds the number that your crawlers can manage. It raises the budget while crawlers get fewer pages than '
+    'they ask for, and lowers it while pages wait for crawlers.';
 comment on column recrawl_internal.setting.budget_is_measured is
     'boolean: true if set_setting(''budget'', ''measured'') was called. Then recrawl sets the budget itself.';
 comment on column recrawl_internal.setting.policy is
@@ -188,33 +189,34 @@ comment on column recrawl_internal.setting.policy is
     'rate. best_first: each page once, the most valuable first. epsilon_greedy: uniform at first, then opt_polite.';
 comment on column recrawl_internal.setting.objective is 'name: the quantity that the next allocation maximises';
 comment on column recrawl_internal.setting.exploration is
-    'share: the part of the budget that is spread evenly over all pages, also over pages that gain little from a '
-    'fetch.';
+    'share: the part of the budget that is divided evenly between all pages. So pages that gain little from a fetch '
+    'are fetched too.';
 comment on column recrawl_internal.setting.longest_interval is
-    'interval: the longest time between two fetches of a page, if half of the budget and half of the slots of its '
+    'interval: each page is fetched at least once in this time, if half of the budget and half of the slots of its '
     'host are enough for that. none = no limit.';
 comment on column recrawl_internal.setting.shortest_interval is
-    'interval: the least time between two fetches of a page, unless a crawler or a person sets a due time. none = no '
-    'limit.';
+    'interval: the least time between two fetches of a page. It does not count if a crawler or a person sets the due '
+    'time. none = no limit.';
 comment on column recrawl_internal.setting.keep_log is
-    'interval: how long fetches are kept in the fetch log, for the command recrawl audit. none = there is no log.';
+    'interval: how long recrawl keeps the log of fetches, which the command recrawl audit reads. none = there is no '
+    'log.';
 comment on column recrawl_internal.setting.keep_vitals is
     'interval: how long the view vitals keeps its rows (one per minute).';
 comment on column recrawl_internal.setting.keep_history is
-    'interval: how long vitals_by_hour, events, texts of robots.txt and runs of jobs are kept. The last run of each '
-    'job is always kept.';
+    'interval: how long recrawl keeps vitals_by_hour, events, texts of robots.txt and runs of jobs. The last run of '
+    'each job is always kept.';
 comment on column recrawl_internal.setting.rates_every is
-    'interval: time between two runs of the job rates, which learns how often the pages of each host change. At the '
-    'start of a crawl it also runs after 10, 20, 40 … minutes. none = never.';
+    'interval: the time between two runs of the job rates, which learns how often the pages of each host change. At '
+    'the start of a crawl it also runs after 10, 20, 40 … minutes. none = never.';
 comment on column recrawl_internal.setting.opic_every is
-    'interval: time between two runs of the job opic, which scores pages by their links. It also runs when 5 % of '
+    'interval: the time between two runs of the job opic, which scores pages by their links. It also runs when 5 % of '
     'the pages have new links. none = never.';
 comment on column recrawl_internal.setting.allocate_every is
-    'interval: time between two runs of the job allocate, which divides the budget. It also runs when the budget, '
+    'interval: the time between two runs of the job allocate, which divides the budget. It also runs when the budget, '
     'the pages, values, rates or slots changed by 5 %. none = never.';
 comment on column recrawl_internal.setting.memory is
-    'megabytes: how much of the graph of links a worker keeps in memory between two runs of opic, to read only the '
-    'changes. A larger graph is read as a whole each time.';
+    'megabytes: the most memory in which a worker keeps the links between two runs of the job opic. The next run then '
+    'reads only the changes. Links that need more memory are read again in each run.';
 comment on column recrawl_internal.setting.authority_weight is
     'weight: how much the authority of a page counts in its value, from the next run of opic. If all four weights '
     'are 0, values stay as they are.';
@@ -224,4 +226,4 @@ comment on column recrawl_internal.setting.importance_weight is
     'weight: how much the importance of a page (plain OPIC, similar to PageRank) counts in its value. At 0 '
     'importance is not computed.';
 comment on column recrawl_internal.setting.relevance_weight is
-    'weight: how much the relevance of a page counts in its value, in addition to its effect on authority.';
+    'weight: how much the relevance of a page counts directly in its value. It also counts in the authority of pages.';

@@ -81,9 +81,11 @@ comment on column recrawl_internal.vital.late_1h is 'Revisits that were 10 to 60
 comment on column recrawl_internal.vital.late_6h is 'Revisits that were 1 to 6 hours late.';
 comment on column recrawl_internal.vital.late_1d is 'Revisits that were 6 to 24 hours late.';
 comment on column recrawl_internal.vital.late_more is 'Revisits that were more than 24 hours late.';
-comment on column recrawl_internal.vital.late_seconds is 'The sum of these delays in seconds.';
+comment on column recrawl_internal.vital.late_seconds is
+    'The sum of the delays of all revisits in seconds.';
 comment on column recrawl_internal.vital.lost is
-    'Skipped fetches: the number of whole intervals that passed before late revisits.';
+    'Skipped fetches. Example: a page with an interval of one day is fetched 2.5 days late, so 2 fetches were '
+    'skipped.';
 comment on column recrawl_internal.vital.handed_out is 'Pages that next_pages handed out.';
 comment on column recrawl_internal.vital.expired is 'Pages whose lease ended before a report.';
 comment on column recrawl_internal.vital.missed is
@@ -108,9 +110,9 @@ comment on column recrawl_internal.vital.hosts_blocked is 'The number of blocked
 comment on column recrawl_internal.vital.hosts_capped is
     'The number of hosts whose fetches are limited by their gap, and not by the budget, in the last allocation.';
 comment on column recrawl_internal.vital.ready_wait is
-    'How long the first free host with a page to fetch has waited for a crawler; null = there is no such host.';
+    'The longest time that a free host with a page to fetch has waited for a crawler. null = there is no such host.';
 comment on column recrawl_internal.vital.inbox_wait is
-    'How long the oldest entry of the inbox has waited; null = the inbox is empty.';
+    'How long the oldest entry of the inbox has waited for upkeep. null = the inbox is empty.';
 comment on column recrawl_internal.vital.fresh is
     'The share of the value of all pages in the allocation that is fresh, 0 to 1, estimated from a sample.';
 comment on column recrawl_internal.vital.fresh_error is 'The standard error of fresh that comes from the sample.';
@@ -119,9 +121,9 @@ comment on column recrawl_internal.vital.covered is
 comment on column recrawl_internal.vital.promised is
     'The share of the value that the last allocation expects to be fresh; null = the objective is not freshness.';
 comment on column recrawl_internal.vital.possible is
-    'The limit with gaps: the highest share that the budget and the gaps allow.';
+    'The highest share that can be fresh with this budget and with the gaps of hosts.';
 comment on column recrawl_internal.vital.unpolite is
-    'The limit without gaps: the highest share that the budget allows if hosts had no gaps.';
+    'The highest share that could be fresh with this budget if hosts had no gaps.';
 comment on column recrawl_internal.vital.budget is 'The budget in fetches per day; null = there is no budget.';
 
 create table recrawl_internal.vital_hour (like recrawl_internal.vital including all);

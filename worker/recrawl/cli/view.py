@@ -72,14 +72,15 @@ def current_umask() -> int:
     "names",
     multiple=True,
     metavar="HOST",
-    help="Another host name for browsers. Add the port if it is neither 80 nor the port of --listen. "
-    "Required if --listen is not loopback.",
+    help="A name under which browsers may open the dashboard, in addition to the address of --listen. Add the port if "
+    "it is neither 80 nor the port of --listen. Required if --listen is not an address of this machine only.",
 )
 def dashboard(listen: str, names: tuple[str, ...]) -> None:
     """Show the report live in a browser, until Ctrl-C.
 
     Its search explains a page or a host. The dashboard reads as recrawl_reader and changes nothing: it shows each fix
-    as SQL to copy. It has no login, so it listens on this machine only.
+    as SQL to copy. It asks for no password, so by default it
+    listens on this machine only.
     """
     from recrawl.view.dashboard import Dashboard, listening
 

@@ -195,6 +195,6 @@ def _says(growth: list[Growth], crawls: dict[str, Course], estimates: list[Row])
         f"The best time to explore grows like the length of the crawl to the power of {days} (with fetches every 0.5, "
         f"1 and 2 days). The regret per day changes like the length to the power of {regret}. In a crawl of "
         f"{CRAWL:,.0f} days the policy that explores for the best time and then commits loses {committed:.1f} days. "
-        f"The policy ε-greedy with ε = 0.05 loses {exploring:.1f} days. The bound of Lemma 3 for the error of the "
-        f"estimates is {wide:.0f} times the error."
+        f"The policy ε-greedy with ε = 0.05 loses {exploring:.1f} days. Lemma 3 of the paper gives a limit for the "
+        f"error of learned rates. This limit is {wide:.0f} times as large as the measured error."
     )
