@@ -47,13 +47,12 @@ begin
         hosts := array(
             select h.ctid from host h
             where h.host_id = a.only_host and h.head_due <= a.due_until
-              and h.host_id <> all (a.stuck_hosts) and picked = '{}' and has_slot(h, h.head_due, a)
+              and picked = '{}' and has_slot(h, h.head_due, a)
             for update skip locked);
     else
         hosts := array(
             select h.ctid from host h
             where h.ready_at between a.host_from and a.slots_until and h.head_due <= a.due_until
-              and h.host_id <> all (a.stuck_hosts)
               and (picked = '{}' or (h.ctid in (select unnest(picked))) is not true)
               and has_slot(h, h.head_due, a)
             order by h.ready_at
@@ -89,7 +88,7 @@ begin
         hosts := array(
             select h.ctid from host h
             where h.host_id = a.only_host and h.new_class is not null
-              and h.host_id <> all (a.stuck_hosts) and picked = '{}' and has_slot(h, null, a)
+              and picked = '{}' and has_slot(h, null, a)
             for update skip locked);
     else
         hosts := array(
@@ -98,8 +97,7 @@ begin
             cross join lateral (
                 select h.ctid as tid from host h
                 where h.new_class = c.class and h.new_ready_at between c.since and a.slots_until
-                  and h.host_id <> all (a.stuck_hosts)
-                  and (picked = '{}' or (h.ctid in (select unnest(picked))) is not true)
+                      and (picked = '{}' or (h.ctid in (select unnest(picked))) is not true)
                   and has_slot(h, null, a)
                 order by h.new_ready_at
                 limit most

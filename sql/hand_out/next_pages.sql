@@ -2,7 +2,7 @@
 -- (words/lines.sql).
 --
 --   1. Check the arguments. Stop if the crawl is paused.
---   2. Do upkeep if it is due, and take back the pages of leases that ended long ago.
+--   2. Do upkeep if it is due.
 --   3. Divide the n pages between new pages and revisits, by the setting `discovery`.
 --   4. Round by round: lock the first hosts of both queues. Hosts that another transaction has locked are skipped
 --      (hosts_to_visit.sql).
@@ -67,7 +67,6 @@ begin
     a.due_until := t;
     a.lease_ends := a.slots_until + in_seconds(lease);
     a.per_host := least(per_host, 1000000);            -- a million times a gap is still an interval
-    a.stuck_hosts := '{}';
     a.s := s;
     if host is not null then
         a.only_host := coalesce(host_id_of('next_pages', host), 0);
@@ -131,13 +130,6 @@ begin
         perform tick_at(t, 10, 200), drain_up_to(t, 10000);
     elsif tick_due then
         perform clock_was_ahead(t);    -- remembers the time
-    end if;
-    -- After an outage the due times that kept the pages of ended leases out of the way may be past.
-    if exists (select from lease where lease_until between lease_from and a.slots_until - longest_ahead()) then
-        a.stuck_hosts := taken_back(t, a.slots_until - longest_ahead(), holds_none);
-        if a.stuck_hosts is null then
-            return;
-        end if;
     end if;
 
     -- 3

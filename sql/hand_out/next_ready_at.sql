@@ -10,7 +10,6 @@ declare
     -- The caller got no page. A host that is ready now is locked by another transaction, or became ready just now.
     soon       constant timestamptz := t + interval '20 milliseconds';
     since      constant timestamptz := from_micros((select last_value from host_horizon));
-    stuck      constant bigint[] := waiting_hosts(t - longest_ahead());
     revisit_at timestamptz;
     new_at     timestamptz;
     lease_ends timestamptz;
@@ -25,20 +24,20 @@ begin
     -- A host whose place in the queue is due may still be in its gap.
     revisit_at := coalesce(
         (select t from host h
-         where h.ready_at between since and t and h.host_id <> all (stuck) and next_slot(h, s) <= t limit 1),
+         where h.ready_at between since and t and next_slot(h, s) <= t limit 1),
         least((select min(next_slot(h, s)) from host h
-               where h.ready_at between since and t and h.host_id <> all (stuck)),
+               where h.ready_at between since and t),
               (select h.ready_at from host h
-               where h.ready_at > t and h.host_id <> all (stuck) order by h.ready_at limit 1)));
+               where h.ready_at > t order by h.ready_at limit 1)));
     new_at := (
         select min(coalesce(
             (select t from host h
-             where h.new_class = c.class and h.new_ready_at between c.since and t and h.host_id <> all (stuck)
+             where h.new_class = c.class and h.new_ready_at between c.since and t
                and next_slot(h, s) <= t limit 1),
             least((select min(next_slot(h, s)) from host h
-                   where h.new_class = c.class and h.new_ready_at between c.since and t and h.host_id <> all (stuck)),
+                   where h.new_class = c.class and h.new_ready_at between c.since and t),
                   (select h.new_ready_at from host h
-                   where h.new_class = c.class and h.new_ready_at > t and h.host_id <> all (stuck)
+                   where h.new_class = c.class and h.new_ready_at > t
                    order by h.new_ready_at limit 1))))
         from occupied_classes(0) c);
     if new_at is not null then

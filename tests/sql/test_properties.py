@@ -165,6 +165,14 @@ class Crawling(RuleBasedStateMachine):
         self.crawl.wait(wait)
         self.hand_out(n, ahead, lease, per_host)
 
+    @rule(wait=st.sampled_from([MINUTE, HOUR, 30 * DAY]), n=st.integers(1, 12), lease=leases)
+    def pop_without_upkeep(self, wait: timedelta, n: int, lease: timedelta) -> None:
+        """In a transaction that has written, a call does no upkeep. It meets pages of leases that ended long ago."""
+        self.crawl.wait(wait)
+        with self.crawl.connection.transaction():
+            self.crawl.connection.execute("select pg_current_xact_id()")
+            self.hand_out(n, timedelta(0), lease, None)
+
     def hand_out(self, n: int, ahead: timedelta, lease: timedelta, per_host: int | None) -> list[Row]:
         crawl, model, ahead = self.crawl, self.model, min(ahead, self.max_ahead)
         waits = {row["page_id"] for row in crawl.rows("select page_id from inbox")}
