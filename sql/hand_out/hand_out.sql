@@ -36,7 +36,7 @@ comment on function recrawl_internal.host_after(
     'The heads, the credit and the places of a host after it gave pages.';
 
 create or replace function recrawl_internal.hand_out(
-    a recrawl_internal.ask, v recrawl_internal.visits, split numeric, this_lease bigint, round int
+    a recrawl_internal.ask, v recrawl_internal.visits, this_lease bigint, round int
 ) returns setof recrawl.page_to_fetch
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -60,7 +60,7 @@ begin
                greatest(next_due(coalesce(k.due_at, k.slot), k.slot, p.frequency, s.shortest_interval),
                         held_until) as held_due,
                p.url, p.attempts, p.value, p.etag, p.last_modified, p.content_hash, p.meta
-        from slots_of(a, v, split) k
+        from slots_of(a, v) k
         left join lateral (
             select p.url, p.attempts, p.value, p.meta,
                    case when p.base_at is null then p.etag end as etag,
@@ -140,8 +140,5 @@ begin
     where given
     order by slot;
 end $$;
-comment on function recrawl_internal.hand_out(
-    recrawl_internal.ask, recrawl_internal.visits, numeric, bigint, int
-) is
-    'One round of next_pages: gives the next pages of the locked hosts their slots, leases them and returns them. '
-    'split: see share_of_a_kind(); null after the first round.';
+comment on function recrawl_internal.hand_out(recrawl_internal.ask, recrawl_internal.visits, bigint, int) is
+    'One round of next_pages: gives the next pages of the locked hosts their slots, leases them and returns them.';

@@ -101,7 +101,6 @@ declare
     holds_none  constant boolean := pg_current_xact_id_if_assigned() is null;
     tick_due    boolean;
     lease_from  timestamptz;           -- no lease ended before this
-    split       numeric;               -- the draw of the call; null after the first round
     new_first   boolean;               -- the queue of new pages is asked first
     per_visit   numeric;               -- pages that a host is expected to give
     wanted      int := n;
@@ -138,7 +137,6 @@ begin
                           date_part('epoch', a.slots_until - t) / date_part('epoch', s.default_gap))) end;
     wanted_new := floor(n * s.discovery::numeric + a.draw);    -- over many calls exact, even if each wants one page
     new_first := a.draw >= 1 - s.discovery::numeric;
-    split := a.draw;
     most_new := case when s.budget is null then 2147483647 else new_pages_left(t, a.slots_until - t, s) end;
 
     for nth in 1 .. 100 loop
@@ -164,9 +162,8 @@ begin
         end if;
         -- 5
         this_lease := coalesce(this_lease, nextval('lease_id'));
-        return query select * from hand_out(a, visit, split, this_lease, nth);
+        return query select * from hand_out(a, visit, this_lease, nth);
         get diagnostics got = row_count;
-        split := null;
         new_first := not new_first;    -- a host that has both kinds gives its other kind next
         wanted := wanted - got;
         perform nextval('handed_out_count') from generate_series(1, got);

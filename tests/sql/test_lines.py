@@ -76,8 +76,9 @@ def test_so_do_the_slots_of_one_overloaded_host(crawl: Crawl, share: float, ahea
     add_new(crawl, range(1), 900)
     crawl.tick()
     for n in (1, 10, 100):
-        pages = popped(crawl, 250 if n == 1 or not ahead else 12, n, every=ahead + SECOND, ahead=ahead)
-        assert abs(share_of_new(pages) - share) <= 0.02, n
+        calls = 250 if n == 1 or not ahead else 12
+        pages = popped(crawl, calls, n, every=ahead + SECOND, ahead=ahead)
+        assert abs(share_of_new(pages) - share) <= max(0.02, 1 / calls), n  # a call gives only one kind of a host
         if ahead:
             assert len(pages) >= 12 * min(n, 10)
 
