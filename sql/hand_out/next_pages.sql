@@ -84,6 +84,40 @@ comment on function recrawl_internal.ask_of(
 ) is
     'The arguments of a call of next_pages as times.';
 
+create or replace function recrawl_internal.pages_a_visit(a recrawl_internal.ask, n int) returns numeric
+language sql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+    select case when a.slots_until = a.t then 1
+                else least(coalesce(a.per_host, n), n, 1 + floor(
+                    date_part('epoch', a.slots_until - a.t) / date_part('epoch', (a.s).default_gap)))::numeric end
+$$;
+comment on function recrawl_internal.pages_a_visit(recrawl_internal.ask, int) is
+    'The number of pages that a host is expected to give in the first round: its slots within the look-ahead, at the '
+    'default gap.';
+
+-- Reaping updates pages. It must not run in a transaction that has locked hosts: a report may have locked these pages
+-- and wait for the host.
+create or replace function recrawl_internal.catch_up(t timestamptz, most int, may_reap boolean) returns int
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+begin
+    if not exists (
+        select from lease where lease_until between from_micros((select last_value from lease_horizon)) and t
+        union all
+        select from inbox where at >= from_micros((select last_value from inbox_horizon))
+    ) then
+        return 0;
+    end if;
+    perform reap_at(t, 100) where may_reap;
+    return drain_at(t, most);
+end $$;
+comment on function recrawl_internal.catch_up(timestamptz, int, boolean) is
+    'For a call that finds no host: takes back pages of ended leases and applies at most `most` entries of the inbox. '
+    'Returns the number of entries.';
+
 create or replace function recrawl_internal.next_pages_at(
     t timestamptz, n int, ahead interval, lease interval, per_host int, notice interval default '0',
     host text default null
@@ -92,21 +126,17 @@ language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; locks host (passing over locked ones)
-#variable_conflict use_column
 declare
     s           setting;
     a           ask;
-    -- Upkeep updates pages. It must not run while this transaction has locked hosts: a report may have locked these
-    -- pages and wait for the host.
-    holds_none  constant boolean := pg_current_xact_id_if_assigned() is null;
-    tick_due    boolean;
-    lease_from  timestamptz;           -- no lease ended before this
+    holds_none  constant boolean := pg_current_xact_id_if_assigned() is null;      -- upkeep may run, see catch_up()
     new_first   boolean;               -- the queue of new pages is asked first
     per_visit   numeric;               -- pages that a host is expected to give
     wanted      int := n;
     wanted_new  int;                   -- new pages among the wanted
     most_new    int;                   -- new pages that the budget allows
     to_drain    int := 10200;          -- the most entries of the inbox that step 6 applies, about .2 s
+    drained     int;
     visit       visits;
     this_lease  bigint;
     got         int;
@@ -123,20 +153,18 @@ begin
     a := ask_of(t, ahead, lease, per_host, notice, host, s);
 
     -- 2
-    select tick_is_due(k.last_value, t), from_micros(l.last_value) into tick_due, lease_from
-    from next_tick k, lease_horizon l;
-    if tick_due and holds_none then
-        perform tick_at(t, 10, 200), drain_up_to(t, 10000);
-    elsif tick_due then
-        perform clock_was_ahead(t);    -- remembers the time
+    if tick_is_due((select last_value from next_tick), t) then
+        if holds_none then
+            perform tick_at(t, 10, 200), drain_up_to(t, 10000);
+        else
+            perform clock_was_ahead(t);    -- remembers the time
+        end if;
     end if;
 
     -- 3
-    per_visit := case when a.slots_until = t then 1
-                      else least(coalesce(a.per_host, n), n, 1 + floor(
-                          date_part('epoch', a.slots_until - t) / date_part('epoch', s.default_gap))) end;
+    per_visit := pages_a_visit(a, n);
     wanted_new := floor(n * s.discovery::numeric + a.draw);    -- over many calls exact, even if each wants one page
-    new_first := a.draw >= 1 - s.discovery::numeric;
+    new_first := a.draw >= 1 - s.discovery::numeric;           -- a host with both kinds gives either by this share
     most_new := case when s.budget is null then 2147483647 else new_pages_left(t, a.slots_until - t, s) end;
 
     for nth in 1 .. 100 loop
@@ -144,20 +172,12 @@ begin
         visit := hosts_to_visit(a, wanted, wanted_new, most_new, new_first, per_visit);
         -- 6
         if visit.due_hosts = '{}' and visit.new_hosts = '{}' then
-            if to_drain > 0 and exists (
-                select from lease where lease_until between lease_from and t
-                union all
-                select from inbox where at >= from_micros((select last_value from inbox_horizon))
-            ) then
-                if holds_none and this_lease is null then
-                    perform reap_at(t, 100);
-                end if;
-                got := drain_at(t, least(to_drain, 10 * least(n, 1000) + 200));
-                to_drain := case when got > 0 then to_drain - got else 0 end;
-            else
-                exit when a.due_until = a.slots_until;
-                a.due_until := a.slots_until;
-            end if;
+            drained := case when to_drain > 0 then
+                catch_up(t, least(to_drain, 10 * least(n, 1000) + 200), holds_none and this_lease is null) end;
+            to_drain := case when drained > 0 then to_drain - drained else 0 end;
+            continue when drained > 0;
+            exit when a.due_until = a.slots_until;
+            a.due_until := a.slots_until;
             continue;
         end if;
         -- 5

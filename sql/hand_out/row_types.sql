@@ -35,7 +35,6 @@ begin
         create type recrawl_internal.host_visited as (
             host_tid      tid,
             is_new        boolean,
-            gap           interval,
             given         bigint,
             dropped       bigint,
             last_start_by timestamptz,

@@ -5,7 +5,7 @@
 
 create or replace function recrawl_internal.slots_of(a recrawl_internal.ask, v recrawl_internal.visits)
 returns table (
-    host_tid tid, is_new boolean, host_id bigint, name text, gap interval, one_at_a_time boolean,
+    host_tid tid, is_new boolean, host_id bigint, name text, one_at_a_time boolean,
     slot timestamptz, start_by timestamptz, is_taken boolean, tid tid, page_id bigint, due_at timestamptz, rank real
 )
 language sql stable
@@ -77,7 +77,7 @@ begin atomic
                          over (partition by w.host_id order by w.place) as slot
         from waiting w
     )
-    select s.host_tid, s.is_new, s.host_id, s.name, s.gap, s.one_at_a_time, s.slot, s.slot + s.step - s.gap,
+    select s.host_tid, s.is_new, s.host_id, s.name, s.one_at_a_time, s.slot, s.slot + s.step - s.gap,
            s.tid is not null and s.place <= s.share and s.slot <= s.slots_end and (s.rank <= v.worst_rank) is not false,
            s.tid, s.page_id, s.due_at, s.rank
     from slotted s;

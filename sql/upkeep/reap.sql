@@ -21,8 +21,7 @@ declare
     expired    int;
 begin
     -- The common case costs one index probe.
-    perform from lease where lease_until between horizon and t limit 1;
-    if not found then
+    if not exists (select from lease where lease_until between horizon and t) then
         return 0;
     end if;
 
@@ -31,8 +30,7 @@ begin
     ended as materialized (
         select l.ctid as tid, l.* from lease l
         where l.lease_until between horizon and t
-        order by l.lease_until limit max_leases
-        for update skip locked
+        order by l.lease_until limit max_leases for update skip locked
     ),
     -- Their pages that were not reported, at the places that these leases gave them.
     item as materialized (
@@ -45,11 +43,18 @@ begin
         ) q
         where coalesce(p.last_lease, 0) < e.lease_id
     ),
-    -- Pages that no other transaction has locked, with the current values of their rows.
+    -- Pages that no other transaction has locked, and their new due times: as before, or later each time that it
+    -- happens again. A lease without a duration was ended by pull_in_leases(): its times are wrong and do not count.
     free as materialized (
-        select i.*, p.host_id, p.state, p.attempts, p.fetched_at
+        select i.*, p.host_id, p.state, f.was_fetched,
+               case when f.was_fetched then i.held_due
+                    when p.attempts = 0 then i.due
+                    else t + backoff('1 minute', '24 hours', p.attempts - 1) end as new_due
         from item i
         join page p on p.page_id = i.page_id
+        cross join lateral (
+            select coalesce(p.fetched_at >= i.popped_at and i.lease_until > i.popped_at, false) as was_fetched
+        ) f
         where coalesce(p.last_lease, 0) < i.lease_id
         order by i.page_id
         for update of p skip locked    -- the entries of a page in the inbox keep the order of its changes
@@ -57,42 +62,30 @@ begin
     -- Delete each lease if all of its unreported pages are locked here.
     expired as (
         delete from lease l using ended e
-        where l.ctid = e.tid
-          and (l.ctid in (select i.lease_tid from item i
-                          where (i.page_id in (select f.page_id from free f)) is not true)) is not true
+        where l.ctid = e.tid and (l.ctid in (
+            select i.lease_tid from item i where (i.page_id in (select f.page_id from free f)) is not true)) is not true
         returning l.ctid as tid
     ),
-    -- The new due time of each page: as before, or later each time that it happens again.
+    -- The pages that go back.
     unreported as materialized (
-        select u.page_id, u.host_id, u.state, u.held_due, f.was_fetched,
-               case when f.was_fetched then u.held_due
-                    when u.attempts = 0 then u.due
-                    else t + backoff('1 minute', '24 hours', u.attempts - 1) end as due
-        from free u
-        -- A lease without a duration was ended by pull_in_leases(). Its times are wrong, so they do not count.
-        cross join lateral (
-            select coalesce(u.fetched_at >= u.popped_at and u.lease_until > u.popped_at, false) as was_fetched
-        ) f
-        where (u.lease_tid in (select e.tid from expired e)) is true
+        select * from free f where (f.lease_tid in (select e.tid from expired e)) is true
     ),
     -- The page has one more failed attempt, if it was not fetched.
     counted as (
         update page p set
             attempts = least(p.attempts + (not u.was_fetched)::int, 30000),
-            due_at = u.due,
+            due_at = u.new_due,
             due_is = case when not is_never(p.due_at) then p.due_is end
-        from unreported u
-        where p.page_id = u.page_id
+        from unreported u where p.page_id = u.page_id
     ),
     -- A page that died during its lease leaves the queue permanently.
-    told as (
+    moved as (
         insert into inbox (host_id, page_id, old_due, new_due)
-        select u.host_id, u.page_id, u.held_due, case when u.state = 'live' then u.due end
-        from unreported u
-        where u.state <> 'live' or u.due <> u.held_due
+        select u.host_id, u.page_id, u.held_due, case when u.state = 'live' then u.new_due end
+        from unreported u where u.state <> 'live' or u.new_due <> u.held_due
         returning 1
     )
-    select (select count(*) from told), (select count(*) from unreported where not was_fetched)
+    select (select count(*) from moved), (select count(*) from unreported where not was_fetched)
     into given_back, expired;
     perform note_no_request(t, expired, 0) where expired > 0;
     return given_back;
