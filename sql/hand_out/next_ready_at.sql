@@ -1,6 +1,6 @@
 -- next_ready_at: when a crawler that got no page should ask again.
 
-create or replace function recrawl_internal.next_ready_at_at(t timestamptz) returns timestamptz
+create or replace function recrawl_internal.next_ready_time(t timestamptz) returns timestamptz
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
@@ -52,14 +52,14 @@ begin
     ready_at := least(revisit_at, new_at, lease_ends);
     return case when ready_at <= t then soon else if_it_comes(ready_at) end;
 end $$;
-comment on function recrawl_internal.next_ready_at_at(timestamptz) is 'next_ready_at at a given time.';
+comment on function recrawl_internal.next_ready_time(timestamptz) is 'next_ready_at at a given time.';
 
 create or replace function recrawl.next_ready_at() returns timestamptz
 language plpgsql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
 begin
-    return next_ready_at_at(clock_timestamp());
+    return next_ready_time(clock_timestamp());
 end $$;
 comment on function recrawl.next_ready_at() is
     'When to ask next_pages again; never in the past. Null if no page waits or the crawl is paused.';

@@ -106,7 +106,7 @@ def test_a_report_that_hangs_keeps_no_page_waiting_for_longer_than_a_lease(
         crawl.report_ok([page for page in pages if page not in again])
     crawl.add("http://new.test/")
     assert urls(crawl.next()) == ["http://new.test/"]
-    assert crawl.value("select next_ready_at_at(%s)", crawl.now) > crawl.now
+    assert crawl.value("select next_ready_time(%s)", crawl.now) > crawl.now
     getattr(hung.connection, end)()
     crawl.tick()
     assert not set(urls(stuck[:2])) & set(urls(crawl.next()))
@@ -343,9 +343,9 @@ def test_while_all_that_is_ready_is_in_an_open_transaction_nobody_is_asked_back_
     crawl.tick()
     beside().next()
     assert crawl.next() == []
-    assert crawl.now < crawl.value("select next_ready_at_at(%s)", crawl.now) < crawl.now + SECOND
+    assert crawl.now < crawl.value("select next_ready_time(%s)", crawl.now) < crawl.now + SECOND
     crawl.add("http://held.test/")
-    assert crawl.value("select next_ready_at_at(%s)", crawl.now) > crawl.now, "what is new comes in by the next pop"
+    assert crawl.value("select next_ready_time(%s)", crawl.now) > crawl.now, "what is new comes in by the next pop"
 
 
 # -- a transaction that found it first hangs --
