@@ -1,5 +1,5 @@
--- The half of next_pages that writes. A page that is handed out gets a due time after the end of its lease, so that no
--- other call finds it.
+-- The half of next_pages that writes. A page that is handed out gets a due time after the end of its lease
+-- (held_due), so that no other call finds it while the lease runs.
 
 create or replace function recrawl_internal.host_after(
     h recrawl_internal.host, o recrawl_internal.host_visited, a recrawl_internal.ask
@@ -123,7 +123,7 @@ begin
         from visited o where h.ctid = o.host_tid
         returning h.new_class
     ),
-    -- Pops find the classes of these hosts from now on.
+    -- Calls that come later find the classes of new pages that these hosts are in now.
     classes_noted as (
         select note_classes(bit_or(1::bigint << new_class)) from host_moved
     ),

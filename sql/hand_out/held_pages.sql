@@ -1,4 +1,5 @@
--- For crawlers that look ahead: which of their pages' hosts asked meanwhile to be left alone, or were blocked.
+-- held_pages: the leased pages whose hosts were blocked after the pages were handed out. A crawler that looks ahead has
+-- such pages when a host answers 429, or when an operator blocks the host.
 
 create or replace function recrawl_internal.held_pages_at(t timestamptz, lease_ids bigint[])
 returns setof recrawl.held_page
@@ -31,6 +32,6 @@ as $$
     select * from held_pages_at(clock_timestamp(), lease_ids)
 $$;
 comment on function recrawl.held_pages(bigint[]) is
-    'Which pages of these leases, not reported yet, must not be requested now because their hosts are held (429, 503, '
-    'block_host, failures), and until when: release them. Ask once a second.';
+    'The pages of these leases that must not be requested now, because their hosts are blocked (429, 503, block_host, '
+    'failures), and until when. Reported pages are not among them. Release these pages. Ask once a second.';
 grant execute on function recrawl.held_pages to recrawl_crawler;

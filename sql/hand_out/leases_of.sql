@@ -1,4 +1,5 @@
--- Which lease a page is out on: for who lost what next_pages said, and for doors whose crawlers know nothing of leases.
+-- leases_of: the running leases of pages. For crawlers that lost the answer of next_pages, and for doors such as gRPC,
+-- whose crawlers do not know the ids of leases.
 
 create or replace function recrawl_internal.leases_of_at(t timestamptz, page_ids bigint[])
 returns setof recrawl.leased_page
@@ -26,6 +27,6 @@ begin
     return query select * from leases_of_at(clock_timestamp(), page_ids);
 end $$;
 comment on function recrawl.leases_of(bigint[]) is
-    'The leases that these pages, or all, are out on and not reported yet; no row for one that nobody has. It looks '
-    'through all that is out.';
+    'The running leases of these pages, or of all pages if no pages are given. A page that is reported or not leased '
+    'has no row. Each call reads all running leases.';
 grant execute on function recrawl.leases_of to recrawl_crawler, recrawl_reader;

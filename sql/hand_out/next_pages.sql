@@ -1,5 +1,6 @@
--- next_pages: hands out pages. A host stands in two queues of hosts: for its due revisits and for its new pages
--- (words/lines.sql).
+-- next_pages: hands out pages. A host stands in two queues of hosts: one for its due revisits, one for its new pages
+-- (words/lines.sql). A page that is handed out gets a due time in its queue that is later than the end of its lease.
+-- So no call has to look at leases: each page that is due may be handed out.
 --
 --   1. Check the arguments. Stop if the crawl is paused.
 --   2. Do upkeep if it is due.
@@ -36,7 +37,8 @@ begin
         perform refuse(format('next_pages: notice must lie between 0 and what ahead leaves of the setting max_ahead '
                               '(%s), got %s', s.max_ahead, coalesce(notice::text, 'null')));
     end if;
-    -- Two steps: a condition that calls a function costs two buffers also where it is not evaluated.
+    -- Two conditions, one in the other: a condition that calls a function costs two buffers even if the function is not
+    -- called.
     if session_user = any (s.full_logins) then
         if leased_by(session_user, t) + n > s.max_leased then
             perform refuse(format('next_pages: the login %s has leased %s pages, and n = %s more would exceed the '
@@ -59,7 +61,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
 declare
     a    ask;
-    draw numeric;                      -- another one for the first class
+    draw numeric;                      -- a second one, for the class of new pages that is asked first
 begin
     a.t := t;
     a.slots_from := t + in_seconds(notice);
@@ -74,7 +76,9 @@ begin
     select from_micros(h.last_value), l.last_value * 0.6180339887498949 % 1, l.last_value * 0.7548776662466927 % 1
     into a.host_from, a.draw, draw
     from host_horizon h, lease_id l;
-    -- A part of the calls begins with any class, so that pages of low value do not wait for ever.
+    -- The share `breadth` of the calls begins with another class than the best one, each class in turn. So pages of low
+    -- value do not wait for ever. Both draws are multiples of irrational numbers: these are spread evenly between 0 and
+    -- 1, over any few calls too.
     a.first_class := case when draw < s.breadth::numeric
                           then floor((last_class() + 1) * draw / s.breadth::numeric) else 0 end;
     return a;
@@ -157,14 +161,16 @@ begin
         if holds_none then
             perform tick_at(t, 10, 200), drain_up_to(t, 10000);
         else
-            perform clock_was_ahead(t);    -- remembers the time
+            perform clock_was_ahead(t);    -- stores t as the newest time that was seen
         end if;
     end if;
 
     -- 3
     per_visit := pages_a_visit(a, n);
-    wanted_new := floor(n * s.discovery::numeric + a.draw);    -- over many calls exact, even if each wants one page
-    new_first := a.draw >= 1 - s.discovery::numeric;           -- a host with both kinds gives either by this share
+    -- The share of new pages is exact over many calls, even if each call wants one page. A host with both kinds gives
+    -- the kind that is asked first, so new pages are asked first in the share `discovery` of the calls.
+    wanted_new := floor(n * s.discovery::numeric + a.draw);
+    new_first := a.draw >= 1 - s.discovery::numeric;
     most_new := case when s.budget is null then 2147483647 else new_pages_left(t, a.slots_until - t, s) end;
 
     for nth in 1 .. 100 loop
@@ -184,7 +190,7 @@ begin
         this_lease := coalesce(this_lease, nextval('lease_id'));
         return query select * from hand_out(a, visit, this_lease, nth);
         get diagnostics got = row_count;
-        new_first := not new_first;    -- a host that has both kinds gives its other kind next
+        new_first := not new_first;    -- if hosts with both kinds have slots left, they give the other kind
         wanted := wanted - got;
         perform nextval('handed_out_count') from generate_series(1, got);
         exit when wanted <= 0 and s.budget is null;
@@ -213,8 +219,8 @@ begin
 end $$;
 comment on function recrawl.next_pages(int, interval, interval, int, interval, text) is
     'Hands out at most n pages to fetch, and leases them. ahead = 0: each page may be requested now, and a host gives '
-    'at most one page. ahead > 0: also pages whose slots lie within this time; a host gives several (at most '
-    'per_host), at least its gap apart, and fetch_at says when. notice: no fetch_at is sooner than this; the time that '
-    'the answer needs over a slow link. host: only pages of this host. Commit before you fetch. No row: nothing may be '
-    'fetched now, see next_ready_at().';
+    'at most one page. ahead > 0: also pages whose slots lie within this time. A host then gives several pages (at '
+    'most per_host), at least its gap apart, and fetch_at says when each may be requested. notice: each fetch_at is at '
+    'least this long from now, because the answer needs time over a slow connection. host: only pages of this host. '
+    'Commit before you fetch. No row: no page may be fetched now, see next_ready_at().';
 grant execute on function recrawl.next_pages to recrawl_crawler;

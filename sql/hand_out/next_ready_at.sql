@@ -1,4 +1,4 @@
--- next_ready_at: when a crawler that got no page should ask again.
+-- next_ready_at: the time at which a crawler that got no page should ask again.
 
 create or replace function recrawl_internal.next_ready_time(t timestamptz) returns timestamptz
 language plpgsql volatile
@@ -7,7 +7,8 @@ as $$
 -- plans: lookups
 declare
     s          setting;
-    -- The caller got no page. A host that is ready now is locked by another transaction, or became ready just now.
+    -- The caller got no page. So another transaction has locked the hosts that are ready now, or they became ready just
+    -- now.
     soon       constant timestamptz := t + interval '20 milliseconds';
     since      constant timestamptz := from_micros((select last_value from host_horizon));
     revisit_at timestamptz;
@@ -21,7 +22,8 @@ begin
     elsif exists (select from inbox where at >= from_micros((select last_value from inbox_horizon))) then
         return soon;
     end if;
-    -- A host whose place in the queue is due may still be in its gap.
+    -- A host may still be in its gap although its place in the queue is due. So two times count: the next slot of such
+    -- hosts, and the place of the next host.
     revisit_at := coalesce(
         (select t from host h
          where h.ready_at between since and t and next_slot(h, s) <= t limit 1),
@@ -43,7 +45,8 @@ begin
     if new_at is not null then
         new_at := greatest(new_at, room_in_budget_from(t, s));
     end if;
-    -- A lease that ended more than a minute ago is locked by another transaction.
+    -- The end of the first lease, because its pages go back then. If it ended more than a minute ago, another
+    -- transaction has locked it: ask once a second.
     lease_ends := (
         select case when l.lease_until < t - interval '1 minute' then t + interval '1 second' else l.lease_until end
         from lease l

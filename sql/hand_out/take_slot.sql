@@ -1,8 +1,8 @@
--- A slot without a page: for a request to a host that is none, such as a robots.txt that another one redirects to.
+-- take_slot: a slot without a page. A crawler needs it for a request that fetches no page, for example if the
+-- robots.txt of one host redirects to another host.
 
--- A host without a page has no other limit than this. (An honest crawler needs such hosts for redirects of robots.txt.)
--- Each call counts, and a call that is refused too. If the minute changes while two calls count, one of them may not
--- count.
+-- The setting max_new_hosts is the only limit on hosts without pages. (An honest crawler needs such hosts for redirects
+-- of robots.txt.) Refused calls count too. If two calls come while the minute changes, one of them may not count.
 create or replace function recrawl_internal.host_for_crawler(t timestamptz, verb text, host text) returns bigint
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -81,7 +81,7 @@ begin
     return query select * from take_slot_at(clock_timestamp(), host, ahead, notice);
 end $$;
 comment on function recrawl.take_slot(text, interval, interval) is
-    'The next slot of a host, for a request that is no page, such as a robots.txt that another host''s redirects to. '
-    'It is yours, and nobody else''s. No row: the host is held, the crawl is paused, or no slot is free within the '
-    'time to look ahead. It is no sooner than notice from now, as with next_pages.';
+    'The next slot of a host, for a request that fetches no page, for example for a robots.txt to which the robots.txt '
+    'of another host redirects. No other crawler gets this slot. No row: the host is blocked, the crawl is paused, or '
+    'no slot is free within `ahead`. The slot begins at least `notice` from now, as in next_pages.';
 grant execute on function recrawl.take_slot to recrawl_crawler;
