@@ -23,6 +23,7 @@ NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 SHORTEST_INTERVAL = timedelta(minutes=5)  # the setting's default
 SLOW_START = timedelta(minutes=10)  # how much further than its lease a page that is out is kept away
 TINY = timedelta(microseconds=2)
+MOST_AHEAD = timedelta(minutes=1)  # of the random crawls
 
 # One row for every statement about the world that is false at the time %(t)s.
 BROKEN: LiteralString = """
@@ -380,13 +381,15 @@ class Model:
                 host.busy_until = hold.until
         return holds[0].until if holds else None
 
-    def reaped(self, hold: Hold, t: datetime, due_now: datetime | None) -> None:
-        """A lease that ended gave its page back, which now has the due time that the database says."""
+    def reaped(self, hold: Hold, t: datetime, due_now: datetime | None, attempts: int) -> None:
+        """A lease that ended gave its page back, which now has the due time and the attempts that the database says.
+        If its held due time has come, it may give nothing back: the page was handed out again, or was dead and left."""
         page = hold.page
         assert hold.until <= t, "a running lease is gone"
         del self.holds[hold.lease_id, page.page_id]
-        if not hold.is_newest and (self.is_out(page) or due_now is None or page.due and abs(due_now - page.due) <= TINY):
-            return  # it decides nothing
+        is_same = page.due is due_now is None or (page.due and due_now and abs(due_now - page.due) <= TINY)
+        if hold.held_due <= t + MOST_AHEAD and (self.is_out(page) or (is_same and page.attempts == attempts)):
+            return
         if page.fetched_at is not None and page.fetched_at >= hold.popped_at:
             page.due = hold.held_due
             return
