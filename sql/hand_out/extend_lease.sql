@@ -1,5 +1,6 @@
--- extend_lease: makes a lease longer. The due times that keep its pages out of the way move immediately, under the
--- locks of the hosts. Through the inbox they would move later, and another call of next_pages could come first.
+-- extend_lease: makes a lease longer. In the queue its pages get later due times (held_dues of the lease), so that no
+-- call finds them. These due times change immediately, with the hosts locked. Through the inbox they would change
+-- later, and another call of next_pages could find the pages first.
 
 create or replace function recrawl_internal.extend_lease_at(t timestamptz, lease_id bigint, by interval)
 returns timestamptz
@@ -19,7 +20,7 @@ begin
                               justify_hours(s.longest_lease), coalesce(by::text, 'null')));
     end if;
 
-    -- If the lease was ended before, its row is deleted. Upkeep that wants to end it now skips the locked row.
+    -- Upkeep deletes the rows of a lease that has ended. It skips rows that are locked here.
     select max(l.lease_until) + in_seconds(by) into lease_ends
     from (select * from lease l where l.lease_id = extend_lease_at.lease_id order by l.round for update) l
     where l.lease_until > t;
@@ -60,7 +61,7 @@ begin
         from item i
         where i.held_due < i.longer_due and (q.host_id, q.due_at, q.page_id) = (i.host_id, i.held_due, i.page_id)
     ),
-    -- A one_at_a_time host waits that long.
+    -- A one_at_a_time host waits until the new end of the lease.
     busy as (
         update host h set
             busy_until = lease_ends,

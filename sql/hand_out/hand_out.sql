@@ -1,5 +1,5 @@
--- The half of next_pages that writes. A page that is handed out gets a due time after the end of its lease, so that no
--- other call finds it.
+-- The half of next_pages that writes. A page that is handed out gets a due time after the end of its lease
+-- (held_due), so that no other call finds it while the lease runs.
 
 create or replace function recrawl_internal.host_after(
     h recrawl_internal.host, o recrawl_internal.host_visited, a recrawl_internal.ask
@@ -12,20 +12,22 @@ begin atomic
     select n.head_due, n.head_new_rank, n.head_new_id, n.new_credit, c.new_class,
            recrawl_internal.place_after_visit(
                h.ready_at, not o.is_new, n.is_back_soon,
-               recrawl_internal.when_ready(n.head_due, n.next_slot, null, o.busy_until, a.t), a.t),
+               recrawl_internal.when_ready(n.head_due, f.next_slot, null, o.busy_until, a.t), a.t),
            recrawl_internal.place_after_visit(
                h.new_ready_at, o.is_new or (h.new_class = c.new_class) is not true, n.is_back_soon,
-               recrawl_internal.when_ready(null, n.next_slot, null, o.busy_until, a.t), a.t)
-    from (select coalesce(o.last_start_by, h.last_start_by) + o.gap as next_slot,
-                 case when o.is_new then least(h.head_due, o.head_due)
-                      else coalesce(o.head_due, 'infinity') end as head_due,
-                 case when o.is_new then o.head_new_rank else h.head_new_rank end as head_new_rank,
-                 case when o.is_new then o.head_new_id else h.head_new_id end as head_new_id,
-                 recrawl_internal.credit_after(h.new_credit, o.is_new, o.given, h.head_due <= a.t,
-                                               (a.s).discovery) as new_credit,
-                 o.busy_until is null and coalesce(o.last_start_by, h.last_start_by) + o.gap
-                     <= a.slots_until + interval '10 seconds' as is_back_soon
-          ) n
+               recrawl_internal.when_ready(null, f.next_slot, null, o.busy_until, a.t), a.t)
+    from (select coalesce(o.last_start_by, h.last_start_by)
+                 + recrawl_internal.host_gap(h.gap, h.crawl_delay, (a.s).default_gap) as next_slot
+         ) f
+    cross join lateral (
+        select case when o.is_new then least(h.head_due, o.head_due)
+                    else coalesce(o.head_due, 'infinity') end as head_due,
+               case when o.is_new then o.head_new_rank else h.head_new_rank end as head_new_rank,
+               case when o.is_new then o.head_new_id else h.head_new_id end as head_new_id,
+               recrawl_internal.credit_after(h.new_credit, o.is_new, o.given, h.head_due <= a.t,
+                                             (a.s).discovery) as new_credit,
+               o.busy_until is null and f.next_slot <= a.slots_until + interval '10 seconds' as is_back_soon
+    ) n
     cross join lateral (
         select recrawl_internal.class_in_line(n.head_new_rank, n.head_due, n.new_credit, a.t) as new_class
     ) c;
@@ -35,8 +37,32 @@ comment on function recrawl_internal.host_after(
 ) is
     'The heads, the credit and the places of a host after it gave pages.';
 
+-- The lease ids of a page must ascend. So a page stays in the queue if a call with a higher lease id has handed it out
+-- and its crawler has reported it while this call ran.
+create or replace function recrawl_internal.page_to_lease(
+    page_id bigint, this_lease bigint, default_frequency float8
+) returns table (
+    url text, attempts smallint, value real, meta jsonb, etag text, last_modified timestamptz, content_hash text,
+    is_live boolean, is_next boolean, frequency real
+)
+language sql stable rows 1
+begin atomic
+    select p.url, p.attempts, p.value, p.meta,
+           case when p.base_at is null then p.etag end,
+           case when p.base_at is null then p.last_modified end,
+           case when p.base_at is null then p.content_hash end,
+           p.state = 'live',
+           coalesce(p.last_lease, 0) < this_lease,
+           recrawl_internal.page_frequency(p.frequency, p.pinned_rate, default_frequency)
+    from recrawl_internal.page p
+    where p.page_id = page_to_lease.page_id
+    offset 0;
+end;
+comment on function recrawl_internal.page_to_lease(bigint, bigint, float8) is
+    'The row of a page that may be handed out. is_next: it may be handed out on this lease.';
+
 create or replace function recrawl_internal.hand_out(
-    a recrawl_internal.ask, v recrawl_internal.visits, split numeric, this_lease bigint, round int
+    a recrawl_internal.ask, v recrawl_internal.visits, this_lease bigint, round int
 ) returns setof recrawl.page_to_fetch
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
@@ -44,35 +70,19 @@ as $$
 -- plans: inherited; writes queue, new_page, host, lease; locks nothing: the caller holds the hosts
 #variable_conflict use_column
 declare
-    t          constant timestamptz := a.t;
-    s          constant setting := a.s;
-    lease_ends constant timestamptz := a.lease_ends;
-    held_until constant timestamptz := a.lease_ends + longest_ahead();   -- no leased page is due before this
+    s constant setting := a.s;
 begin
     return query
     with
-    -- The pages and their rows. Rows of pages that are no longer live are taken only to be deleted. The lease ids of a
-    -- page must ascend: a page that a call with a higher lease id had since this call began stays in the queue.
+    -- The pages, their slots and their rows. Rows of pages that are no longer live are taken only to be deleted.
     picked as materialized (
-        select k.*,
+        select k.*, p.url, p.attempts, p.value, p.meta, p.etag, p.last_modified, p.content_hash,
                coalesce(p.is_live and p.is_next, false) as given,
                k.is_taken and not coalesce(p.is_live, false) as dropped,
                greatest(next_due(coalesce(k.due_at, k.slot), k.slot, p.frequency, s.shortest_interval),
-                        held_until) as held_due,
-               p.url, p.attempts, p.value, p.etag, p.last_modified, p.content_hash, p.meta
-        from slots_of(a, v, split) k
-        left join lateral (
-            select p.url, p.attempts, p.value, p.meta,
-                   case when p.base_at is null then p.etag end as etag,
-                   case when p.base_at is null then p.last_modified end as last_modified,
-                   case when p.base_at is null then p.content_hash end as content_hash,
-                   p.state = 'live' as is_live,
-                   coalesce(p.last_lease, 0) < this_lease as is_next,
-                   page_frequency(p.frequency, p.pinned_rate, s.frequency) as frequency
-            from page p
-            where k.is_taken and p.page_id = k.page_id
-            offset 0
-        ) p on true
+                        a.lease_ends + longest_ahead()) as held_due
+        from slots_of(a, v) k
+        left join lateral page_to_lease(case when k.is_taken then k.page_id end, this_lease, s.frequency) p on true
     ),
     -- Revisits stay in the queue, with a due time after the lease.
     revisit_moved as (
@@ -93,11 +103,8 @@ begin
     ),
     -- The hosts, as rows of the type host_visited.
     visited as (
-        select host_tid,
-               bool_or(is_new) as is_new,
-               min(gap) as gap,
-               count(*) filter (where given) as given,
-               count(*) filter (where dropped) as dropped,
+        select host_tid, bool_or(is_new) as is_new,
+               count(*) filter (where given) as given, count(*) filter (where dropped) as dropped,
                max(start_by) filter (where given) as last_start_by,
                case when bool_or(one_at_a_time) and bool_or(given) then a.lease_ends end as busy_until,
                min(case when given then held_due when not dropped then due_at end) as head_due,
@@ -109,39 +116,29 @@ begin
     host_moved as (
         update host h set
             last_start_by = coalesce(o.last_start_by, h.last_start_by),
-            fetches = h.fetches + o.given,
-            pages = h.pages - o.dropped,
-            busy_until = o.busy_until,
-            busy_lease = case when o.busy_until is not null then this_lease end,
+            fetches = h.fetches + o.given, pages = h.pages - o.dropped,
+            busy_until = o.busy_until, busy_lease = case when o.busy_until is not null then this_lease end,
             (head_due, head_new_rank, head_new_id, new_credit, new_class, ready_at, new_ready_at) = (
                 select n.* from host_after(h, row(o.*)::host_visited, a) n)
-        from visited o
-        where h.ctid = o.host_tid
+        from visited o where h.ctid = o.host_tid
         returning h.new_class
     ),
-    -- Pops find the classes of these hosts from now on.
+    -- Calls that come later find the classes of new pages that these hosts are in now.
     classes_noted as (
         select note_classes(bit_or(1::bigint << new_class)) from host_moved
     ),
     -- The arrays are in the order of page ids, because report() finds a page by binary search.
     leased as (
-        insert into lease (lease_id, round, popped_at, lease_until, unreported, new_pages,
-                           page_ids, slots, start_bys, dues, held_dues, busy_hosts)
-        select this_lease, round, t, lease_ends, count(*), count(rank),
-               array_agg(page_id), array_agg(slot), array_agg(start_by), array_agg(coalesce(due_at, slot)),
-               array_agg(held_due),
+        insert into lease (lease_id, round, popped_at, lease_until, unreported, new_pages, page_ids, slots, start_bys,
+                           dues, held_dues, busy_hosts)
+        select this_lease, round, a.t, a.lease_ends, count(*), count(rank), array_agg(page_id), array_agg(slot),
+               array_agg(start_by), array_agg(coalesce(due_at, slot)), array_agg(held_due),
                array_agg(host_id) filter (where one_at_a_time)
-        from (select * from picked where given order by page_id) p
-        having count(*) > 0
+        from (select * from picked where given order by page_id) p having count(*) > 0
     )
-    select page_id, url, name, slot, least(start_by, lease_ends), greatest(slot - t, interval '0'),
-           this_lease, lease_ends, attempts + 1, value, etag, last_modified, content_hash, meta
-    from picked cross join classes_noted
-    where given
-    order by slot;
+    select page_id, url, name, slot, least(start_by, a.lease_ends), greatest(slot - a.t, interval '0'),
+           this_lease, a.lease_ends, attempts + 1, value, etag, last_modified, content_hash, meta
+    from picked cross join classes_noted where given order by slot;
 end $$;
-comment on function recrawl_internal.hand_out(
-    recrawl_internal.ask, recrawl_internal.visits, numeric, bigint, int
-) is
-    'One round of next_pages: gives the next pages of the locked hosts their slots, leases them and returns them. '
-    'split: see share_of_a_kind(); null after the first round.';
+comment on function recrawl_internal.hand_out(recrawl_internal.ask, recrawl_internal.visits, bigint, int) is
+    'One round of next_pages: gives the next pages of the locked hosts their slots, leases them and returns them.';

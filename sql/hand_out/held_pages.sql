@@ -1,4 +1,5 @@
--- For crawlers that look ahead: which of their pages' hosts asked meanwhile to be left alone, or were blocked.
+-- held_pages: the leased pages whose hosts were blocked after the pages were handed out. A crawler that looks ahead has
+-- such pages when a host answers 429, or when an operator blocks the host.
 
 create or replace function recrawl_internal.held_pages_at(t timestamptz, lease_ids bigint[])
 returns setof recrawl.held_page

@@ -1,8 +1,9 @@
--- next_pages: hands out pages. A host stands in two queues of hosts: for its due revisits and for its new pages
--- (words/lines.sql).
+-- next_pages: hands out pages. A host stands in two queues of hosts: one for its due revisits, one for its new pages
+-- (words/lines.sql). A page that is handed out gets a due time in its queue that is later than the end of its lease.
+-- So no call has to look at leases: each page that is due may be handed out.
 --
 --   1. Check the arguments. Stop if the crawl is paused.
---   2. Do upkeep if it is due, and take back the pages of leases that ended long ago.
+--   2. Do upkeep if it is due.
 --   3. Divide the n pages between new pages and revisits, by the setting `discovery`.
 --   4. Round by round: lock the first hosts of both queues. Hosts that another transaction has locked are skipped
 --      (hosts_to_visit.sql).
@@ -36,7 +37,8 @@ begin
         perform refuse(format('next_pages: notice must lie between 0 and what ahead leaves of the setting max_ahead '
                               '(%s), got %s', s.max_ahead, coalesce(notice::text, 'null')));
     end if;
-    -- Two steps: a condition that calls a function costs two buffers also where it is not evaluated.
+    -- Two conditions, one in the other: a condition that calls a function costs two buffers even if the function is not
+    -- called.
     if session_user = any (s.full_logins) then
         if leased_by(session_user, t) + n > s.max_leased then
             perform refuse(format('next_pages: the login %s has leased %s pages, and n = %s more would exceed the '
@@ -59,7 +61,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
 declare
     a    ask;
-    draw numeric;                      -- another one for the first class
+    draw numeric;                      -- a second one, for the class of new pages that is asked first
 begin
     a.t := t;
     a.slots_from := t + in_seconds(notice);
@@ -67,7 +69,6 @@ begin
     a.due_until := t;
     a.lease_ends := a.slots_until + in_seconds(lease);
     a.per_host := least(per_host, 1000000);            -- a million times a gap is still an interval
-    a.stuck_hosts := '{}';
     a.s := s;
     if host is not null then
         a.only_host := coalesce(host_id_of('next_pages', host), 0);
@@ -75,7 +76,9 @@ begin
     select from_micros(h.last_value), l.last_value * 0.6180339887498949 % 1, l.last_value * 0.7548776662466927 % 1
     into a.host_from, a.draw, draw
     from host_horizon h, lease_id l;
-    -- A part of the calls begins with any class, so that pages of low value do not wait for ever.
+    -- The share `breadth` of the calls begins with another class than the best one, each class in turn. So pages of low
+    -- value do not wait for ever. Both draws are multiples of irrational numbers: these are spread evenly between 0 and
+    -- 1, over any few calls too.
     a.first_class := case when draw < s.breadth::numeric
                           then floor((last_class() + 1) * draw / s.breadth::numeric) else 0 end;
     return a;
@@ -85,6 +88,40 @@ comment on function recrawl_internal.ask_of(
 ) is
     'The arguments of a call of next_pages as times.';
 
+create or replace function recrawl_internal.pages_a_visit(a recrawl_internal.ask, n int) returns numeric
+language sql stable
+set search_path = recrawl_internal, pg_temp
+as $$
+    select case when a.slots_until = a.t then 1
+                else least(coalesce(a.per_host, n), n, 1 + floor(
+                    date_part('epoch', a.slots_until - a.t) / date_part('epoch', (a.s).default_gap)))::numeric end
+$$;
+comment on function recrawl_internal.pages_a_visit(recrawl_internal.ask, int) is
+    'The number of pages that a host is expected to give in the first round: its slots within the look-ahead, at the '
+    'default gap.';
+
+-- Reaping updates pages. It must not run in a transaction that has locked hosts: a report may have locked these pages
+-- and wait for the host.
+create or replace function recrawl_internal.catch_up(t timestamptz, most int, may_reap boolean) returns int
+language plpgsql volatile
+set search_path = recrawl_internal, pg_temp
+as $$
+-- plans: lookups
+begin
+    if not exists (
+        select from lease where lease_until between from_micros((select last_value from lease_horizon)) and t
+        union all
+        select from inbox where at >= from_micros((select last_value from inbox_horizon))
+    ) then
+        return 0;
+    end if;
+    perform reap_at(t, 100) where may_reap;
+    return drain_at(t, most);
+end $$;
+comment on function recrawl_internal.catch_up(timestamptz, int, boolean) is
+    'For a call that finds no host: takes back pages of ended leases and applies at most `most` entries of the inbox. '
+    'Returns the number of entries.';
+
 create or replace function recrawl_internal.next_pages_at(
     t timestamptz, n int, ahead interval, lease interval, per_host int, notice interval default '0',
     host text default null
@@ -93,22 +130,17 @@ language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: lookups; locks host (passing over locked ones)
-#variable_conflict use_column
 declare
     s           setting;
     a           ask;
-    -- Upkeep updates pages. It must not run while this transaction has locked hosts: a report may have locked these
-    -- pages and wait for the host.
-    holds_none  constant boolean := pg_current_xact_id_if_assigned() is null;
-    tick_due    boolean;
-    lease_from  timestamptz;           -- no lease ended before this
-    split       numeric;               -- the draw of the call; null after the first round
+    holds_none  constant boolean := pg_current_xact_id_if_assigned() is null;      -- upkeep may run, see catch_up()
     new_first   boolean;               -- the queue of new pages is asked first
     per_visit   numeric;               -- pages that a host is expected to give
     wanted      int := n;
     wanted_new  int;                   -- new pages among the wanted
     most_new    int;                   -- new pages that the budget allows
     to_drain    int := 10200;          -- the most entries of the inbox that step 6 applies, about .2 s
+    drained     int;
     visit       visits;
     this_lease  bigint;
     got         int;
@@ -125,28 +157,20 @@ begin
     a := ask_of(t, ahead, lease, per_host, notice, host, s);
 
     -- 2
-    select tick_is_due(k.last_value, t), from_micros(l.last_value) into tick_due, lease_from
-    from next_tick k, lease_horizon l;
-    if tick_due and holds_none then
-        perform tick_at(t, 10, 200), drain_up_to(t, 10000);
-    elsif tick_due then
-        perform clock_was_ahead(t);    -- remembers the time
-    end if;
-    -- After an outage the due times that kept the pages of ended leases out of the way may be past.
-    if exists (select from lease where lease_until between lease_from and a.slots_until - longest_ahead()) then
-        a.stuck_hosts := taken_back(t, a.slots_until - longest_ahead(), holds_none);
-        if a.stuck_hosts is null then
-            return;
+    if tick_is_due((select last_value from next_tick), t) then
+        if holds_none then
+            perform tick_at(t, 10, 200), drain_up_to(t, 10000);
+        else
+            perform clock_was_ahead(t);    -- stores t as the newest time that was seen
         end if;
     end if;
 
     -- 3
-    per_visit := case when a.slots_until = t then 1
-                      else least(coalesce(a.per_host, n), n, 1 + floor(
-                          date_part('epoch', a.slots_until - t) / date_part('epoch', s.default_gap))) end;
-    wanted_new := floor(n * s.discovery::numeric + a.draw);    -- over many calls exact, even if each wants one page
+    per_visit := pages_a_visit(a, n);
+    -- The share of new pages is exact over many calls, even if each call wants one page. A host with both kinds gives
+    -- the kind that is asked first, so new pages are asked first in the share `discovery` of the calls.
+    wanted_new := floor(n * s.discovery::numeric + a.draw);
     new_first := a.draw >= 1 - s.discovery::numeric;
-    split := a.draw;
     most_new := case when s.budget is null then 2147483647 else new_pages_left(t, a.slots_until - t, s) end;
 
     for nth in 1 .. 100 loop
@@ -154,28 +178,19 @@ begin
         visit := hosts_to_visit(a, wanted, wanted_new, most_new, new_first, per_visit);
         -- 6
         if visit.due_hosts = '{}' and visit.new_hosts = '{}' then
-            if to_drain > 0 and exists (
-                select from lease where lease_until between lease_from and t
-                union all
-                select from inbox where at >= from_micros((select last_value from inbox_horizon))
-            ) then
-                if holds_none and this_lease is null then
-                    perform reap_at(t, 100);
-                end if;
-                got := drain_at(t, least(to_drain, 10 * least(n, 1000) + 200));
-                to_drain := case when got > 0 then to_drain - got else 0 end;
-            else
-                exit when a.due_until = a.slots_until;
-                a.due_until := a.slots_until;
-            end if;
+            drained := case when to_drain > 0 then
+                catch_up(t, least(to_drain, 10 * least(n, 1000) + 200), holds_none and this_lease is null) end;
+            to_drain := case when drained > 0 then to_drain - drained else 0 end;
+            continue when drained > 0;
+            exit when a.due_until = a.slots_until;
+            a.due_until := a.slots_until;
             continue;
         end if;
         -- 5
         this_lease := coalesce(this_lease, nextval('lease_id'));
-        return query select * from hand_out(a, visit, split, this_lease, nth);
+        return query select * from hand_out(a, visit, this_lease, nth);
         get diagnostics got = row_count;
-        split := null;
-        new_first := not new_first;    -- a host that has both kinds gives its other kind next
+        new_first := not new_first;    -- if hosts with both kinds have slots left, they give the other kind
         wanted := wanted - got;
         perform nextval('handed_out_count') from generate_series(1, got);
         exit when wanted <= 0 and s.budget is null;

@@ -1,10 +1,10 @@
 -- How many new pages the budget allows now. The budget counts all fetches. Revisits are handed out when they are due.
 -- New pages get the fetches that revisits leave, and at least the share `discovery`.
 --
--- Two sequences count the pages that were handed out: fetch_count all pages, new_count the new ones. A sequence is
--- exact with any number of callers, and no caller waits for another one, as for a row. Each count is compared with the
--- fetches that the budget gives from 1970 until now. After a pause, a new budget or a step of the clock the two are far
--- apart; near() then moves the count.
+-- Two sequences count the pages that were handed out: fetch_count counts all pages, new_count the new ones. A sequence
+-- is exact with any number of callers. It needs no lock, so no caller waits for another one, as it would for a row.
+-- Each count is compared with the number of fetches that the budget allows from 1970 until now. After a pause, a new
+-- budget or a step of the clock the two are far apart. near() then moves the count.
 
 create or replace function recrawl_internal.fetches_by(t timestamptz, per_day float8) returns bigint
 language sql immutable parallel safe
@@ -14,10 +14,10 @@ end;
 comment on function recrawl_internal.fetches_by(timestamptz, float8) is
     'The number of fetches from 1970 to a time, at a number of fetches per day.';
 
--- A count may be behind the budget by the fetches of one second: fetches that nobody asked for are not made up later.
--- A count may be ahead by the fetches of one hour, or by 100: these are subtracted later. Otherwise new pages would use
--- the fetches that revisits leave now, and their full share again when the revisits come. A count that is much further
--- ahead was made by a clock that was wrong.
+-- A count may be behind the budget by the fetches of one second. So fetches that no crawler asked for are not made up
+-- later. A count may be ahead of the budget by the fetches of one hour, or by 100 fetches. These are subtracted later.
+-- Otherwise new pages would use the fetches that revisits leave now, and still get their full share when the revisits
+-- come. A count that is much further ahead was made while the clock was wrong.
 create or replace function recrawl_internal.near(count bigint, t timestamptz, per_day float8) returns bigint
 language plpgsql immutable
 set search_path = recrawl_internal, pg_temp

@@ -1,5 +1,5 @@
--- release: a crawler gives back pages that it did not fetch. They get their old due times. A slot is free again if its
--- host has given no later slot, unless a request was made in it.
+-- release: a crawler gives back pages that it did not fetch. The pages get their old due times. A slot is free again if
+-- no request was made in it and its host has given no later slot.
 
 -- The slots are given back from the last to the first. If a slot is the last of its host, the host becomes as it was
 -- before that slot. The slot before is then the last one, because slots are exactly a gap and a window apart.
@@ -14,10 +14,11 @@ declare
     given slot_of_host;
     free  bigint[];
 begin
-    -- This comes first, while no other host is locked, because it waits for the locks of these hosts.
+    -- one_at_a_time hosts that wait for a page of the lease. This comes first, because it waits for the locks of these
+    -- hosts, and no host may be locked while it waits.
     perform free_host(id, lease_id, t) from (select unnest(hosts) as id order by id) h;
-    -- A transaction that has locked a host will give a later slot anyway. Waiting for it would delay the entries of the
-    -- inbox that this transaction has written.
+    -- Hosts that another transaction has locked are passed over: that transaction probably gives a later slot, and then
+    -- these slots do not come back. Waiting for it would delay the inbox entries of this transaction.
     free := array(
         select h.host_id from host h where h.host_id = any (hosts) order by h.host_id for update skip locked);
     foreach given in array coalesce(slots, '{}') loop
@@ -96,16 +97,17 @@ begin
         order by i.page_id
         for update of p
     ),
-    -- The queue gets them back with their old due times; pages that are no longer live leave it.
-    told as (
+    -- The queue gets them back with their old due times. Pages that are no longer live leave it.
+    moved as (
         insert into inbox (host_id, page_id, old_due, new_due)
         select host_id, page_id, held_due, case when state = 'live' then due end from item
     ),
-    -- Their rows get the old due times too.
+    -- The rows of the pages get the old due times too.
     due_again as (
         update page p set due_at = i.due, due_is = case when not is_never(p.due_at) then p.due_is end
         from item i where p.page_id = i.page_id
     )
+    -- Slots from before the last change of the default gap do not come back: they may be too close to each other.
     select array_agg(page_id) as page_ids, array_agg(distinct host_id) as hosts,
            count(*) filter (where start_by < t and spent is not true) as missed,
            array_agg((host_id, slot, start_by)::slot_of_host order by slot desc)

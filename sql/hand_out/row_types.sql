@@ -15,7 +15,6 @@ begin
             draw        numeric,
             first_class int,
             only_host   bigint,
-            stuck_hosts bigint[],
             s           recrawl_internal.setting
         );
     end if;
@@ -36,7 +35,6 @@ begin
         create type recrawl_internal.host_visited as (
             host_tid      tid,
             is_new        boolean,
-            gap           interval,
             given         bigint,
             dropped       bigint,
             last_start_by timestamptz,
@@ -61,7 +59,7 @@ comment on type recrawl_internal.ask is
     'due_until: revisits that become due later stay. lease_ends: the end of the lease. per_host: the most pages of a '
     'host, null = no limit. host_from: no host is ready before this. draw: a number from 0 to 1, evenly spread over '
     'the calls. first_class: the class of new pages that is asked first. only_host: the host that the caller named, '
-    'null = all hosts. stuck_hosts: hosts with pages that cannot be taken back now. s: the settings.';
+    'null = all hosts. s: the settings.';
 comment on type recrawl_internal.visits is
     'The hosts that a round of next_pages visits: due_hosts for revisits, new_hosts for new pages. due_pages, '
     'new_pages: the number of pages that they should give. due_short, new_short: the queue of hosts has no more hosts. '

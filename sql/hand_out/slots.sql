@@ -3,26 +3,9 @@
 -- The function is inlined into the plan of hand_out(), so it has no search_path of its own and is not volatile. Cost:
 -- one index scan for each host, over its queue or its new pages, from the head on. Table sizes do not matter.
 
-create or replace function recrawl_internal.share_of_a_kind(
-    is_new boolean, wanted int, lasting interval, step interval, discovery numeric, split numeric
-) returns int
-language plpgsql immutable
-set search_path = recrawl_internal, pg_temp
-as $$
-declare
-    slots     constant int := least(wanted, 1 + floor(date_part('epoch', lasting) / date_part('epoch', step)));
-    new_slots constant int := floor(slots * discovery + split);
-begin
-    return greatest(1, case when is_new then new_slots else slots - new_slots end);
-end $$;
-comment on function recrawl_internal.share_of_a_kind(boolean, int, interval, interval, numeric, numeric) is
-    'The number of slots of a host for new pages, or for revisits, if it has both: at least one of the kind that the '
-    'host was chosen for. `split` is evenly spread over the calls, so that the shares are exact over many calls.';
-
-create or replace function recrawl_internal.slots_of(
-    a recrawl_internal.ask, v recrawl_internal.visits, split numeric
-) returns table (
-    host_tid tid, is_new boolean, host_id bigint, name text, gap interval, one_at_a_time boolean,
+create or replace function recrawl_internal.slots_of(a recrawl_internal.ask, v recrawl_internal.visits)
+returns table (
+    host_tid tid, is_new boolean, host_id bigint, name text, one_at_a_time boolean,
     slot timestamptz, start_by timestamptz, is_taken boolean, tid tid, page_id bigint, due_at timestamptz, rank real
 )
 language sql stable
@@ -34,24 +17,17 @@ begin atomic
         select l.*, l.pages / l.hosts + (l.place % l.hosts < l.pages % l.hosts)::int as share
         from (select h.tid, h.place,
                      h.place > cardinality(v.due_hosts) as is_new,
-                     case when h.place > cardinality(v.due_hosts) then v.new_short else v.due_short end as is_short,
                      case when h.place > cardinality(v.due_hosts) then v.new_pages else v.due_pages end as pages,
                      cardinality(case when h.place > cardinality(v.due_hosts) then v.new_hosts
                                       else v.due_hosts end) as hosts
               from unnest(v.due_hosts || v.new_hosts) with ordinality as h (tid, place)
               offset 0) l
     ),
-    -- When each host is free. If the queue has no more hosts, a host with both kinds leaves slots for the other kind.
+    -- When each host is free, and how many pages it may give.
     ready as materialized (
         select h.ctid as host_tid, i.is_new, h.host_id, h.name, h.head_due, h.head_new_rank, h.head_new_id,
                h.one_at_a_time, g.gap, e.step, f.free_at, f.slots_end,
-               least(n.slots, case
-                    when h.one_at_a_time then 1
-                    when split is not null and i.is_short
-                         and h.head_due <= a.slots_from and h.new_class is not null then
-                        recrawl_internal.share_of_a_kind(
-                            i.is_new, i.share, f.slots_end - f.free_at, e.step, (a.s).discovery::numeric, split)
-                    else i.share end) as share
+               least(n.slots, case when h.one_at_a_time then 1 else i.share end) as share
         from visit i
         join recrawl_internal.host h on h.ctid = i.tid
         cross join lateral (
@@ -101,11 +77,11 @@ begin atomic
                          over (partition by w.host_id order by w.place) as slot
         from waiting w
     )
-    select s.host_tid, s.is_new, s.host_id, s.name, s.gap, s.one_at_a_time, s.slot, s.slot + s.step - s.gap,
+    select s.host_tid, s.is_new, s.host_id, s.name, s.one_at_a_time, s.slot, s.slot + s.step - s.gap,
            s.tid is not null and s.place <= s.share and s.slot <= s.slots_end and (s.rank <= v.worst_rank) is not false,
            s.tid, s.page_id, s.due_at, s.rank
     from slotted s;
 end;
-comment on function recrawl_internal.slots_of(recrawl_internal.ask, recrawl_internal.visits, numeric) is
+comment on function recrawl_internal.slots_of(recrawl_internal.ask, recrawl_internal.visits) is
     'The next pages of hosts with their slots: revisits of the due_hosts, new pages of the new_hosts. A host without '
     'such a page has one row without a page.';

@@ -1,8 +1,8 @@
--- A slot without a page: for a request to a host that is none, such as a robots.txt that another one redirects to.
+-- take_slot: a slot without a page. A crawler needs it for a request that fetches no page, for example if the
+-- robots.txt of one host redirects to another host.
 
--- A host without a page has no other limit than this. (An honest crawler needs such hosts for redirects of robots.txt.)
--- Each call counts, and a call that is refused too. If the minute changes while two calls count, one of them may not
--- count.
+-- The setting max_new_hosts is the only limit on hosts without pages. (An honest crawler needs such hosts for redirects
+-- of robots.txt.) Refused calls count too. If two calls come while the minute changes, one of them may not count.
 create or replace function recrawl_internal.host_for_crawler(t timestamptz, verb text, host text) returns bigint
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp

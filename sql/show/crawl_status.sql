@@ -18,7 +18,7 @@ begin
     select coalesce(sum(unreported), 0), count(distinct lease_id), min(popped_at)
     into leased, leases, oldest_lease_at
     from lease where lease_until > t;
-    next_ready_at := next_ready_at_at(t);
+    next_ready_at := next_ready_time(t);
     select from_micros(k.last_value),
            from_micros(w.last_value) between t - interval '5 seconds' and t + interval '1 second'
     into ticked_at, worker_runs

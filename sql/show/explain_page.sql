@@ -7,7 +7,7 @@
 --              not live         excluded, forgotten, gone, moved
 --              leased           leased, lease_expired
 --              in the inbox     inbox
---              crawl or host    paused, host_blocked, host_busy, leases_first, clock
+--              crawl or host    paused, host_blocked, host_busy, clock
 --              not due          declined, done, set_due, denied, unreported, missing, given_up, backing_off,
 --                               brought_forward, not_due
 --              a revisit        host_gap, crawlers

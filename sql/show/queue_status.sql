@@ -93,7 +93,7 @@ begin
     select q.due, q.waiting_new, q.is_estimate into due, waiting_new, is_estimate from sample_queue(t, 200) q;
     select o.oldest, o.is_exact into oldest_due, oldest_is_exact from oldest_due(t) o;
     select coalesce(sum(unreported), 0) into leased from lease where lease_until > t;
-    next_ready_at := next_ready_at_at(t);
+    next_ready_at := next_ready_time(t);
 end $$;
 comment on function recrawl_internal.queue_now(timestamptz) is 'The row of the view queue_status.';
 

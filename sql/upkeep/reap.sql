@@ -2,6 +2,10 @@
 -- before, it gets a due time after a back-off. A page that was fetched since keeps the due time that it has: its report
 -- came without a lease or after the end of the lease. The queue gets the changes through the inbox.
 --
+-- next_pages does not wait for this. If a lease has ended and is still there when the held due time of its page comes
+-- (for example after an outage), the page is handed out again and gets another place in the queue. The old lease then
+-- decides nothing about the page: a lease takes back only pages at the place that it gave them.
+--
 -- This waits for no lock. A locked lease is being reaped or reported by another transaction. If another transaction has
 -- locked a page of a lease (for example, a report without a lease in a transaction that hangs), the lease stays until
 -- its pages are free.
@@ -17,8 +21,7 @@ declare
     expired    int;
 begin
     -- The common case costs one index probe.
-    perform from lease where lease_until between horizon and t limit 1;
-    if not found then
+    if not exists (select from lease where lease_until between horizon and t) then
         return 0;
     end if;
 
@@ -27,22 +30,31 @@ begin
     ended as materialized (
         select l.ctid as tid, l.* from lease l
         where l.lease_until between horizon and t
-        order by l.lease_until limit max_leases
-        for update skip locked
+        order by l.lease_until limit max_leases for update skip locked
     ),
-    -- Their pages that were not reported.
+    -- Their pages that were not reported, at the places that these leases gave them.
     item as materialized (
         select e.tid as lease_tid, e.lease_id, e.popped_at, e.lease_until, i.page_id, i.due, i.held_due
         from ended e
         cross join lateral unnest(e.page_ids, e.dues, e.held_dues) as i (page_id, due, held_due)
         join page p on p.page_id = i.page_id
+        cross join lateral (
+            select from queue q where (q.host_id, q.due_at, q.page_id) = (p.host_id, i.held_due, i.page_id) offset 0
+        ) q
         where coalesce(p.last_lease, 0) < e.lease_id
     ),
-    -- Pages that no other transaction has locked, with the current values of their rows.
+    -- Pages that no other transaction has locked, and their new due times: as before, or later each time that it
+    -- happens again. A lease without a duration was ended by pull_in_leases(): its times are wrong and do not count.
     free as materialized (
-        select i.*, p.host_id, p.state, p.attempts, p.fetched_at
+        select i.*, p.host_id, p.state, f.was_fetched,
+               case when f.was_fetched then i.held_due
+                    when p.attempts = 0 then i.due
+                    else t + backoff('1 minute', '24 hours', p.attempts - 1) end as new_due
         from item i
         join page p on p.page_id = i.page_id
+        cross join lateral (
+            select coalesce(p.fetched_at >= i.popped_at and i.lease_until > i.popped_at, false) as was_fetched
+        ) f
         where coalesce(p.last_lease, 0) < i.lease_id
         order by i.page_id
         for update of p skip locked    -- the entries of a page in the inbox keep the order of its changes
@@ -50,42 +62,30 @@ begin
     -- Delete each lease if all of its unreported pages are locked here.
     expired as (
         delete from lease l using ended e
-        where l.ctid = e.tid
-          and (l.ctid in (select i.lease_tid from item i
-                          where (i.page_id in (select f.page_id from free f)) is not true)) is not true
+        where l.ctid = e.tid and (l.ctid in (
+            select i.lease_tid from item i where (i.page_id in (select f.page_id from free f)) is not true)) is not true
         returning l.ctid as tid
     ),
-    -- The new due time of each page: as before, or later each time that it happens again.
+    -- The pages that go back.
     unreported as materialized (
-        select u.page_id, u.host_id, u.state, u.held_due, f.was_fetched,
-               case when f.was_fetched then u.held_due
-                    when u.attempts = 0 then u.due
-                    else t + backoff('1 minute', '24 hours', u.attempts - 1) end as due
-        from free u
-        -- A lease without a duration was ended by pull_in_leases(). Its times are wrong, so they do not count.
-        cross join lateral (
-            select coalesce(u.fetched_at >= u.popped_at and u.lease_until > u.popped_at, false) as was_fetched
-        ) f
-        where (u.lease_tid in (select e.tid from expired e)) is true
+        select * from free f where (f.lease_tid in (select e.tid from expired e)) is true
     ),
     -- The page has one more failed attempt, if it was not fetched.
     counted as (
         update page p set
             attempts = least(p.attempts + (not u.was_fetched)::int, 30000),
-            due_at = u.due,
+            due_at = u.new_due,
             due_is = case when not is_never(p.due_at) then p.due_is end
-        from unreported u
-        where p.page_id = u.page_id
+        from unreported u where p.page_id = u.page_id
     ),
     -- A page that died during its lease leaves the queue permanently.
-    told as (
+    moved as (
         insert into inbox (host_id, page_id, old_due, new_due)
-        select u.host_id, u.page_id, u.held_due, case when u.state = 'live' then u.due end
-        from unreported u
-        where u.state <> 'live' or u.due <> u.held_due
+        select u.host_id, u.page_id, u.held_due, case when u.state = 'live' then u.new_due end
+        from unreported u where u.state <> 'live' or u.new_due <> u.held_due
         returning 1
     )
-    select (select count(*) from told), (select count(*) from unreported where not was_fetched)
+    select (select count(*) from moved), (select count(*) from unreported where not was_fetched)
     into given_back, expired;
     perform note_no_request(t, expired, 0) where expired > 0;
     return given_back;
@@ -93,50 +93,3 @@ end $$;
 comment on function recrawl_internal.reap_at(timestamptz, int) is
     'Takes back the unreported pages of at most max_leases ended leases, if no other transaction has locked them. '
     'Returns the number of pages that move in the queue.';
-
--- These pages cannot be taken back, because another open transaction has locked them or their lease.
-create or replace function recrawl_internal.waiting_hosts(t timestamptz) returns bigint[]
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
--- plans: lookups
-begin
-    return array(
-        select distinct p.host_id
-        from (select lease_id, unnest(page_ids) as page_id
-              from lease where lease_until between from_micros((select last_value from lease_horizon)) and t) l
-        -- A lateral join keeps this order of the plan. Before PostgreSQL 18 the cost of scanning dead index entries
-        -- below the horizon hides the cost of other plans.
-        cross join lateral (
-            select p.host_id from page p
-            where p.page_id = l.page_id and coalesce(p.last_lease, 0) < l.lease_id
-            offset 0
-        ) p);
-end $$;
-comment on function recrawl_internal.waiting_hosts(timestamptz) is
-    'Hosts with unreported pages of leases that ended before a time and were not taken back.';
-
--- next_pages calls this if its look-ahead reaches the due times of leased pages. These due times are longest_ahead()
--- after the end of a lease, so the pages of leases that end until `by` must go back first.
-create or replace function recrawl_internal.taken_back(t timestamptz, by timestamptz, may_update boolean)
-returns bigint[]
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
--- plans: lookups; locks lease, page by id (passing over locked ones)
-declare
-    given_back constant int := case when may_update then reap_at(t, 100) end;
-begin
-    perform from lease
-    where lease_until between from_micros((select last_value from lease_horizon)) and by
-    limit 1
-    for update skip locked;
-    if found and given_back is distinct from 0 then
-        return null;
-    end if;
-    return waiting_hosts(by);
-end $$;
-comment on function recrawl_internal.taken_back(timestamptz, timestamptz, boolean) is
-    'Takes back pages of ended leases, at most 100 leases at a time. Returns null if there are more, so that the '
-    'caller hands out nothing yet. Otherwise returns the hosts that must wait, because another open transaction has '
-    'locked a lease or its pages.';

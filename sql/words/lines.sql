@@ -10,6 +10,10 @@ comment on function recrawl_internal.last_class() is
 
 -- Two values of a class differ by less than a factor of two. Values that the job opic computes are 1 on average. From
 -- the best class to the last they span nine orders of magnitude: a factor of 2^30.
+--
+-- A factor of four would need half of the classes and of their horizons (horizon.sql). It would cost a fifth of the
+-- value: measured with log-normal values, one page a host, the pages had .62 instead of .81 (σ = 1) and .73 instead of
+-- .89 (σ = 2) of the value of the best pages that waited.
 create or replace function recrawl_internal.value_class(rank real) returns smallint
 language sql immutable parallel safe
 begin atomic
@@ -29,10 +33,10 @@ end;
 comment on function recrawl_internal.worst_rank_of(int) is
     'The rank of the least valuable page in a class of new pages.';
 
--- A host whose new pages are better than all others would give nothing else. So while its revisits wait,
--- its new pages get their share, which the allocation assumes, and a quarter more for each revisit. Beyond that they
--- come last: last_class(). Why a quarter more: pages are taken in bursts, and with exactly their share new pages got
--- 0.46 of the slots instead of 0.5.
+-- A host whose new pages are better than all others would give almost no revisits. Measured with 30 hosts for each kind
+-- and discovery = 0.5: the best host gave 92 % new pages. The allocation assumes 50 %. So while revisits of the host
+-- wait, its new pages get their share and a quarter more. Then they come last: last_class(). Why a quarter more: pages
+-- are taken in bursts, and with exactly their share new pages got 0.46 of the slots instead of 0.5.
 create or replace function recrawl_internal.new_pages_a_revisit(discovery real) returns real
 language sql immutable parallel safe
 begin atomic

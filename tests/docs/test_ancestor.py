@@ -41,7 +41,7 @@ class FreqDB:
     def get_next_pages(self, n: int = 1) -> list[str]:
         """The first call that brings anything, once that is due."""
         while not (pages := self.crawl.next(n)):
-            self.crawl.now = self.crawl.value("select next_ready_at_at(%s)", self.crawl.now)
+            self.crawl.now = self.crawl.value("select next_ready_time(%s)", self.crawl.now)
         assert codes(self.crawl.report_ok(pages)) == ["ok"] * len(pages)
         return urls(pages)
 
@@ -171,7 +171,7 @@ class Backend:
         return self.next_at() is None
 
     def next_at(self) -> datetime | None:
-        found: datetime | None = self.crawl.value("select next_ready_at_at(%s)", self.crawl.now)
+        found: datetime | None = self.crawl.value("select next_ready_time(%s)", self.crawl.now)
         return found
 
     def _report(self, url: str, **what: Any) -> datetime:

@@ -23,6 +23,7 @@ NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 SHORTEST_INTERVAL = timedelta(minutes=5)  # the setting's default
 SLOW_START = timedelta(minutes=10)  # how much further than its lease a page that is out is kept away
 TINY = timedelta(microseconds=2)
+MOST_AHEAD = timedelta(minutes=1)  # of the random crawls
 
 # One row for every statement about the world that is false at the time %(t)s.
 BROKEN: LiteralString = """
@@ -76,11 +77,13 @@ BROKEN: LiteralString = """
     union all
     select 'lease.unreported is not its unreported pages', lease_id,
            format('%%s, not %%s', unreported, count(*) filter (where is_held))
-    from held group by lease_id, round, unreported having unreported <> count(*) filter (where is_held)
+    from held where lease_until > %(t)s
+    group by lease_id, round, unreported having unreported <> count(*) filter (where is_held)
     union all
     select 'a page that is out can be reached', h.page_id, format('%%s, held until %%s', q.due_at, h.held_due)
     from held h join page p using (page_id) left join queue q using (page_id)
     where h.is_held and p.state = 'live'
+      and h.held_due > %(t)s + interval '10 minutes'        -- otherwise it may have been handed out again
       and (q.due_at = h.held_due and h.held_due >= h.lease_until + interval '10 minutes') is not true
     union all
     select 'page.due_at is not its place', p.page_id, format('%%s, not %%s', p.due_at, place.due_at)
@@ -166,6 +169,7 @@ class Hold:
     due: datetime  # what the slot serves
     until: datetime
     held_due: datetime
+    is_newest: bool = True  # the page was not handed out again since, after the end of this lease
 
 
 @dataclass
@@ -231,7 +235,7 @@ class Model:
         return {page_id: lease_id for page_id, (_, lease_id) in first.items()}
 
     def is_out(self, page: Page) -> bool:
-        return any(h.page is page for h in self.holds.values())
+        return any(h.page is page and h.is_newest for h in self.holds.values())
 
     def waiting(self, host: str, t: datetime) -> list[Page]:
         """The pages that could be requested from the host if it were free."""
@@ -327,7 +331,10 @@ class Model:
         start_by = slot + self.window(row["host"])
         assert row["start_by"] == min(start_by, row["lease_until"])
         assert t <= slot <= t + ahead and served <= slot
-        assert waits or served == (page.due or slot)
+        ended = [h for h in self.holds.values() if h.page is page]
+        assert waits or served == (page.due or slot) or served in [h.held_due for h in ended]
+        for old in ended:
+            old.is_newest = False
         host.last_start, host.free_from, host.patience = start_by, None, timedelta(0)
         host.starts.append(start_by)
         if page.due is None:
@@ -374,11 +381,15 @@ class Model:
                 host.busy_until = hold.until
         return holds[0].until if holds else None
 
-    def reaped(self, hold: Hold, t: datetime, due_now: datetime | None) -> None:
-        """A lease that ended gave its page back, which now has the due time that the database says."""
+    def reaped(self, hold: Hold, t: datetime, due_now: datetime | None, attempts: int) -> None:
+        """A lease that ended gave its page back, which now has the due time and the attempts that the database says.
+        If its held due time has come, it may give nothing back: the page was handed out again, or was dead and left."""
         page = hold.page
         assert hold.until <= t, "a running lease is gone"
         del self.holds[hold.lease_id, page.page_id]
+        is_same = page.due is due_now is None or (page.due and due_now and abs(due_now - page.due) <= TINY)
+        if hold.held_due <= t + MOST_AHEAD and (self.is_out(page) or (is_same and page.attempts == attempts)):
+            return
         if page.fetched_at is not None and page.fetched_at >= hold.popped_at:
             page.due = hold.held_due
             return
@@ -448,7 +459,7 @@ class Model:
         if hold is None:
             return None
         page.last_lease = lease_id
-        del self.holds[lease_id, page.page_id]
+        self.holds = {key: h for key, h in self.holds.items() if h.page is not page or h.lease_id > lease_id}
         self.freed(hold)
         page.attempts += outcome in ("missing", "failed", "throttled")
         if decides:

@@ -190,7 +190,8 @@ def test_every_public_verb_that_asks_the_clock_has_a_twin_that_is_told_the_time(
     assert len(asking) > 10
     for verb in asking:
         arguments = ["timestamp with time zone", *verb["arguments"]]
-        twin = by_name.get((f"recrawl_internal.{verb['proname']}_at", *arguments))
+        name = "next_ready_time" if verb["proname"] == "next_ready_at" else f"{verb['proname']}_at"
+        twin = by_name.get((f"recrawl_internal.{name}", *arguments))
         assert twin, f"{verb['signature']} has no twin"
         assert twin["result"] == verb["result"], twin["signature"]
         assert re.search(rf"\b{twin['proname']}\(\s*clock_timestamp\(\)", verb["body"]), verb["name"]

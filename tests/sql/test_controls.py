@@ -82,7 +82,7 @@ def test_blocked_for_good_until_somebody_unblocks(crawl: Crawl) -> None:
     crawl.value("select block_host('a.test')")
     crawl.wait(10000 * DAY)
     assert crawl.next() == []
-    assert crawl.value("select next_ready_at_at(%s)", crawl.now) is None
+    assert crawl.value("select next_ready_time(%s)", crawl.now) is None
     crawl.value("select unblock_host_at(%s, 'a.test')", crawl.now)
     assert len(crawl.next()) == 1
 

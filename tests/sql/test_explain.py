@@ -180,16 +180,6 @@ def host_busy(crawl: Crawl) -> str:
     return A2
 
 
-def leases_first(crawl: Crawl) -> str:
-    crawl.add(A, A2)
-    crawl.now = wall() - HOUR
-    crawl.tick()
-    crawl.next()
-    crawl.value("select recrawl.fetch_now(array(select page_id from page where url = 'http://a.test/2'))")
-    crawl.connection.execute("select drain_at(%s, 10)", [crawl.now])
-    return A2
-
-
 def clock(crawl: Crawl) -> str:
     due(crawl, A)
     crawl.now = wall() + HOUR
@@ -445,7 +435,7 @@ EXAMPLES: dict[tuple[str, str], Situation] = {
     ("now", situation.__name__): situation
     for situation in (
         invalid, no_page, is_host, unknown, kept_out, host_full, set_aside, excluded, forgotten, gone, moved, leased,
-        lease_expired, inbox, paused, host_blocked, host_busy, leases_first, clock, declined, done, denied, unreported,
+        lease_expired, inbox, paused, host_blocked, host_busy, clock, declined, done, denied, unreported,
         missing, given_up, backing_off, set_due, brought_forward, not_due, host_gap, crawlers, new_place, new_share,
         new_after_revisits, new_class, new_gap, new_crawlers, new_budget,
     )

@@ -84,7 +84,8 @@ class Explained(Crawling):
             if page.state == "live" and not runs:
                 assert ("host_blocked" in reasons) == (host.blocked_until > t)
                 assert ("host_busy" in reasons) == (host.busy_until > t)
-                assert ("lease_expired" in reasons) == model.is_out(page)
+                if all(hold.is_newest and hold.held_due > t for hold in model.holds.values() if hold.page is page):
+                    assert ("lease_expired" in reasons) == model.is_out(page)
                 if page.host not in unsure and not model.is_out(page):
                     assert bool(WAITS & reasons) == (page.due is not None and page.due > t), (row, page)
                     assert any(code.startswith("new_") for code in reasons) <= (page.due is None)

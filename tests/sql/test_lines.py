@@ -76,8 +76,9 @@ def test_so_do_the_slots_of_one_overloaded_host(crawl: Crawl, share: float, ahea
     add_new(crawl, range(1), 900)
     crawl.tick()
     for n in (1, 10, 100):
-        pages = popped(crawl, 250 if n == 1 or not ahead else 12, n, every=ahead + SECOND, ahead=ahead)
-        assert abs(share_of_new(pages) - share) <= 0.02, n
+        calls = 250 if n == 1 or not ahead else 12
+        pages = popped(crawl, calls, n, every=ahead + SECOND, ahead=ahead)
+        assert abs(share_of_new(pages) - share) <= max(0.02, 1 / calls), n  # a call gives only one kind of a host
         if ahead:
             assert len(pages) >= 12 * min(n, 10)
 
@@ -422,7 +423,7 @@ def test_next_ready_at_is_not_now_while_a_host_with_both_is_in_its_gap(crawl: Cr
         assert len(crawl.next(1)) == 1
         assert crawl.next(1) == []
         assert crawl.host("h0.test")["ready_at"] == start + (turn + 1) * 8 * SECOND
-        crawl.now = crawl.value("select next_ready_at_at(%s)", crawl.now)
+        crawl.now = crawl.value("select next_ready_time(%s)", crawl.now)
         assert crawl.now == start + (turn + 1) * 8 * SECOND
 
 
@@ -479,7 +480,7 @@ def test_a_block_holds_both_lines_and_ends_for_both(crawl: Crawl) -> None:
     crawl.tick()
     crawl.value("select block_host_at(%s, 'h0.test', %s, 'test')", crawl.now, crawl.now + HOUR)
     assert crawl.next(10, ahead=MINUTE) == []
-    assert crawl.value("select next_ready_at_at(%s)", crawl.now) == crawl.now + HOUR
+    assert crawl.value("select next_ready_time(%s)", crawl.now) == crawl.now + HOUR
     crawl.wait(HOUR)
     assert {is_new(page) for page in crawl.next(10, ahead=MINUTE)} == {True, False}
 

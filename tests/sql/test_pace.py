@@ -106,7 +106,7 @@ def test_a_budget_far_below_what_is_due_leaves_new_pages_their_share_of_it(crawl
     crawl.tick()
     kinds = fetched(crawl, MINUTE, SECOND, 5)
     assert (kinds.count(False), sum(kinds)) == (40, 1)
-    assert crawl.value("select next_ready_at_at(%s)", crawl.now) > crawl.now + HOUR
+    assert crawl.value("select next_ready_time(%s)", crawl.now) > crawl.now + HOUR
     kinds = fetched(crawl, 40 * DAY, 6 * HOUR, 100)
     assert abs(sum(kinds) - 10) <= 1
 
@@ -119,7 +119,7 @@ def test_next_ready_at_knows_the_pace(crawl: Crawl) -> None:
     asked = []
     for _ in range(5):
         assert crawl.next() == []
-        ready = crawl.value("select next_ready_at_at(%s)", crawl.now)
+        ready = crawl.value("select next_ready_time(%s)", crawl.now)
         asked.append(ready - crawl.now)
         crawl.now = ready
         assert len(crawl.next()) == 1

@@ -165,6 +165,15 @@ class Crawling(RuleBasedStateMachine):
         self.crawl.wait(wait)
         self.hand_out(n, ahead, lease, per_host)
 
+    @rule(wait=st.sampled_from([MINUTE, HOUR, 30 * DAY]), n=st.integers(1, 12), lease=leases)
+    def pop_without_upkeep(self, wait: timedelta, n: int, lease: timedelta) -> None:
+        """In a transaction that has written, a call takes back no leases: it meets those that ended long ago."""
+        self.crawl.wait(wait)
+        self.crawl.value("select drain_up_to(%s, 10000)", self.crawl.now)
+        with self.crawl.connection.transaction():
+            self.crawl.connection.execute("select pg_current_xact_id()")
+            self.hand_out(n, timedelta(0), lease, None)
+
     def hand_out(self, n: int, ahead: timedelta, lease: timedelta, per_host: int | None) -> list[Row]:
         crawl, model, ahead = self.crawl, self.model, min(ahead, self.max_ahead)
         waits = {row["page_id"] for row in crawl.rows("select page_id from inbox")}
@@ -312,8 +321,8 @@ class Crawling(RuleBasedStateMachine):
             "select lease_id, unnest(page_ids) as page_id from lease")}  # fmt: skip
         gone = [hold for key, hold in self.model.holds.items() if key not in there]
         for hold in sorted(gone, key=lambda hold: hold.lease_id):
-            due = self.crawl.value("select due_at from page where page_id = %s", hold.page.page_id)
-            self.model.reaped(hold, self.crawl.now, due)
+            row = self.crawl.row("select due_at, attempts from page where page_id = %s", hold.page.page_id)
+            self.model.reaped(hold, self.crawl.now, row["due_at"], row["attempts"])
 
     def from_out(self, which: int) -> Row | None:
         return self.out[which % len(self.out)] if self.out else None

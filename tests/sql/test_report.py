@@ -234,7 +234,7 @@ def test_a_page_that_is_always_throttled_does_not_keep_its_host_from_the_others(
         for page in crawl.next():
             asked[page["url"]] = asked.get(page["url"], 0) + 1
             crawl.report(result_of(page, status=503 if page["url"].endswith("/7") else 200))
-        crawl.now = max(crawl.now + SECOND, crawl.value("select next_ready_at_at(%s)", crawl.now) or end)
+        crawl.now = max(crawl.now + SECOND, crawl.value("select next_ready_time(%s)", crawl.now) or end)
     throttled = asked.pop("http://a.test/7")
     assert min(asked.values()) >= 9, "once a day, as if there were no other page"
     assert 5 <= throttled <= 12, "ever more rarely"

@@ -163,7 +163,7 @@ def test_it_never_comes_by_itself_and_nothing_waits_for_it(crawl: Crawl, state: 
     assert crawl.value("select hint_change_at(%s, array[%s::bigint], 0.9, 0.1)", crawl.now, page["page_id"]) == 0
     assert crawl.value("select count(*) from page_to_allocate") == 0
     assert comes_within(crawl, 4000 * DAY) == []
-    assert crawl.value("select next_ready_at_at(%s)", crawl.now) is None
+    assert crawl.value("select next_ready_time(%s)", crawl.now) is None
     assert crawl.host("a.test")["ready_at"] is None
 
 

@@ -39,31 +39,6 @@ end $$;
 comment on function recrawl_internal.explain_place(timestamptz, recrawl_internal.page, text) is
     'Why a page is in no queue of next_pages.';
 
--- next_pages gives such leases back, a hundred a call, before it hands anything out. Where an open transaction holds
--- one, it passes over the hosts of its pages.
-create or replace function recrawl_internal.waits_for_leases(t timestamptz, host_id bigint) returns boolean
-language sql stable
-set search_path = recrawl_internal, pg_temp
-as $$
--- plans: lookups
-    with
-    -- The first of them: past a hundred nobody gets anything.
-    forgotten as (
-        select l.lease_id, l.page_ids
-        from lease l
-        where l.lease_until between from_micros((select last_value from lease_horizon)) and t - longest_ahead()
-        order by l.lease_until
-        limit 101
-    )
-    select (select count(*) > 100 from forgotten)
-           or exists (
-               select from (select f.lease_id, unnest(f.page_ids) as page_id from forgotten f limit 2000) i
-               join page p on p.page_id = i.page_id
-               where p.host_id = waits_for_leases.host_id and coalesce(p.last_lease, 0) < i.lease_id)
-$$;
-comment on function recrawl_internal.waits_for_leases(timestamptz, bigint) is
-    'Whether upkeep must end old leases of a host before its pages are handed out.';
-
 create or replace function recrawl_internal.explain_holds(
     t timestamptz, h recrawl_internal.host, s recrawl_internal.setting
 ) returns setof recrawl.explanation
@@ -100,13 +75,6 @@ begin
                       'ends in %s or with its report.', h.name, h.busy_lease, in_words(h.busy_until - t)),
                format('SELECT recrawl.set_host(%L, one_at_a_time => false);', h.name),
                jsonb_build_object('until', h.busy_until, 'lease_id', h.busy_lease, 'host', h.name);
-    end if;
-    if waits_for_leases(t, h.host_id) then
-        return query
-        select 'now', 'leases_first',
-               format('Leases of its host ended more than %s ago, and upkeep must end them first. If this lasts, an '
-                      'open transaction locks them.', in_words(longest_ahead())),
-               'recrawl worker', jsonb_build_object('host', h.name);
     end if;
     if ahead then
         return query
