@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from statistics import median, quantiles
 from typing import LiteralString, Self
@@ -87,7 +87,7 @@ def allocate(large: Large) -> Iterator[Line]:
             progress("the first allocation")
             used = backend.cpu_of_server()
             runs: list[Run] = []
-            pops = crawler.pops_while(lambda: runs.append(Run(large, "allocate")))
+            pops = crawler.pops_while(lambda: runs.append(Run(large.environment, "allocate")))
             (first,), used = runs, backend.cpu_of_server() - used
             yield note("the first allocation, until every frequency is in force", f"{first.in_force:.3g} s")
             yield at_most("and every page that is due too late came forward", first.seconds, 150, "s", first.steps)
@@ -95,12 +95,12 @@ def allocate(large: Large) -> Iterator[Line]:
             waits = [pop.seconds for pop in pops]
             yield note("pops meanwhile", f"{len(waits):,}, median {median(waits) * 1e3:.3g} ms")
             progress("one that brings up to date what was reported meanwhile")
-            Run(large, "allocate")
+            Run(large.environment, "allocate")
             crawler.pause()
             wal = backend.rows("select pg_current_wal_lsn()")[0][0]
             progress("one that moves little")
             used = backend.cpu_of_server()
-            quiet = Run(large, "allocate")
+            quiet = Run(large.environment, "allocate")
             used = backend.cpu_of_server() - used
             written = backend.rows("select pg_wal_lsn_diff(pg_current_wal_lsn(), %s)::float8 / 1e6", [wal])[0][0]
         name = "an allocation that moves little, until its prices are in force"
@@ -148,11 +148,11 @@ def _as_a_worker(url: str, job: str) -> None:
 class Run:
     """A run of a batch job as a process; how long its steps took, in seconds."""
 
-    def __init__(self, large: Large, job: str) -> None:
+    def __init__(self, environment: Mapping[str, str], job: str) -> None:
         started = time.monotonic()
         process = subprocess.Popen(
             [sys.executable, "-m", "recrawl", "run", job],
-            env=large.environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+            env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
         )  # fmt: skip
         self.began: dict[str, float] = {}
         said = ""
@@ -171,11 +171,11 @@ class Run:
 
     @property
     def published(self) -> float:
-        return self.in_force - self.began["publishing the prices"]
+        return self.in_force - self.began["writing the prices"]
 
     @property
     def in_force(self) -> float:
-        return self.began["bringing pages forward"]
+        return self.began["making pages due earlier"]
 
     @property
     def steps(self) -> str:
