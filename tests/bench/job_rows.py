@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -146,9 +147,9 @@ def _as_a_worker(url: str, job: str) -> None:
 
 
 class Run:
-    """A run of a batch job as a process; how long its steps took, in seconds."""
+    """A run of a batch job as a process; how long its steps took, in seconds. It can be stopped at a step."""
 
-    def __init__(self, environment: Mapping[str, str], job: str) -> None:
+    def __init__(self, environment: Mapping[str, str], job: str, stop_at: str | None = None) -> None:
         started = time.monotonic()
         process = subprocess.Popen(
             [sys.executable, "-m", "recrawl", "run", job],
@@ -158,6 +159,8 @@ class Run:
         said = ""
         for line in process.stderr or ():
             said = line.strip()
+            if said == stop_at and said not in self.began:
+                process.send_signal(signal.SIGINT)
             self.began.setdefault(said, time.monotonic() - started)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -166,7 +169,7 @@ class Run:
             used.ru_maxrss / 1e6,
             used.ru_utime + used.ru_stime,
         )
-        if process.returncode:
+        if process.returncode and stop_at not in self.began:
             raise RuntimeError(f"the job {job} failed: {said}")
 
     @property
