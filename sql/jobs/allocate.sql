@@ -153,6 +153,7 @@ begin atomic
 end;
 comment on function recrawl_internal.slots_per_day(interval, real) is
     'The number of slots per day of a host with this gap.';
+grant execute on function recrawl_internal.slots_per_day to recrawl_reader;
 
 create or replace view recrawl_internal.host_to_allocate as
 select h.host_id, h.name,

@@ -111,3 +111,13 @@ comment on function recrawl_internal.end_job(bigint, boolean, text) is 'Ends a r
 grant execute on function
     recrawl_internal.end_dead_runs, recrawl_internal.start_job, recrawl_internal.keep_job, recrawl_internal.end_job
 to recrawl_worker;
+
+create or replace function recrawl_internal.newest_page() returns bigint
+language sql stable security definer
+set search_path = recrawl_internal, pg_temp
+as $$
+    select last_value from page_id
+$$;
+comment on function recrawl_internal.newest_page() is
+    'The last page_id that was given. The role recrawl_worker may not read the sequence.';
+grant execute on function recrawl_internal.newest_page to recrawl_worker;

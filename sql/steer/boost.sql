@@ -106,10 +106,10 @@ declare
     done  bigint;                      -- pages up to this page_id have the boost
     upto  bigint;
 begin
-    if not exists (select from boost where in_force_at is null)
-       or not pg_try_advisory_xact_lock('recrawl_internal'::regnamespace::oid::int, 1) then
+    if not exists (select from boost where in_force_at is null) then
         return 0;
     end if;
+    lock table boost in share update exclusive mode nowait;    -- not an advisory lock: any login could hold that
     select * into this from boost b
     where b.in_force_at is null order by b.since limit 1
     for update skip locked;
@@ -132,7 +132,7 @@ begin
     end if;
     return greatest(upto - done, 1);
 exception when lock_not_available then
-    return 0;                          -- another transaction has locked one of these pages
+    return 0;                          -- another worker does it, or a transaction has locked one of these pages
 end $$;
 comment on function recrawl_internal.follow_boosts(int) is
     'One step of applying a boost to known pages. Returns the number of page ids that were looked at; 0 if there is '

@@ -23,19 +23,25 @@ begin atomic select 10000000::bigint; end;
 comment on function recrawl_internal.ids_skipped() is 'More page ids than a failover can lose.';
 grant execute on function recrawl_internal.ids_skipped to recrawl_reader;
 
--- Of several callers one skips. The others wait until it has done so, not until its transaction ends.
+-- Of several callers one skips. The others wait until it has done so, not until its transaction ends. The lock is one
+-- that only the owner of the tables can take. Any login can hold an advisory lock, and would stop the crawl with it.
 create or replace function recrawl_internal.skip_lost_ids() returns void
 language plpgsql volatile
 set search_path = recrawl_internal, pg_temp
 as $$
+-- plans: lookups; locks setting (without waiting)
 declare
     skipped       constant bigint := ids_skipped();
     now_in_micros constant bigint := micros(clock_timestamp());
 begin
     while not (select is_called from next_tick) loop
-        if not pg_try_advisory_xact_lock('recrawl_internal'::regnamespace::oid::int, 2) then
+        begin
+            lock table setting in share update exclusive mode nowait;      -- others can read and write it
+        exception when lock_not_available then
             perform pg_sleep(0.001);
-        elsif not (select is_called from next_tick) then
+            continue;
+        end;
+        if not (select is_called from next_tick) then
             perform setval('lease_id', greatest(last_value + skipped, now_in_micros), is_called) from lease_id;
             perform setval('job_token', greatest(last_value + skipped, now_in_micros), is_called) from job_token;
             perform setval('page_id', last_value + skipped, is_called) from page_id;

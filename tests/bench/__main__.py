@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bench import (
     allocation_rows,
+    bare_rows,
     before_rows,
     client_rows,
     cpu_rows,
@@ -36,6 +37,7 @@ ROWS: dict[str, tuple[Callable[[Stage], Iterator[Line]], str]] = {
     "cycle": (cpu_rows.cycle, "CPU of a pop and its report"),
     "rollup": (cpu_rows.rollup, "what vitals cost a report"),
     "lines": (line_rows.lines, "the same where new pages wait, or both kinds"),
+    "bare": (bare_rows.bare, "the same as a multiple of its bare writes"),
     "before": (before_rows.before, "the same beside earlier revisions of this repository"),
     "shares": (line_rows.shares, "who gets what of the crawl"),
     "values": (line_rows.values, "how good the new pages are that go first"),

@@ -32,7 +32,7 @@ embedded PostgreSQL. The variable `RECRAWL_DATA_DIR` names the folder of the emb
 
 def commands() -> str:
     parts = [HEAD.rstrip()]
-    context = click.Context(cli.cli, info_name="recrawl")
+    context = click.Context(cli.cli, info_name="recrawl", **cli.cli.context_settings)
     for title, members in cli.SECTIONS.items():
         parts.append(f"## {title}")
         for command in members:

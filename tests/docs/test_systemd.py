@@ -43,7 +43,7 @@ def test_the_command_of_the_unit_is_one_of_recrawl(unit: Path) -> None:
     program, name, *arguments = shlex.split(line)
     assert program == PROGRAM
     command = cli.cli.commands[name]
-    parsed = command.make_context(name, arguments)
+    parsed = command.make_context(name, arguments, **cli.cli.context_settings)
     assert all(str(value).startswith(("127.", "('127.")) for key, value in parsed.params.items() if key in HERE_ONLY)
 
 

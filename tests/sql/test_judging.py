@@ -163,6 +163,7 @@ def test_a_declined_page_keeps_its_last_request_and_gives_its_slot_back(judge: J
         ({"lease_id": None}, PAGE, None, "first", "ok", True),
         ({"lease_id": None}, PAGE, None, "outranked", "duplicate", False),
         ({"lease_id": None, "fetched_at": NOW - 2 * DAY}, PAGE, None, "first", "duplicate", False),
+        ({"lease_id": None, "fetched_at": NOW - DAY}, PAGE, None, "first", "duplicate", False),
         ({}, None, None, "first", "unknown_page", False),
         ({"problem": "no"}, PAGE, LEASE, "first", "invalid", False),
     ],

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,9 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
+
+from recrawl import store
+from recrawl.view import figures
 
 PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 NOBODY = 65534
@@ -23,8 +27,7 @@ pytestmark = pytest.mark.skipif(PGBOUNCER is None, reason="apt install pgbouncer
 def pooled(url: str, open_folder: Path) -> Iterator[str]:
     """The test's database behind a pool of two server connections."""
     server = conninfo_to_dict(url)
-    folder = open_folder / f"pgbouncer-{os.getpid()}"
-    folder.mkdir()
+    folder = Path(tempfile.mkdtemp(prefix="pgbouncer-", dir=open_folder))
     target = " ".join(
         f"{key}='{server[key]}'" for key in ("host", "port", "dbname", "user", "password") if server.get(key)
     )
@@ -71,3 +74,9 @@ def test_many_crawlers_share_two_server_connections(pooled: str) -> None:
     finally:
         for crawler in crawlers:
             crawler.close()
+
+
+def test_two_people_look_at_the_crawl_for_a_while_through_one_pool(pooled: str) -> None:
+    with store.connect(pooled) as one, store.connect(pooled) as other:
+        for _ in range(8):  # psycopg prepares a statement when it runs for the sixth time
+            assert figures.read(one).now.new_waiting == figures.read(other).now.new_waiting

@@ -15,10 +15,11 @@ import pytest
 from psycopg import sql
 from psycopg.errors import InsufficientPrivilege
 
-from helpers import DAY, MINUTE, Crawl
+from helpers import DAY, MINUTE, Crawl, run_job
 from recrawl import store
+from recrawl.jobs.registry import JOBS
 from recrawl.setup import migrate
-from recrawl.view import facts, history
+from recrawl.view import facts, figures, history
 
 ROLES = ["crawler", "reader", "operator", "worker", "nobody"]
 # Operators and workers may read everything that readers may read.
@@ -309,6 +310,12 @@ def test_the_worker_does_the_upkeep(admin: psycopg.Connection[Any]) -> None:
     assert row and row[0] >= 0
 
 
+def test_the_worker_runs_each_job(url: str) -> None:
+    as_worker = f"{url}{'&' if '?' in url else '?'}options={quote('-c role=recrawl_worker')}"
+    for name in JOBS:
+        assert run_job(name, as_worker)
+
+
 def test_no_recrawl_role_can_log_in_or_do_anything_special(admin: psycopg.Connection[Any]) -> None:
     special = admin.execute(
         """
@@ -332,7 +339,26 @@ def test_reading_is_all_that_operator_and_worker_inherit(admin: psycopg.Connecti
     assert set(members) == {("recrawl_operator", "recrawl_reader"), ("recrawl_worker", "recrawl_reader")}
 
 
-# -- a crawler with bad intentions --
+# -- a neighbour without rights, and a crawler with bad intentions --
+
+
+def test_a_login_that_holds_advisory_locks_stops_nothing(crawl: Crawl, url: str) -> None:
+    crawl.value("select setval('page_id', 10000)")  # a worker applies boosts to a crawl of this size
+    crawl.add("http://a.test/")
+    with psycopg.connect(url, autocommit=True) as neighbour:
+        neighbour.execute(
+            "select pg_advisory_lock('recrawl_internal'::regnamespace::int, n) from generate_series(0, 9) n"
+        )
+        neighbour.execute("select pg_advisory_lock(n) from generate_series(0, 9) n")
+        crawl.connection.execute("set statement_timeout = '20 s'")
+        crawl.value("select setval('next_tick', 1, false)")  # as after a crash
+        assert crawl.next()
+        crawl.value("select setval('next_tick', 1, false)")
+        assert crawl.value("select start_job('rates', '1 minute')")
+        crawl.value("select boost_at(%s, 'a', 3)", crawl.now)
+        assert crawl.value("select follow_boosts(20000)")
+        assert crawl.page("http://a.test/")["value"] == 3
+
 
 TWINS = """
     select p.proname,
@@ -589,7 +615,7 @@ def test_whoever_looks_at_the_crawl_steps_into_no_trap(trapped: str, path: str) 
     with store.connect(url) as connection:
         assert facts.read(connection, False).figures.database == "same"
         assert history.read(connection).events
-        assert "allocate" in store.looks.schedules(connection)
+        assert "allocate" in {each.job for each in store.looks.schedule(connection, figures.Schedule)}
 
 
 def test_nothing_is_bound_to_a_trap_on_the_migrators_search_path(new_database: Callable[..., str]) -> None:

@@ -47,6 +47,7 @@ def test_what_is_wrong_is_said_in_a_line(tmp_path: Path) -> None:
     assert "the end must come after the beginning" in error(None, *SHORT, "--to", "4000")
 
 
+@pytest.mark.soak
 def test_the_demonstration_is_better_than_what_knows_all_and_visits_all_equally_often(tmp_path: Path) -> None:
     """Its own server, and nothing of it stays but a report and a picture. The README shows its table."""
     said = output(None, "demo", "--folder", str(tmp_path), timeout=900)

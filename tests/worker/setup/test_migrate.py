@@ -21,11 +21,12 @@ from alembic.migration import MigrationContext
 from psycopg import sql
 from sqlalchemy import Column, Integer, MetaData, NullPool, Table, create_engine, text
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import OperationalError
 
 import command
 from helpers import eventually, free_port, run_program
 from recrawl.client import ThreadedClient
-from recrawl.setup import embedded, migrate, project
+from recrawl.setup import embedded, migrate, project, waiting
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "schema.txt"
 NewDatabase = Callable[..., str]
@@ -1015,3 +1016,24 @@ def test_a_crawl_of_somebody_else_is_refused_and_the_owner_goes_on(owner: Owner)
     superusers = make_url(owner.server).set(database=name).render_as_string(hide_password=False)
     assert f"migrate as {name}" in one_line(owner.copy.fails(superusers, "recrawl", "migrate"))
     owner.copy.migrate(database)
+
+
+def test_a_session_in_the_way_is_named_once_although_the_migration_goes_on_between(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The migration gives up its locks after half a second of waiting, and begins again."""
+    engine, told = create_engine(migrate.sqlalchemy_url(url), poolclass=NullPool), set[int]()
+    with psycopg.connect(url) as holder, engine.connect() as migration, waiting.said(engine, migration, 0.05, told):
+        holder.execute("lock table recrawl_internal.setting")
+
+        def wait_for_the_lock() -> bool:
+            migration.exec_driver_sql("set local lock_timeout = '1 s'")
+            with pytest.raises(OperationalError, match="lock timeout"):
+                migration.exec_driver_sql("select from recrawl_internal.setting")
+            migration.rollback()
+            return bool(told)
+
+        eventually(wait_for_the_lock)
+        migration.exec_driver_sql("select pg_sleep(1)")
+        wait_for_the_lock()
+    assert capsys.readouterr().err.count("the migration waits for process") == 1

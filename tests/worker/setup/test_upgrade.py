@@ -2,6 +2,7 @@
 
 import gzip
 import re
+import select
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from helpers import run_program
+from helpers import eventually, run_program
 from recrawl.setup import project
 from worker.setup import fixture
 from worker.setup.test_backup import assert_whole_and_alive, begin, connect, crawlers, prepared
@@ -74,17 +75,23 @@ def test_crawlers_do_not_wait_behind_a_migration_that_waits(copy: Project, url: 
         (pid,) = holder.execute("select pg_backend_pid() from recrawl_internal.setting").fetchone() or (0,)
         crawler.execute("set lock_timeout = '1 s'")
         migration = copy.start(url, "recrawl", "migrate")
+        stderr = migration.stderr
+        assert stderr
+
+        def calls_until_it_says_something() -> bool:
+            crawler.execute("select from next_pages(1)")
+            crawler.execute("select from add_pages('{http://a.test/}')")
+            return bool(select.select([stderr], [], [], 0)[0])
+
         try:
-            end = time.monotonic() + 10
-            while time.monotonic() < end:
-                crawler.execute("select from next_pages(1)")
-                crawler.execute("select from add_pages('{http://a.test/}')")
+            eventually(calls_until_it_says_something)
             assert migration.poll() is None
+            said = stderr.readline()
         finally:
             holder.rollback()
             _, errors = migration.communicate(timeout=60)
     assert migration.returncode == 0, errors
-    assert f"the migration waits for process {pid} (" in errors
+    assert f"the migration waits for process {pid} (" in said
     assert rows(url, "select later from recrawl_internal.setting") == [(None,)]
 
 

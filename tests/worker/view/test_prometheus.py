@@ -244,6 +244,7 @@ def test_a_database_that_goes_is_missed(crawl: Crawl, server: str, prometheus: P
 
 def test_a_worker_that_goes_is_missed(prometheus: Prometheus, worker: "subprocess.Popen[str]") -> None:
     worker.terminate()
+    assert worker.wait(60) == 0
     eventually(lambda: "RecrawlWorkerGone" in prometheus.firing())
     assert "RecrawlDatabaseGone" not in prometheus.firing()
 

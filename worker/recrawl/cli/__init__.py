@@ -74,6 +74,12 @@ def main() -> None:
         fail(line)
 
 
+ROLES = (
+    "The owner of the database can GRANT recrawl_reader, recrawl_operator, recrawl_crawler (for next and release) or "
+    "recrawl_worker (for run, plan, compare, audit and look) to this login."
+)
+
+
 def explained(error: Exception) -> str | None:
     """The message of an error that a user can correct, otherwise None. The imports are slow, and --help needs none."""
     import psycopg
@@ -85,7 +91,7 @@ def explained(error: Exception) -> str | None:
         if re.search(r"recrawl.*does not exist", message) and sys.argv[1:2] != ["migrate"]:
             hint = "Perhaps this database was not migrated: run `recrawl migrate`."
         elif isinstance(error, psycopg.errors.InsufficientPrivilege):
-            hint = hint or "The owner of the database can GRANT recrawl_reader or recrawl_operator to this login."
+            hint = hint or ROLES
         return f"{message}: {hint}" if hint else message
     if isinstance(error, EmbeddedError | ValueError | OSError):  # an ImportFileError is a ValueError
         return str(error)

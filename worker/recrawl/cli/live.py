@@ -63,8 +63,8 @@ class StatusLine(threading.Thread):
             self.connection = self.connection or store.connect(self.url, "recrawl up", connect_timeout=2)
             now = store.looks.crawl_status(self.connection, figures.Now)
             runs = store.looks.last_runs(self.connection, figures.LastRun, figures.ALWAYS)
-            schedules = store.looks.schedules(self.connection)
-            return screens.line(now, runs, {job: due_at for job, (_, due_at) in schedules.items() if due_at})
+            jobs = store.looks.schedule(self.connection, figures.Schedule)
+            return screens.line(now, runs, {each.job: each.due_at for each in jobs if each.due_at})
         except psycopg.Error:
             self.close()
             return "the database does not answer"

@@ -105,9 +105,10 @@ def jobs(job: str | None, as_json: bool) -> None:
 def scheduled(connection: "store.Connection") -> "list[Scheduled]":
     """The jobs of the registry, with their intervals from the settings."""
     from recrawl import store
+    from recrawl.view.figures import Schedule
     from recrawl.view.screens import Scheduled
 
-    known = store.looks.schedules(connection)
+    known = {each.job: (each.every, each.due_at) for each in store.looks.schedule(connection, Schedule)}
     return [
         Scheduled(name, *known.get(name, (entry.every, None)), is_kept=entry.is_batch) for name, entry in JOBS.items()
     ]

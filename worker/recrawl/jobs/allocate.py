@@ -48,7 +48,7 @@ class Allocate(Job):
             run.put("put_prices", asdict(proof) | took | {"priced_by": result.objective}, *astuple(terms))
             run.put("put_held_back", *astuple(_held_back(crawl, divided)))
             tell("making pages due earlier")
-            late_pages = coming.too_late(crawl.due_in, crawl.promised, result.frequency)
+            late_pages = np.flatnonzero(coming.too_late(crawl.due_in, result.frequency) & ~np.isnan(crawl.promised))
             run.put_in_chunks(
                 "bring_forward",
                 *_by_id(crawl, result, late_pages),

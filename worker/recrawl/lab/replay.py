@@ -137,7 +137,7 @@ class Replay:
         frequency = self._frequency(new, today, terms)
         pages.frequency[new] = frequency
         pages.seen_at[new] = pages.born[new]
-        pages.promised[new] = np.divide(1, frequency, out=np.full(len(new), np.inf), where=frequency > 0)
+        pages.promised[new] = coming.intervals(frequency)
         pages.due_at[new] = pages.born[new] + pages.promised[new]
         self.first_fetches.append(len(new))
 
@@ -200,15 +200,16 @@ class Replay:
         )
 
     def _put_dues(self, known: NDArray[np.intp], today: float, for_revisits: float) -> None:
-        """Moves due times that follow from old prices, as bring_forward and put_dues do in SQL."""
+        """Moves due times that follow from old prices. The job allocate chooses the pages with the same functions, and
+        the SQL functions bring_forward and put_dues give them the same due times."""
         pages = self.pages
         frequency = pages.frequency[known]
-        every = np.divide(1, frequency, out=np.full(len(known), np.inf), where=frequency > 0)
+        every = coming.intervals(frequency)
         if today == self.begin:
             pages.due_at[known] = today + self.rng.random(len(known)) * every
             return
         due = np.minimum(pages.due_at[known], FURTHEST)
-        late = np.flatnonzero(due > today + coming.TOO_LATE * every)
+        late = np.flatnonzero(coming.too_late(due - today, frequency))
         due[late] -= np.floor((due[late] - today) / every[late]) * every[late]
         pages.due_at[known] = due
         promised = pages.promised[known]

@@ -52,5 +52,6 @@ def _say(engine: Engine, pid: int, patience: float, told: set[int], ended: threa
             for blocker, who in found:
                 if blocker not in told:
                     print(f"recrawl: the migration waits for {who}", file=sys.stderr, flush=True)
-            told.clear()
-            told.update(blocker for blocker, _ in found)
+            if found:  # between two waits the migration works, and nothing is in its way
+                told.clear()
+                told.update(blocker for blocker, _ in found)

@@ -1,18 +1,23 @@
 """Connections to the crawl's database."""
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any, LiteralString
+from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
 
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.errors import InsufficientPrivilege, InvalidSchemaName, UndefinedColumn, UndefinedObject, UndefinedTable
-from psycopg.rows import dict_row, scalar_row
+from psycopg.rows import class_row, dict_row, scalar_row
 
 from recrawl.client.database import ENCODING, PATIENCE, styles_to_set
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 Connection = psycopg.Connection[Any]
+Shape = TypeVar("Shape", bound="DataclassInstance")
 
 READER = "recrawl_reader"
 # Puts the schema recrawl on the search path of the database, for connections that begin later.
@@ -29,8 +34,14 @@ def patient(url: str) -> str:
 
 
 def connect(url: str, name: str = "recrawl", **options: Any) -> Connection:
-    """A connection in autocommit: every verb is a transaction of its own. The options are libpq's."""
-    connection = psycopg.connect(patient(url), autocommit=True, application_name=name, **options)
+    """A connection in autocommit: every verb is a transaction of its own. The options are libpq's.
+
+    It prepares no statements. A pooler in transaction mode gives one session to several clients, and their prepared
+    statements would have the same names.
+    """
+    connection = psycopg.connect(
+        patient(url), autocommit=True, application_name=name, prepare_threshold=None, **options
+    )
     # With the login's own search_path, PostgreSQL might choose other operators than its own. An empty path is no
     # solution: a pooler may give the session to a client that calls next_pages without its schema.
     try:
@@ -52,6 +63,17 @@ def rows(connection: Connection, query: LiteralString, *arguments: object) -> li
     """All rows that a query returns, by column."""
     with connection.cursor(row_factory=dict_row) as cursor:
         return cursor.execute(query, arguments or None).fetchall()
+
+
+def shaped(
+    connection: Connection,
+    shape: type[Shape],
+    query: LiteralString | sql.Composed,
+    arguments: Sequence[object] | Mapping[str, object] | None = None,
+) -> list[Shape]:
+    """All rows that a query returns. The fields of the dataclass `shape` are the names of its columns."""
+    with connection.cursor(row_factory=class_row(shape)) as cursor:
+        return cursor.execute(query, arguments).fetchall()
 
 
 def is_away(error: psycopg.Error) -> bool:

@@ -5,10 +5,9 @@ from datetime import timedelta
 from typing import Any
 
 from psycopg import sql
-from psycopg.rows import class_row, dict_row
 
-from recrawl.store.connection import Connection
-from recrawl.store.looks import Shape, rows
+from recrawl.store.connection import Connection, Shape, rows, shaped
+from recrawl.store.looks import of_view
 
 # Columns that count events: their minutes are added up. All other columns are states: the mean is taken.
 HAPPENED = {
@@ -19,7 +18,7 @@ HAPPENED = {
 
 def vitals_by_hour(connection: Connection, shape: type[Shape], last: timedelta) -> list[Shape]:
     """The hours of the last days, in order."""
-    return rows(connection, shape, "vitals_by_hour", "where at >= clock_timestamp() - %s order by at", last)
+    return of_view(connection, shape, "vitals_by_hour", "where at >= clock_timestamp() - %s order by at", last)
 
 
 def vitals_by_ten_minutes(connection: Connection, shape: type[Shape], last: timedelta) -> list[Shape]:
@@ -31,37 +30,33 @@ def vitals_by_ten_minutes(connection: Connection, shape: type[Shape], last: time
         for field in fields(shape)
         if field.name != "at"
     ]
-    with connection.cursor(row_factory=class_row(shape)) as cursor:
-        cursor.execute(
-            sql.SQL(
-                "select date_bin('10 minutes', at, 'epoch') as at, {} from recrawl.vitals "
-                "where at >= clock_timestamp() - %s group by 1 order by 1"
-            ).format(sql.SQL(", ").join(columns)),
-            [last],
-        )
-        return cursor.fetchall()
+    query = sql.SQL(
+        "select date_bin('10 minutes', at, 'epoch') as at, {} from recrawl.vitals "
+        "where at >= clock_timestamp() - %s group by 1 order by 1"
+    )
+    return shaped(connection, shape, query.format(sql.SQL(", ").join(columns)), [last])
 
 
 def blocked_hosts(connection: Connection, shape: type[Shape], n: int) -> list[Shape]:
     """The blocked hosts with due pages, the host with most due pages first."""
-    return rows(connection, shape, "late_hosts", "where waits_for = 'block' order by due desc, host limit %s", n)
+    return of_view(connection, shape, "late_hosts", "where waits_for = 'block' order by due desc, host limit %s", n)
 
 
 def events(connection: Connection, shape: type[Shape], last: timedelta, n: int) -> list[Shape]:
     """The newest first."""
-    return rows(connection, shape, "events", "where at >= clock_timestamp() - %s order by at desc limit %s", last, n)
+    return of_view(connection, shape, "events", "where at >= clock_timestamp() - %s order by at desc limit %s", last, n)
 
 
 def host(connection: Connection, name: str) -> dict[str, Any] | None:
     """The row of a host in host_status, with its due and late pages. None if there is no host of that name."""
-    with connection.cursor(row_factory=dict_row) as cursor:
-        cursor.execute(
-            """
-            select h.*, l.due, l.late, l.waits_for
-            from recrawl.host_status h
-            left join recrawl.late_hosts l using (host)
-            where h.host = %s
-            """,
-            [name],
-        )
-        return cursor.fetchone()
+    found = rows(
+        connection,
+        """
+        select h.*, l.due, l.late, l.waits_for
+        from recrawl.host_status h
+        left join recrawl.late_hosts l using (host)
+        where h.host = %s
+        """,
+        name,
+    )
+    return found[0] if found else None

@@ -5,98 +5,87 @@ The fields of the dataclass `shape` are the names of the wanted columns.
 
 from dataclasses import fields
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
+from typing import Any, LiteralString
 
 from psycopg import sql
 from psycopg.errors import InvalidSchemaName, UndefinedTable
-from psycopg.rows import class_row, dict_row
 
-from recrawl.store.connection import Connection
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-Shape = TypeVar("Shape", bound="DataclassInstance")
+from recrawl.store.connection import Connection, Shape, rows, shaped
 
 
 def crawl_status(connection: Connection, shape: type[Shape]) -> Shape:
-    (row,) = rows(connection, shape, "crawl_status")
+    (row,) = of_view(connection, shape, "crawl_status")
     return row
 
 
 def vitals(connection: Connection, shape: type[Shape], last: timedelta) -> list[Shape]:
     """The minutes of the last hour or so, in order."""
-    return rows(connection, shape, "vitals", "where at >= clock_timestamp() - %s order by at", last)
+    return of_view(connection, shape, "vitals", "where at >= clock_timestamp() - %s order by at", last)
 
 
 def vitals_total(connection: Connection, shape: type[Shape], last: timedelta) -> Shape:
     """The counts of the minutes of a day or so, added up, with the start of the first of them as `since`."""
     counts = [field.name for field in fields(shape) if field.name != "since"]
     sums = sql.SQL(", ").join(sql.SQL("coalesce(sum({0}), 0)::float8 as {0}").format(sql.Identifier(n)) for n in counts)
-    with connection.cursor(row_factory=class_row(shape)) as cursor:
-        cursor.execute(
-            sql.SQL(
-                "select min(at) as since, {} from recrawl.vitals where at >= clock_timestamp() - %s::interval"
-            ).format(sums),
-            [last],
-        )
-        (row,) = cursor.fetchall()
+    query = sql.SQL("select min(at) as since, {} from recrawl.vitals where at >= clock_timestamp() - %s::interval")
+    (row,) = shaped(connection, shape, query.format(sums), [last])
     return row
 
 
 def last_allocation(connection: Connection, shape: type[Shape]) -> Shape | None:
-    found = rows(connection, shape, "allocation_run", "order by started_at desc limit 1")
+    found = of_view(connection, shape, "allocation_run", "order by started_at desc limit 1")
     return found[0] if found else None
 
 
 def late_hosts(connection: Connection, shape: type[Shape], n: int) -> list[Shape]:
     """The latest first."""
-    return rows(connection, shape, "late_hosts", "order by late desc nulls last limit %s", n)
+    return of_view(connection, shape, "late_hosts", "order by late desc nulls last limit %s", n)
 
 
 def held_back(connection: Connection, shape: type[Shape], n: int) -> list[Shape]:
     """The hosts that their gaps hold back, the host whose gap costs most first."""
-    return rows(connection, shape, "held_back", "order by gain desc nulls last limit %s", n)
+    return of_view(connection, shape, "held_back", "order by gain desc nulls last limit %s", n)
 
 
 def last_runs(connection: Connection, shape: type[Shape], always: list[str]) -> list[Shape]:
     """For each job: its last run, the time of its last success, and the number of failures since then. A job that
     always runs has a row here only if it failed once: the row says that it fails, or works again."""
-    with connection.cursor(row_factory=class_row(shape)) as cursor:
-        cursor.execute(
-            """
-            select job, ran_at as started_at, seconds, ok,
-                   case when running_since is null then message
-                        when ok is null then 'is running'
-                        else 'its process died, or lost its connection' end as message,
-                   succeeded_at, failures + (running_since is not null and ok is false)::int as failures
-            from recrawl.job_schedule
-            where ran_at is not null
-            union all
-            select l.job, l.started_at, l.seconds, l.ok, l.message,
-                   case when l.ok then l.started_at end, (not l.ok)::int
-            from unnest(%s::text[]) as always (job)
-            cross join lateral (
-                select * from recrawl.job_run r where r.job = always.job order by r.started_at desc limit 1
-            ) l
-            order by job
-            """,
-            [always],
-        )
-        return cursor.fetchall()
+    return shaped(
+        connection,
+        shape,
+        """
+        select job, ran_at as started_at, seconds, ok,
+               case when running_since is null then message
+                    when ok is null then 'is running'
+                    else 'its process died, or lost its connection' end as message,
+               succeeded_at, failures + (running_since is not null and ok is false)::int as failures
+        from recrawl.job_schedule
+        where ran_at is not null
+        union all
+        select l.job, l.started_at, l.seconds, l.ok, l.message,
+               case when l.ok then l.started_at end, (not l.ok)::int
+        from unnest(%s::text[]) as always (job)
+        cross join lateral (
+            select * from recrawl.job_run r where r.job = always.job order by r.started_at desc limit 1
+        ) l
+        order by job
+        """,
+        [always],
+    )
 
 
 def past_runs(connection: Connection, job: str | None, n: int) -> list[dict[str, Any]]:
     """The last runs, the newest first."""
-    with connection.cursor(row_factory=dict_row) as cursor:
-        cursor.execute(
-            """
-            select job, started_at, seconds, ok, message from recrawl.job_run
-            where %(job)s::text is null or job = %(job)s order by started_at desc limit %(n)s
-            """,
-            {"job": job, "n": n},
-        )
-        return cursor.fetchall()
+    return rows(
+        connection,
+        """
+        select job, started_at, seconds, ok, message from recrawl.job_run
+        where %s::text is null or job = %s order by started_at desc limit %s
+        """,
+        job,
+        job,
+        n,
+    )
 
 
 def shown_settings(connection: Connection) -> dict[str, str | None]:
@@ -128,18 +117,12 @@ def in_force(connection: Connection) -> tuple[str, str] | None:
 
 
 def schedule(connection: Connection, shape: type[Shape]) -> list[Shape]:
-    return rows(connection, shape, "job_schedule")
-
-
-def schedules(connection: Connection) -> dict[str, tuple[timedelta | None, datetime | None]]:
-    """For each batch job: the interval between runs, and the time of the next run. None = never, or it runs now."""
-    found = connection.execute("select job, every, due_at from recrawl.job_schedule").fetchall()
-    return {job: (every, due_at) for job, every, due_at in found}
+    return of_view(connection, shape, "job_schedule")
 
 
 def checkup(connection: Connection, shape: type[Shape]) -> Shape:
     """The row of the view checkup. The database computes only the columns that `shape` names."""
-    (row,) = rows(connection, shape, "checkup")
+    (row,) = of_view(connection, shape, "checkup")
     return row
 
 
@@ -154,11 +137,9 @@ def last_report(connection: Connection) -> datetime | None:
     return found if isinstance(found, datetime) else None
 
 
-def rows(
+def of_view(
     connection: Connection, shape: type[Shape], view: LiteralString, rest: LiteralString = "", *arguments: object
 ) -> list[Shape]:
     """Rows of a view of recrawl. `rest` is the end of the query, after the name of the view."""
     columns = sql.SQL(", ").join(sql.Identifier(field.name) for field in fields(shape))
-    with connection.cursor(row_factory=class_row(shape)) as cursor:
-        cursor.execute(sql.SQL("select {} from recrawl." + view + " " + rest).format(columns), arguments)
-        return cursor.fetchall()
+    return shaped(connection, shape, sql.SQL("select {} from recrawl." + view + " " + rest).format(columns), arguments)

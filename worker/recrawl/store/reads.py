@@ -129,7 +129,7 @@ def clock(connection: Connection) -> datetime:
 
 
 def newest_page(connection: Connection) -> int:
-    ((newest,),) = connection.execute("select last_value from recrawl_internal.page_id").fetchall()
+    ((newest,),) = connection.execute("select recrawl_internal.newest_page()").fetchall()
     return int(newest)
 
 

@@ -1,20 +1,12 @@
 """Facts about the server of a crawl, as far as this login may see them. A null means that it may not see the value."""
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, LiteralString, TypeVar
 
-from psycopg.rows import class_row
-
-from recrawl.store.connection import Connection
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-Shape = TypeVar("Shape", bound="DataclassInstance")
+from recrawl.store.connection import Connection, Shape, shaped
 
 
 def server(connection: Connection, shape: type[Shape]) -> Shape:
-    (row,) = _rows(
+    (row,) = shaped(
         connection,
         shape,
         """
@@ -34,7 +26,7 @@ def server(connection: Connection, shape: type[Shape]) -> Shape:
 def transactions(connection: Connection, shape: type[Shape], longer_than: timedelta) -> list[Shape]:
     """The transactions of others in this database that are open for longer, the oldest first. Prepared transactions
     have no pid."""
-    return _rows(
+    return shaped(
         connection,
         shape,
         """
@@ -59,13 +51,13 @@ def transactions(connection: Connection, shape: type[Shape], longer_than: timede
         where p.database = current_database() and p.prepared < clock_timestamp() - %(longer)s::interval
         order by age desc
         """,
-        longer=longer_than,
+        {"longer": longer_than},
     )
 
 
 def superusers(connection: Connection, shape: type[Shape]) -> list[Shape]:
     """The superusers that ask for pages or report them."""
-    return _rows(
+    return shaped(
         connection,
         shape,
         """
@@ -80,7 +72,7 @@ def superusers(connection: Connection, shape: type[Shape]) -> list[Shape]:
 
 def slots(connection: Connection, shape: type[Shape]) -> list[Shape]:
     """The replication slots: each keeps write-ahead log, or deleted rows, for a replica."""
-    return _rows(
+    return shaped(
         connection,
         shape,
         """
@@ -95,7 +87,7 @@ def slots(connection: Connection, shape: type[Shape]) -> list[Shape]:
 
 def dead_rows(connection: Connection, shape: type[Shape]) -> list[Shape]:
     """The live rows and the dead rows of each table of the crawl, the table with most dead rows first."""
-    return _rows(
+    return shaped(
         connection,
         shape,
         """
@@ -103,9 +95,3 @@ def dead_rows(connection: Connection, shape: type[Shape]) -> list[Shape]:
         from pg_stat_user_tables where schemaname = 'recrawl_internal' order by n_dead_tup desc
         """,
     )
-
-
-def _rows(connection: Connection, shape: type[Shape], query: LiteralString, **values: object) -> list[Shape]:
-    with connection.cursor(row_factory=class_row(shape)) as cursor:
-        cursor.execute(query, values or None)
-        return cursor.fetchall()

@@ -18,14 +18,14 @@ def workers(connection: Connection) -> int:
     return int(value(connection, query, WORKER) or 0)
 
 
-def tick(connection: Connection, max_leases: int = 200, max_entries: int = 2000) -> int:
+def tick(connection: Connection, max_entries: int = 2000) -> int:
     """One step of the queue's upkeep. Returns the number of pages that it moved."""
-    return int(value(connection, "select recrawl_internal.tick(%s, %s)", max_leases, max_entries) or 0)
+    return int(value(connection, "select recrawl_internal.tick(200, %s)", max_entries) or 0)
 
 
-def follow_boosts(connection: Connection, most: int = 2000) -> int:
+def follow_boosts(connection: Connection) -> int:
     """One step of applying boosts to pages. Returns the number of pages that it looked at; 0 when all is done."""
-    return int(value(connection, "select recrawl_internal.follow_boosts(%s)", most) or 0)
+    return int(value(connection, "select recrawl_internal.follow_boosts(2000)") or 0)
 
 
 def take_vitals(connection: Connection) -> bool:

@@ -14,14 +14,19 @@ from numpy.typing import NDArray
 from recrawl.model.allocation.objectives import Floats
 
 OFF = 0.05  # a page may move only if its old and its new interval differ by more than this share
-
-
 TOO_LATE = 1.5  # intervals from now
 
 
-def too_late(due_in: NDArray[np.float32], promised: NDArray[np.float32], frequency: Floats) -> NDArray[np.intp]:
-    """The pages that would be fetched much too late, among those whose due time may be moved. Times as in to_move()."""
-    return np.flatnonzero((due_in * frequency > TOO_LATE) & ~np.isnan(promised))
+def intervals(frequency: Floats) -> Floats:
+    """Days between two fetches."""
+    days: Floats = np.divide(1, frequency, out=np.full(len(frequency), np.inf), where=frequency > 0)
+    return days
+
+
+def too_late(due_in: NDArray[np.floating[Any]], frequency: Floats) -> NDArray[np.bool_]:
+    """Whether each page would be fetched much too late. `due_in` is in days from now."""
+    late: NDArray[np.bool_] = due_in * frequency > TOO_LATE
+    return late
 
 
 def to_move(
@@ -43,7 +48,7 @@ def to_move(
     again = np.maximum(0, np.floor((ahead - np.maximum(due_in[often], 0)) * frequency[often]))
     over = float(is_coming.sum()) + float(again.sum(where=~np.isnan(again))) - wanted
 
-    interval = np.divide(1, frequency, out=np.full(len(frequency), np.inf), where=frequency > 0)
+    interval = intervals(frequency)
     own = due_in - promised + interval  # days from now until the page is due by its frequency
     too_often = interval / promised  # above 1: the page comes more often than its frequency says
     may = (interval > 2 * ahead) & ~capped

@@ -75,5 +75,5 @@ def _stand_ins(row: NDArray[np.int64], bins: Floats) -> tuple[Floats, Floats]:
 
 
 def _solve(model: Passes, weights: Floats, rates: Floats, wanted: float, start: float) -> float:
-    low, _, high, _ = model.price_of_host(weights, rates, 0, len(rates), wanted, 0.0, math.inf, 0.0, math.inf, start)
+    low, _, high, _ = model.price_of_host(weights, rates, wanted, 0.0, math.inf, 0.0, math.inf, start)
     return float((low + high) / 2)

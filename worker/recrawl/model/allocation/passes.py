@@ -8,10 +8,12 @@ in float32 or float64. Sums run over chunks: this keeps rounding small, and the 
 import math
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from recrawl.model.allocation.objectives import Objective, Scalar
+from recrawl.model.allocation.objectives import Floats, Objective, Scalar
 from recrawl.model.compiled import compiled
 
 TOLERANCE = 1e-12  # a price is found when the fetches it buys differ from the wanted fetches by at most this share
@@ -21,6 +23,28 @@ BIN_BITS = 52 - 7  # of a double, below those that name the bin of its weight: 1
 
 vector = partial(compiled, fastmath={"contract", "nsz", "reassoc"}, error_model="numpy", nogil=True)
 steady = partial(compiled, fastmath={"contract", "nsz"}, error_model="numpy", nogil=True)
+
+
+class LimitedPages(NamedTuple):
+    """Pages, host by host, and what limits their fetches per day."""
+
+    value: NDArray[np.floating[Any]]
+    rate: NDArray[np.floating[Any]]
+    first: NDArray[np.int64]  # host s has the pages first[s]:first[s + 1]
+    cap: Floats  # of all pages of a host
+    floor: Floats  # of each page of a host
+    ceiling: float  # of each page
+
+
+class Bracket(NamedTuple):
+    """Two prices around the price that spends the budget, and the fetches of each host's pages at both. If that price
+    is known exactly, `low` and `high` are equal."""
+
+    low: float
+    at_low: Floats
+    high: float
+    at_high: Floats
+    part: float  # the share of the fetches at the lower price; the rest is bought at the higher price
 
 
 @dataclass(frozen=True)
@@ -93,11 +117,12 @@ def passes_for(objective: Objective) -> Passes:
         return demand, slope
 
     @steady(objective.name)
-    def demand_of_hosts(value, rate, first, cap, floor, ceiling, price, at_higher_price, demand):  # type: ignore[no-untyped-def]
+    def demand_of_hosts(pages, price, at_higher_price, demand):  # type: ignore[no-untyped-def]
         """Fills the demand of each host. Returns the sum of all demands within the caps, and its slope over ln price.
 
         A host that is at its cap at a higher price is also at its cap at this price, and is not computed.
         """
+        value, rate, first, cap, floor, ceiling = pages
         total = 0.0
         total_slope = 0.0
         for host in range(cap.size):
@@ -114,8 +139,9 @@ def passes_for(objective: Objective) -> Passes:
         return total, total_slope
 
     @steady(objective.name)
-    def demand_for_nothing(value, rate, first, floor, ceiling):  # type: ignore[no-untyped-def]
+    def demand_for_nothing(pages):  # type: ignore[no-untyped-def]
         """The fetches that each host's pages would take if fetches cost nothing."""
+        value, rate, first, _, floor, ceiling = pages
         demand = np.empty(first.size - 1)
         for host in range(first.size - 1):
             wanting = 0
@@ -138,8 +164,9 @@ def passes_for(objective: Objective) -> Passes:
         return np.int64(most).view(np.float64) * (1.0 + 1e-15)
 
     @steady(objective.name)
-    def top_price_of_hosts(value, rate, first, cap, floor):  # type: ignore[no-untyped-def]
+    def top_price_of_hosts(pages):  # type: ignore[no-untyped-def]
         """The highest top_price of all hosts that are open."""
+        value, rate, first, cap, floor, _ = pages
         top = 0.0
         for host in range(cap.size):
             if cap[host] > 0.0:
@@ -147,32 +174,32 @@ def passes_for(objective: Objective) -> Passes:
         return top
 
     @steady(objective.name)
-    def first_price(value, rate, start, stop, wanted):  # type: ignore[no-untyped-def]
+    def first_price(value, rate, wanted):  # type: ignore[no-untyped-def]
         """A price to begin with. It is about right if there are many fetches: every G is then near a power of the
         price."""
         root = 0.0
-        for i in range(start, stop):
+        for i in range(value.size):
             r = np.float64(rate[i])
             root += r * math.sqrt(weight_of(np.float64(value[i]), r)) / wanted
         return min(max(root * root, 1e-290), 1e290)
 
     @steady(objective.name)
-    def price_of_host(value, rate, start, stop, wanted, floor, ceiling, low, demand_at_low, price):  # type: ignore[no-untyped-def]
+    def price_of_host(value, rate, wanted, floor, ceiling, low, demand_at_low, price):  # type: ignore[no-untyped-def]
         """Two prices and the demand of the host's pages at each: at least `wanted` at the first, at most at the second.
 
         They are the same if one price buys exactly `wanted`. `low` buys too much. `price` is tried first.
         """
         if wanted == 0.0:
-            price = max(low, top_price(value, rate, start, stop, 0.0))
+            price = max(low, top_price(value, rate, 0, value.size, 0.0))
             return price, 0.0, price, 0.0
-        high, demand_at_high = top_price(value, rate, start, stop, floor), (stop - start) * floor
+        high, demand_at_high = top_price(value, rate, 0, value.size, floor), value.size * floor
         if price == 0.0:
-            price = first_price(value, rate, start, stop, wanted)
+            price = first_price(value, rate, wanted)
         price = min(price, high)
         last_step = math.inf
         tries = 1
         while high > low * (1.0 + WIDTH):
-            demand, slope = demand_of(value, rate, start, stop, price, floor, ceiling)
+            demand, slope = demand_of(value, rate, 0, value.size, price, floor, ceiling)
             if abs(demand - wanted) <= TOLERANCE * wanted:
                 return price, demand, price, demand
             if demand > wanted:
@@ -184,29 +211,29 @@ def passes_for(objective: Objective) -> Passes:
         return low, demand_at_low, high, demand_at_high
 
     @vector(objective.name)
-    def buy_chunk(value, rate, start, stop, price, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
-        for i in range(start, stop):
+    def buy_chunk(value, rate, price, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
+        for i in range(value.size):
             r = np.float64(rate[i])
             bought = r * share_at(price, weight_of(np.float64(value[i]), r))
             frequency[i] = min(ceiling, max(floor, bought))
 
     @steady(objective.name)
-    def take_chunk(value, rate, start, stop, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
+    def take_chunk(value, rate, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
         """Fills the frequencies at price 0."""
-        for i in range(start, stop):
+        for i in range(value.size):
             wanting = weight_of(np.float64(value[i]), np.float64(rate[i])) > 0.0
             frequency[i] = ceiling if wanting else floor
 
     @vector(objective.name)
-    def blend_chunk(value, rate, start, stop, part, price, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
+    def blend_chunk(value, rate, part, price, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
         """Mixes the frequencies: `part` of the frequency at another price, and the rest of the present frequency."""
-        for i in range(start, stop):
+        for i in range(value.size):
             r = np.float64(rate[i])
             bought = r * share_at(price, weight_of(np.float64(value[i]), r))
             frequency[i] = part * min(ceiling, max(floor, bought)) + (1.0 - part) * frequency[i]
 
     @vector(objective.name)
-    def certify_chunk(value, rate, start, stop, price, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
+    def certify_chunk(value, rate, price, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
         """Returns fetches, utility, utility minus cost, the least marginal utility of pages above the floor, and the
         most of pages below the ceiling.
 
@@ -219,7 +246,7 @@ def passes_for(objective: Objective) -> Passes:
         # makes vector code of the least integer.
         least = np.float64(math.inf).view(np.int64)
         most = np.int64(0)
-        for i in range(start, stop):
+        for i in range(value.size):
             f = frequency[i]
             worth, marginal = worth_of(f, np.float64(value[i]), np.float64(rate[i]))
             spent += f
@@ -230,7 +257,7 @@ def passes_for(objective: Objective) -> Passes:
         return spent, utility, net, np.int64(least).view(np.float64), np.int64(most).view(np.float64)
 
     @steady(objective.name)
-    def settle_host(value, rate, start, stop, low, high, part, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
+    def settle_host(value, rate, low, high, part, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
         """Fills the frequencies of one host: `part` of the frequency at the lower price, and the rest of the frequency
         at the higher price.
 
@@ -244,17 +271,18 @@ def passes_for(objective: Objective) -> Passes:
         short = 0.0
         least = math.inf
         most = 0.0
-        for chunk in range(start, stop, _CHUNK):
-            end = min(stop, chunk + _CHUNK)
+        for start in range(0, value.size, _CHUNK):
+            stop = start + _CHUNK
+            v, r, f = value[start:stop], rate[start:stop], frequency[start:stop]
             if high == 0.0:
-                take_chunk(value, rate, chunk, end, floor, ceiling, frequency)
+                take_chunk(v, r, floor, ceiling, f)
             else:
-                buy_chunk(value, rate, chunk, end, high, floor, ceiling, frequency)
-            sums = certify_chunk(value, rate, chunk, end, high, floor, ceiling, frequency)
+                buy_chunk(v, r, high, floor, ceiling, f)
+            sums = certify_chunk(v, r, high, floor, ceiling, f)
             if low < high:
                 net = sums[2]
-                blend_chunk(value, rate, chunk, end, part, low, floor, ceiling, frequency)
-                sums = certify_chunk(value, rate, chunk, end, high, floor, ceiling, frequency)
+                blend_chunk(v, r, part, low, floor, ceiling, f)
+                sums = certify_chunk(v, r, high, floor, ceiling, f)
                 short += net - sums[2]
             spent += sums[0]
             utility += sums[1]
@@ -268,32 +296,27 @@ def passes_for(objective: Objective) -> Passes:
         return spent, utility, short, spread
 
     @steady(objective.name)
-    def settle(value, rate, first, cap, floor, ceiling, low, at_low, high, at_high, part, frequency):  # type: ignore[no-untyped-def]
-        """Fills the frequencies, given two prices around the price that spends the budget, and the demand at both.
-
-        Returns for each host: price, fetches, utility, `short` and spread of marginal utilities (see settle_host).
+    def settle(pages, bracket, frequency):  # type: ignore[no-untyped-def]
+        """Fills the frequencies. Returns for each host: price, fetches, utility, `short` and spread of marginal
+        utilities (see settle_host).
         """
-        hosts = cap.size
-        figures = np.zeros((5, hosts))
-        for host in range(hosts):
-            start, stop = first[host], first[host + 1]
+        cap, ceiling = pages.cap, pages.ceiling
+        low, at_low, high, at_high, part = bracket
+        figures = np.zeros((5, cap.size))
+        for host in range(cap.size):
+            start, stop, floor = pages.first[host], pages.first[host + 1], pages.floor[host]
+            value, rate = pages.value[start:stop], pages.rate[start:stop]
             if at_high[host] > cap[host] * (1.0 + TOLERANCE):  # floors alone may equal the cap
                 wanted = cap[host]
                 cheap, at_cheap, dear, at_dear = price_of_host(
-                    value, rate, start, stop, wanted, floor[host], ceiling, high, at_high[host], high
+                    value, rate, wanted, floor, ceiling, high, at_high[host], high
                 )
             else:
                 cheap, at_cheap, dear, at_dear = low, at_low[host], high, at_high[host]
                 wanted = part * min(cap[host], at_cheap) + (1.0 - part) * at_dear
             of_cheap = (wanted - at_dear) / (at_cheap - at_dear) if at_cheap > at_dear else 1.0
-            spent, utility, short, spread = settle_host(
-                value, rate, start, stop, cheap, dear, of_cheap, floor[host], ceiling, frequency
-            )
             figures[0, host] = dear
-            figures[1, host] = spent
-            figures[2, host] = utility
-            figures[3, host] = short
-            figures[4, host] = spread
+            figures[1:, host] = settle_host(value, rate, cheap, dear, of_cheap, floor, ceiling, frequency[start:stop])
         return figures
 
     @steady(objective.name)

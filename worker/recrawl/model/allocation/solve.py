@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from recrawl.model.allocation.floors import NO_LIMITS, Limits, floors
 from recrawl.model.allocation.objectives import Floats, Objective, check, objective_named
 from recrawl.model.allocation.open_market import open_market_price
-from recrawl.model.allocation.passes import TOLERANCE, WIDTH, next_try, passes_for
+from recrawl.model.allocation.passes import TOLERANCE, WIDTH, Bracket, LimitedPages, next_try, passes_for
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,59 +121,43 @@ class OfHosts:
 def at_price(web: Web, allocation: Allocation, objective: str, limits: Limits) -> OfHosts:
     """The fetches that hosts would take at the price and with the floors of an allocation, and their utility."""
     passes, price = passes_for(objective_named(objective)), allocation.price
-    floor, nothing = allocation.host_floor, np.zeros(len(web.cap))
+    pages = LimitedPages(web.value, web.rate, web.first, web.cap, allocation.host_floor, limits.ceiling)
     if price == 0:
-        demand = passes.demand_for_nothing(web.value, web.rate, web.first, floor, limits.ceiling)
+        demand = passes.demand_for_nothing(pages)
     else:
         demand = np.empty(len(web.cap))
-        passes.demand_of_hosts(web.value, web.rate, web.first, web.cap, floor, limits.ceiling, price, nothing, demand)
-    _, spent, utility, _, _ = passes.settle(
-        web.value, web.rate, web.first, web.cap, floor, limits.ceiling,
-        price, demand, price, demand, 1.0, np.empty(len(web.value)),
-    )  # fmt: skip
+        passes.demand_of_hosts(pages, price, np.zeros(len(web.cap)), demand)
+    _, spent, utility, _, _ = passes.settle(pages, _at(price, demand), np.empty(len(web.value)))
     return OfHosts(spent, utility)
 
 
-@dataclass(frozen=True, eq=False)
-class _Bracket:
-    """Two prices around the price that spends the budget, and the fetches of each host's pages at both. If that price
-    is known exactly, `low` and `high` are equal."""
-
-    low: float
-    at_low: Floats
-    high: float
-    at_high: Floats
-    part: float  # the share of the fetches at the lower price; the rest is bought at the higher price
-
-
-def _at(price: float, demand: Floats) -> _Bracket:
-    return _Bracket(price, demand, price, demand, 1.0)
+def _at(price: float, demand: Floats) -> Bracket:
+    return Bracket(price, demand, price, demand, 1.0)
 
 
 class _Problem:
     def __init__(self, web: Web, budget: float, objective: Objective, limits: Limits) -> None:
         if not budget >= 0:
             raise ValueError(f"budget must not be negative, got {budget}")
-        self.web, self.budget, self.objective, self.limits = web, budget, objective, limits
+        self.web, self.budget, self.objective = web, budget, objective
         self.passes = passes_for(objective)
         self.floor = floors(web.pages, web.cap, budget, limits)
-        self.for_nothing: Floats = self.passes.demand_for_nothing(
-            web.value, web.rate, web.first, self.floor, limits.ceiling
-        )
+        self.pages = LimitedPages(web.value, web.rate, web.first, web.cap, self.floor, limits.ceiling)
+        self.for_nothing: Floats = self.passes.demand_for_nothing(self.pages)
         self.spendable = min(budget, float(np.minimum(web.cap, self.for_nothing).sum()))
         if self.spendable == math.inf:
             raise ValueError("budget must be finite where neither caps nor ceilings limit the pages, got inf")
 
-    def search(self, price: float | None) -> _Bracket:
+    def search(self, price: float | None) -> Bracket:
         """Tries `price` first."""
         web, budget, passes = self.web, self.budget, self.passes
         if self.spendable < budget:
             return _at(0.0, self.for_nothing)
-        top = passes.top_price_of_hosts(web.value, web.rate, web.first, web.cap, self.floor)
+        top = passes.top_price_of_hosts(self.pages)
         floored = np.where(web.cap > 0, web.pages * self.floor, self.for_nothing)  # a blocked host is always at its cap
         if budget == 0:
             return _at(top, floored)
-        price = min(top, price or passes.first_price(web.value, web.rate, 0, len(web.value), budget))
+        price = min(top, price or passes.first_price(web.value, web.rate, budget))
         low, at_low, bought_at_low = 0.0, self.for_nothing, math.inf
         # Floors may take the whole budget. Any high price would then be right, so it is set to `top`.
         high, at_high, bought_at_high = top, floored, float(np.minimum(web.cap, floored).sum())
@@ -182,9 +166,7 @@ class _Problem:
         last_step, tries = math.inf, 1
         while high > low * (1 + WIDTH):
             demand = np.empty(len(web.cap))
-            bought, slope = passes.demand_of_hosts(
-                web.value, web.rate, web.first, web.cap, self.floor, self.limits.ceiling, price, at_high, demand
-            )
+            bought, slope = passes.demand_of_hosts(self.pages, price, at_high, demand)
             if abs(bought - budget) <= TOLERANCE * budget:
                 return _at(price, demand)
             if bought > budget:
@@ -193,15 +175,12 @@ class _Problem:
                 high, at_high, bought_at_high = price, demand, bought
             price, last_step = next_try(price, bought, slope, budget, low, high, last_step, tries)
             tries += 1
-        return _Bracket(low, at_low, high, at_high, (budget - bought_at_high) / (bought_at_low - bought_at_high))
+        return Bracket(low, at_low, high, at_high, (budget - bought_at_high) / (bought_at_low - bought_at_high))
 
-    def settled(self, found: _Bracket) -> Allocation:
+    def settled(self, found: Bracket) -> Allocation:
         web, price = self.web, found.high
         frequency = np.empty(len(web.value))
-        host_price, spent, utility, slack, spread = self.passes.settle(
-            web.value, web.rate, web.first, web.cap, self.floor, self.limits.ceiling,
-            found.low, found.at_low, found.high, found.at_high, found.part, frequency,
-        )  # fmt: skip
+        host_price, spent, utility, slack, spread = self.passes.settle(self.pages, found, frequency)
         capped = host_price > price
         # The bound is utility plus the cost of the fetches that were not bought. The rest of the budget counts at its
         # price, and the rest of a cap at the difference between the host's price and that price. Only these small
