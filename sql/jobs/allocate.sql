@@ -214,10 +214,12 @@ begin
     )
     insert into host_terms (host_id, price, ties, floor, is_capped, frequency, pins_kept)
     select * from found f where not exists (select from host_terms h where h.host_id = f.host_id);
-    -- Hosts that no longer take part get the same row as hosts that never did.
+    -- Hosts that no longer take part get the same row as hosts that never did. With NOT IN, which is not hashed if the
+    -- list needs more than twice work_mem, this compared each of 600,000 hosts with all others and did not end.
     update host_terms h
     set price = null, ties = null, floor = null, is_capped = null, frequency = null, pins_kept = null
-    where h.is_capped is not null and (h.host_id in (select unnest(host_ids))) is not true;
+    where h.is_capped is not null
+          and not exists (select from unnest(host_ids) as n (host_id) where n.host_id = h.host_id);
     update host_terms set objective = run ->> 'priced_by'
     where host_id = 0 and objective is distinct from run ->> 'priced_by';
     insert into allocation

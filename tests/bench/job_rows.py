@@ -2,11 +2,12 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from statistics import median, quantiles
 from typing import LiteralString, Self
@@ -87,7 +88,7 @@ def allocate(large: Large) -> Iterator[Line]:
             progress("the first allocation")
             used = backend.cpu_of_server()
             runs: list[Run] = []
-            pops = crawler.pops_while(lambda: runs.append(Run(large, "allocate")))
+            pops = crawler.pops_while(lambda: runs.append(Run(large.environment, "allocate")))
             (first,), used = runs, backend.cpu_of_server() - used
             yield note("the first allocation, until every frequency is in force", f"{first.in_force:.3g} s")
             yield at_most("and every page that is due too late came forward", first.seconds, 150, "s", first.steps)
@@ -95,12 +96,12 @@ def allocate(large: Large) -> Iterator[Line]:
             waits = [pop.seconds for pop in pops]
             yield note("pops meanwhile", f"{len(waits):,}, median {median(waits) * 1e3:.3g} ms")
             progress("one that brings up to date what was reported meanwhile")
-            Run(large, "allocate")
+            Run(large.environment, "allocate")
             crawler.pause()
             wal = backend.rows("select pg_current_wal_lsn()")[0][0]
             progress("one that moves little")
             used = backend.cpu_of_server()
-            quiet = Run(large, "allocate")
+            quiet = Run(large.environment, "allocate")
             used = backend.cpu_of_server() - used
             written = backend.rows("select pg_wal_lsn_diff(pg_current_wal_lsn(), %s)::float8 / 1e6", [wal])[0][0]
         name = "an allocation that moves little, until its prices are in force"
@@ -146,18 +147,20 @@ def _as_a_worker(url: str, job: str) -> None:
 
 
 class Run:
-    """A run of a batch job as a process; how long its steps took, in seconds."""
+    """A run of a batch job as a process; how long its steps took, in seconds. It can be stopped at a step."""
 
-    def __init__(self, large: Large, job: str) -> None:
+    def __init__(self, environment: Mapping[str, str], job: str, stop_at: str | None = None) -> None:
         started = time.monotonic()
         process = subprocess.Popen(
             [sys.executable, "-m", "recrawl", "run", job],
-            env=large.environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+            env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
         )  # fmt: skip
         self.began: dict[str, float] = {}
         said = ""
         for line in process.stderr or ():
             said = line.strip()
+            if said == stop_at and said not in self.began:
+                process.send_signal(signal.SIGINT)
             self.began.setdefault(said, time.monotonic() - started)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -166,16 +169,16 @@ class Run:
             used.ru_maxrss / 1e6,
             used.ru_utime + used.ru_stime,
         )
-        if process.returncode:
+        if process.returncode and stop_at not in self.began:
             raise RuntimeError(f"the job {job} failed: {said}")
 
     @property
     def published(self) -> float:
-        return self.in_force - self.began["publishing the prices"]
+        return self.in_force - self.began["writing the prices"]
 
     @property
     def in_force(self) -> float:
-        return self.began["bringing pages forward"]
+        return self.began["making pages due earlier"]
 
     @property
     def steps(self) -> str:

@@ -41,7 +41,7 @@ def looks(large: Large) -> Iterator[Line]:
     with large.server() as url, Backend(url) as backend:
         backend.connection.execute("set search_path = recrawl_internal, pg_temp")
         if not backend.rows("select from recrawl.held_back limit 1"):
-            Run(large, "allocate")
+            Run(large.environment, "allocate")
         backend.run("select take_vitals_at(now()), look_at_hosts(now())")
         backend.run("select recrawl.block_host(name) from host where host_id = 102")
         backend.run(

@@ -36,7 +36,7 @@ def worker(large: Large) -> Iterator[Line]:
     with large.server() as url, Backend(url) as backend:
         for job in ("rates", "opic", "allocate"):
             progress(f"the job {job}")
-            Run(large, job)
+            Run(large.environment, job)
         postmaster = _parent(int(backend.process.name))
         with _started(large, "worker") as process:
             progress("a worker settles")

@@ -383,3 +383,24 @@ def test_what_a_job_asks_of_years_of_runs_reads_them_once_or_twice(connection: C
     for query in queries:
         connection.execute(query)
         assert cost(connection, query)[0] <= 3 * blocks + 500, query
+
+
+def test_the_prices_of_many_hosts_are_written_without_comparing_each_host_with_all(connection: Connection) -> None:
+    """As with 600,000 hosts and the default work_mem: a list of the hosts does not fit into it."""
+    hosts = 60_000
+    run = dict.fromkeys(
+        ["seconds", "budget", "spent", "price", "pages", "hosts", "capped_hosts", "utility", "polite_bound",
+         "unpolite_bound", "residual", "spread", "duality_gap", "new_pages", "newest_page"], 0,
+    ) | {"token": 1, "policy": "opt_polite", "objective": "freshness", "priced_by": "freshness"}  # fmt: skip
+    connection.execute("select recrawl_internal.start_job('allocate', '1 hour')")
+    put: LiteralString = (
+        "select recrawl_internal.put_prices(1, '1 hour', %s, array(select generate_series(1::bigint, %s)), "
+        "%s::float8[], %s::float8[], %s::float8[], %s::boolean[], %s::float8[], %s::float8[])"
+    )
+    some, none = [0.1] * hosts, ["NaN"] * hosts
+    arguments = [json.dumps(run), hosts, some, none, none, [False] * hosts, some, none]
+    connection.execute("set work_mem = '64kB'")
+    connection.execute("set statement_timeout = '20s'")
+    connection.execute(put, arguments)
+    priced = "select count(*) from recrawl_internal.host_terms where is_capped is not null"
+    assert connection.execute(priced).fetchone() == (hosts,)
