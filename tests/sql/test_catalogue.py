@@ -91,7 +91,7 @@ def test_every_sequence_gives_ids_or_says_what_its_number_is(catalogue: psycopg.
     }
     ids = {name for name, comment in comments.items() if comment.startswith("Ids of ")}
     assert ids == {"host_id", "page_id", "lease_id", "job_token"}
-    cell = r"(time|count|bits): .+\. (Written|Counted|Set) .+\b(Too (low|high)|wrong|missing|jump|ahead means)\b.+"
+    cell = r"(time|count|bits): .+\. .*\b(writes?|counts?|is set|sets)\b.+(\b[Ii]f (it|the|a) .+|A wrong value .+)"
     cells = {name for name, comment in comments.items() if re.fullmatch(cell, comment)}
     assert cells == comments.keys() - ids
     shown = catalogue.execute("select name, meaning from recrawl.internal_state").fetchall()
