@@ -169,7 +169,9 @@ class Crawling(RuleBasedStateMachine):
     def pop_without_upkeep(self, wait: timedelta, n: int, lease: timedelta) -> None:
         """In a transaction that has written, a call takes back no leases: it meets those that ended long ago."""
         self.crawl.wait(wait)
+        told = self.told()
         self.crawl.value("select drain_up_to(%s, 10000)", self.crawl.now)
+        self.model.note(self.crawl.now, told)
         with self.crawl.connection.transaction():
             self.crawl.connection.execute("select pg_current_xact_id()")
             self.hand_out(n, timedelta(0), lease, None)
