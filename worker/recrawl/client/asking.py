@@ -82,7 +82,8 @@ class Asker:
         except psycopg.errors.InvalidParameterValue:
             if not notice:
                 raise
-            self._longest_notice = notice / 2 if notice > 0.01 else 0.0  # the setting max_ahead is less than ahead
+            # `ahead` and this notice are together more than the setting max_ahead, so half the notice is tried.
+            self._longest_notice = notice / 2 if notice > 0.01 else 0.0
             return None
         if rows:
             await self._take_in(rows)

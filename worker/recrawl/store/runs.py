@@ -1,11 +1,11 @@
 """Runs of jobs, and their writes.
 
-                   put, heartbeat: alive for one more minute
+                   put, heartbeat: alive for 45 more seconds
                       ┌────┐
                       │    ▼            end_job
     start_job ──────▶ RUNNING ──────────────────────────▶ ENDED: ok, failed or stopped
                          │
-                         │ no put and no heartbeat for a minute, or its connection is lost
+                         │ no put and no heartbeat for 45 seconds, or its connection is lost
                          ▼
                        DEAD: the next start_job, or the worker that leads, records it as failed
 
