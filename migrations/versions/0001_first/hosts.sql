@@ -24,7 +24,8 @@
 create sequence recrawl_internal.host_id;
 comment on sequence recrawl_internal.host_id is 'Ids of hosts.';
 
--- Fixed width first. ready_at is indexed and changes at each pop, so a pop would also write each further index.
+-- Columns of fixed width come first. Keep the number of indexes small: ready_at is indexed and changes at each pop, so
+-- each pop writes every index.
 create table recrawl_internal.host (
     host_id        bigint      not null,
     ready_at       timestamptz not null default 'infinity',
