@@ -19,7 +19,7 @@ from recrawl.client.page import Kind, Page
 
 log = logging.getLogger("recrawl.client")
 
-SEND_AT = 100  # unsent results are sent at once
+SEND_AT = 100  # from this number of unsent results on, the sender does not wait
 
 VisitFunction = Callable[[Page], Awaitable[object]]
 

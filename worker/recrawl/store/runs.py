@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 ALIVE_FOR = timedelta(seconds=45)  # without a sign of life
 HEARTBEAT_SECONDS = 15.0
 CHUNK = 10_000
-SPREAD = 8  # a block has 25 pages and room for four more: a chunk writes about three of them
+# A block of the table has 25 pages and room for four new versions. With every eighth row a chunk writes about three
+# pages of each block, so their new versions fit into it.
+SPREAD = 8
 STOPPED = "stopped"  # no failure: see job_schedule
 
 # The SQL type of an array, by its dtype. PostgreSQL cannot guess the type of an empty array.
