@@ -1,5 +1,6 @@
--- The two queues of hosts. In the queue of revisits the host that has been ready longest is first. In the queue of new
--- pages the best class of value is first; within a class the host that has been ready longest.
+-- The two queues of hosts: one of hosts with revisits, one of hosts with new pages. Among revisits the host that has
+-- been ready longest is first. Among new pages the best class of value is first, then the host that has been ready
+-- longest.
 
 create or replace function recrawl_internal.last_class() returns int
 language sql immutable parallel safe
