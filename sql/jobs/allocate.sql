@@ -61,6 +61,7 @@ language sql stable security definer
 set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: whole
+    -- since_last is one hour if there was no allocation.
     select coalesce(sum(r.days), 0),
            coalesce(sum(r.days * r.budget), 0),
            coalesce((select c.last_value from handed_out_count c) - min(r.handed_out), 0),
@@ -159,6 +160,7 @@ create or replace view recrawl_internal.host_to_allocate as
 select h.host_id, h.name,
        recrawl_internal.slots_per_day(g.gap, s.start_within) as cap,
        recrawl_internal.slots_per_day(g.gap / 2, s.start_within) as cap_with_half_the_gap,
+       -- -infinity = the host was never blocked.
        coalesce(date_part('epoch', h.blocked_until) / 86400, '-infinity')::float8 as blocked_until
 from recrawl_internal.host h
 cross join recrawl_internal.setting s

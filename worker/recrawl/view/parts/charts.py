@@ -238,7 +238,7 @@ def _times(plot: Plot) -> Iterator[tuple[float, str]]:
     while at > plot.start:  # begin at a midnight before the plot
         at -= timedelta(days=days)
     while at <= plot.until:
-        x = plot.x(at) if at >= plot.start else -1
+        x = plot.x(at) if at >= plot.start else -1  # left of the plot
         if 0.02 * WIDTH <= x <= 0.98 * WIDTH:
             midnight = at.hour == at.minute == 0
             yield x, f"{at.day} {at:%b}" if midnight else f"{at:%H:%M}"
