@@ -1,4 +1,4 @@
-"""Runs a policy on a recorded web, of which every change is known. The code is the code of production, but there is no
+"""Runs a policy on a recorded web whose every change is known. The code is the code of production, but there is no
 database. (setup/replay.py brings sql/ into a database.)
 
 A page is known from its birth, which is its first fetch. Pages that live at the beginning were fetched at that moment;
