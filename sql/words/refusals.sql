@@ -22,7 +22,7 @@ comment on function recrawl_internal.plain_array(anyarray) is
 
 -- For values and rates: a real can store each of them, and a float8 their products.
 create or replace function recrawl_internal.problem_with_amount(argument text, amount float8) returns text
-language sql stable parallel safe      -- because format() is, or it is not inlined
+language sql stable parallel safe      -- because format() is: immutable would stop inlining
 begin atomic
     select case when not (amount = 0
                           or amount between recrawl_internal.least_amount() and recrawl_internal.most_amount()) then
