@@ -1,4 +1,4 @@
-"""The verbs with a clock in the test's hand, through the explicit-time twins."""
+"""The public functions, called through their inner functions `…_at(t, …)` with a time that the test sets."""
 
 import socket
 import subprocess
@@ -98,8 +98,8 @@ class Crawl:
         return total
 
     def age(self, by: timedelta) -> None:
-        """Everything happened that much earlier: jobs ask the wall clock, so that must not be the one that moves. No
-        lease may be open."""
+        """Moves all stored times back, as if everything had happened earlier. Jobs read the wall clock, which a test
+        cannot move. No lease may be open."""
         for table, columns in {
             "queue": ["due_at"], "page": ["due_at", "fetched_at", "reported_at"], "allocation": ["started_at"],
             "budget_step": ["at"],

@@ -1,5 +1,5 @@
--- leases_of: the running leases of pages. For crawlers that lost the answer of next_pages, and for doors such as gRPC,
--- whose crawlers do not know the ids of leases.
+-- leases_of: the running leases of pages. For crawlers that lost the answer of next_pages, and for the URLFrontier
+-- service, whose crawlers do not know the ids of leases.
 
 create or replace function recrawl_internal.leases_of_at(t timestamptz, page_ids bigint[])
 returns setof recrawl.leased_page

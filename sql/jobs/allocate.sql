@@ -15,8 +15,8 @@ comment on function recrawl_internal.takes_part(text, smallint, int, timestamptz
     'Whether a page takes part in allocation.';
 grant execute on function recrawl_internal.takes_part to recrawl_reader;
 
--- Only such due times may be moved by the job. Otherwise the due time has another reason: a hint or a caller set it,
--- attempts failed, or robots.txt denies the page.
+-- The job may move a due time only if it follows from the frequency alone. Other due times have another reason: a hint
+-- or a caller set them, attempts failed, or robots.txt denies the page.
 create or replace function recrawl_internal.due_follows_frequency(p recrawl_internal.page) returns boolean
 language sql immutable parallel safe
 begin atomic
@@ -61,6 +61,7 @@ language sql stable security definer
 set search_path = recrawl_internal, pg_temp
 as $$
 -- plans: whole
+    -- since_last is one hour if there was no allocation.
     select coalesce(sum(r.days), 0),
            coalesce(sum(r.days * r.budget), 0),
            coalesce((select c.last_value from handed_out_count c) - min(r.handed_out), 0),
@@ -159,6 +160,7 @@ create or replace view recrawl_internal.host_to_allocate as
 select h.host_id, h.name,
        recrawl_internal.slots_per_day(g.gap, s.start_within) as cap,
        recrawl_internal.slots_per_day(g.gap / 2, s.start_within) as cap_with_half_the_gap,
+       -- -infinity = the host was never blocked.
        coalesce(date_part('epoch', h.blocked_until) / 86400, '-infinity')::float8 as blocked_until
 from recrawl_internal.host h
 cross join recrawl_internal.setting s
@@ -247,7 +249,8 @@ as $$
         from (select u.page_id, u.frequency, interval '24 hours' / u.frequency::float8 as every
               from unnest(page_ids, frequencies) as u (page_id, frequency) offset 0) n
         join page p on p.page_id = n.page_id
-        join setting s on s.only_row                            -- index scan: a table scan would hide other costs
+        -- An index scan: plans.sql makes table scans so expensive that the costs of other steps would not be seen.
+        join setting s on s.only_row
         cross join lateral (
             select greatest(
                 p.due_at - floor(date_part('epoch', p.due_at - t) / date_part('epoch', n.every)) * n.every,
@@ -272,8 +275,8 @@ $$;
 comment on function recrawl_internal.bring_forward(bigint, interval, bigint[], real[]) is
     'bring_forward_at for a run that still holds its job.';
 
--- A page that would be due in the past gets a random due time within the next `days`. A page whose due time has passed
--- is not moved, for example a page that was handed out after the job read it.
+-- A page that would be due in the past gets a random due time within the next `days`. Only pages that are still due in
+-- the future are moved. The row of a page that was handed out keeps its old due time until the report.
 create or replace function recrawl_internal.put_dues_at(
     t timestamptz, page_ids bigint[], frequencies real[], days float8
 ) returns int
@@ -289,7 +292,7 @@ as $$
             p.due_is, p.planned_due, n.frequency)
         from (select * from unnest(page_ids, frequencies) as u (page_id, frequency) offset 0) n
         join page p on p.page_id = n.page_id
-        join setting s on s.only_row                            -- index scan: a table scan would hide other costs
+        join setting s on s.only_row                            -- an index scan: see bring_forward_at()
         cross join lateral (
             select p.fetched_at + interval '24 hours' / n.frequency::float8 as due_at offset 0
         ) d

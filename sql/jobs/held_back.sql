@@ -15,7 +15,8 @@ begin
     delete from held_back;
     insert into held_back (host_id, pages, gap, slot_every, wanted, frequency, gain, as_of)
     select n.host_id, n.pages, host_gap(h.gap, h.crawl_delay, s.default_gap), slot_every(h, s),
-           nullif(n.wanted, 'infinity'), n.frequency, n.gain, t
+           nullif(n.wanted, 'infinity'),                   -- the job passes infinity: no limit; stored as null
+           n.frequency, n.gain, t
     from unnest(host_ids, pages, wanted, frequencies, gains) as n (host_id, pages, wanted, frequency, gain)
     join host h on h.host_id = n.host_id
     cross join setting s;

@@ -9,7 +9,8 @@ begin atomic
 end;
 comment on function recrawl_internal.are_few_hosts() is 'Whether the table of hosts is small enough to be read whole.';
 
--- A host with half of all pages has most pages of a sample too. The sample is the same each time.
+-- `recrawl doctor` warns of a host with half of all pages. Such a host also has the most pages of a sample, so a sample
+-- is enough. The sample is the same each time.
 create or replace function recrawl_internal.largest_host() returns bigint
 language plpgsql stable security definer
 set search_path = recrawl_internal, pg_temp
@@ -57,7 +58,8 @@ to recrawl_reader;
 create or replace view recrawl.checkup as
 select (select version_num from recrawl_internal.alembic_version)::text as version,
        exists (select from recrawl_internal.page) as has_pages,
-       (select is_called from recrawl_internal.lease_id) -- true after a rollback too, as in the demo
+       -- is_called stays true if the call of next_pages was rolled back, so the queue is asked too.
+       (select is_called from recrawl_internal.lease_id)
        and exists (select from recrawl_internal.queue) as has_handed_out,
        (select (n.last_value - a.newest_page) % recrawl_internal.ids_skipped()
         from recrawl_internal.page_id n

@@ -20,8 +20,8 @@
 --     changes  rate_pinned, rate_learnt, rate_guessed
 --     value    value_pinned, value_scored, value_guessed
 
--- The reason that lasts longest is the first row. While the crawl is paused or the host is blocked or busy, the turn of
--- the page does not matter: only the reasons that count anyway are given.
+-- The reason that lasts longest is the first row. If a hold of explain_holds() applies, the reasons about the turn of
+-- the page are left out. Exceptions: host_gap, new_place and new_budget, which may last longer than the hold.
 create or replace function recrawl_internal.explain_now(
     t timestamptz, p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting
 ) returns setof recrawl.explanation

@@ -24,7 +24,8 @@ select n.name as host,
        t.prior_days,
        case when t.is_capped is not null then coalesce(t.pins_kept, common.pins_kept, 1) end as pins_kept
 from recrawl_internal.host h
-join recrawl_internal.host_name n on n.host_id = h.host_id and n.name = h.name   -- finds one host by its name
+-- With this join, `where host = …` uses the primary key of host_name: the table host has no index on the name.
+join recrawl_internal.host_name n on n.host_id = h.host_id and n.name = h.name
 cross join recrawl_internal.setting s
 join recrawl_internal.host_terms common on common.host_id = 0
 left join recrawl_internal.host_terms t on t.host_id = h.host_id;

@@ -1,5 +1,5 @@
--- Changes of one host: it is blocked, a strike is forgiven, its next slot moves, the page that it waited for comes
--- back. The functions lock the rows of the hosts that they change, and several hosts in order of id.
+-- Blocks, strikes and slots of a host: the functions block a host, forgive a strike, move its next slot, and end its
+-- wait for a leased page. They lock the rows of the hosts that they change, and several hosts in order of id.
 
 -- Crawlers that hold pages of the host learn of the block by the answer of report() and by held_pages(). There is no
 -- NOTIFY, because its queue belongs to the whole server: any login can fill the queue, and then every NOTIFY raises.

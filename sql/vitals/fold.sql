@@ -30,6 +30,8 @@ begin
         at, fetches, changed, unchanged, first, missing, failed, throttled, denied, retries, untold, stale, duplicate,
         refused,
         late_1m, late_10m, late_1h, late_6h, late_1d, late_more, late_seconds, lost, expired, missed)
+    -- The comment of pulse.letters lists the letters. s, r and x are reports that are no fetches. Taking away all small
+    -- letters leaves the capitals, which are retries.
     select minute_of(p.at), sum(length(translate(p.letters, 'srx', ''))),
            sum(times('c', k.letters)), sum(times('u', k.letters) + times('n', k.letters)),
            sum(times('f', k.letters)), sum(times('m', k.letters)), sum(times('e', k.letters)),

@@ -1,4 +1,5 @@
--- The only place that reads all hosts of a large crawl: the worker does, every five minutes. A million take a second.
+-- Reads all hosts, also of a large crawl. The worker does it every five minutes. A million hosts take a second. (The
+-- job allocate reads all hosts too.)
 
 create or replace function recrawl_internal.look_at_hosts(t timestamptz) returns void
 language plpgsql volatile

@@ -1,5 +1,5 @@
--- Deletes history that is too old. Three runs of each job stay: the last run that succeeded and the last run that
--- failed, because they show what is in force now, and the first run, because it shows how old the crawl is.
+-- Deletes history that is too old. Three runs of each job stay. The last run that succeeded says what is in force. The
+-- last run that failed says what went wrong. The first run shows how old the crawl is.
 
 create or replace function recrawl_internal.forget_history_at(t timestamptz) returns int
 language plpgsql volatile

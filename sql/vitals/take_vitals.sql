@@ -139,7 +139,7 @@ begin
         update vitals_state s set still_since = null;
         perform note_event(t, 'crawl', 'crawlers', format(
             'crawlers report again, after %s without a report', in_words(last_report - still_since)), null);
-    elsif still_since > t then
+    elsif still_since > t then                              -- the clock was set back
         update vitals_state s set still_since = t;
     end if;
 end $$;

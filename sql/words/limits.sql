@@ -48,7 +48,7 @@ comment on function recrawl_internal.for_ever() is
 grant execute on function recrawl_internal.for_ever to recrawl_reader;
 
 create or replace function recrawl_internal.problem_with_due(due timestamptz) returns text
-language sql stable parallel safe      -- like format(); otherwise it would not be inlined
+language sql stable parallel safe      -- because format() is: immutable would stop inlining
 begin atomic
     select case when not (recrawl_internal.within_reach(due) or due = 'infinity')
                 then format('due must lie between 1970 and 2200, or be infinity, got %s', due) end;

@@ -1,5 +1,6 @@
--- The two queues of hosts. In the queue of revisits the host that has been ready longest is first. In the queue of new
--- pages the best class of value is first; within a class the host that has been ready longest.
+-- The two queues of hosts: one of hosts with revisits, one of hosts with new pages. Among revisits the host that has
+-- been ready longest is first. Among new pages the best class of value is first, then the host that has been ready
+-- longest.
 
 create or replace function recrawl_internal.last_class() returns int
 language sql immutable parallel safe
@@ -72,9 +73,9 @@ comment on function recrawl_internal.class_in_line(real, timestamptz, float8, ti
     'The class of a host in the queue of new pages: the class of its best new page, or 32 (the last) if its revisits '
     'come first now. Null = the host has no new page.';
 
--- In the queue of hosts that it was not chosen from, a host keeps a place that is already due, although the host is in
--- its gap: so neither kind of pages is always first. It keeps the place only if its next slot is near, because scans
--- begin at the first place of a queue.
+-- A host is in both queues of hosts, and next_pages chose it from one of them. The place in the other queue stays if
+-- it is already due: otherwise one kind of pages would always be first. If the next slot of the host is far away, the
+-- place moves anyway, because each scan would have to pass over it.
 create or replace function recrawl_internal.place_after_visit(
     place timestamptz, was_chosen boolean, is_back_soon boolean, next_place timestamptz, t timestamptz
 ) returns timestamptz

@@ -1,5 +1,5 @@
--- Computes the frequency of a page from a price: the page is fetched as often as its last fetch is still worth the
--- price. recrawl.model.allocation.objectives is the same in Python; both agree to 1e-7.
+-- Computes the frequency of a page from a price: the page is fetched so often that one more fetch would gain less than
+-- the price. recrawl.model.allocation.objectives is the same in Python; both agree to 1e-7.
 --
 -- Each objective has the form f = rate · G(price / weight). A page with a weight below the price is not fetched. The
 -- function returns a table of one row, so that the planner can inline it. Each «offset 0» stops the planner from

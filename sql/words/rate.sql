@@ -39,9 +39,9 @@ comment on function recrawl_internal.belief(
     'belief_on with the prior of the host of the page.';
 grant execute on function recrawl_internal.belief to recrawl_reader;
 
--- How much a fetch teaches that a hint brought forward. Such a fetch comes because the page changed. If it counted as a
--- change within the few days before it, each page with hints would seem to change fast. So it teaches what the planned
--- fetch would have taught:
+-- The evidence of a fetch that came early because of a hint. Such a fetch comes because the page changed. If the fetch
+-- counted as a change within the few days before it, each page with hints would seem to change fast. So the fetch
+-- teaches what the planned fetch would have taught:
 --
 --  * The page has changed: the planned fetch would have seen a change too. It counts as a change in planned_days.
 --  * The page has not changed: it might still change before the planned fetch. So the days without a change count less.

@@ -9,8 +9,7 @@ begin
 end $$;
 comment on function recrawl_internal.refuse(text) is 'Raises an error with this message.';
 
--- Other functions find elements by index from 1. An array that is numbered differently, or is nested, has the same
--- elements.
+-- Callers may pass nested arrays, and arrays whose first index is not 1. Other functions read element n as a[n].
 create or replace function recrawl_internal.plain_array(a anyarray) returns anyarray
 language plpgsql immutable
 set search_path = recrawl_internal, pg_temp
@@ -23,7 +22,7 @@ comment on function recrawl_internal.plain_array(anyarray) is
 
 -- For values and rates: a real can store each of them, and a float8 their products.
 create or replace function recrawl_internal.problem_with_amount(argument text, amount float8) returns text
-language sql stable parallel safe      -- like format(); otherwise it would not be inlined
+language sql stable parallel safe      -- because format() is: immutable would stop inlining
 begin atomic
     select case when not (amount = 0
                           or amount between recrawl_internal.least_amount() and recrawl_internal.most_amount()) then

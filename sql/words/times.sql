@@ -133,10 +133,10 @@ comment on function recrawl_internal.start_window(interval, real) is
     'How long after its slot a request to a host may start.';
 grant execute on function recrawl_internal.start_window to recrawl_reader;
 
--- When the last slot of a host comes back unused, last_start_by is set to one gap before it, so that the slot can be
--- given again. If the gap has become longer since the slot was given, that time is too early: the slot would be closer
--- to the slot before it than the new gap allows. Therefore a longer gap adds a microsecond to last_start_by. Then the
--- time no longer matches the slot, and the slot is not given again.
+-- An unused slot is given back (release.sql) by setting last_start_by to one gap before the slot, if last_start_by
+-- still belongs to this slot. If the gap has become longer since, the slot would be too close to the slot before it.
+-- Therefore a longer gap adds a microsecond to last_start_by. Then last_start_by no longer matches the slot, and the
+-- slot is not given back.
 create or replace function recrawl_internal.last_start_by_after(
     last_start_by timestamptz, gap interval, new_gap interval
 ) returns timestamptz
@@ -169,7 +169,8 @@ comment on function recrawl_internal.next_slot(recrawl_internal.host, recrawl_in
     'The earliest time at which a request to a host may start.';
 grant execute on function recrawl_internal.next_slot to recrawl_reader;
 
--- Never before the time of writing t: next_pages looks for ready hosts from a horizon on (horizon.sql).
+-- The result is at least t, the time at which it is written. Scans for ready hosts begin at a horizon (horizon.sql) and
+-- would miss an earlier time.
 create or replace function recrawl_internal.when_ready(
     head_due timestamptz, next_slot_at timestamptz, blocked_until timestamptz, busy_until timestamptz, t timestamptz
 ) returns timestamptz

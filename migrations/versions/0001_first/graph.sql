@@ -14,7 +14,7 @@ comment on column recrawl_internal.link.targets is
     'The ids of the pages that it links to: eight bytes each, the highest byte first, in ascending order. No id '
     'occurs twice. The page itself does not occur.';
 
--- Vacuum must not shorten it: a reader knows by its size that more happened than it holds, see is_news_full().
+-- Vacuum must not truncate the table: its size tells is_news_full() that news were left out.
 create table recrawl_internal.graph_news (
     page_id bigint
 ) with (

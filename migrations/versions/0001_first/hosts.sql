@@ -24,7 +24,8 @@
 create sequence recrawl_internal.host_id;
 comment on sequence recrawl_internal.host_id is 'Ids of hosts.';
 
--- Fixed width first. ready_at is indexed and changes at each pop, so a pop would also write each further index.
+-- Columns of fixed width come first. Keep the number of indexes small: ready_at is indexed and changes at each pop, so
+-- each pop writes every index.
 create table recrawl_internal.host (
     host_id        bigint      not null,
     ready_at       timestamptz not null default 'infinity',
@@ -64,8 +65,8 @@ comment on table recrawl_internal.host is
 comment on column recrawl_internal.host.host_id is 'Id from the sequence host_id.';
 comment on column recrawl_internal.host.ready_at is
     'The place of the host in the queue of revisits: the time when next_pages should look at the host for a due '
-    'page. It is the latest of four times: next slot, first due page, end of the block, time of writing. If the '
-    'queue of new pages takes the slot, a place that is already due stays.';
+    'page. It is the latest of five times: next slot, first due page, end of the block, busy_until, time of '
+    'writing. If next_pages chose the host from the queue of new pages, a place that is already due stays.';
 comment on column recrawl_internal.host.new_ready_at is
     'The place of the host in the queue of new pages, within its class. It is computed like ready_at, without the '
     'due page.';

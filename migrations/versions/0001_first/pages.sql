@@ -79,7 +79,7 @@ comment on column recrawl_internal.page.pinned_value is
     'A value that add_pages or set_value gave; null = the value is computed.';
 comment on column recrawl_internal.page.frequency is
     'Fetches per day from which due_at was computed. The frequency that counts now follows from the price of the '
-    'host. null = the setting frequency.';
+    'host. null = the pinned rate, or without one the setting frequency.';
 comment on column recrawl_internal.page.pinned_rate is
     'Changes per day that add_pages or set_rate gave; null = recrawl learns the rate.';
 comment on column recrawl_internal.page.seen_changes is

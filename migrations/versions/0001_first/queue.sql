@@ -130,7 +130,7 @@ comment on sequence recrawl_internal.lease_id is
 -- While a page is leased, its row in queue has the due time of held_dues, which the lease cannot reach. So no call of
 -- next_pages finds it, and no scan must look whether a due page is leased. extend_lease moves these due times too.
 
--- Arrays stay in the row up to 8 kB. Out of line they would cost a pop two more inserts into an index.
+-- Arrays up to 8 kB stay in the row. In the TOAST table two arrays would cost each pop two more index entries.
 create table recrawl_internal.lease (
     lease_id    bigint        not null,
     round       int           not null,

@@ -57,7 +57,8 @@ create or replace function recrawl_internal.just(canonical text) returns text
 language sql immutable
 set search_path = recrawl_internal, pg_temp
 as $$
-    -- Not «[][.»: that would begin the name of a character.
+    -- The bracket expression begins with «[].[»: in the order «[][.» the characters «[.» would begin the name of a
+    -- character.
     select '^' || regexp_replace(canonical, '([].[^$*+?(){}|\\])', '\\\1', 'g') || '$'
 $$;
 comment on function recrawl_internal.just(text) is 'A pattern that matches one canonical URL and no other.';

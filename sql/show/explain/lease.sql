@@ -1,5 +1,5 @@
--- The lease of a page. No index leads from a page to its lease. If the place of the page in the queue is not the one in
--- its row, all leases that are newer than its last reported lease are searched, at .6 µs each.
+-- The lease of a page. No index leads from a page to its lease. If the queue has no row with page.due_at of this page,
+-- the page may be leased. Then all leases with a higher id than page.last_lease are searched, at .6 µs each.
 
 create or replace function recrawl_internal.lease_of(p recrawl_internal.page)
 returns table (

@@ -1,10 +1,11 @@
 -- Why a live page is not handed out now: every reason, with the time until which it applies if nothing else happens.
 -- The rules are the same as in next_pages. Explaining changes nothing.
 --
---     not here     it comes back from an ended lease, or is in the inbox
---     nobody's     the crawl is paused, its host is blocked or busy, ended leases go first
---     not due      and why so late
---     its turn     of a revisit: its host's gap, crawlers; of a new page also other new pages, revisits, the budget
+--     place            its lease has ended, or the page is in the inbox
+--     crawl or host    the crawl is paused, the host is blocked or busy, or the clock was ahead
+--     not due          and why the due time is so late
+--     turn             of a revisit: the gap of the host, crawlers; of a new page also other new pages, revisits, the
+--                      budget
 
 create or replace function recrawl_internal.explain_place(t timestamptz, p recrawl_internal.page, place text)
 returns setof recrawl.explanation
@@ -87,7 +88,8 @@ end $$;
 comment on function recrawl_internal.explain_holds(timestamptz, recrawl_internal.host, recrawl_internal.setting) is
     'The reasons why no page of a host is handed out.';
 
--- The result is one of the words of outcome_of(). A live page with 301 or 308 redirects to no usable page.
+-- The result is one of the words of outcome_of(). A page whose last status was 301 or 308 is live only if the target of
+-- the redirect could not be used.
 create or replace function recrawl_internal.last_outcome(p recrawl_internal.page) returns text
 language sql immutable
 set search_path = recrawl_internal, pg_temp

@@ -1,7 +1,8 @@
 -- The pages and hosts that come before a page that may be fetched. A host hands out its revisits in order of due times
--- and its new pages in order of value, one per slot. The order of the hosts is decided over all hosts.
+-- and its new pages in order of value, one per slot. Hosts compete with all other hosts. For revisits the host that has
+-- been free longest is first. For new pages the host with the best class of value is first.
 
--- Further is not counted: that would be an index scan of as many entries.
+-- Counting stops at this number, because each counted entry is read from an index.
 create or replace function recrawl_internal.most_counted() returns int
 language sql immutable parallel safe
 begin atomic select 1000; end;
@@ -85,7 +86,8 @@ $$;
 comment on function recrawl_internal.turn_comes(bigint, float8, timestamptz, interval) is
     'About when a host will have handed out that number of pages.';
 
--- A place in a queue that was computed with a longer gap counts until its time comes. A block is a reason of its own.
+-- place_at may have been computed when the gap was longer: next_pages still waits for it. While the host is blocked or
+-- busy, place_at is ignored, because explain_holds() gives that reason.
 create or replace function recrawl_internal.free_from(
     t timestamptz, h recrawl_internal.host, s recrawl_internal.setting, place_at timestamptz
 ) returns timestamptz

@@ -49,8 +49,8 @@ comment on type recrawl_internal.fetching is
     'All that decides how often a page is fetched: the page, its host, the settings, the terms of its host and of all '
     'hosts, the last allocation, and the rate and the frequency of the page.';
 
--- Until its last fetch earns what the terms of its host ask for, a page is visited no more often than its floor. Values
--- in steps of a factor of four are tried, as objectives differ.
+-- A page is fetched at its floor until one more fetch gains the price of its host. The value at which that happens
+-- depends on the objective. So values are tried, each four times the one before.
 create or replace function recrawl_internal.value_for_more(f recrawl_internal.fetching) returns float8
 language sql stable
 set search_path = recrawl_internal, pg_temp

@@ -11,7 +11,7 @@ from recrawl.client import fingerprint
 
 Headers = Mapping[str, str] | Mapping[bytes, bytes] | None
 Result = dict[str, Any]
-MOST_LINKS = 10_001  # of a page: one more than report accepts, so that report logs it
+MOST_LINKS = 10_001  # of a page: one more than report takes, so that the answer of report says that links were left out
 REDIRECTS = {301, 302, 303, 307, 308}
 
 

@@ -1,4 +1,4 @@
-"""Asks for pages: for the number that will find a free visit in time, and again when there is room for more."""
+"""Asks for pages: for as many as there will be free visits when the slots come, and again when there is room."""
 
 import asyncio
 import contextlib
@@ -37,7 +37,8 @@ class Asker:
         self._options = options
         self.is_wanted = True  # the caller has asked for a page since the last call of next_pages
         self._longest_notice = LONGEST_NOTICE
-        self._measured_at, self._ended = time.monotonic(), 0  # when the rate was measured, and visits ended until then
+        # The time of the last measurement of the rate, and the number of visits that had ended by then.
+        self._measured_at, self._ended = time.monotonic(), 0
         self._rate = 0.0  # visits that end per second
 
     async def ask_until_closed(self) -> None:
@@ -58,7 +59,7 @@ class Asker:
                 await self._sleep(max(0.02, await self._database.ready_in(LONGEST_SLEEP)), self._shell.is_closed)
 
     def _most(self) -> int:
-        """The number of visits and pages in line for which there is room. Visits end until the slots come."""
+        """The most visits and pages in line. Visits that end before the slots come make room for more pages."""
         return self._options["concurrency"] + int(self._rate * self._options["ahead"])
 
     def _room(self) -> int:
@@ -82,7 +83,8 @@ class Asker:
         except psycopg.errors.InvalidParameterValue:
             if not notice:
                 raise
-            self._longest_notice = notice / 2 if notice > 0.01 else 0.0  # the setting max_ahead is less than ahead
+            # `ahead` and this notice are together more than the setting max_ahead, so half the notice is tried.
+            self._longest_notice = notice / 2 if notice > 0.01 else 0.0
             return None
         if rows:
             await self._take_in(rows)

@@ -114,7 +114,9 @@ class Client:
             raise self._shell.failure
 
     async def _end(self, seconds: float) -> None:
-        """It takes about that time, and at most a few seconds more."""
+        """Waits for visits and errands for this time, ends the others, and sends what is left. It takes at most a few
+        seconds more.
+        """
         give_up = self._database.until = self._asking.until = time.monotonic() + seconds
 
         def left() -> float:

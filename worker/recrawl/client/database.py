@@ -187,7 +187,8 @@ class Database:
                     if not isinstance(error, IN_THE_WAY):
                         what = "the database is away"
                         await self.close()
-                        if not is_new:  # it may have been lost long ago; a new one shows whether the database is away
+                        # An old connection may have broken long ago. A new one shows whether the database is away.
+                        if not is_new:
                             log.warning("the connection is lost: %s", line(error))
                             continue
                     if self.until is not None and time.monotonic() + pause > self.until:

@@ -126,7 +126,7 @@ class Errands:
         return is_over
 
     async def _aside(self, url: str, meta: object, is_over: "asyncio.Future[None]") -> None:
-        """Until it was requested. The requests of one host take turns."""
+        """Takes slots until the URL was requested. The requests of one host wait for each other."""
         try:
             async with self._turns.setdefault(urlsplit(url).hostname or "", asyncio.Lock()):
                 for _ in range(TRIES):

@@ -209,7 +209,7 @@ class InHand:
             if self.state(page) is not READY:
                 continue  # it was given back
             first, last = self._window(page, now)
-            if now < first - self._preparation.lead:  # the clock knows better by now
+            if now < first - self._preparation.lead:  # the clock was corrected: the slot is not near yet
                 self._move(page, WAITING)
                 self._wait_for_slot(page, now)
             elif now > last:
@@ -249,7 +249,8 @@ class InHand:
 
     def robots_came(self, first: Page, failed: Result | None = None) -> Effects:
         """The rules of a site are known now, or its robots.txt was not requested. `failed` is the result of its pages
-        if their rules cannot be known. `first` is the first request: the rules may lie elsewhere.
+        if their rules cannot be known. `first` is the first request for the robots.txt. Redirects may have led to
+        another site, but the rules belong to the site of `first`.
         """
         asked = self._asked.pop(site_of(first.url))
         for page in asked.waiting:
@@ -319,7 +320,7 @@ class InHand:
             return True
 
     def ended(self, page: Page, result: Result | None, body: bytes | str | None = None) -> Effects:
-        """The caller settled it. None: it is given back."""
+        """The caller has ended the page, with a result to report, or with None to give the page back."""
         self.counts["declined"] += result is not None and "declined" in result
         return self._finish(page, result, body=body)
 
@@ -331,7 +332,7 @@ class InHand:
         return effects
 
     def abandon(self) -> Effects:
-        """No visit goes on: the pages that were yielded are given back."""
+        """For the time when no visit runs any more. Gives back the pages that were yielded and not settled."""
         return [effect for page in list(self._visits) for effect in self.visit_over(page)]
 
     # ---- pages are given back, or lost
@@ -352,7 +353,9 @@ class InHand:
         return self._give_all_back(self._in_line(), "released")
 
     def extended(self, lease_id: int, until: datetime | None) -> Effects:
-        """None: the lease has ended, and other crawlers may have its pages. Only pages that are settled are sent."""
+        """The lease has a new end. None: it has ended, and other crawlers may have its pages. Pages that are settled
+        are still reported. The others are lost, and their visits are cancelled.
+        """
         if not (lease := self._leases.get(lease_id)):
             return []
         if until is not None:

@@ -35,6 +35,7 @@ async def take_sitemap(database: Database, meta: dict[str, Any], body: bytes | s
     new = 0
     for is_sitemap in (True, False):
         named = [entry for entry in found if entry.is_sitemap is is_sitemap]
+        # of_index: an index listed this sitemap, so its own entries are pages, and no further sitemaps.
         kind = [{"sitemap": host, "of_index": True}] if is_sitemap else None
         for start in range(0, len(named), AT_ONCE):
             part = named[start : start + AT_ONCE]

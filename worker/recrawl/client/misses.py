@@ -12,7 +12,7 @@ from recrawl.client.preparation import Preparation
 log = logging.getLogger("recrawl.client")
 
 EVERY = 60.0  # seconds
-FEWEST, SHARE = 5, 0.05  # a line is logged from this number and this share of all pages
+FEWEST, SHARE = 5, 0.05  # a line is logged if the misses are at least this number and this share of all pages
 
 
 class Misses:

@@ -44,7 +44,7 @@ class Page:
         self.request_headers = request_headers(user_agent, self.etag, self.last_modified)
         self.is_settled = False  # it was reported, released or declined
         self.spent = False  # it was released, but a request used its slot
-        self.began = 0.0  # the monotonic time when it was yielded, or when its request began
+        self.began = 0.0  # the monotonic time when it was yielded or its request began; 0 = not yet
         self._end = end
 
     def __repr__(self) -> str:
@@ -94,7 +94,7 @@ def is_request(page: Page) -> bool:
 
 
 def request_row(url: str, host: str, slot: tuple[datetime, datetime], meta: object = None) -> Any:
-    """A request of the client, in the form of a row of next_pages."""
+    """A request of the client, in the form of a row of next_pages. page_id and lease_id are 0: no lease."""
     return SimpleNamespace(
         page_id=0, url=url, host=host, fetch_at=slot[0], start_by=slot[1], lease_id=0, lease_until=slot[1],
         attempt=1, value=1.0, etag=None, last_modified=None, content_hash=None, meta=meta,

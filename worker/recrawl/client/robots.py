@@ -71,7 +71,7 @@ def answer_of(result: Result, body: bytes | str | None, redirects: int) -> Answe
     """A redirect without a target, or one redirect too many, counts as a robots.txt that does not exist."""
     status: int = result["status"]
     if status not in range(100, 1000):
-        return Answer(0)
+        return Answer(0)  # no answer
     if status in REDIRECTS and "redirect_to" in result and redirects < MOST_REDIRECTS:
         return Answer(status, redirect_to=result["redirect_to"])
     if 200 <= status < 300:

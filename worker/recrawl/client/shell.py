@@ -19,7 +19,7 @@ from recrawl.client.page import Kind, Page
 
 log = logging.getLogger("recrawl.client")
 
-SEND_AT = 100  # unsent results are sent at once
+SEND_AT = 100  # from this number of unsent results on, the sender does not wait
 
 VisitFunction = Callable[[Page], Awaitable[object]]
 
@@ -30,7 +30,7 @@ class Shell:
         self.failure: BaseException | None = None  # an error that ended one of the parts
         self.consumers: set[asyncio.Future[None]] = set()  # they wait for a page
         self.has_results = asyncio.Event()  # SEND_AT of them are unsent
-        self.has_room = asyncio.Event()  # at most `ask_below` pages are visited or in line
+        self.has_room = asyncio.Event()  # at most `ask_below` pages are visited or in line; -1 = never
         self.ask_below = 0
         self.is_closed = asyncio.Event()
         self._user_agent = user_agent

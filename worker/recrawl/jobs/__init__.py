@@ -1,1 +1,9 @@
-"""The jobs. The worker runs them again and again, and `recrawl run` runs one once. registry.py lists them."""
+"""The jobs, and questions of the command line that read the same data.
+
+    jobs                         upkeep, vitals, retention, rates, opic, allocate
+    questions                    audit, compare, plan: they change nothing, and the worker does not run them
+    what they read               allocation_input, known_graph
+    how the worker runs jobs     registry (the list of jobs), job, clock, running, child
+
+The worker runs the jobs again and again, and `recrawl run` runs one once.
+"""

@@ -21,7 +21,8 @@ from recrawl.words import count, percent, things
 # Due times are fitted to the budget for the days until the next run. The estimate of these days is the time since the
 # last run, within these limits.
 LEAST_AHEAD, MOST_AHEAD = 10 / 1440, 1.0
-# The difference between budgeted and made fetches of the last 24 hours is made up in this number of days.
+# In the last 24 hours more or fewer pages were handed out than the budget allows. The difference is spread over this
+# number of days.
 MADE_GOOD = 0.25
 # One run makes up at most this share of the difference. With daily runs, the whole difference would give the next day
 # an equally large difference in the other direction.

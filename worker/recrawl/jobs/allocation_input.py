@@ -53,7 +53,9 @@ class AllocationInput:
     value: NDArray[np.float32]
     rate: NDArray[np.float32]
     due_in: NDArray[np.float32]  # days
-    promised: NDArray[np.float32]  # days from the last fetch to the due time; NaN = it follows from no frequency
+    # Days from the last fetch to the due time. NaN = the due time has another reason than the frequency, for example a
+    # hint, so the job must not move it.
+    promised: NDArray[np.float32]
     pinned: NDArray[np.float32]  # fetches per day; NaN = the price decides
     first: NDArray[np.int64]  # the place of each host's first page
     budget: float  # fetches per day, including first fetches; infinite = no budget
@@ -69,7 +71,7 @@ class AllocationInput:
     allocate_every: float | None  # days between two runs; None = only on request
 
     def is_priced_by_the_objective(self, found: Allocation) -> bool:
-        """Whether its prices say how much more fetches would bring for the objective."""
+        """Whether the prices of this allocation are gains of the objective of the crawl."""
         return found.objective == self.objective and found.price < math.inf
 
     @property
@@ -112,7 +114,9 @@ class AllocationInput:
 
     @cached_property
     def _unpaced_revisits(self) -> float:
-        """The revisits without a budget: enough for all pinned pages, and the revisits of the other pages."""
+        """The most revisits per day. With a budget infinite, because the budget limits them. Otherwise the setting
+        frequency for each page without a pin, plus the pinned fetches.
+        """
         pins, limits = self.pins, self.limits
         of_others = self.frequency_without_budget * len(pins.others) if len(pins.others) else 0.0
         if self.has_budget:

@@ -36,7 +36,7 @@ class BatchStarter:
         self.url, self.batches, self.start = url, batches, start
         self.connection: store.Connection | None = None
         self.worker = uuid4()  # this worker's name among the others
-        self.leads = False  # when it last asked
+        self.leads = False  # the answer to its last question whether it leads
         self.is_stopped = False
         self.problem = ""  # the problem that the log already has
         self.starts_from = time.monotonic() + SETTLED.total_seconds()

@@ -15,7 +15,7 @@ from recrawl.model.graph import opic, value
 from recrawl.model.limits import UNKNOWN_RELEVANCE
 
 # Sweeps end when the errors of all hub and authority scores add up to at most ERROR. (Hub scores add up to 1, and so do
-# authority scores.) For the average page this is a twentieth of the change from which a score is written.
+# authority scores.) So the relative error of the average score is .05 %. A score is written when it changes by 1 %.
 ERROR, MOST_SWEEPS = 1e-3, 200
 
 

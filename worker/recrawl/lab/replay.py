@@ -1,4 +1,5 @@
-"""A policy let loose on a web whose every change is known, without a database: what production computes.
+"""Runs a policy on a recorded web whose every change is known. The code is the code of production, but there is no
+database. (setup/replay.py brings sql/ into a database.)
 
 A page is known from its birth, which is its first fetch. Pages that live at the beginning were fetched at that moment;
 nothing else is known of them. There is one allocation per day. Fetches that new pages took recently are not available

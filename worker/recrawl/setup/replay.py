@@ -1,5 +1,5 @@
 """Brings the functions, views and row types of sql/ into a database. They are not versioned: migrations/env.py replays
-them in the transaction of the versions.
+them in the transaction of the versions. (lab/replay.py runs a policy on a recorded web.)
 
 1. If the files and what they made are as they were at the last replay, nothing is done.
 2. Things whose declaration changed, or that no file declares any more, are dropped. So are recrawl's own things that

@@ -9,7 +9,8 @@ from psycopg import sql
 from recrawl.store.connection import Connection, Shape, rows, shaped
 from recrawl.store.looks import of_view
 
-# Columns that count events: their minutes are added up. All other columns are states: the mean is taken.
+# The counts among the columns that the report and the dashboard read by ten minutes: their minutes are added up. The
+# other columns that they read are states: the mean is taken.
 HAPPENED = {
     *("fetches", "changed", "unchanged", "first", "missing", "failed", "throttled", "denied"),
     *("lost", "handed_out", "expired", "new_pages"),

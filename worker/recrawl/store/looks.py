@@ -94,7 +94,7 @@ def shown_settings(connection: Connection) -> dict[str, str | None]:
 
 
 def version(connection: Connection) -> str | None:
-    """The version of the database's tables. None = the database was never migrated."""
+    """The version of the tables. None = the database was never migrated. "0000" = older than the view checkup."""
     try:
         (found,) = connection.execute("select version from recrawl.checkup").fetchone() or (None,)
     except UndefinedTable:  # there is no such view yet, or no schema

@@ -44,7 +44,7 @@ class PagesToAllocate:
     value: "NDArray[np.float32]"
     rate: "NDArray[np.float32]"  # changes per day
     due_on: "NDArray[np.float64]"  # days since 1970
-    promised: "NDArray[np.float32]"  # days from the last fetch until it is due; NaN = it follows from no frequency
+    promised: "NDArray[np.float32]"  # days from last fetch to due time; NaN = not due by the frequency alone
     pinned: "NDArray[np.float32]"  # fetches per day; NaN = the price decides
 
 

@@ -1,11 +1,11 @@
 """Runs of jobs, and their writes.
 
-                   put, heartbeat: alive for one more minute
+                   put, heartbeat: alive for 45 more seconds
                       ┌────┐
                       │    ▼            end_job
     start_job ──────▶ RUNNING ──────────────────────────▶ ENDED: ok, failed or stopped
                          │
-                         │ no put and no heartbeat for a minute, or its connection is lost
+                         │ no put and no heartbeat for 45 seconds, or its connection is lost
                          ▼
                        DEAD: the next start_job, or the worker that leads, records it as failed
 
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 ALIVE_FOR = timedelta(seconds=45)  # without a sign of life
 HEARTBEAT_SECONDS = 15.0
 CHUNK = 10_000
-SPREAD = 8  # a block has 25 pages and room for four more: a chunk writes about three of them
+# A block of the table has 25 pages and room for four new versions. With every eighth row a chunk writes about three
+# pages of each block, so their new versions fit into it.
+SPREAD = 8
 STOPPED = "stopped"  # no failure: see job_schedule
 
 # The SQL type of an array, by its dtype. PostgreSQL cannot guess the type of an empty array.

@@ -39,7 +39,7 @@ def forget_history(connection: Connection) -> int:
 
 
 class PageToAdd(NamedTuple):
-    """A page to add; None = not given, so that SQL decides. The rate is in changes per day; infinity is never."""
+    """A page to add; None = not given, so that SQL decides. rate: changes per day. due: "infinity" = never."""
 
     url: str
     value: float | None = None

@@ -42,7 +42,7 @@ class Plot:
 
     @property
     def start(self) -> datetime:
-        """A young crawl fills its chart as well."""
+        """The left end: `longest` before the right end, or the first value if that is later."""
         first = self.at[0] if self.at else self.until - self.step
         return max(self.until - self.longest, min(first, self.until - self.step))
 
@@ -52,7 +52,7 @@ class Plot:
 
 @dataclass(frozen=True)
 class Scale:
-    """From plot to places, in percent from above."""
+    """Converts a value to its height in the plot, in percent from the top."""
 
     low: float
     high: float
@@ -161,7 +161,9 @@ def bar(shares: Sequence[tuple[float, str]], marks: Sequence[tuple[float, str]] 
 def figure(
     key: str, title: str, sentence: str, chart: Html | None, legend: Sequence[Series] = (), numbers: Html | None = None
 ) -> Html:
-    """A chart under its title and the sentence that says what it shows. With its numbers it is a plot to move along."""
+    """A chart under its title and the sentence that says what it shows. If `numbers` is given, the script shows the
+    numbers at the pointer.
+    """
     caption = el("figcaption", el("h3", title), el("p", said(sentence)), id=f"{key}-says")
     if chart is None or numbers is None:
         return el("figure", caption, chart, id=key)
@@ -233,10 +235,10 @@ def _times(plot: Plot) -> Iterator[tuple[float, str]]:
     spacing = next((s for s in SPACINGS if span / s <= MOST_TICKS), SPACINGS[-1])
     days = max(spacing.days, 1)
     at = plot.until.astimezone(plot.zone).replace(hour=0, minute=0, second=0, microsecond=0)
-    while at > plot.start:  # back to a midnight from which ticks go forth
+    while at > plot.start:  # begin at a midnight before the plot
         at -= timedelta(days=days)
     while at <= plot.until:
-        x = plot.x(at) if at >= plot.start else -1
+        x = plot.x(at) if at >= plot.start else -1  # left of the plot
         if 0.02 * WIDTH <= x <= 0.98 * WIDTH:
             midnight = at.hour == at.minute == 0
             yield x, f"{at.day} {at:%b}" if midnight else f"{at:%H:%M}"

@@ -87,13 +87,13 @@ def fetches(hours: Sequence[Span], day: Total, budget: float | None, now: dateti
 
 
 def elapsed(day: Total, now: datetime) -> str:
-    """The figures of a day cover less than a day in a young crawl."""
+    """The time that the figures of a day cover, in words: less than a day in a young crawl."""
     lasts = day.lasts(now)
     return "24 hours" if lasts is None or lasts > 23 * HOUR else f"the first {lasting(lasts)}"
 
 
 def whole(hours: Sequence[Span], now: datetime, last: timedelta) -> list[Span]:
-    """The hours of the last days that are over."""
+    """The whole hours within `last` before the present hour."""
     end = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     return [hour for hour in hours if end - last <= hour.at < end]
 
