@@ -253,6 +253,7 @@ def test_no_role_calls_a_helper_but_the_worker_its_own(actor: Actor) -> None:
     }
     calls["put_held_back"] = "select recrawl_internal.put_held_back(1, '1 minute', '{}', '{}', '{}', '{}', '{}')"
     calls["queue_now"] = "select * from recrawl_internal.queue_now(clock_timestamp())"
+    calls["one_for_each"] = "select recrawl_internal.one_for_each('{1}'::int[], 1)"
     calls["crawl_now"] = "select * from recrawl_internal.crawl_now(clock_timestamp())"
     assert len(calls) > 30
     # The worker, a reader too, can reach the schema, and so call by name what views call.
