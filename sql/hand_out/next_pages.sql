@@ -226,8 +226,8 @@ comment on function recrawl.next_pages(int, interval, interval, int, interval, t
   max_ahead.
 * lease: how long you keep the pages, from 1 second to the setting longest_lease.
 * per_host: the most pages of one host. null = no limit.
-* notice: the time until you can send the first request, for example because the network is slow. No fetch_at is
-  earlier than this time from now. ahead and notice together may be at most the setting max_ahead.
+* notice: how long you need until you can send the first request, for example on a slow network. No fetch_at is earlier
+  than now plus this time. ahead and notice together may be at most the setting max_ahead.
 * host: the name of a host, to get only its pages. null = all hosts.
 
 Commit the transaction before you fetch the pages. If the call returns no row, no page may be fetched now:

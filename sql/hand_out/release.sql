@@ -136,6 +136,6 @@ next_pages.
 
 * lease_id: the lease, from next_pages.
 * page_ids: the pages. null = all pages of the lease that are not reported or released yet.
-* spent: true if you sent a request to the host at the time of each page, for example for its robots.txt. false = you
-  sent no request, so other pages can use these times.';
+* spent: true if you used the slot of each page for another request to its host, for example for robots.txt. false =
+  you sent no request, so other pages can use these slots.';
 grant execute on function recrawl.release to recrawl_crawler;

@@ -86,7 +86,8 @@ for example a robots.txt on another host. No other crawler gets this moment.
 
 * host: its name or address, without port.
 * ahead: how far to look ahead, at most the setting max_ahead.
-* notice: the time until you can send the request, at most ahead. fetch_at is never earlier.
+* notice: how long you need until you can send the request, at most ahead. fetch_at is never earlier than now plus this
+  time.
 
 If the call returns no row, the host is blocked, the crawl is paused, or the host has no free moment within ahead.';
 grant execute on function recrawl.take_slot to recrawl_crawler;

@@ -33,12 +33,12 @@ comment on column recrawl.allocation_run.unspent is
     'Fetches per day of the budget that no page can use, because of the gaps of hosts and the setting '
     'shortest_interval.';
 comment on column recrawl.allocation_run.price is
-    'The gain that one more fetch per day of a page must reach, if the gap of its host does not limit it. null = '
+    'The smallest gain for which a page gets one more fetch per day. It counts for hosts that are not capped. null = '
     'infinite: the budget leaves nothing for pages that change.';
 comment on column recrawl.allocation_run.utility is
     'The expected value of the objective, as a mean of all pages: pages with a higher value count more. If the '
-    'objective is freshness, it is the share of the value that is fresh, 0 to 1. null, here and in the two limits = '
-    'minus infinity: pages that change get no fetches.';
+    'objective is freshness, it is the share of the value that is fresh, 0 to 1. null stands for minus infinity: '
+    'pages that change get no fetches. The same holds for null in polite_bound and unpolite_bound.';
 comment on column recrawl.allocation_run.polite_bound is
     'The limit with gaps: the highest utility that the budget and the gaps allow.';
 comment on column recrawl.allocation_run.limits_cost is

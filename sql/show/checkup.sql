@@ -87,8 +87,8 @@ comment on column recrawl.checkup.pages is
     'The number of pages. If there are very many hosts, it is the last count by a worker. null = no worker has '
     'counted yet.';
 comment on column recrawl.checkup.most_pages is
-    'The number of pages of the host that has the most pages. If there are very many hosts: of that host in a '
-    'sample.';
+    'The number of pages of the host that has the most pages. If there are very many hosts, the hosts of a sample are '
+    'compared instead of all.';
 comment on column recrawl.checkup.largest_host is 'The host that has the most pages.';
 comment on column recrawl.checkup.blocked_hosts is
     'The number of blocked hosts. If there are very many hosts, it is the last count by a worker.';

@@ -102,12 +102,13 @@ comment on column recrawl.crawl_status.leases is 'The number of leases that thes
 comment on column recrawl.crawl_status.oldest_lease_at is 'The time when the oldest of these leases began.';
 comment on column recrawl.crawl_status.next_ready_at is
     'The first time at which a host has a page to fetch; null = no page waits.';
-comment on column recrawl.crawl_status.ticked_at is 'The time of the last upkeep, by a worker or by a crawler.';
+comment on column recrawl.crawl_status.ticked_at is
+    'The time of the last upkeep, the regular work on the queue. A worker does it, or a crawler if no worker runs.';
 comment on column recrawl.crawl_status.worker_runs is 'True if a worker did upkeep in the last 5 seconds.';
 comment on column recrawl.crawl_status.vitals_at is 'The time of the newest row of the view vitals.';
 comment on column recrawl.crawl_status.longest_transaction is
-    'The age of the oldest other transaction of this database that has locked rows or keeps an old snapshot. Only '
-    'transactions that the owner of recrawl may see count.';
+    'The age of the oldest open transaction in this database, without the transaction that asks. A transaction counts '
+    'if it has locked rows or keeps an old snapshot, and if the owner of recrawl may see it.';
 comment on column recrawl.crawl_status.inbox_wait is
     'How long the oldest entry of the inbox has waited for upkeep; null = the inbox is empty.';
 grant select on recrawl.crawl_status to recrawl_reader;

@@ -21,7 +21,7 @@ comment on view recrawl.graph_node is
 select recrawl_internal.copy_comments('recrawl.graph_node');
 comment on column recrawl.graph_node.url is 'The URL that is requested.';
 comment on column recrawl.graph_node.out_links is
-    'The number of pages that it links to, also of pages that are not live; null = no report named its links.';
+    'The number of pages that it links to. Pages that are not live count too. null = no report named its links.';
 comment on column recrawl.graph_node.in_links is
     'The number of pages that link to it; null = the job opic has not scored it yet.';
 comment on column recrawl.graph_node.importance is

@@ -37,7 +37,8 @@ comment on column recrawl.host_status.gap is 'The least time between two request
 comment on column recrawl.host_status.slot_every is
     'Time between two slots: the gap plus the window in which a request may start (setting start_within).';
 comment on column recrawl.host_status.price is
-    'The gain that one more fetch per day of a page must reach. A capped host has a price of its own.';
+    'The smallest gain for which a page of the host gets one more fetch per day. A capped host has a price of its '
+    'own.';
 comment on column recrawl.host_status.capped is
     'True if the gap, and not the budget, limits the fetches of the host; null = it took no part in the last '
     'allocation.';
@@ -53,14 +54,15 @@ comment on column recrawl.host_status.ready_at is
     'The time when next_pages looks at the host next; null = the host has no page to fetch.';
 comment on column recrawl.host_status.pages is 'The number of its pages.';
 comment on column recrawl.host_status.has_new is 'True if some of its pages were never handed out.';
-comment on column recrawl.host_status.failures is 'Failed requests since most requests to the host succeeded.';
+comment on column recrawl.host_status.failures is
+    'Failed requests since the last time when most requests to the host succeeded.';
 comment on column recrawl.host_status.crawl_delay is
     'The delay that the robots.txt of the host asks for, at most 60 seconds.';
 comment on column recrawl.host_status.max_pages is
     'The host takes in no more pages than this; null = the setting max_pages applies.';
 comment on column recrawl.host_status.prior_changes is
-    'With prior_days: a new page of the host starts as if recrawl had seen this number of changes in prior_days. '
-    'null = it starts as on other hosts.';
+    'The guess for a new page of the host: it starts as if recrawl had seen prior_changes changes in prior_days days. '
+    'null = the guess is the same as for other hosts.';
 comment on column recrawl.host_status.prior_days is 'The number of days for prior_changes.';
 comment on column recrawl.host_status.blocked_until is
     'The end of the block. The year 9999 = until unblock_host is called; null = the host is not blocked.';

@@ -36,7 +36,7 @@ from recrawl_internal.held_back b
 cross join lateral (select h.name from recrawl_internal.host h where h.host_id = b.host_id offset 0) h
 order by b.gain desc;
 comment on view recrawl.held_back is
-    'The 200 hosts whose gap costs the most in the last allocation, the most costly first.';
+    'The 200 hosts where a shorter gap would raise the result of the last allocation most, in this order.';
 select recrawl_internal.copy_comments('recrawl.held_back');
 comment on column recrawl.held_back.host is 'Host name or address, without port.';
 

@@ -27,8 +27,8 @@ comment on view recrawl.internal_state is
     'The numbers that recrawl keeps in sequences: counters, and times such as the last upkeep.';
 comment on column recrawl.internal_state.name is 'The name of the sequence in the schema recrawl_internal.';
 comment on column recrawl.internal_state.value is
-    'The number: a count, microseconds since 1970, or one bit for each class of new pages. null = it was never '
-    'written.';
+    'The number: a count, microseconds since 1970, or one bit for each class (a group of new pages with similar '
+    'values). null = it was never written.';
 comment on column recrawl.internal_state.as_time is 'The number as a time; null = it is not a time.';
 comment on column recrawl.internal_state.meaning is
     'The meaning of the number, its writers, and the effect of a wrong value.';

@@ -9,8 +9,8 @@ select job,
 from recrawl_internal.job j
 order by started_at;
 comment on view recrawl.job_run is
-    'One row for each run of a batch job. For the jobs upkeep, vitals and retention, which always run, a row says '
-    'when the job began to fail, or when it worked again.';
+    'One row for each run of a batch job. The jobs upkeep, vitals and retention run all the time, so their normal '
+    'runs have no row. They get a row when they begin to fail, and another one when they work again.';
 select recrawl_internal.copy_comments('recrawl.job_run');
 comment on column recrawl.job_run.seconds is 'How long the run took, or how long it has been running.';
 comment on column recrawl.job_run.ok is 'True if the result of the run is in force; null while it runs.';

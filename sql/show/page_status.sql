@@ -61,7 +61,7 @@ comment on column recrawl.page_status.value is 'How much a fresh copy is worth, 
 comment on column recrawl.page_status.pinned_value is
     'The value without boosts, if add_pages or set_value gave one; otherwise null.';
 comment on column recrawl.page_status.hub is
-    'High if the page links to good pages; 1 is the mean. From the last run of the job opic, as are authority and '
+    'High if the page links to good pages; 1 is the mean. The last run of the job opic computed hub, authority and '
     'importance.';
 comment on column recrawl.page_status.importance is
     'How often a reader who follows links at random reaches the page; 1 is the mean. null = not computed, because '
@@ -70,15 +70,15 @@ comment on column recrawl.page_status.relevance is
     'How well it fits your subject, 0 to 1. null = unknown, which counts as 0.5.';
 comment on column recrawl.page_status.rate is 'Changes per day, pinned or learned.';
 comment on column recrawl.page_status.rate_low is
-    'With a probability of 95 % the page changes more often than this, in changes per day.';
+    'The page changes more often than this with a probability of 95 %. In changes per day.';
 comment on column recrawl.page_status.rate_high is
-    'With a probability of 95 % the page changes less often than this, in changes per day.';
+    'The page changes less often than this with a probability of 95 %. In changes per day.';
 comment on column recrawl.page_status.frequency is
     'Fetches per day. null = the page takes no part in allocation: it was never fetched, it fails too often, or its '
     'state is done, declined, gone, moved, excluded or forgotten.';
 comment on column recrawl.page_status.due_at is
-    'The time when the page is due, as of its last report. null = it waits among the new pages. The year 9999 = '
-    'never, until you call fetch_now, or add_pages with due.';
+    'The time when the page is due, as computed at its last report. null = it waits among the new pages. The year '
+    '9999 = it is not fetched until you call fetch_now, or add_pages with due.';
 comment on column recrawl.page_status.state is
     'new: not fetched yet. live: fetched. denied: robots.txt forbids it; tried again after 7 days. failing: it '
     'failed max_attempts times; tried rarely. done: its crawler does not want it again. declined: its crawler will '

@@ -117,8 +117,8 @@ comment on view recrawl.queue_status is
 comment on column recrawl.queue_status.due is 'Pages that are due: the sum of revisits_due and new.';
 comment on column recrawl.queue_status.leased is 'Leased pages.';
 comment on column recrawl.queue_status.oldest_due is
-    'The oldest due time of a revisit, also on blocked hosts. null = no revisit is due, or, if oldest_is_exact is '
-    'false, none was found.';
+    'The oldest due time of a revisit, also on blocked hosts. null = no revisit is due. If oldest_is_exact is false, '
+    'null can also mean that none was found.';
 comment on column recrawl.queue_status.next_ready_at is
     'The first time at which a host has a page to fetch; null = no page waits.';
 comment on column recrawl.queue_status.new is 'Pages that were never handed out.';

@@ -11,8 +11,9 @@ select at, fetches, changed, unchanged, first, missing, failed, throttled, denie
 from recrawl_internal.vital;
 comment on view recrawl.vitals is
     'One row per minute: what happened in the minute, and the state of the crawl at its end. A worker writes the '
-    'rows, so the newest row is about a minute old. Without a worker a minute has no row, or nulls for the state. '
-    'The setting keep_vitals says how long rows are kept. A revisit is a fetch of a page that was handed out before.';
+    'rows, so the newest row is about a minute old. If no worker ran in a minute, a worker writes its row later with '
+    'null in the columns about the state. If no worker runs for half an hour, minutes get no row. The setting '
+    'keep_vitals says how long rows are kept. A revisit is a fetch of a page that was handed out before.';
 select recrawl_internal.copy_comments('recrawl.vitals');
 
 create or replace view recrawl.vitals_by_hour as
@@ -25,8 +26,9 @@ select at, fetches, changed, unchanged, first, missing, failed, throttled, denie
        fresh, fresh_error, covered, promised, possible, unpolite, budget
 from recrawl_internal.vital_hour;
 comment on view recrawl.vitals_by_hour is
-    'One row per hour, computed from the rows of vitals. Counts are added up. For the state a column has the mean of '
-    'the hour; ready_wait and inbox_wait have the maximum. The setting keep_history says how long rows are kept.';
+    'One row per hour, computed from the rows of vitals. Counts are added up. Columns about the state of the crawl '
+    'have the mean of the hour. ready_wait and inbox_wait have the maximum. The setting keep_history says how long '
+    'rows are kept.';
 select recrawl_internal.copy_comments('recrawl.vitals_by_hour');
 
 grant select on recrawl.vitals, recrawl.vitals_by_hour to recrawl_reader;

@@ -74,10 +74,12 @@ comment on function recrawl.boost(text, float8) is
 pages that match. If the crawl has more than 10,000 pages, it returns null, and a worker updates the pages in steps:
 the view boosts shows the progress.
 
-* pattern: a POSIX regular expression. It is compared with the canonical URL.
+* pattern: a POSIX regular expression. It is compared with the canonical URL, the spelling that all spellings of one
+  URL are reduced to.
 * times: the factor, from 1e-6 to 1e6. null or 1 ends the boost.
 
-If a page matches several patterns, the factors are multiplied. The factor applies to pinned values too.';
+If a page matches several patterns, the factors are multiplied. The factor also applies to values that add_pages or
+set_value gave.';
 grant execute on function recrawl.boost to recrawl_operator;
 
 create or replace function recrawl_internal.newest_unboosted() returns bigint

@@ -60,9 +60,11 @@ comment on function recrawl.exclude(text) is
 'Keeps URLs that match a pattern out of the crawl, and removes the pages that match. Returns the number of removed
 pages.
 
-* pattern: a POSIX regular expression. It is compared with the canonical URL.
+* pattern: a POSIX regular expression. It is compared with the canonical URL, the spelling that all spellings of one
+  URL are reduced to.
 
-It reads all pages. If another transaction adds pages for more than 2 seconds, it raises an error: call it again.';
+exclude reads all pages. If another transaction that adds pages stays open for more than 2 seconds, exclude raises an
+error. Then call it again.';
 
 create or replace function recrawl_internal.unexclude_at(t timestamptz, pattern text) returns int
 language plpgsql volatile

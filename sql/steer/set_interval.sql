@@ -126,14 +126,14 @@ begin
     return query select * from set_interval_at(clock_timestamp(), page_ids, every);
 end $$;
 comment on function recrawl.set_interval(bigint[], interval) is
-'Pins the time between two fetches of pages. Their values then have no effect on it. Returns one row for each page, in
-the same order. code is ok, unknown_page, not_live (recrawl stores the interval but does not fetch the page now) or
-invalid.
+'Pins the time between two fetches of pages. Then the value of a page has no effect on its interval. Returns one row
+for each page, in the same order. code is ok, unknown_page, not_live (recrawl stores the interval but does not fetch
+the page now) or invalid.
 
 * every: the time between two fetches, from 1 second to 10 years. null = recrawl decides again. code is invalid if the
   time is shorter than the setting shortest_interval or than the time between two slots of the host.
 
-The new interval counts immediately. A page that was never fetched is due now. The next allocation takes the fetches
-from the budget and from the slots of the host first, and divides the rest. The shares discovery and exploration stay
-for other pages.';
+The new interval counts immediately. A page that was never fetched is due now. The next allocation first subtracts the
+fetches for pinned intervals from the budget and from the slots of the host. Then it divides the rest. Pinned intervals
+cannot use the parts of the budget that the settings discovery and exploration reserve.';
 grant execute on function recrawl.set_interval to recrawl_operator;

@@ -130,6 +130,6 @@ comment on function recrawl.set_setting(text, text) is
 'Changes a setting. The view settings lists all settings with their units.
 
 * name: the name of the setting.
-* value: the new value as text. none or null empties a setting that may be empty. An invalid value raises an error
-  that names the valid ones.';
+* value: the new value as text. none or null removes the value of a setting that may have no value. An invalid value
+  raises an error that names the valid ones.';
 grant execute on function recrawl.set_setting to recrawl_operator;

@@ -54,5 +54,5 @@ comment on function recrawl.set_relevance(bigint, float8) is
 
 * relevance: from 0 (not at all) to 1. null = the reported relevance counts again.
 
-Scores follow with the next run of the job opic.';
+The next run of the job opic computes the scores with this relevance.';
 grant execute on function recrawl.set_value, recrawl.set_relevance to recrawl_operator;

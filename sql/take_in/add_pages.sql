@@ -82,16 +82,17 @@ comment on function recrawl.add_pages(text[], float8[], float8[], timestamptz[],
 excluded or invalid. detail says why a URL is excluded or invalid.
 
 * urls: the URLs. An invalid URL does not stop the others.
-* value: how much a fresh copy of the page is worth; 1 is the average. Without it the value is 1 until the links
-  decide.
+* value: how much a fresh copy of the page is worth; 1 is the average. Without it the value is 1 until the job opic
+  computes it from the links.
 * rate: changes per day. Without it recrawl learns the rate.
-* due: the time of the first fetch, from 1970 to 2200. Without it the page waits among the new pages. infinity: never,
-  until you call fetch_now, or add_pages with due.
+* due: the time of the first fetch, from 1970 to 2200. Without it the page waits among the new pages. With infinity the
+  page is not fetched until you call fetch_now, or add_pages with another due.
 * meta: any JSON of yours, which next_pages returns. At most 100 levels deep, with numbers between -1e308 and 1e308.
-* host: the host name whose gap, slots, blocks and limits the URL shares, for example its registered domain. It
-  applies to all later URLs of the same host name too. It has no effect if the host name of the URL is already in the
-  crawl.
+* host: the name of another host, for example the registered domain. The URL then belongs to that host, and shares its
+  gap, slots, blocks and limits. It applies to all later URLs of the same host name too. It has no effect if the host
+  name of the URL is already in the crawl.
 
-Give each argument one element for all URLs, or one for each URL. Any other number of elements raises an error. A page
-that is already in the crawl keeps its values. If such a page is done or declined, due schedules it again.';
+Give each argument one element for all URLs, or one for each URL. Any other number of elements raises an error. If a
+page is already in the crawl, the other arguments do not change it, with one exception: if the page is done or
+declined, due schedules it again.';
 grant execute on function recrawl.add_pages to recrawl_crawler, recrawl_operator;

@@ -62,7 +62,8 @@ comment on function recrawl.hint_change(bigint[], float8, float8, timestamptz[])
 'Makes pages due earlier, because for example a sitemap or a ping says that they changed. Returns the number of pages
 that became due earlier.
 
-* page_ids: the pages. Pages that are new, already due, done, declined or not live stay as they are.
+* page_ids: the pages. Pages that are new, already due, done, declined, gone, moved, excluded or forgotten stay as they
+  are.
 * recall: the share of all changes that such hints report, 0 to 1.
 * false_rate: the false hints per day about one page.
 * changed_at: the time of the change, one for each page; null = unknown. A page that was fetched since then stays as

@@ -45,11 +45,11 @@ others.
 
 * results: a JSON array with one object for each page.
 
-The keys of an object. It must have page_id or url, and status, robots_denied or declined:
+Each object must have one of page_id and url, and one of status, robots_denied and declined. All keys of an object:
 
 * page_id or url: the page.
-* lease_id: the lease, from next_pages. Without it the report counts only as evidence of changes. But due and declined
-  apply if no crawler has the page.
+* lease_id: the lease, from next_pages. Without it the report counts only as evidence of changes. The keys due and
+  declined, see below, also apply without it if no crawler has leased the page.
 * status: the HTTP status. 0 or a negative number means: there was no answer.
 * fetched_at: the time when the request started.
 * changed: true if the page changed since the last fetch.
@@ -63,8 +63,8 @@ The keys of an object. It must have page_id or url, and status, robots_denied or
 * redirect_to: the target of a redirect.
 * robots_denied: true if robots.txt forbids the page.
 * meta: any JSON of yours. At most 100 levels deep, with numbers between -1e308 and 1e308.
-* due: the time of the next fetch, from 1970 to 2200. infinity: never, until you call fetch_now, or add_pages with
-  due.
+* due: the time of the next fetch, from 1970 to 2200. With infinity the page is not fetched until you call fetch_now,
+  or add_pages with another due.
 * declined: true if your crawler will never request the page. Then status must be absent.
 
 docs/report-keys.md explains each key.';

@@ -114,6 +114,6 @@ robots.txt could not be fetched, and no earlier one is stored.
 * retry_after: the header Retry-After. It counts with 429 and 503.
 
 A robots.txt counts for 24 hours. 3xx and 4xx except 429 mean: everything is allowed. After 429, 5xx or no answer, the
-stored robots.txt counts for one more hour. 429 and 503 also block the host: for 60 seconds, twice as long after each
-block, and at least for retry_after.';
+stored robots.txt counts for one more hour. 429 and 503 also block the host. The first block takes 60 seconds, and each
+further block in a row takes twice as long. No block is shorter than retry_after.';
 grant execute on function recrawl.set_robots to recrawl_crawler;

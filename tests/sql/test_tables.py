@@ -78,8 +78,8 @@ def readme(connection: psycopg.Connection[Row]) -> str:
     parts = [
         HEAD.rstrip(),
         "## How the tables refer to each other",
-        "A table on the right has a column with ids of the table on the left. The column is in parentheses if it has "
-        "another name than the id.",
+        "A table on the right has a column with ids of the table on the left. If the column has another name than the "
+        "id, the name follows in parentheses: page (moved_to) means that the column moved_to has ids of pages.",
         f"```text\n{references(tables)}```",
     ]
     for file, names in groups().items():

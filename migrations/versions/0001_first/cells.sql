@@ -47,8 +47,8 @@ comment on sequence recrawl_internal.horizon_recheck is
 create unlogged sequence recrawl_internal.next_tick;
 comment on sequence recrawl_internal.next_tick is
     'time: after this time next_pages does upkeep itself. Upkeep writes it. If it is too low, or more than a minute '
-    'ahead, the next call of next_pages does upkeep. If the sequence was never called, the next upkeep skips ids that '
-    'may have been lost.';
+    'ahead, the next call of next_pages does upkeep. If it has no value, because the server crashed or a standby '
+    'became the primary, the next upkeep skips ids that may have been given before and then lost.';
 select setval('recrawl_internal.next_tick', 1);
 create sequence recrawl_internal.latest_tick;
 comment on sequence recrawl_internal.latest_tick is
@@ -58,30 +58,31 @@ comment on sequence recrawl_internal.latest_tick is
 create sequence recrawl_internal.worker_ticked;
 comment on sequence recrawl_internal.worker_ticked is
     'time: the last upkeep by a worker. The function tick() writes it. If it is too low, recrawl says that the crawl '
-    'has no worker. If it is more than a day too low, reports are not counted in pulse.';
+    'has no worker. If it is more than a day too low, the view vitals does not count reports.';
 select setval('recrawl_internal.worker_ticked', (extract(epoch from clock_timestamp()) * 1000000)::bigint);
 
 -- Pages handed out, compared with the fetches that the budget allows from 1970 to now: see sql/hand_out/pace.sql.
 create sequence recrawl_internal.fetch_count minvalue 0 start 0;
 comment on sequence recrawl_internal.fetch_count is
-    'count: pages handed out, to be compared with the budget: budget × days since 1970. next_pages and take_slot '
-    'count it. It is adjusted when the budget changes. A wrong value is corrected to at most an hour''s budget ahead, '
-    'or a second''s budget behind.';
+    'count: pages handed out. next_pages and take_slot count it. The budget is used up if the value is budget × days '
+    'since 1970. So the value is adjusted when the budget changes. A wrong value is corrected: then it is at most an '
+    'hour''s fetches too high, or a second''s fetches too low.';
 create sequence recrawl_internal.new_count minvalue 0 start 0;
 comment on sequence recrawl_internal.new_count is
-    'count: new pages handed out, to be compared with their part of the budget: budget × discovery × days since 1970. '
-    'next_pages counts it. It is adjusted when the budget changes. A wrong value is corrected as for fetch_count.';
+    'count: new pages handed out. next_pages counts it. The part of the budget for new pages is used up if the value '
+    'is budget × discovery × days since 1970. So the value is adjusted when the budget changes. A wrong value is '
+    'corrected: then it is at most an hour''s fetches too high, or a second''s fetches too low.';
 
 -- Counters. The job vitals and allocation read the growth since they last looked. A wrong value makes one such
 -- figure wrong.
 create sequence recrawl_internal.handed_out_count;
 comment on sequence recrawl_internal.handed_out_count is
-    'count: pages handed out. next_pages counts it. The jobs vitals and allocate and a measured budget use the '
-    'difference of two values. If the value jumps, one of these differences is wrong.';
+    'count: pages handed out. next_pages counts it. The jobs vitals and allocate and a measured budget subtract the '
+    'value that they read before. If the value jumps, one of these differences is wrong.';
 create sequence recrawl_internal.ask_count;
 comment on sequence recrawl_internal.ask_count is
     'count: calls of next_pages while the crawl was not paused. next_pages counts it. The job vitals and a measured '
-    'budget use the difference of two values. If the value jumps, one of these differences is wrong.';
+    'budget subtract the value that they read before. If the value jumps, one of these differences is wrong.';
 create sequence recrawl_internal.short_ask_count minvalue 0 start 0;
 comment on sequence recrawl_internal.short_ask_count is
     'count: calls of next_pages that got fewer pages than they asked for, while the budget is measured. next_pages '
@@ -94,8 +95,9 @@ comment on sequence recrawl_internal.leased_recount is
     'writes it. If it is too high, a login can exceed max_leased until then.';
 create sequence recrawl_internal.new_host_count minvalue 0 start 0;
 comment on sequence recrawl_internal.new_host_count is
-    'count: unknown hosts that take_slot and set_robots were given in this minute, plus ten million times the minutes '
-    'since 1970. These two functions write it. If it is too high, they accept no more unknown hosts in this minute.';
+    'count: ten million times the minutes since 1970, plus the unknown hosts of this minute. So one number holds the '
+    'minute and its count. take_slot and set_robots write it when they are given an unknown host. If it is too high, '
+    'they accept no more unknown hosts in this minute.';
 
 create sequence recrawl_internal.steered;
 comment on sequence recrawl_internal.steered is
@@ -133,14 +135,16 @@ insert into recrawl_internal.pulling_in default values;
 comment on table recrawl_internal.pulling_in is
     'The progress of a repair. If the clock of the server was ahead, upkeep moves times in the future to the present: '
     'see sql/upkeep/clock.sql. The table has one row.';
-comment on column recrawl_internal.pulling_in.only_row is 'Holds the table to one row.';
+comment on column recrawl_internal.pulling_in.only_row is 'Always true, so that the table has only one row.';
 comment on column recrawl_internal.pulling_in.wrong_until is
     'The value of latest_tick when the repair began; null = no repair is running.';
-comment on column recrawl_internal.pulling_in.host_id is 'In this round the repair has looked at hosts up to this one.';
-comment on column recrawl_internal.pulling_in.page_id is 'In this round the repair has looked at pages up to this one.';
+comment on column recrawl_internal.pulling_in.host_id is
+    'The repair looks at all hosts in the order of their ids. This is the last one so far.';
+comment on column recrawl_internal.pulling_in.page_id is
+    'The repair looks at all pages in the order of their ids. This is the last one so far.';
 comment on column recrawl_internal.pulling_in.passed_over is
-    'Hosts and pages that the repair skipped in this round because they were locked. If there are any, another round '
-    'follows.';
+    'Hosts and pages that the repair skipped because they were locked. If there are any, it looks at all hosts and '
+    'pages once more.';
 comment on column recrawl_internal.pulling_in.hosts is 'Hosts that the repair has changed so far.';
 comment on column recrawl_internal.pulling_in.leases is 'Leases that the repair has ended so far.';
 comment on column recrawl_internal.pulling_in.pages is 'Pages that the repair has changed so far.';

@@ -26,7 +26,7 @@ comment on table recrawl_internal.graph_news is
     'Pages whose place in the graph changed since a worker last read the graph: they were added or removed, or have '
     'other links or another relevance.';
 comment on column recrawl_internal.graph_news.page_id is
-    'The page; null = too many pages changed, so the whole graph must be read again.';
+    'The page. A row with null says that too many pages changed, so the whole graph must be read again.';
 
 create table recrawl_internal.graph_state (
     only_row       boolean primary key default true check (only_row),
@@ -38,7 +38,7 @@ create table recrawl_internal.graph_state (
 insert into recrawl_internal.graph_state default values;
 comment on table recrawl_internal.graph_state is
     'Results of the last run of the job opic that the next run and new pages need. The table has one row.';
-comment on column recrawl_internal.graph_state.only_row is 'Holds the table to one row.';
+comment on column recrawl_internal.graph_state.only_row is 'Always true, so that the table has only one row.';
 comment on column recrawl_internal.graph_state.token is
     'The run that last read graph_news. A worker that still has the graph of this run reads only the news since '
     'then.';
@@ -48,7 +48,7 @@ comment on column recrawl_internal.graph_state.terms is
 comment on column recrawl_internal.graph_state.mean_relevance is
     'The mean relevance of all pages. Unknown relevance counts as 0.5.';
 comment on column recrawl_internal.graph_state.first_share is
-    'The part of the value of the linking page that a new page starts with.';
+    'The first value of a new page is the value of the page that links to it, times this number.';
 
 create table recrawl_internal.page_score (
     page_id    bigint primary key,
@@ -94,11 +94,14 @@ comment on column recrawl_internal.opic.sweeps is
     'How often cash was moved along all links. For hub and authority scores one sweep goes along each link in both '
     'directions, for importance in one direction.';
 comment on column recrawl_internal.opic.residual is
-    'An upper limit for the change of all scores in the last sweep, added up over all pages. The scores of all pages '
-    'add up to 1 here. The error of the scores may be a hundred times larger.';
+    'How much the scores still changed in the last sweep: the sum of the changes of all pages is at most this number. '
+    'For this sum, scores are scaled so that all of them add up to 1. The error of the scores may be a hundred times '
+    'larger.';
 comment on column recrawl_internal.opic.converged is
     'True if the error is as small as required. Otherwise the next run continues with these scores.';
-comment on column recrawl_internal.opic.cash is 'The sum of all cash: 1 for each page, and 1 for the virtual page.';
+comment on column recrawl_internal.opic.cash is
+    'The sum of all cash: 1 for each page, and 1 for the virtual page. The virtual page is no URL. It is linked with '
+    'all pages, so that cash can leave pages without links.';
 comment on column recrawl_internal.opic.moved is
     'The number of pages whose scores were written: new pages, and pages whose scores changed by more than 1 %.';
 comment on column recrawl_internal.opic.seconds is 'Time from reading the graph until everything was written.';

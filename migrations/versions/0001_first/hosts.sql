@@ -64,27 +64,29 @@ comment on table recrawl_internal.host is
     'begins.';
 comment on column recrawl_internal.host.host_id is 'Id from the sequence host_id.';
 comment on column recrawl_internal.host.ready_at is
-    'The place of the host in the queue of revisits: the time when next_pages should look at the host for a due '
-    'page. It is the latest of five times: next slot, first due page, end of the block, busy_until, time of '
-    'writing. If next_pages chose the host from the queue of new pages, a place that is already due stays.';
+    'The place of the host in the queue of revisits: the time when next_pages should look at the host for a due page. '
+    'It is the latest of five times: next slot, first due page, end of the block, busy_until, time of writing. If '
+    'ready_at has already passed and a new page gets the slot, ready_at stays as it is.';
 comment on column recrawl_internal.host.new_ready_at is
     'The place of the host in the queue of new pages, within its class. It is computed like ready_at, without the '
     'due page.';
 comment on column recrawl_internal.host.last_start_by is
-    'The latest time at which the last request to the host started: start_by of its last slot, or the start of a '
-    'request that came later. The next slot is one gap later.';
+    'The last request to the host started at this time or earlier. It is start_by of the last slot, or the start of a '
+    'request that began after its start_by. The next slot is one gap later.';
 comment on column recrawl_internal.host.head_due is
     'No page of the host in the table queue is due before this time. Index scans start here, so that they skip dead '
     'entries.';
 comment on column recrawl_internal.host.head_new_id is
-    'With head_new_rank: the first new page of the host in the order of handing out. No new page comes before it. '
-    'null = there is no new page.';
-comment on column recrawl_internal.host.fetches is 'Pages handed out so far.';
+    'The new page of the host that is handed out next. Its rank is head_new_rank. No new page comes before it. null = '
+    'there is no new page.';
+comment on column recrawl_internal.host.fetches is
+    'How often a page of the host was handed out. Fetches that failed count too.';
 comment on column recrawl_internal.host.failures_since is
     'The value of fetches at the time when failures was last set to 0.';
 comment on column recrawl_internal.host.head_new_rank is 'The rank of the page head_new_id.';
 comment on column recrawl_internal.host.new_credit is
-    'The number of new pages that the host may give before its next revisit. It counts only while revisits are due.';
+    'The number of new pages of the host that may be handed out before its next revisit. It counts only while '
+    'revisits are due.';
 comment on column recrawl_internal.host.pages is 'Pages of the host that were taken into the queue and not forgotten.';
 comment on column recrawl_internal.host.failures is 'Failed requests since failures_since.';
 comment on column recrawl_internal.host.strikes is
@@ -115,7 +117,7 @@ create table recrawl_internal.host_name (
 create index host_name_of_host on recrawl_internal.host_name (host_id);
 comment on table recrawl_internal.host_name is
     'The names of hosts, and the maximum number of their pages. Several names may share one host. The table is '
-    'separate from host, so that next_pages does not update its indexes.';
+    'separate from host. So next_pages, which updates rows of host, does not update the indexes of names.';
 comment on column recrawl_internal.host_name.name is
     'Host name or address in lower case, without port. http, https and all ports of a name share one gap.';
 comment on column recrawl_internal.host_name.host_id is
@@ -145,11 +147,11 @@ comment on table recrawl_internal.host_terms is
 comment on column recrawl_internal.host_terms.host_id is
     'The host. 0 = the common terms, for all hosts without terms of their own.';
 comment on column recrawl_internal.host_terms.price is
-    'The gain that one more fetch per day of a page must reach. null = the common price applies. null in the common '
-    'terms = there was no allocation yet.';
+    'The smallest gain for which a page of the host gets one more fetch per day. null = the common price applies. '
+    'null in the common terms = there was no allocation yet.';
 comment on column recrawl_internal.host_terms.ties is
-    'Fetches per change for pages whose gain is exactly the price, if the budget or the gap is not enough for all of '
-    'these pages. null = there are no such pages.';
+    'If the gain of a page is exactly the price, its frequency is its rate times this number. There are such pages if '
+    'the budget or the gap is not enough for all pages of one gain. null = there are no such pages.';
 comment on column recrawl_internal.host_terms.floor is
     'Fetches per day that each page of the host gets at least. null = the common floor applies.';
 comment on column recrawl_internal.host_terms.pins_kept is
@@ -158,8 +160,8 @@ comment on column recrawl_internal.host_terms.pins_kept is
 comment on column recrawl_internal.host_terms.frequency is
     'Fetches per day that the last allocation gave to all pages of the host together.';
 comment on column recrawl_internal.host_terms.prior_changes is
-    'With prior_days: what recrawl assumes about a new page, as if it had seen this number of changes in prior_days. '
-    'They are the parameters of a Gamma distribution of rates.';
+    'The guess for a new page of the host: it starts as if recrawl had seen prior_changes changes in prior_days days. '
+    'The two numbers stand for a Gamma distribution of rates with the mean prior_changes / prior_days.';
 comment on column recrawl_internal.host_terms.prior_days is 'The number of days for prior_changes.';
 comment on column recrawl_internal.host_terms.is_capped is
     'True if the gap, and not the budget, limits the fetches of the host. null = the host took no part in the last '

@@ -34,7 +34,7 @@ comment on column recrawl_internal.job.message is 'A sentence about its result, 
 comment on column recrawl_internal.job.pid is
     'The server process of the worker''s connection. If this process has ended, the run has ended too.';
 comment on column recrawl_internal.job.as_of is
-    'The time that the run takes as the present, if a simulation gave it one; null = the clock.';
+    'The time that a simulation gave the run as the present time; null = the run uses the clock.';
 
 create table recrawl_internal.leader (
     only_row    boolean     primary key default true check (only_row),
@@ -45,7 +45,7 @@ create table recrawl_internal.leader (
 insert into recrawl_internal.leader default values;
 comment on table recrawl_internal.leader is
     'The worker that runs the batch jobs. The other workers wait until it has ended.';
-comment on column recrawl_internal.leader.only_row is 'Holds the table to one row.';
+comment on column recrawl_internal.leader.only_row is 'Always true, so that the table has only one row.';
 comment on column recrawl_internal.leader.worker is 'A random number that the worker chose; null = there was no worker.';
 comment on column recrawl_internal.leader.alive_until is
     'If the worker gives no sign of life until then, another worker takes its place.';
@@ -100,8 +100,8 @@ comment on column recrawl_internal.allocation.pinned_wanted is
     'Fetches per day that the pinned intervals ask for. The pages get less if the budget or the slots of their hosts '
     'are not enough.';
 comment on column recrawl_internal.allocation.price is
-    'The gain that one more fetch per day of a page must reach. Capped hosts have a higher price. null = infinite: '
-    'the budget leaves nothing for pages that change.';
+    'The smallest gain for which a page gets one more fetch per day. Capped hosts have a higher price. null = '
+    'infinite: the budget leaves nothing for pages that change.';
 comment on column recrawl_internal.allocation.pages is 'The number of pages that took part.';
 comment on column recrawl_internal.allocation.hosts is 'The number of hosts of these pages.';
 comment on column recrawl_internal.allocation.capped_hosts is
@@ -114,13 +114,13 @@ comment on column recrawl_internal.allocation.polite_bound is
 comment on column recrawl_internal.allocation.unpolite_bound is
     'The limit without gaps: the highest utility that the budget allows if hosts had no gaps.';
 comment on column recrawl_internal.allocation.residual is
-    'The largest relative error of two kinds of sums. All fetches together should be as many as can be spent. The '
-    'fetches of a host should not be more than its slots.';
+    'How far the sums are from their targets: the largest relative error. All fetches together should be as many as '
+    'can be spent. The fetches of a host should not be more than its slots.';
 comment on column recrawl_internal.allocation.spread is
     'The largest relative difference between the gain of one more fetch of a page and the price of its host.';
 comment on column recrawl_internal.allocation.duality_gap is
-    'The best possible utility is higher by at most this share: 0.01 means 1 %. It has nothing to do with the gap of '
-    'a host.';
+    'The best possible utility is at most this much higher than utility: 0.01 means 1 %. It has nothing to do with '
+    'the gap of a host.';
 comment on column recrawl_internal.allocation.floor_days is
     'Each page of a host that is not blocked is fetched at least once in this number of days; null = there is no '
     'minimum.';

@@ -31,7 +31,8 @@ create table recrawl_internal.fetch_log (
 ) partition by list (part);
 comment on table recrawl_internal.fetch_log is
     'Fetches that showed whether the page had changed. The log is kept only if the setting keep_log has a value.';
-comment on column recrawl_internal.fetch_log.part is 'The part of the log, 0 to 3, see log_part().';
+comment on column recrawl_internal.fetch_log.part is
+    'The partition of the row, 0 to 3. log_part() computes it from the time.';
 comment on column recrawl_internal.fetch_log.page_id is 'The page.';
 comment on column recrawl_internal.fetch_log.at is 'The time of the fetch.';
 comment on column recrawl_internal.fetch_log.days is 'The number of days since the fetch before.';
@@ -49,7 +50,8 @@ create table recrawl_internal.pulse (
 comment on table recrawl_internal.pulse is
     'Counts of reports. One row for each call of report, for each upkeep that ended leases, and for each call of '
     'release after a slot had passed. Rows are kept for half an hour. The job vitals adds them up.';
-comment on column recrawl_internal.pulse.part is 'The part of the log, 0 to 3, see log_part().';
+comment on column recrawl_internal.pulse.part is
+    'The partition of the row, 0 to 3. log_part() computes it from the time.';
 comment on column recrawl_internal.pulse.at is 'The time of the call.';
 comment on column recrawl_internal.pulse.letters is
     'One letter for each result: c = changed, u = unchanged, n = nothing showed whether it changed, f = first fetch, '

@@ -60,14 +60,14 @@ comment on column recrawl_internal.page.key is
     'The identity of the page: the first 128 bits of the sha256 of its canonical URL.';
 comment on column recrawl_internal.page.host_id is 'The host of the page. It never changes.';
 comment on column recrawl_internal.page.due_at is
-    'The time when the page is due, as its newest inbox entry says. The table queue follows when the inbox is '
-    'applied. null = the page waits among the new pages.';
+    'The time when the page is due, as its newest inbox entry says. The table queue gets this time when upkeep '
+    'applies the inbox. null = the page waits among the new pages.';
 comment on column recrawl_internal.page.found_at is 'The time when the page was added.';
 comment on column recrawl_internal.page.fetched_at is 'The time of the last successful fetch.';
 comment on column recrawl_internal.page.reported_at is 'The time of the last report, with any outcome.';
 comment on column recrawl_internal.page.last_lease is
-    'The newest lease on which the page was reported in time. Lease ids ascend: a lease with a higher id that has '
-    'the page still holds it.';
+    'The newest lease on which the page was reported in time. Lease ids ascend. If a lease with a higher id contains '
+    'the page, the page is leased now.';
 comment on column recrawl_internal.page.stale_lease is
     'The newest lease on which the page was reported too late. A late report counts as an observation only once.';
 comment on column recrawl_internal.page.moved_to is
@@ -78,8 +78,8 @@ comment on column recrawl_internal.page.value is
 comment on column recrawl_internal.page.pinned_value is
     'A value that add_pages or set_value gave; null = the value is computed.';
 comment on column recrawl_internal.page.frequency is
-    'Fetches per day from which due_at was computed. The frequency that counts now follows from the price of the '
-    'host. null = the pinned rate, or without one the setting frequency.';
+    'Fetches per day from which due_at was computed. The present frequency can be different: it is computed from the '
+    'price of the host. null = the pinned rate, or without one the setting frequency.';
 comment on column recrawl_internal.page.pinned_rate is
     'Changes per day that add_pages or set_rate gave; null = recrawl learns the rate.';
 comment on column recrawl_internal.page.seen_changes is
@@ -103,8 +103,8 @@ comment on column recrawl_internal.page.boost is
 comment on column recrawl_internal.page.pinned_interval is
     'Time between two fetches that set_interval gave; null = recrawl decides.';
 comment on column recrawl_internal.page.base_at is
-    'The fetch that the next fetch is compared with, if later fetches brought nothing to compare. etag, '
-    'last_modified, content_hash and sketch belong to this fetch. null = the last fetch.';
+    'The time of an older fetch. The next fetch is compared with it, because all fetches since then brought nothing '
+    'to compare. etag, last_modified, content_hash and sketch belong to this fetch. null = the last fetch.';
 comment on column recrawl_internal.page.planned_due is
     'The due time before a hint or fetch_now changed it; null = nothing has changed it since the last fetch.';
 comment on column recrawl_internal.page.state is

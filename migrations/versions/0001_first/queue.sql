@@ -41,7 +41,7 @@ comment on table recrawl_internal.queue is
     'The due time of each page that was handed out before. A row changes only while the row of its host is locked.';
 comment on column recrawl_internal.queue.host_id is 'The host of the page.';
 comment on column recrawl_internal.queue.due_at is
-    'The time when the page is due. While the page is leased, the time is so late that the lease ends before it.';
+    'The time when the page is due. While the page is leased, due_at is later than the end of the lease.';
 comment on column recrawl_internal.queue.page_id is 'The page.';
 
 create table recrawl_internal.new_page (
@@ -112,7 +112,8 @@ comment on column recrawl_internal.link_later.url is 'The URL that the link lead
 comment on column recrawl_internal.link_later.worth is 'The value that the page gets if it is new.';
 comment on column recrawl_internal.link_later.depth is 'The number of links from the start of the crawl.';
 comment on column recrawl_internal.link_later.tries is
-    'How often upkeep found the page still locked. After the first time, reports do not wait for the page.';
+    'How often upkeep found the page still locked. Once upkeep has found it locked, reports no longer wait for the '
+    'page.';
 
 create sequence recrawl_internal.lease_id;
 comment on sequence recrawl_internal.lease_id is

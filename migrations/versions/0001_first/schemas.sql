@@ -16,7 +16,7 @@ create table recrawl_internal.replayed (
 );
 comment on table recrawl_internal.replayed is
     'The version of sql/ that is installed in this database. The table has one row.';
-comment on column recrawl_internal.replayed.only_row is 'Holds the table to one row.';
+comment on column recrawl_internal.replayed.only_row is 'Always true, so that the table has only one row.';
 comment on column recrawl_internal.replayed.digest is 'The sha256 of all files of sql/.';
 comment on column recrawl_internal.replayed.in_force is
     'A hash of everything that sql/ created, and of its grants. A restore may lose grants, and people may change '

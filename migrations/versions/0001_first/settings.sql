@@ -127,7 +127,7 @@ insert into recrawl_internal.setting default values;
 comment on table recrawl_internal.setting is
     'The settings. The table has one row, and a typed column for each setting. The comment of a column begins with '
     'the unit.';
-comment on column recrawl_internal.setting.only_row is 'Holds the table to one row.';
+comment on column recrawl_internal.setting.only_row is 'Always true, so that the table has only one row.';
 comment on column recrawl_internal.setting.paused is
     'boolean: while this is true, next_pages hands out nothing. pause() and resume() set it.';
 comment on column recrawl_internal.setting.claimed_by is
@@ -136,8 +136,8 @@ comment on column recrawl_internal.setting.default_gap is
     'interval: the least time between two requests to one host. set_host can set another gap for a host. If you set a '
     'shorter default_gap, each host uses it after its next request.';
 comment on column recrawl_internal.setting.default_gap_since is
-    'time: when default_gap last became longer. A slot from before this time is not given again, because it may be '
-    'too close to the next slot.';
+    'time: when default_gap last became longer. A slot from before this time that was released is not used again, '
+    'because it may be too close to the next slot.';
 comment on column recrawl_internal.setting.start_within is
     'share: how late a request may start, as a part of the gap of its host, but at most 2 seconds. The time between '
     'two slots is the gap plus this time.';
@@ -146,11 +146,11 @@ comment on column recrawl_internal.setting.max_ahead is
 comment on column recrawl_internal.setting.discovery is
     'share: the part of all fetches that new pages get while other pages are due too.';
 comment on column recrawl_internal.setting.breadth is
-    'share: the part of the calls for new pages that begin with pages of a lower value, so that these pages are '
-    'fetched at some time too.';
+    'share: in this part of its calls next_pages begins with new pages of a lower value. So these pages are fetched '
+    'at some time too.';
 comment on column recrawl_internal.setting.frequency is
-    'fetches per day: how often a page is fetched before the first allocation. Without a budget it is also the '
-    'average of all pages after it.';
+    'fetches per day: how often a page is fetched before the first allocation. If there is no budget, it is the '
+    'average of all pages after the first allocation.';
 comment on column recrawl_internal.setting.max_attempts is
     'attempts: after this number of failures in a row a page gets no share of the budget. recrawl still tries it, '
     'less and less often.';
@@ -160,8 +160,8 @@ comment on column recrawl_internal.setting.max_depth is
 comment on column recrawl_internal.setting.max_pages is
     'pages: the most pages of one host. set_host can set another limit for one host. none = no limit.';
 comment on column recrawl_internal.setting.longest_lease is
-    'interval: the longest lease that next_pages gives. extend_lease refuses an end of a lease that is later than '
-    'longest_lease plus max_ahead from now.';
+    'interval: the longest lease that next_pages gives. extend_lease can move the end of a lease to at most now plus '
+    'longest_lease plus max_ahead.';
 comment on column recrawl_internal.setting.max_per_call is
     'pages: the most pages that one call of next_pages may ask for.';
 comment on column recrawl_internal.setting.max_leased is
@@ -174,8 +174,8 @@ comment on column recrawl_internal.setting.max_new_hosts is
     'hosts per minute: the most unknown hosts that all crawlers together may name in take_slot and set_robots. The '
     'hosts of pages and links do not count here.';
 comment on column recrawl_internal.setting.ends_without_lease is
-    'boolean: true = a report without lease_id may end a page: with the status 410, with a permanent redirect, with '
-    'declined or with due. false = such a report is invalid.';
+    'boolean: true = a report without lease_id may stop or postpone the fetches of a page: with the status 410, with '
+    'a permanent redirect, with declined or with due. false = such a report is invalid.';
 comment on column recrawl_internal.setting.budget is
     'fetches per day: the number of fetches that you can afford, for new pages and others together. none = no limit '
     'for new pages, and other pages are fetched as often as the setting frequency says, on average. measured = '
@@ -184,16 +184,18 @@ comment on column recrawl_internal.setting.budget is
 comment on column recrawl_internal.setting.budget_is_measured is
     'boolean: true if set_setting(''budget'', ''measured'') was called. Then recrawl sets the budget itself.';
 comment on column recrawl_internal.setting.policy is
-    'name: how the next allocation divides the budget. opt_polite: the best within the gaps of all hosts. optimal: '
-    'the best if hosts had no gaps. uniform: all pages equally often. proportional: each page in proportion to its '
-    'rate. best_first: each page once, the most valuable first. epsilon_greedy: uniform at first, then opt_polite.';
-comment on column recrawl_internal.setting.objective is 'name: the quantity that the next allocation maximises';
+    'name: how the next allocation divides the budget. opt_polite: the best result that the gaps of the hosts allow. '
+    'optimal: the best result if hosts had no gaps. uniform: all pages equally often. proportional: each page in '
+    'proportion to its rate. best_first: each page once, the most valuable first. epsilon_greedy: uniform at first, '
+    'then opt_polite.';
+comment on column recrawl_internal.setting.objective is
+    'name: the quantity that the next allocation maximises. docs/how-often.md explains each of them.';
 comment on column recrawl_internal.setting.exploration is
     'share: the part of the budget that is divided evenly between all pages. So pages that gain little from a fetch '
     'are fetched too.';
 comment on column recrawl_internal.setting.longest_interval is
-    'interval: each page is fetched at least once in this time, if half of the budget and half of the slots of its '
-    'host are enough for that. none = no limit.';
+    'interval: each page is fetched at least once in this time. This minimum takes at most half of the budget and '
+    'half of the slots of a host. If it would need more, pages are fetched less often. none = no minimum.';
 comment on column recrawl_internal.setting.shortest_interval is
     'interval: the least time between two fetches of a page. It does not count if a crawler or a person sets the due '
     'time. none = no limit.';

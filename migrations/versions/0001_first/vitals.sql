@@ -147,7 +147,7 @@ insert into recrawl_internal.vitals_state default values;
 comment on table recrawl_internal.vitals_state is
     'The numbers that the job vitals keeps from one minute to the next: counters, and its last count of hosts. The '
     'table has one row.';
-comment on column recrawl_internal.vitals_state.only_row is 'Holds the table to one row.';
+comment on column recrawl_internal.vitals_state.only_row is 'Always true, so that the table has only one row.';
 comment on column recrawl_internal.vitals_state.handed_out is 'The value of the sequence handed_out_count.';
 comment on column recrawl_internal.vitals_state.asks is 'The value of the sequence ask_count.';
 comment on column recrawl_internal.vitals_state.leases is 'The value of the sequence lease_id.';
@@ -157,7 +157,7 @@ comment on column recrawl_internal.vitals_state.pages is 'The number of pages at
 comment on column recrawl_internal.vitals_state.hosts is 'The number of hosts at that time.';
 comment on column recrawl_internal.vitals_state.hosts_blocked is 'The number of blocked hosts at that time.';
 comment on column recrawl_internal.vitals_state.still_since is
-    'The time since when no report comes although hosts are free; null = reports come.';
+    'No report has come since this time, although hosts are free; null = reports come.';
 
 create table recrawl_internal.late_host (
     host_id    bigint primary key,

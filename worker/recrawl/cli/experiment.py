@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.option("--quick", is_flag=True, help="A smaller experiment: it takes seconds, and its numbers are rough.")
 @click.option(
     "--figure", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE.png",
-    help="Also draw it into this file (needs matplotlib).",
+    help="Also draw the result into this file (needs matplotlib).",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def experiment(name: str | None, seed: int, quick: bool, figure: Path | None, as_json: bool) -> None:

@@ -32,7 +32,7 @@ def explain(what: str, as_json: bool) -> None:
     """Explain why a page is not fetched now, when it will be fetched, and how often.
 
     The argument is a URL, a page_id or the name of a host. For a host the answer says whether it is blocked, and until
-    when. If you can change something, the line below the explanation is the SQL (for `recrawl psql`) or the command.
+    when. If you can change this, the line below the explanation says how: it is SQL for `recrawl psql`, or a command.
     """
     from recrawl import store
 

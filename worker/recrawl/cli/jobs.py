@@ -44,14 +44,15 @@ run_command.help = "\n\n".join(
 @click.option(
     "--freshness", type=float, help="Also find the smallest budget with this freshness. Example: 0.95 is 95 percent."
 )
-@click.option("--png", type=click.Path(dir_okay=False), help="Also draw the curve into this file (needs matplotlib).")
+@click.option("--png", type=click.Path(dir_okay=False), help="Also draw the results into this file (needs matplotlib).")
 def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
     """Show what other budgets would bring. Changes nothing.
 
-    The figures are computed from the rates and values of your pages. The first table shows for each budget the result
-    of the objective. By default this is the freshness: the share of copies that are up to date, weighted by value. It
-    also shows the best possible result, with the gaps of the hosts and as if there were no gaps. A gap is the minimum
-    time between two requests to one host. A second table shows the hosts whose gaps cost most.
+    The figures are computed from the rates and values of your pages. The first table shows the result of each budget.
+    By default the result is the freshness: the share of copies that are up to date, weighted by value. The setting
+    objective can name another one. The table also shows the best possible result, with the gaps of the hosts and as if
+    there were no gaps. A gap is the minimum time between two requests to one host. A second table shows the hosts
+    where a shorter gap would help most.
     """
     from recrawl.jobs.allocation_input import NOBODY_TAKES_PART
     from recrawl.jobs.plan import Plan

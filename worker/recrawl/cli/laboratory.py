@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     epilog=example(
         "recrawl simulate --recorded sample --budget 0.1",
         "recrawl simulate --drawn drift --budget 0.2 --policy opt_polite --policy uniform",
-        notes='A file has one page per line, as JSON: ["host", "page", born, died or null, [change, …]] with times in '
-        "days. A page can also be [[days, changed], …]: for each fetch the days since the last fetch, and whether the "
+        notes='A file has one page per line, as a JSON array: ["host", "page", born, died, [change, …]]. born, died '
+        "and the changes are times in days. died is null if the page still exists. A page can also be "
+        "[[days, changed], …]: for each fetch the days since the last fetch, and whether the "
         "page had changed. The file may be gzipped. The name `sample` stands for a file that is part of recrawl: 5,950 "
         "text files of seven public repositories.",
     )
@@ -77,9 +78,9 @@ def simulate(
       noise      like steady, and a tenth of the pages look changed at every fetch
       content    like steady, with small and large changes
 
-    Without --sql no database is needed, and a run takes seconds instead of minutes. After the first days both ways
-    agree within some tenths of a percent. Two things are different with --sql: at the start no page was fetched before,
-    and requests to a host that is down use a part of the budget.
+    Without --sql no database is needed, and a run takes seconds instead of minutes. After the first days the results
+    with and without --sql differ by less than one percent. Two things are different with --sql: at the start no page
+    was fetched before, and requests to a host that is down use a part of the budget.
     """
     from recrawl.cli.progress import steps
 

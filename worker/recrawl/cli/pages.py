@@ -40,7 +40,8 @@ SOME_INVALID = 3  # the exit code if all lines were read and some were invalid
 @click.option(
     "--only-these-hosts",
     is_flag=True,
-    help="Crawl only the hosts of these URLs: exclude the URLs of all other hosts. Name all hosts in one command.",
+    help="Crawl only the hosts of these URLs: exclude the URLs of all other hosts. Name all hosts in one command: a "
+    "second command cannot add a host that the first one excluded.",
 )
 def add(sources: tuple[str, ...], only_these_hosts: bool) -> None:
     """Add URLs from the command line, from files, or from standard input (-).
@@ -211,8 +212,8 @@ def look(n: int, as_json: bool) -> None:
     """Show N pages (default 100) that will be handed out soon, without a lease.
 
     The result is roughly what `recrawl next` takes. It has at most two pages of each host: one new page, and one page
-    that was fetched before. A host is missing if it may not be requested soon (the setting max_ahead, by default
-    within one minute). Pages that were added in the last second may be missing.
+    that was fetched before. Hosts that get no request in the near future are missing: the setting max_ahead says how
+    far to look, by default one minute. Pages that were added in the last second may be missing.
     """
     from recrawl import store
 

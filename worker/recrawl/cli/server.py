@@ -72,11 +72,11 @@ def up(metrics: Address | None) -> None:
     "--roles/--no-roles",
     "with_roles",
     default=None,
-    help="--no-roles creates no role and grants no right to one: your login does everything. The database remembers "
+    help="--no-roles creates no role, and no role gets a right: your login does everything. The database remembers "
     "the choice.",
 )
 @click.option(
-    "--sql", "as_sql", is_flag=True, help="Change no database. Write SQL for psql that installs recrawl in one."
+    "--sql", "as_sql", is_flag=True, help="Change no database. Write SQL: psql can run it later to install recrawl."
 )
 def migrate_command(search_path: bool, with_roles: bool | None, as_sql: bool) -> None:
     """Create the tables, or migrate them to the newest version.

@@ -73,14 +73,13 @@ def current_umask() -> int:
     multiple=True,
     metavar="HOST",
     help="A name under which browsers may open the dashboard, in addition to the address of --listen. Add the port if "
-    "it is neither 80 nor the port of --listen. Required if --listen is not an address of this machine only.",
+    "it is neither 80 nor the port of --listen. Required if other machines can reach the address of --listen.",
 )
 def dashboard(listen: str, names: tuple[str, ...]) -> None:
     """Show the report live in a browser, until Ctrl-C.
 
-    Its search explains a page or a host. The dashboard reads as recrawl_reader and changes nothing: it shows each fix
-    as SQL to copy. It asks for no password, so by default it
-    listens on this machine only.
+    Its search explains a page or a host. The dashboard uses the rights of the role recrawl_reader, so it changes
+    nothing: it shows each fix as SQL to copy. It asks for no password, so by default it listens on this machine only.
     """
     from recrawl.view.dashboard import Dashboard, listening
 

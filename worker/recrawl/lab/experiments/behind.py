@@ -77,7 +77,7 @@ def run(seed: int, quick: bool) -> Findings:
             f"the first {START:g} days. If recrawl knew the pages that change least and fetched them first, it would "
             f"gain {known} points more. After an outage recrawl moves the most valuable pages to the front once an "
             f"hour. This gains {chosen} points in {24 * AFTERWARDS:g} hours, compared with the order of the due "
-            f"times. A new choice for every slot would gain {known_at_once} points."
+            f"times. The order «worth most first» would gain {known_at_once} points."
         ),
     )  # fmt: skip
 

@@ -173,9 +173,10 @@ def _says(found: Sequence[Learnt]) -> str:
     worst = min(found, key=_share)
     by_changes = [one.captured(one.others[BY_CHANGES].freshness) for one in found]
     return (
-        f"The better of the two policies captures {shares}. The smallest share of both is {_share(worst):.2f}, at a "
-        f"threshold of {worst.threshold:g} ({worst.policy}). The division of Cho & Garcia-Molina, which knows how "
-        f"often pages change but not how much, captures {min(by_changes):.2f} to {max(by_changes):.2f}."
+        f"The better of the two policies captures {shares}. The smallest number in the column "
+        f"captured is {_share(worst):.2f}, at a threshold of {worst.threshold:g} ({worst.policy}). The policy of "
+        f"Cho & Garcia-Molina, which is told how often pages change but not how much, captures {min(by_changes):.2f} "
+        f"to {max(by_changes):.2f}."
     )
 
 

@@ -192,9 +192,10 @@ def _says(growth: list[Growth], crawls: dict[str, Course], estimates: list[Row])
     committed, exploring = (float(crawls[name][1][-1]) for name in (COMMITS, GREEDY.format(0.05)))
     wide = float(estimates[-1]["radius by Lemma 3"]) / float(estimates[-1]["error of moment matching"])
     return (
-        f"The best time to explore grows like the length of the crawl to the power of {days} (with fetches every 0.5, "
-        f"1 and 2 days). The regret per day changes like the length to the power of {regret}. In a crawl of "
-        f"{CRAWL:,.0f} days the policy that explores for the best time and then commits loses {committed:.1f} days. "
-        f"The policy ε-greedy with ε = 0.05 loses {exploring:.1f} days. Lemma 3 of the paper gives a limit for the "
-        f"error of learned rates. This limit is {wide:.0f} times as large as the measured error."
+        f"This was measured with fetches every 0.5, 1 and 2 days. The best number of days to explore grows like "
+        f"the length of the crawl to the power of {days}, in this order. The regret per day changes like the length to "
+        f"the power of {regret}. In a crawl of {CRAWL:,.0f} days the policy that explores for the best time and then "
+        f"commits loses {committed:.1f} days. The policy ε-greedy always spends a share ε of the fetches on exploring. "
+        f"With ε = 0.05 it loses {exploring:.1f} days. Lemma 3 of the paper gives a limit for the error of learned "
+        f"rates. This limit is {wide:.0f} times as large as the measured error."
     )
