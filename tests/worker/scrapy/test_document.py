@@ -51,5 +51,5 @@ def test_the_document_names_every_setting_and_what_a_visit_has() -> None:
     assert set(re.findall(r"\bRECRAWL_[A-Z]+", text)) == {*DEFAULTS, "RECRAWL_DSN", "RECRAWL_ENABLED"}
     named = set(re.findall(r"response\.recrawl\.(\w+)", text))
     assert named == {"relevance", "links", "meta", "due", "page"}
-    of_page = re.findall(r"what was handed out: (.*?), … \|", text)[0].replace("`", "").split(", ")
+    of_page = re.findall(r"returned for the page: (.*?), … \|", text)[0].replace("`", "").split(", ")
     assert set(of_page) <= set(Page.__slots__)
