@@ -21,7 +21,7 @@ from recrawl.setup import project
 from recrawl.urlfrontier import items
 
 WIDEST = 120  # columns, as in Python
-LONGEST = 110  # lines: what can be read in one sitting
+LONGEST = 80  # lines: what can be read in one sitting
 
 FILES = [*project.sql_files(), *(project.root() / "migrations" / "versions").glob("*.sql")]
 files = pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(project.root())))
