@@ -300,7 +300,7 @@ def allocations(crawls: Sequence[Crawl]) -> Iterator[Line]:
             during = crawler.pops[before:]
         yield at_most(f"first allocation, {crawl}", first.seconds / 60, 4, "minutes", first.steps)
         yield at_most(f"memory of this job, {crawl}", first.memory, MOST_MEMORY, "GB")
-        yield note(f"pops meanwhile, {crawl}", _slower(during, otherwise))
+        yield note(f"pops during the allocation, {crawl}", _slower(during, otherwise))
 
 
 def _slower(during: Sequence[Pop], otherwise: Sequence[Pop]) -> str:

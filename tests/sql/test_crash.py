@@ -44,8 +44,8 @@ with server(Path(sys.argv[1])) as url:
 """
 
 # A crawler notes a call before it makes it, and the answer right after. A call whose answer is lost may have happened.
-# It notes the server's clock at the end of next_pages, because the function may work for a while: a lease that ends
-# meanwhile gives its pages to this call.
+# It notes the server's clock at the end of next_pages, because the function may work for a while. If a lease ends while
+# the function works, the function can hand out the pages of that lease.
 CRAWLER = """
 import json, os, random, sys, time
 import psycopg
