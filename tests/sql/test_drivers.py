@@ -1,10 +1,17 @@
-"""psycopg, asyncpg and pg8000 can read every value that report and add_pages accept, in every time zone. A value that
-some driver could not read is refused in a sentence, or ignored if a server said it."""
+"""psycopg, asyncpg, pg8000 and JDBC can read every value that report and add_pages accept, in every time zone. A value
+that some driver could not read is refused in a sentence, or ignored if a server said it."""
 
 import asyncio
+import base64
 import json
-from collections.abc import Callable
+import shutil
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
+from pathlib import Path
 
 import asyncpg
 import pg8000.dbapi
@@ -16,6 +23,7 @@ from sqlalchemy.engine import make_url
 from helpers import Crawl, Row, codes
 
 Driver = Callable[[str, str, str], list[Row]]
+JDBC = "/usr/share/java/postgresql.jar"
 # JSON as text: Python cannot hold all of it.
 METAS = ['"' + "9" * 5000 + '"', "0." + "3" * 5000, "1e308", "-1e308", "1e-300", "[" * 100 + "]" * 100, '{"ä": null}']
 NO_METAS = ["9" * 5000, "[1e309]", '{"a": [-1e309]}', "[" * 2000 + "]" * 2000, '{"a":' * 101 + "1" + "}" * 101]
@@ -61,8 +69,55 @@ def by_pg8000(url: str, zone: str, query: str) -> list[Row]:
     return rows
 
 
+def by_jdbc(url: str, zone: str, query: str) -> list[Row]:
+    if not (shutil.which("java") and Path(JDBC).exists()):
+        pytest.skip("apt install default-jdk-headless libpostgresql-jdbc-java")
+    parts = make_url(url)
+    if not str(parts.query.get("host")).startswith("/"):
+        pytest.skip("the server under test is not reached by a Unix socket")
+    with on_tcp(f"{parts.query['host']}/.s.PGSQL.{parts.query.get('port', 5432)}") as port:
+        program = ["java", "-XX:TieredStopAtLevel=1", "-cp", JDBC, str(Path(__file__).with_name("Read.java"))]
+        arguments = [f"jdbc:postgresql://127.0.0.1:{port}/{parts.database}", str(parts.username), zone, query]
+        printed = subprocess.check_output([*program, *arguments], text=True)
+
+    def value(kind: str, encoded: str) -> object:
+        if encoded == "NULL":
+            return None
+        text = base64.b64decode(encoded).decode()
+        return datetime.fromisoformat(text) if kind == "timestamptz" else int(text) if kind == "int8" else text
+
+    rows = [[line.split(" ") for line in row.splitlines()] for row in printed.split("\n\n")[:-1]]
+    return [{name: value(kind, encoded) for name, kind, encoded in row} for row in rows]
+
+
+@contextmanager
+def on_tcp(path: str) -> Iterator[int]:
+    """A port from which one connection is passed on to this Unix socket, because JDBC speaks only TCP."""
+
+    def pass_on(source: socket.socket, target: socket.socket) -> None:
+        while data := source.recv(1 << 16):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening, socket.socket(socket.AF_UNIX) as server:
+        server.connect(path)
+
+        def serve() -> None:
+            client, _ = listening.accept()
+            with client:
+                answers = threading.Thread(target=pass_on, args=(server, client))
+                answers.start()
+                pass_on(client, server)
+                answers.join()
+
+        serving = threading.Thread(target=serve, daemon=True)
+        serving.start()
+        yield listening.getsockname()[1]
+        serving.join()
+
+
 @pytest.mark.parametrize("zone", ["Pacific/Honolulu", "Pacific/Kiritimati"])
-@pytest.mark.parametrize("driver", [by_psycopg, by_asyncpg, by_pg8000])
+@pytest.mark.parametrize("driver", [by_psycopg, by_asyncpg, by_pg8000, by_jdbc])
 def test_every_driver_reads_everything_in_every_time_zone(crawl: Crawl, url: str, driver: Driver, zone: str) -> None:
     def read(query: str) -> list[Row]:
         rows = driver(url, zone, f"select * from recrawl.{query}")
