@@ -118,15 +118,14 @@ def _scored(known: KnownGraph, wants_importance: bool, tell: Tell) -> _Found:
             graph, known.scores["importance"].astype(np.float64), *limits, watch=_Nearing(tell, step)
         )
     relevance = np.nan_to_num(known.relevance, nan=UNKNOWN_RELEVANCE)
-    parts = {
-        "hub": flow.hub * graph.pages,
-        "authority": flow.authority * graph.pages,
-        "importance": plain.scores * graph.pages,
-        "in_links": np.diff(graph.into_first),
-        "relevance": relevance / UNKNOWN_RELEVANCE,
-    }
     return _Found(
-        {name: part.astype(np.float32) for name, part in parts.items()},
+        {
+            "hub": _with_mean_1(flow.hub),
+            "authority": _with_mean_1(flow.authority),
+            "importance": _with_mean_1(plain.scores),
+            "in_links": np.diff(graph.into_first).astype(np.float32),
+            "relevance": relevance / np.float32(UNKNOWN_RELEVANCE),
+        },
         float(relevance.mean()) if graph.pages else UNKNOWN_RELEVANCE,
         {
             "sweeps": flow.sweeps + plain.sweeps,
@@ -136,3 +135,7 @@ def _scored(known: KnownGraph, wants_importance: bool, tell: Tell) -> _Found:
             "cash": flow.cash.total,
         },
     )
+
+
+def _with_mean_1(shares: opic.Amounts) -> PageColumn:
+    return (shares * len(shares)).astype(np.float32)
