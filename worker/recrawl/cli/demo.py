@@ -38,9 +38,9 @@ def demo(seed: int, folder: Path) -> None:
     """Show two weeks of a simulated crawl, within a minute.
 
     The web is simulated: 150 hosts and 10,000 pages, which change and link to each other. The database is real:
-    simulated crawlers call next_pages and report in an embedded PostgreSQL, with a virtual clock. Three jobs run
-    every simulated day: they learn how often pages change, compute the values of pages, and divide the fetches. At the
-    end the database is deleted. The report and the picture stay.
+    simulated crawlers call next_pages and report in an embedded PostgreSQL, with a virtual clock. Three jobs run every
+    simulated day: they learn how often pages change, compute the values of pages, and divide the budget between the
+    pages. At the end the database is deleted. The report and the picture stay.
     """
     from recrawl import store
     from recrawl.cli.progress import steps

@@ -46,13 +46,13 @@ run_command.help = "\n\n".join(
 )
 @click.option("--png", type=click.Path(dir_okay=False), help="Also draw the results into this file (needs matplotlib).")
 def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
-    """Show what other budgets would bring. Changes nothing.
+    """Compute the result of other budgets. Changes nothing.
 
     The figures are computed from the rates and values of your pages. The first table shows the result of each budget.
-    By default the result is the freshness: the share of copies that are up to date, weighted by value. The setting
-    objective can name another one. The table also shows the best possible result, with the gaps of the hosts and as if
-    there were no gaps. A gap is the minimum time between two requests to one host. A second table shows the hosts
-    where a shorter gap would help most.
+    By default the result is the freshness: the share of copies that are up to date, weighted by value. If the setting
+    objective has another value, the table shows that result. The table also shows two best possible results: one with
+    the gaps of the hosts, and one without gaps. A gap is the minimum time between two requests to one host. A second
+    table shows the hosts where a shorter gap would help most.
     """
     from recrawl.jobs.allocation_input import NOBODY_TAKES_PART
     from recrawl.jobs.plan import Plan

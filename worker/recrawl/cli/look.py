@@ -116,7 +116,7 @@ def scheduled(connection: "store.Connection") -> "list[Scheduled]":
 
 @click.command(epilog=example("recrawl top"))
 def top() -> None:
-    """Show how the crawl is doing, renewed every two seconds. Press q to quit."""
+    """Show how the crawl is doing. The figures are updated every two seconds. Press q to quit."""
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         raise click.ClickException("top needs a terminal. Without a terminal, use: recrawl status")
     from rich.console import Console

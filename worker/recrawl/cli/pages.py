@@ -212,8 +212,8 @@ def look(n: int, as_json: bool) -> None:
     """Show N pages (default 100) that will be handed out soon, without a lease.
 
     The result is roughly what `recrawl next` takes. It has at most two pages of each host: one new page, and one page
-    that was fetched before. Hosts that get no request in the near future are missing: the setting max_ahead says how
-    far to look, by default one minute. Pages that were added in the last second may be missing.
+    that was fetched before. A host is missing if no request to it may start within the time of the setting max_ahead,
+    by default one minute. Pages that were added in the last second may be missing.
     """
     from recrawl import store
 

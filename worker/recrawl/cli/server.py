@@ -72,8 +72,8 @@ def up(metrics: Address | None) -> None:
     "--roles/--no-roles",
     "with_roles",
     default=None,
-    help="--no-roles creates no role, and no role gets a right: your login does everything. The database remembers "
-    "the choice.",
+    help="--no-roles creates no role, and no role gets a right: your login owns and uses everything. "
+    "The database remembers the choice.",
 )
 @click.option(
     "--sql", "as_sql", is_flag=True, help="Change no database. Write SQL: psql can run it later to install recrawl."

@@ -78,8 +78,9 @@ def current_umask() -> int:
 def dashboard(listen: str, names: tuple[str, ...]) -> None:
     """Show the report live in a browser, until Ctrl-C.
 
-    Its search explains a page or a host. The dashboard uses the rights of the role recrawl_reader, so it changes
-    nothing: it shows each fix as SQL to copy. It asks for no password, so by default it listens on this machine only.
+    If you search for a page or a host, the dashboard explains it. The dashboard uses the rights of the role
+    recrawl_reader, so it changes nothing: it shows each fix as SQL to copy. It asks for no password, so by default it
+    listens on this machine only.
     """
     from recrawl.view.dashboard import Dashboard, listening
 
