@@ -101,7 +101,7 @@ def _draw(crawl: "DemoCrawl", compared: "Reachable", report: Callable[..., str],
         "limit": compared.polite,
         "limit, no gaps": compared.unpolite,
         "equally often": compared.uniform,
-        "by change rate": compared.proportional,
+        "by changes": compared.proportional,
     }
     said = (
         f"In the second week **{percent(crawl.late())}** of the value of all pages was fresh. Policies that know all "
