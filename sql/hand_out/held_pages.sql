@@ -32,7 +32,7 @@ as $$
     select * from held_pages_at(clock_timestamp(), lease_ids)
 $$;
 comment on function recrawl.held_pages(bigint[]) is
-'Returns those of your pages whose hosts are blocked. Call it once a second.
+'Returns the pages that you have leased and whose hosts are blocked. Call it once a second.
 
 * lease_ids: your leases. Pages that you reported or released are left out.
 

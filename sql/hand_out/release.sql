@@ -131,8 +131,8 @@ begin
     return release_at(clock_timestamp(), lease_id, page_ids, spent);
 end $$;
 comment on function recrawl.release(bigint, bigint[], boolean) is
-'Gives pages back that you did not fetch. Returns the number of these pages. They are due as before the call of
-next_pages.
+'Gives pages back that you did not fetch. Returns the number of these pages. They get the due times that they had
+before the call of next_pages.
 
 * lease_id: the lease, from next_pages.
 * page_ids: the pages. null = all pages of the lease that are not reported or released yet.

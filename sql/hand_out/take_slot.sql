@@ -81,8 +81,8 @@ begin
     return query select * from take_slot_at(clock_timestamp(), host, ahead, notice);
 end $$;
 comment on function recrawl.take_slot(text, interval, interval) is
-'Gives you a moment at which you may send one request to a host. Use it for a request that is for no page of the crawl,
-for example a robots.txt on another host. No other crawler gets this moment.
+'Gives you a moment at which you may send one request to a host. Use it for a request whose URL is no page of the
+crawl, for example a robots.txt on another host. No other crawler gets this moment.
 
 * host: its name or address, without port.
 * ahead: how far to look ahead, at most the setting max_ahead.

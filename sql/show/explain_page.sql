@@ -165,6 +165,7 @@ begin
     return query select * from explain_page_at(clock_timestamp(), url);
 end $$;
 comment on function recrawl.explain_page(text) is
-    'The same for a URL in any spelling. A number counts as a page_id. For a URL that is not in the crawl the answer '
-    'says if add_pages would add it. For a host name without http:// the answer is about the host.';
+    'Like explain_page(page_id), for a URL in any spelling. A number counts as a page_id. '
+    'For a URL that is not in the crawl the answer says if add_pages would add it. For a host name without http:// '
+    'the answer is about the host.';
 grant execute on function recrawl.explain_page(bigint), recrawl.explain_page(text) to recrawl_reader;

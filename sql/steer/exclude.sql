@@ -119,5 +119,5 @@ comment on function recrawl.unexclude(text) is
 'Ends an exclusion. The pages that no other pattern excludes come back and are due immediately. Returns the number of
 these pages.
 
-* pattern: exactly as it was given to exclude. A pattern that is not excluded raises an error.';
+* pattern: the same text that you gave to the function exclude. A pattern that is not excluded raises an error.';
 grant execute on function recrawl.exclude, recrawl.unexclude to recrawl_operator;

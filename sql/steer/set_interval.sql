@@ -126,9 +126,9 @@ begin
     return query select * from set_interval_at(clock_timestamp(), page_ids, every);
 end $$;
 comment on function recrawl.set_interval(bigint[], interval) is
-'Pins the time between two fetches of pages. Then the value of a page has no effect on its interval. Returns one row
-for each page, in the same order. code is ok, unknown_page, not_live (recrawl stores the interval but does not fetch
-the page now) or invalid.
+'Pins pages: sets the time between two fetches of each. Then the value of a page has no effect on this time. Returns one
+row for each page, in the same order. code is ok, unknown_page, not_live (recrawl stores the interval but does not
+fetch the page now) or invalid.
 
 * every: the time between two fetches, from 1 second to 10 years. null = recrawl decides again. code is invalid if the
   time is shorter than the setting shortest_interval or than the time between two slots of the host.

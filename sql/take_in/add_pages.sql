@@ -87,10 +87,11 @@ excluded or invalid. detail says why a URL is excluded or invalid.
 * rate: changes per day. Without it recrawl learns the rate.
 * due: the time of the first fetch, from 1970 to 2200. Without it the page waits among the new pages. With infinity the
   page is not fetched until you call fetch_now, or add_pages with another due.
-* meta: any JSON of yours, which next_pages returns. At most 100 levels deep, with numbers between -1e308 and 1e308.
+* meta: any JSON that you want to store with the page. next_pages returns it. At most 100 levels deep, with numbers
+  between -1e308 and 1e308.
 * host: the name of another host, for example the registered domain. The URL then belongs to that host, and shares its
-  gap, slots, blocks and limits. It applies to all later URLs of the same host name too. It has no effect if the host
-  name of the URL is already in the crawl.
+  gap, slots, blocks and limits. The argument also decides for all later URLs of the same host name. It has no effect if
+  the host name of the URL is already in the crawl.
 
 Give each argument one element for all URLs, or one for each URL. Any other number of elements raises an error. If a
 page is already in the crawl, the other arguments do not change it, with one exception: if the page is done or

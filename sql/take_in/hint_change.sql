@@ -59,13 +59,13 @@ as $$
     select hint_change_at(clock_timestamp(), page_ids, recall, false_rate, changed_at)
 $$;
 comment on function recrawl.hint_change(bigint[], float8, float8, timestamptz[]) is
-'Makes pages due earlier, because for example a sitemap or a ping says that they changed. Returns the number of pages
-that became due earlier.
+'Makes pages due earlier. Call it if, for example, a sitemap says that pages changed. Returns the number of pages that
+became due earlier.
 
 * page_ids: the pages. Pages that are new, already due, done, declined, gone, moved, excluded or forgotten stay as they
   are.
 * recall: the share of all changes that such hints report, 0 to 1.
-* false_rate: the false hints per day about one page.
+* false_rate: how many hints per day come for one page although it did not change.
 * changed_at: the time of the change, one for each page; null = unknown. A page that was fetched since then stays as
   it is.
 

@@ -109,7 +109,8 @@ robots.txt could not be fetched, and no earlier one is stored.
 
 * url: any URL of the site (scheme, host and port).
 * status: the HTTP status. 0 or a negative number means: there was no answer.
-* rules: the text of robots.txt. recrawl stores the first 512,000 characters. They count only with a status of 2xx.
+* rules: the text of robots.txt. recrawl stores the first 512,000 characters. Rules count only
+  with a status of 2xx.
 * crawl_delay: the delay in seconds that robots.txt asks your crawler to keep.
 * retry_after: the header Retry-After. It counts with 429 and 503.
 
