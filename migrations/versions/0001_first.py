@@ -21,22 +21,24 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     # Roles stay: they belong to the whole server. recrawl_internal stays: alembic keeps its table there. All names are
-    # read before anything is dropped, because one drop takes with it what depends on it.
+    # read before anything is dropped, because one drop takes with it what depends on it. Tables go first: the sequence
+    # of an identity column is dropped only with its table.
     op.execute("""
         drop schema recrawl cascade;
 
         do $$
         declare
             things constant text[] := array(
-                select 'function ' || p.oid::regprocedure
-                from pg_proc p
-                where p.pronamespace = 'recrawl_internal'::regnamespace
-                union all
                 select case c.relkind when 'S' then 'sequence ' when 'c' then 'type ' else 'table ' end
                        || c.oid::regclass
                 from pg_class c
                 where c.relnamespace = 'recrawl_internal'::regnamespace
-                  and c.relkind in ('r', 'p', 'S', 'c') and c.relname <> 'alembic_version');
+                  and c.relkind in ('r', 'p', 'S', 'c') and c.relname <> 'alembic_version'
+                union all
+                select 'function ' || p.oid::regprocedure
+                from pg_proc p
+                where p.pronamespace = 'recrawl_internal'::regnamespace
+                order by 1 desc);
             thing text;
         begin
             foreach thing in array things loop

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import LiteralString
 
 import psutil
 import psycopg
@@ -165,10 +166,21 @@ def test_a_job_that_is_killed_is_one_failed_run_and_the_others_go_on(fetched: Cr
     assert said == {"ok": False, "message": "its process died (SIGKILL; out of memory?)"}
 
 
-def test_a_job_that_is_stopped_with_its_worker_has_not_failed(fetched: Crawl, url: str) -> None:
+@pytest.mark.parametrize(
+    "hold",
+    [
+        pytest.param("alter view recrawl_internal.page_evidence set (security_barrier = false)", id="while it reads"),
+        pytest.param("lock table recrawl_internal.host_terms in share mode", id="while it writes"),
+    ],
+)
+def test_a_job_that_is_stopped_with_its_worker_has_not_failed(fetched: Crawl, url: str, hold: LiteralString) -> None:
+    waits = (
+        "select count(*) from pg_stat_activity where datname = current_database()"
+        " and wait_event_type = 'Lock' and pid <> pg_backend_pid()"
+    )
     with psycopg.connect(url) as holder, worker(url) as process:
-        holder.execute("lock table recrawl_internal.host_terms in share mode")
-        eventually(lambda: runs(fetched))
+        holder.execute(hold)
+        eventually(lambda: fetched.value(waits))
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=60)
         holder.rollback()

@@ -87,7 +87,9 @@ class Columns:
             cursor.adbc_statement.set_options(**self._batches)
             cursor.execute(statement)
         except self._error as error:
-            raise psycopg.DatabaseError(str(error).rpartition("ERROR: ")[2].splitlines()[0].strip()) from None
+            message = str(error).rpartition("ERROR: ")[2].splitlines()[0].strip()
+            # On SIGINT, ADBC cancels the statement and raises the server's error instead of KeyboardInterrupt.
+            raise KeyboardInterrupt if "user request" in message else psycopg.DatabaseError(message) from None
 
 
 def _parts(kind: str, child: Any) -> "list[NDArray[Any]]":
