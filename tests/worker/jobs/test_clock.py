@@ -431,8 +431,7 @@ def test_of_five_workers_that_die_and_come_late_one_does_the_jobs(fetched: Crawl
     with ExitStack() as started:
         crew = [started.enter_context(worker(url)) for _ in range(5)]
         for death in range(4):
-            eventually(lambda: [process for process in crew if children(process)])
-            (leader,) = [process for process in crew if children(process)]
+            (leader,) = eventually(lambda: [process for process in crew if children(process)])
             leader.kill()
             crew.remove(leader)
             if death < 2:
