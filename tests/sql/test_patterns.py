@@ -5,7 +5,8 @@ import pytest
 
 from helpers import Crawl
 
-SLOW = "|".join(f"([a-z]{{1,9}}{n}/.*){{1,4}}{n}" for n in range(300))
+# Milliseconds on any machine: the time grows with the third power of the URL's length.
+SLOW = r"^(.+)(.+)(.+)\1\2\3$"
 
 
 @pytest.fixture
