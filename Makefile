@@ -51,8 +51,8 @@ figures: install  ## Draw the figures of docs/why.md anew
 	PYTHONPATH=tests $(BIN)/python -m docs.figures docs
 
 experiments: install  ## Draw the figures of docs/experiments.md anew: minutes
-	@for figure in docs/experiments/*.png; do \
-	    $(BIN)/recrawl experiment $$(basename $$figure .png) --figure $$figure | tail -n 1; done
+	@for figure in docs/experiments/*.svg; do \
+	    $(BIN)/recrawl experiment $$(basename $$figure .svg) --figure $$figure | tail -n 1; done
 
 golden: install  ## Bring tests/golden and what documents show of recrawl up to date: look at the difference
 	UPDATE_GOLDEN=1 $(BIN)/pytest -q -k "golden or reference_is or readme_of" tests/sql/test_reference.py tests/sql/test_tables.py \

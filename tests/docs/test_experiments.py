@@ -15,10 +15,10 @@ AT_ONCE = {"two-pages", "opic"}  # within seconds; the others are long by nature
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_its_figure_is_shown_and_its_command_said(name: str) -> None:
-    assert (DOCS / f"experiments/{name}.png").read_bytes().startswith(b"\x89PNG")
-    alt = re.search(rf"!\[([^]]+)\]\(experiments/{re.escape(name)}\.png\)", PAGE)
+    assert "<svg" in (DOCS / f"experiments/{name}.svg").read_text()
+    alt = re.search(rf"!\[([^]]+)\]\(experiments/{re.escape(name)}\.svg\)", PAGE)
     assert alt and len(alt[1]) > 80, "the text describes the picture"
-    assert f"recrawl experiment {name} --figure docs/experiments/{name}.png" in PAGE
+    assert f"recrawl experiment {name} --figure docs/experiments/{name}.svg" in PAGE
 
 
 @pytest.mark.parametrize(

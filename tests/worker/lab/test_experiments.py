@@ -47,8 +47,8 @@ def test_an_experiment_finds_tables_a_figure_and_a_sentence(name: str, tmp_path:
         for series in panel.series:
             assert series.x.shape == series.y.shape and series.x.size
             assert np.isfinite(series.x).all() and np.isfinite(series.y).all()
-    draw_panels(of.figure, tmp_path / "figure.png")
-    assert (tmp_path / "figure.png").stat().st_size > 20_000
+    draw_panels(of.figure, tmp_path / "figure.svg")
+    assert (tmp_path / "figure.svg").stat().st_size > 10_000
 
 
 def test_an_unknown_experiment_is_named_with_those_that_there_are() -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 )
 @click.option("--quick", is_flag=True, help="A smaller experiment: it takes seconds, and its numbers are rough.")
 @click.option(
-    "--figure", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE.png",
+    "--figure", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE.svg",
     help="Also draw the result into this file (needs matplotlib).",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -60,8 +60,8 @@ def experiment(name: str | None, seed: int, quick: bool, figure: Path | None, as
 
 def _can_be_drawn(figure: Path) -> None:
     """Refuses a bad --figure before the experiment, which may take minutes."""
-    if figure.suffix != ".png":
-        raise click.UsageError(f"--figure must be a file that ends in .png, got {figure}")
+    if figure.suffix != ".svg":
+        raise click.UsageError(f"--figure must be a file that ends in .svg, got {figure}")
     if not figure.absolute().parent.is_dir():
         raise click.UsageError(f"--figure must be in an existing folder, got {figure}")
     with show.drawn("--figure"):

@@ -5,6 +5,7 @@ from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -14,6 +15,15 @@ if TYPE_CHECKING:
     from recrawl.jobs.plan import Point
 
 WIDTH, HEIGHT = 4.8, 3.8  # inches, of a panel
+GREY = "#7a7a7a"  # can be read on a light and on a dark page
+ON_ANY_PAGE: Any = {
+    **dict.fromkeys(
+        ("text.color", "axes.labelcolor", "axes.edgecolor", "axes.titlecolor", "xtick.color", "ytick.color"), GREY
+    ),
+    "legend.framealpha": 0,
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "recrawl",  # the same figure is the same file
+}
 LOOKS: dict[str, dict[str, Any]] = {
     "line": {},
     "dashed": {"ls": "--"},
@@ -24,13 +34,15 @@ LOOKS: dict[str, dict[str, Any]] = {
 
 
 def draw_panels(panels: Sequence[Sequence[Panel]], file: Path) -> None:
+    """Writes an SVG with a transparent background."""
     columns = max(map(len, panels))
-    figure = Figure(figsize=(WIDTH * columns, HEIGHT * len(panels)), layout="constrained")
-    colours: dict[str, str] = {}
-    for row, in_row in enumerate(panels):
-        for column, panel in enumerate(in_row):
-            _draw(figure.add_subplot(len(panels), columns, row * columns + column + 1), panel, colours)
-    figure.savefig(file, dpi=110)
+    with rc_context(ON_ANY_PAGE):
+        figure = Figure(figsize=(WIDTH * columns, HEIGHT * len(panels)), layout="constrained")
+        colours: dict[str, str] = {}
+        for row, in_row in enumerate(panels):
+            for column, panel in enumerate(in_row):
+                _draw(figure.add_subplot(len(panels), columns, row * columns + column + 1), panel, colours)
+        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
 
 
 def _draw(axes: Axes, panel: Panel, colours: dict[str, str]) -> None:
