@@ -55,7 +55,7 @@ def hours(n: int = 336) -> list[Span]:
                 missing=missing,
                 failed=failed * 0.8,
                 throttled=failed * 0.2,
-                lost=rng.randrange(30, 70),
+                skipped=rng.randrange(30, 70),
                 new_pages=rng.randrange(100, 700),
                 due=7_700 + 300 * math.sin(i / 5),
                 due_crawler=70,
@@ -74,12 +74,17 @@ def hours(n: int = 336) -> list[Span]:
 
 def tens(n: int = 144) -> list[Span]:
     rng, top = Random(8), NOW.replace(minute=0, second=0)
+    by_hour = {hour.at.replace(microsecond=0): hour for hour in hours(n // 6 + 1)}
+    counts = ("fetches", "changed", "unchanged", "first", "missing", "failed", "throttled")
     found = []
     for i in range(n - 1, -1, -1):
         outage = 15_000 * math.exp(-((i - 70) ** 2) / 20)
         gap, blocked, crawler = 5_200 + 500 * math.sin(i / 22), 2_100 + 300 * math.sin(i / 40), 60 + 40 * rng.random()
         due = {"due_gap": gap, "due_blocked": blocked, "due_crawler": crawler + outage}
-        found.append(Span(at=top - i * TEN_MINUTES, due=sum(due.values()), **due))
+        at = top - i * TEN_MINUTES
+        hour = by_hour[at.replace(minute=0, microsecond=0)]
+        sixth = {name: getattr(hour, name) / 6 for name in counts}
+        found.append(replace(hour, at=at, due=sum(due.values()), **due, **sixth))
     return found
 
 
@@ -99,7 +104,7 @@ DAY_TOTAL = Total(
     late_6h=2_700,
     late_1d=1_010,
     late_more=391,
-    lost=1_204,
+    skipped=1_204,
     handed_out=465_000,
     asks=9_000,
     empty_asks=1_200,

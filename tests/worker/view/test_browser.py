@@ -49,7 +49,7 @@ LOOKS: dict[str, Look] = {
         ),
         replace(HISTORY, hours=tuple(replace(h, promised=None, possible=None) for h in HISTORY.hours)),
     ),
-    "young": look(FIGURES, replace(HISTORY, hours=HISTORY.hours[-2:], tens=HISTORY.tens[-3:], events=())),
+    "young": look(FIGURES, replace(HISTORY, hours=HISTORY.hours[-2:], tens=HISTORY.tens[-9:], events=())),
     "long": look(
         replace(FIGURES, held_back=tuple(replace(h, host="long-" * 40 + h.host) for h in FIGURES.held_back)),
         replace(HISTORY, blocked=tuple(replace(h, host="x" * 250, blocked_reason="y" * 400) for h in HISTORY.blocked)),
@@ -167,8 +167,10 @@ def test_everything_can_be_reached_by_keyboard_and_seen_to_be(browser: Browser, 
                     left: box.left, top: e.getBoundingClientRect().top + scrollY, body: e === document.body};
             """
         )
-        if at["body"]:
+        if at["body"] and reached:
             break
+        if at["body"]:  # the browser may ignore a key that comes right after the page
+            continue
         assert at["ring"] == "solid" and at["width"] > 0 and at["left"] >= 0, at
         reached.append(str(at["what"]))
     assert reached[0] == "skip" and reached[1] == "name"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from recrawl import store
-from recrawl.view.figures import DAY, Stretch
+from recrawl.view.figures import DAY, HOUR, Stretch
 
 TEN_MINUTES = timedelta(minutes=10)
 
@@ -13,7 +13,7 @@ TEN_MINUTES = timedelta(minutes=10)
 class Span(Stretch):
     """An hour or ten minutes."""
 
-    lost: float = 0
+    skipped: float = 0
     new_pages: float = 0
 
 
@@ -40,6 +40,15 @@ class History:
     tens: tuple[Span, ...] = ()  # of the last 24 hours
     blocked: tuple[BlockedHost, ...] = ()  # with most due pages
     events: tuple[Event, ...] = ()  # the newest first
+
+    @property
+    def step(self) -> timedelta:
+        """Of the charts of freshness and fetches. In the first day of a crawl, hours would be too few points."""
+        return TEN_MINUTES if self.tens and self.tens[0].at < self.hours[0].at + HOUR else HOUR
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        return self.hours if self.step == HOUR else self.tens
 
 
 def read(connection: store.Connection) -> History:

@@ -86,7 +86,7 @@ def test_what_comes_from_the_web_is_text(live: bool) -> None:
 
 
 def test_so_is_what_somebody_looks_for_and_finds() -> None:
-    rows = [{"topic": EVIL, "code": EVIL, "says": EVIL, "mend": EVIL, "detail": None}]
+    rows = [{"topic": EVIL, "code": EVIL, "says": EVIL, "fix": EVIL, "detail": None}]
     for found in (find.SearchResult(EVIL, NOW), find.SearchResult(EVIL, NOW, explanation=rows)):
         tree = Tree(find.shown(found, 5))
         assert tree.count("script") == 1 and tree.count("img") == 0

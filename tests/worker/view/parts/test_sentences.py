@@ -82,12 +82,6 @@ def test_many_failures_are_told_and_few_are_not() -> None:
     assert "failed" not in sentences.fetches(HISTORY.hours, DAY_TOTAL, None, NOW)
 
 
-def test_a_chart_without_the_hour_that_runs_says_so() -> None:
-    told = "The chart ends with the last whole hour."
-    assert told in sentences.fetches(sentences.whole(HISTORY.hours, NOW, DAY), DAY_TOTAL, None, NOW)
-    assert told not in sentences.fetches(HISTORY.hours, DAY_TOTAL, None, NOW)
-
-
 def test_hours_without_fetches_are_told_apart_from_hours_that_are_missing() -> None:
     hours = list(HISTORY.hours)
     hours[-10] = replace(hours[-10], fetches=0)
@@ -132,7 +126,7 @@ def test_lateness() -> None:
     assert plain(sentences.lateness(Total(since=NOW - DAY, late_1m=1), None, NOW)) == (
         "Of 1 revisit in 24 hours 100 % began within 10 minutes of the due time. None was skipped."
     )
-    assert "1 revisit was skipped" in sentences.lateness(replace(DAY_TOTAL, lost=1), None, NOW)
+    assert "1 revisit was skipped" in sentences.lateness(replace(DAY_TOTAL, skipped=1), None, NOW)
 
 
 def test_pages_that_nobody_visits_are_not_in_time_either() -> None:

@@ -35,19 +35,19 @@ def freshness_and_budget(look: Look) -> Html:
 
 
 def freshness(look: Look) -> Html:
-    hours = look.history.hours
-    shown = over(look, hours, HOUR, 14 * DAY)
+    spans = look.history.spans
+    shown = over(look, spans, look.history.step, 14 * DAY)
     series = [
-        Series("fresh", "changed", column(hours, "fresh")),
-        Series("expected", "first", column(hours, "promised")),
-        Series("limit", "soft", column(hours, "possible")),
+        Series("fresh", "changed", column(spans, "fresh")),
+        Series("expected", "first", column(spans, "promised")),
+        Series("limit", "soft", column(spans, "possible")),
     ]
-    errors = [2 * hour.fresh_error if hour.fresh_error is not None else None for hour in hours]
+    errors = [2 * span.fresh_error if span.fresh_error is not None else None for span in spans]
     known = any(value is not None for value in series[0].values)
     return figure(
         "freshness",
         "How fresh is it, and how fresh could it be?",
-        sentences.freshness(hours, look.figures.minute, look.now),
+        sentences.freshness(spans, look.figures.minute, look.now),
         lines(shown, series, errors, lambda share: f"{share * 100:.3g} %") if known else None,
         (),
         numbers(shown, [*((one.name, one.values) for one in series), ("error, ±", errors)], percent) if known else None,
@@ -55,29 +55,32 @@ def freshness(look: Look) -> Html:
 
 
 def fetches(look: Look) -> Html:
-    hours = sentences.whole(look.history.hours, look.now, 7 * DAY) or look.history.hours
-    shown = over(look, hours, HOUR, 7 * DAY)
+    step = look.history.step
+    # Without the present step, which is not over yet.
+    spans = sentences.whole(look.history.spans, look.now, 7 * DAY, step) or look.history.spans
+    shown = over(look, spans, step, 7 * DAY)
     layers = [
-        Series("found a change", "changed", column(hours, "changed")),
-        Series("unchanged", "unchanged", column(hours, "unchanged")),
-        Series("first fetch", "first", column(hours, "first")),
-        Series("not found", "missing", column(hours, "missing")),
-        Series("failed, throttled, forbidden", "failed", column(hours, "failed", "throttled", "denied")),
+        Series("found a change", "changed", column(spans, "changed")),
+        Series("unchanged", "unchanged", column(spans, "unchanged")),
+        Series("first fetch", "first", column(spans, "first")),
+        Series("not found", "missing", column(spans, "missing")),
+        Series("failed, throttled, forbidden", "failed", column(spans, "failed", "throttled", "denied")),
     ]
-    budget: list[float | None] = [None if hour.budget is None else hour.budget / 24 for hour in hours]
+    budget: list[float | None] = [None if span.budget is None else span.budget * (step / DAY) for span in spans]
     last = next((value for value in reversed(budget) if value is not None), None)
-    limit = Series(f"budget: {count(last)} an hour", "ink", budget) if last is not None else None
+    a_step = "an hour" if step == HOUR else "in ten minutes"
+    limit = Series(f"budget: {count(last)} {a_step}", "ink", budget) if last is not None else None
     columns = [
         *((layer.name, layer.values) for layer in layers[:4]),
-        *((name, column(hours, name)) for name in ("failed", "throttled", "denied")),
-        ("all", column(hours, "fetches")),
+        *((name, column(spans, name)) for name in ("failed", "throttled", "denied")),
+        ("all", column(spans, "fetches")),
         ("budget", budget),
     ]
-    known = any(hour.fetches for hour in hours)
+    known = any(span.fetches for span in spans)
     return figure(
         "fetches",
         "What do the fetches find, and is the budget used?",
-        sentences.fetches(hours, look.figures.day, look.figures.budget, look.now),
+        sentences.fetches(look.history.hours, look.figures.day, look.figures.budget, look.now),
         stacks(shown, layers, limit, short) if known else None,
         layers,
         numbers(shown, columns, count) if known else None,

@@ -82,7 +82,6 @@ def fetches(hours: Sequence[Span], day: Total, budget: float | None, now: dateti
         if failing > FAILING * day.fetches
         else None,
         _idle(hours, now),
-        "The chart ends with the last whole hour." if hours and hours[-1].at + HOUR <= now else None,
     )
 
 
@@ -92,15 +91,15 @@ def elapsed(day: Total, now: datetime) -> str:
     return "24 hours" if lasts is None or lasts > 23 * HOUR else f"the first {lasting(lasts)}"
 
 
-def whole(hours: Sequence[Span], now: datetime, last: timedelta) -> list[Span]:
-    """The whole hours within `last` before the present hour."""
-    end = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-    return [hour for hour in hours if end - last <= hour.at < end]
+def whole(spans: Sequence[Span], now: datetime, last: timedelta, step: timedelta) -> list[Span]:
+    """The whole spans of one step within `last` before the present step."""
+    end = now - (now - datetime.min.replace(tzinfo=UTC)) % step
+    return [span for span in spans if end - last <= span.at < end]
 
 
 def _idle(hours: Sequence[Span], now: datetime) -> str | None:
     """Whole hours of the last week without a fetch or without figures."""
-    week = whole(hours, now, 7 * DAY)
+    week = whole(hours, now, 7 * DAY, HOUR)
     idle = sum(not hour.fetches for hour in week)
     missing = round((week[-1].at - week[0].at) / HOUR) + 1 - len(week) if week else 0
     told = [
@@ -168,12 +167,12 @@ BINS = (
 def lateness(day: Total, minute: Minute | None, now: datetime) -> str:
     if not day.revisits:
         return "No page was fetched again in the last 24 hours."
-    skipped, due = things(day.lost, "revisit"), minute.due or 0.0 if minute else 0.0
+    skipped, due = things(day.skipped, "revisit"), minute.due or 0.0 if minute else 0.0
     return join(
         f"Of {things(day.revisits, 'revisit')} in {elapsed(day, now)} **{percent(day.in_time)}** began",
         "within 10 minutes of the due time.",
-        f"{skipped} {either(day.lost, 'was', 'were')} skipped, because the next one was due already."
-        if round(day.lost)
+        f"{skipped} {either(day.skipped, 'was', 'were')} skipped, because the next one was due already."
+        if round(day.skipped)
         else "None was skipped.",
         f"{things(due, 'overdue page')} will count when {either(due, 'it is', 'they are')} fetched."
         if round(due)
@@ -241,7 +240,7 @@ class Change:
 
 def changes(hours: Sequence[Span], now: datetime) -> list[Change]:
     """The last 24 whole hours compared with the 24 before: the figures that are known of both."""
-    day, before = whole(hours, now, DAY), whole(hours, now - DAY, DAY)
+    day, before = whole(hours, now, DAY, HOUR), whole(hours, now - DAY, DAY, HOUR)
     if min(len(day), len(before)) < ENOUGH:
         return []
     found = [
@@ -256,7 +255,7 @@ def changes(hours: Sequence[Span], now: datetime) -> list[Change]:
             _share(before, "failed", "throttled", "denied"),
             more_is_better=False,
         ),
-        _of_counts("Revisits skipped", _sum(day, "lost"), _sum(before, "lost")),
+        _of_counts("Revisits skipped", _sum(day, "skipped"), _sum(before, "skipped")),
         _of_counts("Pages added", _sum(day, "new_pages"), _sum(before, "new_pages")),
         _of_counts("Overdue pages, mean", _mean(h.due for h in day), _mean(h.due for h in before)),
     ]

@@ -1,0 +1,30 @@
+"""The charts of a report show enough points, also in the first hours of a crawl."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from recrawl.view.figures import HOUR
+from recrawl.view.history import TEN_MINUTES, History
+from recrawl.view.parts import pictures
+from recrawl.view.parts.html import Html
+from recrawl.view.parts.page import Look
+from worker.view.looks import FIGURES, HISTORY, look
+
+
+def rows(picture: Callable[[Look], Html], history: History) -> int:
+    """Of the table of a chart's numbers: one for each step, and the heading."""
+    return str(picture(look(FIGURES, history))).count("<tr") - 1
+
+
+@pytest.mark.parametrize("picture", [pictures.freshness, pictures.fetches, pictures.waiting])
+def test_a_crawl_of_90_minutes_has_a_point_every_ten_minutes(picture: Callable[[Look], Html]) -> None:
+    young = replace(HISTORY, hours=HISTORY.hours[-2:], tens=HISTORY.tens[-9:])
+    assert young.step == TEN_MINUTES
+    assert rows(picture, young) >= 8
+
+
+def test_a_crawl_of_two_weeks_has_a_point_every_hour() -> None:
+    assert HISTORY.step == HOUR
+    assert rows(pictures.freshness, HISTORY) > 300
