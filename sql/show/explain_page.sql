@@ -38,7 +38,7 @@ begin
         cross join lateral explain_lease(t, l.lease_id, l.popped_at, l.lease_until, l.slot, l.start_by) w;
         -- The reasons for which held_pages tells the crawler that has the page not to fetch it.
         return query
-        select 'also', e.code, e.says, e.mend, e.detail
+        select 'also', e.code, e.says, e.fix, e.detail
         from explain_holds(t, h, s) e
         where e.code in ('paused', 'host_blocked');
         return;
@@ -55,16 +55,16 @@ begin
         union all
         select e from explain_place(t, p, place) e);
     return query
-    select case when row_number() over by_time = 1 then 'now' else 'also' end, r.code, r.says, r.mend,
+    select case when row_number() over by_time = 1 then 'now' else 'also' end, r.code, r.says, r.fix,
            r.detail || jsonb_build_object('until', case when isfinite(u.until) then u.until end)
-    from unnest(reasons) with ordinality as r (topic, code, says, mend, detail, nth)
+    from unnest(reasons) with ordinality as r (topic, code, says, fix, detail, nth)
     cross join lateral (select (r.detail ->> 'until')::timestamptz as until) u
     window by_time as (order by coalesce(u.until, t) desc, r.nth)
     order by coalesce(u.until, t) desc, r.nth;
     -- The new due time is still in the inbox. If the old place is due, the page may be handed out until upkeep brings
     -- the new one into the queue.
     if place = 'inbox' and p.due_at > t then
-        return query select 'also', w.code, w.says, w.mend, w.detail from explain_wait(t, p, s) w;
+        return query select 'also', w.code, w.says, w.fix, w.detail from explain_wait(t, p, s) w;
     end if;
 end $$;
 comment on function recrawl_internal.explain_now(

@@ -3,7 +3,7 @@
 create or replace view recrawl.vitals as
 select at, fetches, changed, unchanged, first, missing, failed, throttled, denied, retries, untold, stale, duplicate,
        refused,
-       late_1m, late_10m, late_1h, late_6h, late_1d, late_more, late_seconds, lost,
+       late_1m, late_10m, late_1h, late_6h, late_1d, late_more, late_seconds, skipped,
        handed_out, expired, missed, asks, empty_asks, new_pages,
        due, due_crawler, due_gap, due_blocked, new_waiting, leased,
        pages, hosts, hosts_ready, hosts_blocked, hosts_capped, ready_wait, inbox_wait,
@@ -19,7 +19,7 @@ select recrawl_internal.copy_comments('recrawl.vitals');
 create or replace view recrawl.vitals_by_hour as
 select at, fetches, changed, unchanged, first, missing, failed, throttled, denied, retries, untold, stale, duplicate,
        refused,
-       late_1m, late_10m, late_1h, late_6h, late_1d, late_more, late_seconds, lost,
+       late_1m, late_10m, late_1h, late_6h, late_1d, late_more, late_seconds, skipped,
        handed_out, expired, missed, asks, empty_asks, new_pages,
        due, due_crawler, due_gap, due_blocked, new_waiting, leased,
        pages, hosts, hosts_ready, hosts_blocked, hosts_capped, ready_wait, inbox_wait,

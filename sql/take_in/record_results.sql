@@ -138,11 +138,11 @@ begin
     -- The part of this report in the figures of its minute. Only if a worker ran in the last day: nothing else sums up
     -- the rows of pulse.
     counted as (
-        insert into pulse (part, at, letters, late, lost)
-        select log_part(t, pulse_kept()), t, j.letters, j.late, j.lost
+        insert into pulse (part, at, letters, late, skipped)
+        select log_part(t, pulse_kept()), t, j.letters, j.late, j.skipped
         from (select string_agg((pulse).letters, '') as letters,
                      array_agg((pulse).late) filter (where (pulse).late is not null) as late,
-                     sum((pulse).lost) as lost
+                     sum((pulse).skipped) as skipped
               from judged) j, worker_ticked w
         where j.letters is not null and from_micros(w.last_value) > clock_timestamp() - interval '1 day'
     )

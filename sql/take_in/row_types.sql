@@ -212,7 +212,7 @@ begin
         create type recrawl_internal.pulse_part as (
             letters text,
             late    real,
-            lost    float8
+            skipped float8
         );
     end if;
 

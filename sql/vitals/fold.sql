@@ -29,7 +29,7 @@ begin
     insert into vital (
         at, fetches, changed, unchanged, first, missing, failed, throttled, denied, retries, untold, stale, duplicate,
         refused,
-        late_1m, late_10m, late_1h, late_6h, late_1d, late_more, late_seconds, lost, expired, missed)
+        late_1m, late_10m, late_1h, late_6h, late_1d, late_more, late_seconds, skipped, expired, missed)
     -- The comment of pulse.letters lists the letters. s, r and x are reports that are no fetches. Taking away all small
     -- letters leaves the capitals, which are retries.
     select minute_of(p.at), sum(length(translate(p.letters, 'srx', ''))),
@@ -39,7 +39,7 @@ begin
            sum(length(translate(p.letters, 'cdefmnrstux', ''))), sum(times('n', k.letters)),
            sum(times('s', k.letters)), sum(times('r', k.letters)), sum(times('x', k.letters)),
            sum(l.within_1m), sum(l.within_10m), sum(l.within_1h), sum(l.within_6h), sum(l.within_1d), sum(l.more),
-           sum(l.seconds), coalesce(sum(p.lost), 0),
+           sum(l.seconds), coalesce(sum(p.skipped), 0),
            coalesce(sum(p.expired), 0), coalesce(sum(p.missed), 0)
     from pulse p
     -- The letters of retries are capitals.
@@ -59,12 +59,12 @@ begin
     on conflict (at) do update set
         (fetches, changed, unchanged, first, missing, failed, throttled, denied, retries, untold, stale, duplicate,
          refused,
-         late_1m, late_10m, late_1h, late_6h, late_1d, late_more, late_seconds, lost, expired, missed) = (
+         late_1m, late_10m, late_1h, late_6h, late_1d, late_more, late_seconds, skipped, expired, missed) = (
             excluded.fetches, excluded.changed, excluded.unchanged, excluded.first, excluded.missing, excluded.failed,
             excluded.throttled, excluded.denied, excluded.retries, excluded.untold, excluded.stale, excluded.duplicate,
             excluded.refused,
             excluded.late_1m, excluded.late_10m, excluded.late_1h, excluded.late_6h, excluded.late_1d,
-            excluded.late_more, excluded.late_seconds, excluded.lost, excluded.expired,
+            excluded.late_more, excluded.late_seconds, excluded.skipped, excluded.expired,
             excluded.missed);
 end $$;
 comment on function recrawl_internal.fold_pulses(timestamptz, timestamptz) is
@@ -80,7 +80,7 @@ begin
     insert into vital_hour (
         at, fetches, changed, unchanged, first, missing, failed, throttled, denied, retries, untold, stale, duplicate,
         refused,
-        late_1m, late_10m, late_1h, late_6h, late_1d, late_more, late_seconds, lost,
+        late_1m, late_10m, late_1h, late_6h, late_1d, late_more, late_seconds, skipped,
         handed_out, expired, missed, asks, empty_asks, new_pages,
         due, due_crawler, due_gap, due_blocked, new_waiting, leased,
         pages, hosts, hosts_ready, hosts_blocked, hosts_capped, ready_wait, inbox_wait,
@@ -88,7 +88,7 @@ begin
     select hour_of(at), sum(fetches), sum(changed), sum(unchanged), sum(first), sum(missing), sum(failed),
            sum(throttled), sum(denied), sum(retries), sum(untold), sum(stale), sum(duplicate), sum(refused),
            sum(late_1m), sum(late_10m), sum(late_1h), sum(late_6h), sum(late_1d), sum(late_more),
-           sum(late_seconds), sum(lost),
+           sum(late_seconds), sum(skipped),
            sum(handed_out), sum(expired), sum(missed), sum(asks), sum(empty_asks), sum(new_pages),
            avg(due), avg(due_crawler), avg(due_gap), avg(due_blocked), avg(new_waiting), avg(leased),
            avg(pages), avg(hosts), avg(hosts_ready), avg(hosts_blocked), avg(hosts_capped),

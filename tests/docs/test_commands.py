@@ -11,7 +11,7 @@ PAGE = Path(__file__).parents[2] / "docs/commands.md"
 
 HEAD = """# Commands
 
-This page shows the `--help` of each command. `make golden` writes this page, and a test fails if a help has changed.
+This document shows the `--help` of each command. `make golden` writes it, and a test fails if a help has changed.
 
 A command uses the database that the environment variable `DATABASE_URL` names. Without `DATABASE_URL` it uses the
 embedded PostgreSQL. The variable `RECRAWL_DATA_DIR` names the folder of the embedded PostgreSQL.

@@ -510,7 +510,7 @@ def test_where_pins_take_the_budget_the_others_are_told_so(here: Crawl, url: str
     run_job("allocate", url)
     row = find(ask(here, B), "often", "nothing_left")
     assert "0 are for new pages, 5 for pinned pages" in row["says"]
-    assert row["mend"] == "SELECT recrawl.set_setting('budget', '10');"
+    assert row["fix"] == "SELECT recrawl.set_setting('budget', '10');"
     assert ("often", "pinned_less") in codes_of(ask(here, A))
 
 
@@ -530,9 +530,9 @@ def test_a_pinned_page_of_a_host_that_was_blocked_is_told_of_the_block(here: Cra
     here.value("select count(*) from page p, recrawl.set_interval(array[p.page_id], '1 day')")
     here.value("select recrawl.block_host('a.test')")
     run_job("allocate", url)
-    assert find(ask(here, A), "often", "closed")["mend"] == "SELECT recrawl.unblock_host('a.test');"
+    assert find(ask(here, A), "often", "closed")["fix"] == "SELECT recrawl.unblock_host('a.test');"
     here.value("select recrawl.unblock_host('a.test')")
-    assert find(ask(here, A), "often", "closed")["mend"] == "recrawl run allocate"
+    assert find(ask(here, A), "often", "closed")["fix"] == "recrawl run allocate"
 
 
 @examples
@@ -565,24 +565,24 @@ def test_what_it_says_to_do_has_its_effect(here: Crawl, url: str, topic: str, co
     what = EXAMPLES[topic, code](here)
     row = find(ask(here, what), topic, code)
     if topic == "last" or code in NOTHING_TO_DO:
-        assert row["mend"] is None
+        assert row["fix"] is None
         return
-    assert row["mend"], "nothing to do"
+    assert row["fix"], "nothing to do"
     before = figures(here, what)
-    done = do(here, url, row["mend"])
+    done = do(here, url, row["fix"])
     here.now = wall()
     here.tick()
     after = figures(here, what)
-    if any(shows in row["mend"] for shows in ("pg_stat_activity", "explain_page", "host_status")):
+    if any(shows in row["fix"] for shows in ("pg_stat_activity", "explain_page", "host_status")):
         assert done is not None
-    elif "fetch_now" in row["mend"]:
+    elif "fetch_now" in row["fix"]:
         assert after["due_at"] and after["due_at"] <= wall()
-    elif "gap =>" in row["mend"]:
+    elif "gap =>" in row["fix"]:
         assert after["gap"] == before["gap"] / 2
     elif code in ("policy", "nothing_left", "closed"):
         run_job("allocate", url)
         assert (topic, code) not in codes_of(ask(here, what))
-    elif topic == "often" and "run" not in row["mend"]:
+    elif topic == "often" and "run" not in row["fix"]:
         assert after["frequency"] > before["frequency"] * 1.04
     else:
         here.now = wall()
@@ -598,15 +598,15 @@ def figures(crawl: Crawl, what: str | int) -> Row:
     return found[0] if found else {}
 
 
-def do(crawl: Crawl, url: str, mend: str) -> list[Any] | None:
+def do(crawl: Crawl, url: str, fix: str) -> list[Any] | None:
     """As somebody who pastes it into psql as an operator, or into a shell."""
-    if mend == "recrawl worker":
+    if fix == "recrawl worker":
         run_job("upkeep", url)
-    elif run := re.fullmatch(r"recrawl run (\w+)", mend):
+    elif run := re.fullmatch(r"recrawl run (\w+)", fix):
         run_job(run[1], url)
         return None
     with psycopg.connect(url, autocommit=True, options="-c role=recrawl_operator -c search_path=public") as operator:
-        return [operator.execute(statement).fetchall() for statement in re.findall(r".+?;(?= SELECT|$)", mend)]
+        return [operator.execute(statement).fetchall() for statement in re.findall(r".+?;(?= SELECT|$)", fix)]
 
 
 # ----------------------------------------------------------------------------------- what next_pages does then
@@ -676,7 +676,7 @@ def test_whatever_is_asked_is_answered(crawl: Crawl, url: str, what: str | int |
     assert (row["topic"], row["code"]) == ("now", code)
     assert len(row["says"]) < 500
     if code == "unknown":
-        do(crawl, url, row["mend"])
+        do(crawl, url, row["fix"])
         assert crawl.value("select count(*) from page") == 1
         assert codes_of(ask(crawl, what)) >= {("now", "inbox")}
 
@@ -716,7 +716,7 @@ def test_a_page_that_no_pattern_keeps_out_any_more_can_be_brought_back(here: Cra
     here.add(odd, A)
     here.value("select recrawl.exclude('a.test')")
     here.connection.execute("delete from exclusion")
-    here.connection.execute(find(ask(here, odd), "now", "excluded")["mend"].encode())
+    here.connection.execute(find(ask(here, odd), "now", "excluded")["fix"].encode())
     states = {row["url"]: row["state"] for row in here.rows("select url, state::text from page_status")}
     assert states == {odd: "new", A: "excluded"}
 

@@ -16,7 +16,8 @@ REFERENCE, OPERATE = DOCS / "reference.md", DOCS / "operate.md"
 
 HEAD = """# Reference
 
-This page lists all functions, views, row types and settings of recrawl. [The glossary](glossary.md) explains the words.
+This document lists all functions, views, row types and settings of recrawl. [The glossary](glossary.md) explains the
+words.
 The texts are comments in the database: in psql, `\\df+ recrawl.*` and `\\d+ recrawl.page_status` show them too.
 
 * If an argument is invalid, the call raises an error and changes nothing. Functions that take many URLs or pages are an

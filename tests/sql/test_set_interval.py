@@ -180,7 +180,7 @@ def test_explain_says_so_and_how_to_take_it_back(crawl: Crawl) -> None:
     assert (row["code"], row["says"]) == (
         "pinned", "It is fetched every 6 h: this interval was set with set_interval."
     )  # fmt: skip
-    crawl.rows(row["mend"])
+    crawl.rows(row["fix"])
     assert code_of(crawl, page["page_id"]) == "unallocated"
 
 

@@ -145,7 +145,7 @@ def test_lateness_is_counted_by_how_late_the_slot_was(crawl: Crawl) -> None:
         row = sums(crawl)
         assert [row[name] for name in LATE] == [1] * (nth + 1) + [0] * (5 - nth)
     assert crawl.value("select sum(late_seconds) from vitals") == pytest.approx(seconds, abs=30)
-    assert crawl.value("select sum(lost) from vitals") == 2, "of three days, two whole periods passed without a visit"
+    assert crawl.value("select sum(skipped) from vitals") == 2, "of three days, two whole intervals passed"
 
 
 def test_what_tells_nothing_is_counted_as_untold(crawl: Crawl) -> None:

@@ -66,8 +66,8 @@ UNITS = (("years", 31557600), ("days", 86400), ("h", 3600), ("min", 60), ("s", 1
 
 
 def lasting(duration: timedelta | None) -> str:
-    """One figure and its unit, in the largest unit that gives at least 2, or exactly 1: 0.8 s, 90 s, 12 min, 1 h, "
-    "3 days."""
+    """One figure and its unit, in the largest unit that gives at least 2, or exactly 1: 0.8 s, 90 s, 12 min, 1 h,
+    3 days."""
     if duration is None:
         return UNKNOWN
     seconds = max(duration.total_seconds(), 0.0)

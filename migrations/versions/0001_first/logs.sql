@@ -43,7 +43,7 @@ create table recrawl_internal.pulse (
     at      timestamptz not null,
     letters text        not null,
     late    real[],
-    lost    float8,
+    skipped float8,
     expired int,
     missed  int
 ) partition by list (part);
@@ -58,7 +58,7 @@ comment on column recrawl_internal.pulse.letters is
     'm = missing, e = error, t = throttled, d = denied, s = stale, r = repeated, x = refused. A capital letter means '
     'that the last attempt of the page had failed.';
 comment on column recrawl_internal.pulse.late is 'The delay of each revisit in seconds.';
-comment on column recrawl_internal.pulse.lost is
+comment on column recrawl_internal.pulse.skipped is
     'The number of whole intervals that passed before these revisits; null = 0.';
 comment on column recrawl_internal.pulse.expired is
     'Pages whose lease ended before a report; null = the row is of a report.';

@@ -106,10 +106,10 @@ create type recrawl.explanation as (
     topic  text,
     code   text,
     says   text,
-    mend   text,
+    fix    text,
     detail jsonb
 );
 comment on type recrawl.explanation is
     'One row of explain_page: one fact about a page. topic is the question, code is the answer for programs, and '
-    'says is the answer for people. detail has the numbers, with times in UTC. mend is SQL or a command that changes '
+    'says is the answer for people. detail has the numbers, with times in UTC. fix is SQL or a command that changes '
     'the fact; null = you need not or cannot change it.';

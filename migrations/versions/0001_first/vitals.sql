@@ -24,7 +24,7 @@ create table recrawl_internal.vital (
     late_1d       bigint not null default 0,
     late_more     bigint not null default 0,
     late_seconds  float8 not null default 0,
-    lost          float8 not null default 0,
+    skipped       float8 not null default 0,
     handed_out    bigint not null default 0,
     expired       bigint not null default 0,
     missed        bigint not null default 0,
@@ -83,7 +83,7 @@ comment on column recrawl_internal.vital.late_1d is 'Revisits that were 6 to 24 
 comment on column recrawl_internal.vital.late_more is 'Revisits that were more than 24 hours late.';
 comment on column recrawl_internal.vital.late_seconds is
     'The sum of the delays of all revisits in seconds.';
-comment on column recrawl_internal.vital.lost is
+comment on column recrawl_internal.vital.skipped is
     'Skipped fetches. Example: a page with an interval of one day is fetched 2.5 days late, so 2 fetches were '
     'skipped.';
 comment on column recrawl_internal.vital.handed_out is 'Pages that next_pages handed out.';

@@ -42,7 +42,7 @@ begin
            format('SELECT * FROM recrawl.host_status WHERE host = %L;', h.name),
            jsonb_build_object('name', explain_host.name, 'host', h.name, 'pages', h.pages)
     union all
-    select 'also', e.code, e.says, e.mend, e.detail from explain_holds(t, h, s) e;
+    select 'also', e.code, e.says, e.fix, e.detail from explain_holds(t, h, s) e;
 end $$;
 comment on function recrawl_internal.explain_host(timestamptz, text, bigint) is
     'Explains the name of a host.';
@@ -100,14 +100,14 @@ begin
     room := room_on_host(host, s);
     host := coalesce((select name_of_host(n.host_id) from host_name n where n.name = host), host);
     return query
-    select 'now', c.code, c.says, c.mend,
+    select 'now', c.code, c.says, c.fix,
            jsonb_build_object('url', canonical, 'host', host, 'patterns', kept_by, 'max_depth', s.max_depth,
                               'pages', room.pages, 'max_pages', room.max_pages)
     from (
         select 'kept_out' as code,
                format('It is not in the crawl, and the excluded pattern %s keeps it out.',
                       kept_by[1]) as says,
-               (select string_agg(format('SELECT recrawl.unexclude(%L);', k), ' ') from unnest(kept_by) as k) as mend
+               (select string_agg(format('SELECT recrawl.unexclude(%L);', k), ' ') from unnest(kept_by) as k) as fix
         where kept_by <> '{}'
         union all
         select 'set_aside',

@@ -117,7 +117,7 @@ comment on function recrawl_internal.worth_in_words(recrawl_internal.fetching) i
 
 -- The codes of pages whose last fetch earns what the price says, or not even that.
 create or replace function recrawl_internal.often_by_price(
-    f recrawl_internal.fetching, code text, out says text, out mend text
+    f recrawl_internal.fetching, code text, out says text, out fix text
 )
 language plpgsql stable
 set search_path = recrawl_internal, pg_temp
@@ -134,7 +134,7 @@ declare
     raise_value constant text := case when more is not null then
         format('SELECT recrawl.set_value(%s, %s);', p.page_id, short_number(plain_value(more, p.boost, null))) end;
 begin
-    select c.says, c.mend into says, mend
+    select c.says, c.fix into says, fix
     from (values
         ('price',
          format('%s. %s. One more fetch a day would gain less than the price of %s, which a fetch gains elsewhere.',
@@ -163,7 +163,7 @@ begin
          format('It is never fetched, or almost never. %s. A fetch gains less than its price of %s, and the settings '
                 'exploration and longest_interval give it none.', worth, amount(coalesce(own.price, common.price))),
          raise_value)
-    ) as c (for_code, says, mend)
+    ) as c (for_code, says, fix)
     where c.for_code = code;
 end $$;
 comment on function recrawl_internal.often_by_price(recrawl_internal.fetching, text) is
@@ -171,7 +171,7 @@ comment on function recrawl_internal.often_by_price(recrawl_internal.fetching, t
 
 -- The codes of pages for which a setting, an operator or a limit decides.
 create or replace function recrawl_internal.often_by_rule(
-    t timestamptz, f recrawl_internal.fetching, code text, out says text, out mend text
+    t timestamptz, f recrawl_internal.fetching, code text, out says text, out fix text
 )
 language plpgsql stable
 set search_path = recrawl_internal, pg_temp
@@ -185,7 +185,7 @@ declare
     a       constant allocation := f.a;
     visited constant text := 'It is fetched ' || often_in_words(f.frequency);
 begin
-    select c.says, c.mend into says, mend
+    select c.says, c.fix into says, fix
     from (values
         ('policy',
          format('%s, independent of its value: the policy in force (the setting policy) %s.',
@@ -235,7 +235,7 @@ begin
               else format('It has no share of the budget, because %s in a row failed or were not reported.',
                           how_many(p.attempts, 30000, 'attempt')) end,
          format('SELECT recrawl.fetch_now(''{%s}'');', p.page_id))
-    ) as c (for_code, says, mend)
+    ) as c (for_code, says, fix)
     where c.for_code = code;
 end $$;
 comment on function recrawl_internal.often_by_rule(timestamptz, recrawl_internal.fetching, text) is
@@ -268,7 +268,7 @@ begin
         answer := often_by_rule(t, f, code);
     end if;
     return query
-    select 'often', code, answer.says, answer.mend,
+    select 'often', code, answer.says, answer.fix,
            jsonb_build_object('frequency', frequency, 'followed', p.frequency,
                               'price', coalesce(own.price, common.price), 'common_price', common.price,
                               'floor', coalesce(own.floor, common.floor), 'is_capped', own.is_capped,
@@ -286,7 +286,7 @@ create or replace function recrawl_internal.explain_rate(
 language sql stable
 set search_path = recrawl_internal, pg_temp
 as $$
-    select 'changes', c.code, c.says, c.mend,
+    select 'changes', c.code, c.says, c.fix,
            jsonb_build_object('rate', rate, 'rate_low', rate_low, 'rate_high', rate_high,
                               'seen_changes', p.seen_changes, 'seen_days', p.seen_days)
     from (values
@@ -305,7 +305,7 @@ as $$
                 often_in_words(rate)),
          null,
          true)
-    ) as c (code, says, mend, applies)
+    ) as c (code, says, fix, applies)
     where c.applies
     limit 1
 $$;
@@ -322,7 +322,7 @@ as $$
            c.says || case when p.boost is not null
                           then format(' Boosts of its URL multiplied the value by %s.', amount(p.boost))
                           else '' end,
-           c.mend,
+           c.fix,
            jsonb_build_object('value', p.value, 'pinned_value', p.pinned_value, 'boost', p.boost, 'hub', hub,
                               'authority', authority, 'importance', importance,
                               'relevance', coalesce(p.pinned_relevance, p.relevance), 'depth', p.depth)
@@ -341,7 +341,7 @@ as $$
                 amount(p.value)),
          'recrawl run opic',
          true)
-    ) as c (code, says, mend, applies)
+    ) as c (code, says, fix, applies)
     where c.applies
     limit 1
 $$;

@@ -184,8 +184,8 @@ def test_a_look_leases_nothing_and_what_is_leased_can_be_given_back(url: str, co
     taken = [json.loads(line) for line in output(url, "next", "--json").splitlines()]
     lease_id = str(taken[0]["lease_id"])
     assert [json.loads(line)["url"] for line in output(url, "look", "--json").splitlines()] == ["http://a.test/2"]
-    assert output(url, "release", lease_id, str(taken[0]["page_id"])) == "1 released\n"
-    assert output(url, "release", lease_id) == "1 released\n"
+    assert output(url, "release", lease_id, str(taken[0]["page_id"])) == "1 page released\n"
+    assert output(url, "release", lease_id) == "1 page released\n"
     assert f"lease {lease_id} has no such page" in error(url, "release", lease_id)
     assert connection.execute("select from lease").fetchall() == []
 

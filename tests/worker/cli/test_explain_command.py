@@ -34,7 +34,7 @@ def test_a_page_is_explained_in_eighty_columns_by_its_url_in_any_spelling_or_its
 def test_programs_get_a_row_a_line(url: str, page: str) -> None:
     rows = [json.loads(line) for line in output(url, "explain", page, "--json").splitlines()]
     assert [row["topic"] for row in rows] == ["page", "now", "last", "often", "changes", "value"]
-    assert set(rows[1]) == {"topic", "code", "says", "mend", "detail"}
+    assert set(rows[1]) == {"topic", "code", "says", "fix", "detail"}
     assert rows[1]["code"] == "new_crawlers" and rows[1]["detail"]["pages_before"] == 0
 
 

@@ -106,5 +106,5 @@ def test_a_crawl_is_somebodys(url: str, db: psycopg.Connection[Any]) -> None:
             await crawl.claim(who)
 
     asyncio.run(claim("mine"))
-    with pytest.raises(Error, match="this database is the crawl of mine, and not of yours"):
+    with pytest.raises(Error, match=r"this database holds the crawl mine\. Use another database for the crawl yours"):
         asyncio.run(claim("yours"))

@@ -200,7 +200,7 @@ def test_a_visit_whose_lease_was_taken_away_is_cancelled(url: str, db: psycopg.C
 
     crawl = Crawl(url, robots=False, lease=2)
     crawl.run(30, visit, until=lambda: cancelled)
-    assert cancelled and [outcome for _, outcome, _ in crawl.outcomes] == ["lost"]
+    assert cancelled and [outcome for _, outcome, _ in crawl.outcomes] == ["expired"]
 
 
 def test_a_report_after_the_lease_is_counted(url: str, db: psycopg.Connection[Any]) -> None:
@@ -347,18 +347,18 @@ def problem(dsn: str) -> str:
 
 
 def test_what_is_wrong_at_the_start_is_said_in_one_line(url: str, db: psycopg.Connection[Any], server: str) -> None:
-    assert problem("nonsense").startswith("this is no connection string: ")
+    assert problem("nonsense").startswith("the connection string is not valid: ")
     assert problem("host=127.0.0.1 port=1 dbname=x").startswith("cannot connect to the database: ")
     assert problem(make_conninfo(url, dbname="nosuch")).startswith("cannot connect to the database: ")
-    assert "is no crawl yet: say recrawl migrate" in problem(make_conninfo(server, dbname="template1"))
+    assert "has no tables of recrawl yet. Run `recrawl migrate`" in problem(make_conninfo(server, dbname="template1"))
     db.execute("drop function recrawl.take_slot")
-    assert "is of another version of recrawl than this client, which needs take_slot" in problem(url)
+    assert "has another version of recrawl than this client. These functions are missing: take_slot" in problem(url)
 
 
 def test_a_login_without_the_role_is_told_so(url: str, db: psycopg.Connection[Any]) -> None:
     db.execute("create role nobody_special login")
     try:
-        assert "say GRANT recrawl_crawler TO it" in problem(make_conninfo(url, user="nobody_special"))
+        assert "GRANT recrawl_crawler TO the login" in problem(make_conninfo(url, user="nobody_special"))
         db.execute("grant recrawl_crawler to nobody_special")
         add(db, "http://a.example/")
 

@@ -87,5 +87,5 @@ def test_a_link_that_is_always_slow_leaves_room_to_begin() -> None:
 
 
 def test_before_an_answer_nobody_knows() -> None:
-    with pytest.raises(RuntimeError, match="has not said what time it is"):
+    with pytest.raises(RuntimeError, match="the clock of the database is not known yet"):
         Clock().moment(START)

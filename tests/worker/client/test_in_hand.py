@@ -221,7 +221,7 @@ def test_the_pages_of_a_lost_lease_are_over_and_what_was_reported_is_still_sent(
     assert {hands.next(), hands.next()} == {running, reported}
     reported.report(200)
     hands.do(hands.in_hand.extended(waiting.lease_id, None))
-    assert [hands.outcomes[page] for page in (waiting, running, reported)] == [["lost"], ["lost"], []]
+    assert [hands.outcomes[page] for page in (waiting, running, reported)] == [["expired"], ["expired"], []]
     assert not running.report(200), "its answer counts no more"
     hands.report(10, "stale_lease")
     assert hands.outcomes[reported] == ["stale_lease"] and not hands.in_hand.has_leases
@@ -240,7 +240,7 @@ def test_a_page_that_is_lost_before_it_waits_or_while_its_robots_txt_is_requeste
     hands.do(hands.in_hand.extended(page.lease_id, None))
     request.report(500)
     hands.do(hands.in_hand.robots_came(request, {"status": 500}))
-    assert hands.outcomes[early] == hands.outcomes[page] == ["lost"] and not hands.in_hand.results
+    assert hands.outcomes[early] == hands.outcomes[page] == ["expired"] and not hands.in_hand.results
 
 
 def test_a_page_of_a_held_host_is_not_yielded() -> None:
@@ -519,7 +519,7 @@ class AnyLife(RuleBasedStateMachine):
             else:
                 (outcome,) = hands.outcomes[page]
                 assert hands.reported[page] == (outcome == "ok")
-                assert hands.released[page] == (outcome not in ("ok", "lost"))
+                assert hands.released[page] == (outcome not in ("ok", "expired"))
 
 
 AnyLife.TestCase.settings = settings(max_examples=200, stateful_step_count=60)

@@ -41,7 +41,7 @@ def last_run(crawl: Crawl) -> Row:
 
 
 def often(crawl: Crawl, page_id: int) -> Row:
-    return crawl.row("select code, says, mend, detail from explain_page(%s) where topic = 'often'", page_id)
+    return crawl.row("select code, says, fix, detail from explain_page(%s) where topic = 'often'", page_id)
 
 
 def test_pins_come_off_the_budget_and_the_others_share_the_rest(crawl: Crawl, url: str) -> None:
@@ -110,7 +110,7 @@ def test_pins_beyond_a_hosts_slots_share_them_and_it_is_said(crawl: Crawl, url: 
     assert crawl.host("a.test")["capped"] and crawl.host("b.test")["pins_kept"] == 1
     row = often(crawl, 1)
     assert row["code"] == "pinned_less" and "the slots of its host are not enough" in row["says"]
-    crawl.rows(row["mend"])
+    crawl.rows(row["fix"])
     run_job("allocate", url)
     assert frequencies(crawl)[1] == pytest.approx(0.95 * 2 * slots / 3, rel=0.01), "half the gap, twice as much"
     assert often(crawl, 11)["code"] == "pinned"
@@ -125,8 +125,8 @@ def test_pins_beyond_the_budget_share_what_exploration_leaves(crawl: Crawl, url:
     assert (last_run(crawl)["pinned"], last_run(crawl)["pinned_wanted"]) == (pytest.approx(38), 72)
     row = often(crawl, 1)
     assert row["code"] == "pinned_less" and "the budget is not enough" in row["says"]
-    assert row["mend"] == "SELECT recrawl.set_setting('budget', '80');"
-    crawl.rows(row["mend"])
+    assert row["fix"] == "SELECT recrawl.set_setting('budget', '80');"
+    crawl.rows(row["fix"])
     run_job("allocate", url)
     assert often(crawl, 1)["code"] == "pinned"
 

@@ -297,7 +297,7 @@ def test_a_simulation_takes_no_database_of_a_crawl(url: str) -> None:
     through_sql.take(url)
     with psycopg.connect(url, autocommit=True) as db:
         db.execute("select recrawl.set_setting('claimed_by', 'spider news')")
-        with pytest.raises(ValueError, match="is the crawl of spider news"):
+        with pytest.raises(ValueError, match="holds the crawl spider news"):
             through_sql.take(url)
         db.execute("select recrawl.set_setting('claimed_by', 'recrawl simulate')")
         db.execute("select recrawl.add_pages(array['http://a.test/'])")

@@ -305,10 +305,10 @@ def test_what_cannot_work_is_one_line(
         "postgresql://127.0.0.1:9/x": "cannot connect to the database: ",
         make_conninfo(server, user="no one"): 'role "no one" does not exist',
         make_conninfo(server, dbname="nowhere"): 'database "nowhere" does not exist',
-        new_database(): "is no crawl yet: say recrawl migrate",
-        other_version: "is of another version of recrawl than this client",
+        new_database(): "has no tables of recrawl yet. Run `recrawl migrate`",
+        other_version: "has another version of recrawl than this client",
         "": "set RECRAWL_DSN, or the environment's DATABASE_URL",
-        shop.dsn: "this database is the crawl of scrapy: other, and not of scrapy: tree: give that one a database",
+        shop.dsn: "this database holds the crawl scrapy: other. Use another database for the crawl scrapy: tree",
     }
     crawlers = [shop.start("tree", HOSTS="127.0.0.2:9", RECRAWL_DSN=dsn) for dsn in lines]
     for crawler, line in zip(crawlers, lines.values(), strict=True):

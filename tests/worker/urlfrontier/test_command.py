@@ -38,6 +38,6 @@ def test_a_port_that_is_taken_is_refused(url: str, tmp_path: Path) -> None:
 
 
 def test_a_database_that_is_no_crawl_is_refused(new_database: Callable[..., str]) -> None:
-    assert "is no crawl yet: say recrawl migrate" in refusal(new_database(), "--listen", "127.0.0.1:0")
+    assert "has no tables of recrawl yet. Run `recrawl migrate`" in refusal(new_database(), "--listen", "127.0.0.1:0")
     away = "postgresql://nobody@127.0.0.1:1/nothing"
     assert "recrawl: cannot connect to the database" in refusal(away, "--listen", "127.0.0.1:0")

@@ -170,9 +170,9 @@ def test_lateness_is_a_histogram(crawl: Crawl, url: str) -> None:
         minute(crawl, late_1m=5, late_10m=4, late_6h=2, late_more=1, late_seconds=250_000)
         found = scraped()
     edges = ("60", "600", "3600", "21600", "86400", "+Inf")
-    assert [found[f"recrawl_visit_lateness_seconds_bucket{{{edge}}}"] for edge in edges] == [5, 9, 9, 11, 11, 12]
-    assert found["recrawl_visit_lateness_seconds_count"] == 12
-    assert found["recrawl_visit_lateness_seconds_sum"] == 250_000
+    assert [found[f"recrawl_revisit_lateness_seconds_bucket{{{edge}}}"] for edge in edges] == [5, 9, 9, 11, 11, 12]
+    assert found["recrawl_revisit_lateness_seconds_count"] == 12
+    assert found["recrawl_revisit_lateness_seconds_sum"] == 250_000
 
 
 # -- rights --

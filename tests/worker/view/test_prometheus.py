@@ -156,7 +156,7 @@ def test_every_query_of_the_dashboard_has_an_answer_and_every_rule_runs(crawl: C
     fetch(crawl)
     ended_run(crawl, "allocate", True, MINUTE)
     for n in (1, 2, 3):
-        many = {"changed": 2000 * n, "handed_out": 2000 * n, "asks": 40 * n, "lost": n}
+        many = {"changed": 2000 * n, "handed_out": 2000 * n, "asks": 40 * n, "skipped": n}
         stands(crawl, **dict.fromkeys(HAPPENS, 20 * n) | many)
         counted = f"sum(recrawl_fetches_total) >= {2120 * n}"
         eventually(partial(prometheus.ask, counted))

@@ -81,7 +81,7 @@ WORKING = Figures(
     day=Total(
         NOON - DAY, fetches=463541, changed=111000, unchanged=290000, untold=900, first=47000, failed=12000,
         throttled=3541, late_1m=361900, late_10m=43200, late_1h=5600, late_6h=2700, late_1d=1010, late_more=391,
-        lost=1204, handed_out=470000, expired=2100, asks=40000, stale=400, duplicate=12,
+        skipped=1204, handed_out=470000, expired=2100, asks=40000, stale=400, duplicate=12,
     ),
     allocation=LastAllocation(
         NOON - 40 * MINUTE, "freshness", 500000, 441300, 30000, 28700, 1030395, 214, 0.734, 0.739, 0.812
@@ -339,7 +339,7 @@ PLANTED = {
     "slots_missed": state("slots_missed"),
     "reports_rejected": with_day(stale=30000),
     "changes_not_reported": with_day(untold=280000),
-    "visits_skipped": with_day(lost=30000),
+    "revisits_skipped": with_day(skipped=30000),
     "less_fresh": replace(HEALTHY, figures=replace(WORKING, minutes=minutes(fresh=0.4, covered=0.99, every=True))),
     "allocation_outdated": replace(
         HEALTHY, figures=replace(WORKING, settings=WORKING.settings | {"objective": "harmonic"})
@@ -349,7 +349,10 @@ PLANTED = {
     "clocks_differ": replace(HEALTHY, asked_at=NOON - 40 * SECOND),
     "dead_rows": replace(HEALTHY, tables=(Table("queue", 1000, 900000),)),
     "server_settings": replace(
-        HEALTHY, server=replace(HEALTHY.server, naptime=MINUTE, wal_compression="pglz", wal_bytes=1, buffer_bytes=1)
+        HEALTHY,
+        server=replace(
+            HEALTHY.server, naptime=MINUTE, wal_compression="pglz", wal_bytes=1, buffer_bytes=1, syncs=False
+        ),
     ),
     "replica_behind": replace(HEALTHY, slots=(Slot("gone", False, 9e9, None),)),
     "crawler_is_superuser": replace(HEALTHY, superusers=(Superuser("postgres"),)),
@@ -445,6 +448,17 @@ def test_top_fills_a_terminal_of_80_by_24(code: str) -> None:
     lines = screens.top(STATES[code], verdict(STATES[code]), "news", 24)
     assert len(lines) == 24 and max(map(len, lines)) <= 80
     assert_golden("top", code, lines)
+
+
+def test_a_figure_of_top_that_does_not_fit_is_left_out_and_not_cut() -> None:
+    state = STATES["gaps_set_pace"]
+    minute = replace(state.minutes[-1], due_gap=5_244_000, due_blocked=2_402_000, due_crawler=1_234_567)
+    (line,) = [
+        line
+        for line in screens.top(replace(state, minutes=(minute,)), verdict(state), "news")
+        if line.startswith("overdue")
+    ]
+    assert line.endswith("gap 5,244,000  block 2,402,000")
 
 
 @pytest.mark.parametrize("code", ["gaps_set_pace", "paused", "job_failing", "nothing_due", "empty"])

@@ -37,10 +37,10 @@ Next:
 def demo(seed: int, folder: Path) -> None:
     """Show two weeks of a simulated crawl, within a minute.
 
-    The web is simulated: 150 hosts and 10,000 pages, which change and link to each other. The database is real:
-    simulated crawlers call next_pages and report in an embedded PostgreSQL, with a virtual clock. Three jobs run every
-    simulated day: they learn how often pages change, compute the values of pages, and divide the budget between the
-    pages. At the end the database is deleted. The report and the picture stay.
+    The web is simulated: 150 hosts and 10,000 pages, which change and link to each other. The crawlers are simulated
+    too, and the clock is virtual. But the database is a real PostgreSQL. Three jobs run every simulated day. They learn
+    how often pages change, compute how much each page is worth, and divide the budget (the fetches per day) between
+    the pages. The demo writes a report and a picture. Then it deletes the database.
     """
     from recrawl import store
     from recrawl.cli.progress import steps

@@ -26,13 +26,14 @@ INDENT = max(map(len, HEADINGS.values())) + 2
 )
 @click.argument("what", metavar="URL|ID|HOST")
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object per topic, with all figures. Times are in UTC."
+    "--json", "as_json", is_flag=True, help="Print one JSON object for each line, with all figures. Times are in UTC."
 )
 def explain(what: str, as_json: bool) -> None:
     """Explain why a page is not fetched now, when it will be fetched, and how often.
 
     The argument is a URL, a page_id or the name of a host. For a host the answer says whether it is blocked, and until
-    when. If you can change this, the line below the explanation says how: it is SQL for `recrawl psql`, or a command.
+    when. If the page can be fetched earlier, the line below the explanation says how: it is SQL for `recrawl psql`, or
+    a command.
     """
     from recrawl import store
 
@@ -49,7 +50,7 @@ def explain(what: str, as_json: bool) -> None:
 
 def tell(row: dict[str, Any]) -> None:
     """A row in 80 columns. Statements and other long words are not broken, so that they can be pasted."""
-    says, mend = show.plain(row["says"]), show.plain(row["mend"] or "")
+    says, fix = show.plain(row["says"]), show.plain(row["fix"] or "")
     heading = f"{HEADINGS[row['topic']]:{INDENT}}"
     click.echo(
         textwrap.fill(
@@ -61,5 +62,5 @@ def tell(row: dict[str, Any]) -> None:
             break_on_hyphens=False,
         )
     )
-    if mend:
-        click.echo(f"{' ' * INDENT}{mend}")
+    if fix:
+        click.echo(f"{' ' * INDENT}{fix}")

@@ -9,7 +9,7 @@ from recrawl.cli.database import database
 from recrawl.cli.example import example
 from recrawl.cli.mistyped import mistyped
 from recrawl.jobs.registry import JOBS
-from recrawl.words import count
+from recrawl.words import count, things
 
 BUDGETS = "0.5x,1x,2x,5x"  # the default of `plan`
 
@@ -49,10 +49,10 @@ def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
     """Compute the result of other budgets. Changes nothing.
 
     The figures are computed from the rates and values of your pages. The first table shows the result of each budget.
-    By default the result is the freshness: the share of copies that are up to date, weighted by value. If the setting
-    objective has another value, the table shows that result. The table also shows two best possible results: one with
-    the gaps of the hosts, and one without gaps. A gap is the minimum time between two requests to one host. A second
-    table shows the hosts where a shorter gap would help most.
+    By default the result is the freshness: the share of copies that are up to date, weighted by value. The setting
+    objective can choose another result. The gap of a host is the minimum time between two requests to it. The table
+    also shows the best possible result with these gaps, and without them. A second table shows the hosts where a
+    shorter gap would help most.
     """
     from recrawl.jobs.allocation_input import NOBODY_TAKES_PART
     from recrawl.jobs.plan import Plan
@@ -69,7 +69,7 @@ def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
                 wanted.append(plan.budget_for(freshness))
         points, held_back = plan.curve(wanted), plan.held_back(5)
         pages, present, objective = plan.crawl.pages, plan.present.budget, plan.crawl.objective
-    click.echo(f"{pages:,} pages; the budget is {count(present)} fetches a day\n")
+    click.echo(f"{things(pages, 'page')}; the budget is {count(present)} fetches a day\n")
     show.curve(points, present, objective)
     for point in points:
         if point.not_kept:
@@ -88,8 +88,8 @@ def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
 def audit_command() -> None:
     """Compare the learned change rates with the fetch log.
 
-    recrawl learns the rate of a page from two numbers per page. The audit estimates it again, by maximum likelihood,
-    from all fetches in the log. The log is kept if the setting keep_log is set.
+    For each page recrawl keeps two numbers, and learns the rate from them. The audit estimates the rate again, by
+    maximum likelihood, from all fetches in the log. The log is kept if the setting keep_log is set.
     """
     from recrawl import store
     from recrawl.jobs.audit import audit

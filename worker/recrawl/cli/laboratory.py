@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     epilog=example(
         "recrawl simulate --recorded sample --budget 0.1",
         "recrawl simulate --drawn drift --budget 0.2 --policy opt_polite --policy uniform",
-        notes='A file has one page per line, as a JSON array: ["host", "page", born, died, [change, …]]. born, died '
-        "and the changes are times in days. died is null if the page still exists. A page can also be "
-        "[[days, changed], …]: for each fetch the days since the last fetch, and whether the "
+        notes='A file for --recorded has one page per line, as a JSON array: ["host", "page", born, died, '
+        "[change, …]]. born, died and the changes are times in days. died is null if the page still exists. A page "
+        "can also be [[days, changed], …]: for each fetch the days since the last fetch, and whether the "
         "page had changed. The file may be gzipped. The name `sample` stands for a file that is part of recrawl: 5,950 "
         "text files of seven public repositories.",
     )
@@ -65,8 +65,8 @@ def simulate(
     """Run a policy on a web whose changes are all known.
 
     The simulation runs the code of production: it learns change rates, divides the budget every day, and schedules each
-    page. Hosts have no gaps. Freshness is the share of time that pages were fresh, weighted by value. The delay is the
-    time from a change to the next fetch. Use --policy several times to compare policies.
+    page. Hosts may be requested at any time. Freshness is the share of time that pages were fresh, weighted by value.
+    The delay is the time from a change to the next fetch. Use --policy several times to compare policies.
 
     \b
     The simulated webs:
@@ -177,6 +177,8 @@ def _show(outcomes: "list[Outcome]") -> None:
 @click.option("--png", type=click.Path(dir_okay=False), help="Also draw freshness into this file (needs matplotlib).")
 def compare(as_json: bool, png: str | None) -> None:
     """Compare all policies on your own crawl. Changes nothing.
+
+    A policy is a way to divide the budget (the fetches per day) between the pages.
 
     The figures are computed from the rates and values of your pages, at the present budget, as if each policy had been
     in force for a long time. Freshness and age are weighted by value. The delay is the time from a change to the next

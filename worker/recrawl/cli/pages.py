@@ -18,7 +18,7 @@ import click
 from recrawl.cli import show
 from recrawl.cli.database import database
 from recrawl.cli.example import example
-from recrawl.words import things
+from recrawl.words import count, things
 
 if TYPE_CHECKING:
     from recrawl.intake import bulk
@@ -46,8 +46,9 @@ SOME_INVALID = 3  # the exit code if all lines were read and some were invalid
 def add(sources: tuple[str, ...], only_these_hosts: bool) -> None:
     """Add URLs from the command line, from files, or from standard input (-).
 
-    A file has one URL per line. It can also be a CSV file with the column url and optional columns value, rate (changes
-    per day) and due, or a dump of URLFrontier in JSON lines, or a dump of Nutch's CrawlDb in CSV. Files may be gzipped.
+    A file has one URL per line. It can also be a CSV file with the column url. Its optional columns are value (how much
+    the page is worth), rate (changes per day) and due (the time of the next fetch). Dumps of URLFrontier (JSON lines)
+    and of Nutch's CrawlDb (CSV) can be read too. Files may be gzipped.
 
     URLs that were added stay in the crawl, also after an error or Ctrl-C. You can add the same file again.
     """
@@ -106,7 +107,7 @@ def exclude(url: str, pattern: str) -> None:
 
 def tell_counts(progress: "bulk.Progress") -> None:
     if progress.counts:
-        click.echo(", ".join(f"{count:,} {code}" for code, count in sorted(progress.counts.items())))
+        click.echo(", ".join(f"{count(number)} {code}" for code, number in sorted(progress.counts.items())))
     if progress.counts["unanswered"]:
         click.echo(
             "  unanswered: the connection broke. These URLs may be in the crawl or not; add them again", err=True
@@ -114,7 +115,7 @@ def tell_counts(progress: "bulk.Progress") -> None:
     for bad, reason in progress.invalid:
         click.echo(f"  invalid: {bad[:200]!r}: {show.plain(reason)}", err=True)
     if unsaid := progress.counts["invalid"] - len(progress.invalid):
-        click.echo(f"  invalid: {unsaid:,} more", err=True)
+        click.echo(f"  invalid: {count(unsaid)} more", err=True)
 
 
 @contextmanager
@@ -159,7 +160,7 @@ def add_file(url: str, name: str, progress: "bulk.Progress") -> None:
                 bar.update(
                     task,
                     completed=position(text) if size else 0,
-                    done=f"{total:,} URLs, {total / seconds:,.0f}/s",
+                    done=f"{things(total, 'URL')}, {count(round(total / seconds))}/s",
                 )
 
             bulk.add(url, pages, watch, progress)
@@ -185,15 +186,15 @@ def seconds(text: str) -> timedelta:
     type=seconds,
     default="0",
     show_default=True,
-    help="Also take pages that may be requested later, within this number of seconds.",
+    help="Also take pages whose request must wait, at most this number of seconds.",
 )
 @click.option("--lease", type=seconds, default="600", show_default=True, help="Seconds until the lease ends.")
 @click.option("--per-host", type=click.IntRange(max=2**31 - 1), help="Maximum number of pages of one host.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per page.")
 def next_command(n: int, ahead: timedelta, lease: timedelta, per_host: int | None, as_json: bool) -> None:
-    """Take the next N pages (default 100), as a crawler does: they are leased to you.
+    """Take the next N pages (default 100), as a crawler does. Until the lease ends, nobody else gets them.
 
-    `recrawl look` shows pages without a lease. `recrawl release` releases the pages of a lease.
+    `recrawl look` shows pages and takes none. `recrawl release` releases the pages of a lease.
     """
     from recrawl import store
 
@@ -209,11 +210,11 @@ def next_command(n: int, ahead: timedelta, lease: timedelta, per_host: int | Non
 @click.argument("n", type=click.IntRange(1, 2**31 - 1), default=100)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per page.")
 def look(n: int, as_json: bool) -> None:
-    """Show N pages (default 100) that will be handed out soon, without a lease.
+    """Show N pages (default 100) that crawlers will get soon. Takes none of them.
 
     The result is roughly what `recrawl next` takes. It has at most two pages of each host: one new page, and one page
-    that was fetched before. A host is missing if no request to it may start within the time of the setting max_ahead,
-    by default one minute. Pages that were added in the last second may be missing.
+    that was fetched before. The setting max_ahead is one minute by default. A host is missing if no request to it may
+    start within this time. Pages that were added in the last second may be missing.
     """
     from recrawl import store
 
@@ -237,7 +238,7 @@ def release(lease_id: int, page_ids: tuple[int, ...]) -> None:
         raise click.ClickException(
             f"lease {lease_id} has no such page: the lease ended, or the page was released or reported"
         )
-    click.echo(f"{released:,} released")
+    click.echo(f"{things(released, 'page')} released")
 
 
 def show_pages(pages: list[dict[str, Any]], as_json: bool) -> None:

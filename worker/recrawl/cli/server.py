@@ -49,7 +49,7 @@ metrics_option = click.option(
 @click.command(epilog=example("recrawl up", "recrawl up --metrics 127.0.0.1:9888"))
 @metrics_option
 def up(metrics: Address | None) -> None:
-    """Run the database and a worker, until Ctrl-C.
+    """Run the database and a worker, which runs the jobs, until Ctrl-C.
 
     The tables are migrated to the newest version first. If the embedded PostgreSQL ends, it is restarted. If
     DATABASE_URL is set, recrawl uses that server and starts none.
@@ -81,7 +81,7 @@ def up(metrics: Address | None) -> None:
 def migrate_command(search_path: bool, with_roles: bool | None, as_sql: bool) -> None:
     """Create the tables, or migrate them to the newest version.
 
-    In a checkout `alembic upgrade head` does the same. You can run it again at any time.
+    You can run this command again at any time. In a checkout `alembic upgrade head` does the same.
     """
     from recrawl import store
     from recrawl.setup import migrate
@@ -108,8 +108,8 @@ def worker(metrics: Address | None) -> None:
 
     The settings rates_every, opic_every and allocate_every are the intervals of the jobs. A job runs earlier if much
     has changed or if its last run failed. If several workers run, one of them runs the jobs. If it dies or freezes,
-    another one takes over within a minute. Without a worker next_pages does the upkeep, with some delay, and no job
-    runs.
+    another one takes over within a minute. Without a worker the function next_pages does the upkeep, with some delay.
+    The batch jobs then do not run.
     """
     with lasting_database(makes=True) as (url, restart):
         work(url, restart, metrics, nullcontext())

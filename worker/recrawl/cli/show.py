@@ -90,30 +90,35 @@ def curve(points: "Sequence[Point]", present: float, objective: str) -> None:
         {
             "budget, fetches a day": count(point.budget),
             "of the present": f"{count(point.budget / present)} x",
-            "revisits": count(point.spent),
-            "new pages": count(point.new_pages),
-            "pinned, of the revisits": count(point.pinned) if point.pinned else None,
-            objective: _utility(point.utility),
-            "limit with gaps": _utility(point.polite_bound),
-            "limit without gaps": _utility(point.unpolite_bound),
-            "hosts limited by gap": f"{point.capped_hosts:,}",
+            "revisits a day": count(point.spent),
+            "new pages a day": count(point.new_pages),
+            "pinned, of the revisits a day": count(point.pinned) if point.pinned else None,
+            objective: _utility(point.utility, objective),
+            "limit with gaps": _utility(point.polite_bound, objective),
+            "limit without gaps": _utility(point.unpolite_bound, objective),
+            "hosts limited by gap": count(point.capped_hosts),
         }
         for point in points
     ]
     table(rows, "")
 
 
-def _utility(per_unit_of_value: float | None) -> str:
-    return "unlimited loss" if per_unit_of_value is None else f"{per_unit_of_value:.4f}"
+def _utility(per_unit_of_value: float | None, objective: str) -> str:
+    from recrawl.model.allocation.objectives import objective_named
+
+    if per_unit_of_value is None:
+        return "unlimited loss"
+    is_share = objective_named(objective).is_share
+    return percent(per_unit_of_value, 2) if is_share else f"{per_unit_of_value:.4f}"
 
 
 def held_back(hosts: "Sequence[HostAtGap]", objective: str) -> None:
     rows = [
         {
             "host": host.host,
-            "pages": f"{host.pages:,}",
+            "pages": count(host.pages),
             "a slot every": lasting(timedelta(seconds=host.slot_every)),
-            f"{objective} with half the gap": f"+{host.gain:.4f}" if host.gain >= 0.0001 else "under +0.0001",
+            f"gain of {objective} with half the gap": _utility(host.gain, objective),
         }
         for host in hosts
     ]
@@ -124,9 +129,9 @@ def agreement(lines: "Sequence[Agreement]") -> None:
     """The table of `recrawl audit`: learned rates compared with the fetch log."""
     rows = [
         {
-            "fetches, from": f"{line.visits_from:,}",
-            "pages": f"{line.pages:,}",
-            "pages that changed": f"{line.changed_pages:,}",
+            "fetches, from": count(line.visits_from),
+            "pages": count(line.pages),
+            "pages that changed": count(line.changed_pages),
             "difference of rates, median": _times(line.median_log_ratio),
             "90 % differ by less than": _times(line.most_log_ratio),
             "log's rate within rate_low … rate_high": percent(line.inside),

@@ -97,7 +97,9 @@ class Asker:
         self._in_hand.came(pages)
         try:
             if rows[0].start_by <= rows[0].fetch_at:
-                raise Error("the setting start_within is 0, and no request begins in no time: set it to 0.01 or more")
+                raise Error(
+                    "the setting start_within is 0, so every request would be too late. Set it to 0.01 seconds or more"
+                )
             if self._gate:
                 await self._gate.look_up([page.url for page in pages])
         finally:

@@ -33,13 +33,13 @@ class Clock:
     def moment(self, time: datetime) -> float:
         """The monotonic time of a time of the database."""
         if self._ahead is None:
-            raise RuntimeError("the database has not said what time it is")
+            raise RuntimeError("the clock of the database is not known yet")
         return time.timestamp() - self._ahead
 
     def time(self, moment: float) -> datetime:
         """The database's time at a monotonic time."""
         if self._ahead is None:
-            raise RuntimeError("the database has not said what time it is")
+            raise RuntimeError("the clock of the database is not known yet")
         return EPOCH + timedelta(seconds=moment + self._ahead)
 
     def window(self, fetch_at: datetime, start_by: datetime, now: float) -> tuple[float, float]:

@@ -109,7 +109,9 @@ class Client:
             await self._close()
             self._misses.tell()
             if left := len(self._sender):
-                log.warning("the database did not take all in: %s pages come back when their leases end", left)
+                log.warning(
+                    "the database did not accept all results: %s pages can be fetched again when their leases end", left
+                )
         if self._shell.failure and kind is None:
             raise self._shell.failure
 
@@ -168,7 +170,7 @@ class Client:
     async def claim(self, who: str) -> None:
         """Gives the crawl the name `who`. Raises an Error if it has another name."""
         if (owner := await self._database.claim(who)) != who:
-            raise Error(f"this database is the crawl of {owner}, and not of {who}: give that one a database of its own")
+            raise Error(f"this database holds the crawl {owner}. Use another database for the crawl {who}")
 
     def add(self, url: str, meta: object = None) -> None:
         """Adds a URL to the crawl, with the meta of its page. It is sent before the reports that are made after this

@@ -108,7 +108,7 @@ class Database:
         try:
             given = conninfo_to_dict(self._dsn)
         except psycopg.ProgrammingError as error:
-            raise Error(f"this is no connection string: {line(error)}") from None
+            raise Error(f"the connection string is not valid: {line(error)}") from None
         wanted = {"application_name": NAME, **PATIENCE}
         self._options = {name: value for name, value in wanted.items() if name not in given} | ENCODING
         try:
@@ -138,7 +138,9 @@ class Database:
         (is_there,) = await self._execute("select to_regnamespace('recrawl') is not null as is_there", [])
         name = self._connection.info.dbname if self._connection else ""
         if not is_there.is_there:
-            raise Error(f"the database {name} is no crawl yet: say recrawl migrate, with its URL as DATABASE_URL")
+            raise Error(
+                f"the database {name} has no tables of recrawl yet. Run `recrawl migrate` with its URL as DATABASE_URL"
+            )
         rows = await self._execute(
             """
             select v.verb, f.oid is not null as is_there,
@@ -151,11 +153,14 @@ class Database:
             [list(VERBS), list(VERBS.values())],
         )
         if any(not row.may_call for row in rows if row.is_there) or not any(row.is_there for row in rows):
-            raise Error(f"this login may not crawl the database {name}: say GRANT recrawl_crawler TO it")
+            raise Error(
+                f"this login may not crawl the database {name}. The owner can allow it: "
+                "GRANT recrawl_crawler TO the login"
+            )
         if missing := [row.verb for row in rows if not row.is_there]:
             raise Error(
-                f"the database {name} is of another version of recrawl than this client, which needs"
-                f" {', '.join(missing)} as it knows them: say recrawl migrate, or update the client"
+                f"the database {name} has another version of recrawl than this client. These functions are missing:"
+                f" {', '.join(missing)}. Run `recrawl migrate`, or update the client"
             )
 
     async def _execute(self, query: LiteralString, arguments: Arguments) -> list[Any]:

@@ -365,7 +365,7 @@ class InHand:
         effects: Effects = []
         for page in list(lease.pages.values()):
             if self.settle(page):
-                effects += [*self._leave(page, OVER), *self._tell(page, "lost"), CancelVisit(page)]
+                effects += [*self._leave(page, OVER), *self._tell(page, "expired"), CancelVisit(page)]
         return effects
 
     # ---- the database learns what became of pages

@@ -13,6 +13,7 @@ from recrawl.jobs.job import Job, Tell, nobody
 from recrawl.jobs.known_graph import KnownGraph, PageColumn
 from recrawl.model.graph import opic, value
 from recrawl.model.limits import UNKNOWN_RELEVANCE
+from recrawl.words import count, things
 
 # Sweeps end when the errors of all hub and authority scores add up to at most ERROR. (Hub scores add up to 1, and so do
 # authority scores.) So the relative error of the average score is .05 %. A score is written when it changes by 1 %.
@@ -55,24 +56,25 @@ class Opic(Job):
                 moved |= value.has_moved(found.scores[name], known.scores[name], **exactly)
             if weights["relevance"] > 0:
                 moved |= known.has_changed
-            count = int(np.count_nonzero(moved))
+            changed = int(np.count_nonzero(moved))
             share = value.first_share(found.scores, weights, found.scores["in_links"], np.diff(graph.out_first))
             run.put("put_graph_state", terms["mean_relevance"], share)
             run.put_in_chunks(
                 "put_scores",
                 graph.page_ids[moved],
                 *(found.scores[name][moved] for name in store.reads.SCORES),
-                watch=lambda done: tell("writing scores and values", done, count),
+                watch=lambda done: tell("writing scores and values", done, changed),
             )
-            record = {"pages": graph.pages, "links": graph.links, "is_full": known.is_whole, "moved": count}
+            record = {"pages": graph.pages, "links": graph.links, "is_full": known.is_whole, "moved": changed}
             took = {"seconds": time.monotonic() - started}
             run.put("put_opic", terms, record | found.proof | took)
             kept = {name: np.where(moved, found.scores[name], then) for name, then in known.scores.items()}
             self.known = replace(known, scores=kept)
             hint = "" if found.proof["converged"] else f" (the goal is {ERROR:g}: the next run continues)"
             run.message = (
-                f"{graph.pages:,} pages, {graph.links:,} links; the error is {found.proof['error']:.2g} after "
-                f"{found.proof['sweeps']} sweeps{hint}; the scores of {count:,} pages changed"
+                f"{things(graph.pages, 'page')}, {things(graph.links, 'link')}; "
+                f"the error is {count(found.proof['error'])} after {things(found.proof['sweeps'], 'sweep')}{hint}; "
+                f"the scores of {things(changed, 'page')} changed"
             )
         return run.message
 
@@ -106,13 +108,13 @@ class _Nearing:
 def _scored(known: KnownGraph, wants_importance: bool, tell: Tell) -> _Found:
     """Computes the scores, beginning with the scores of the last run."""
     graph, limits = known.graph, (ERROR, MOST_SWEEPS, os.cpu_count() or 1)
-    step = f"sending cash along {graph.links:,} links between {graph.pages:,} pages"
+    step = f"sending cash along {things(graph.links, 'link')} between {things(graph.pages, 'page')}"
     tell(step)
     start = opic.resumed(graph, known.scores["hub"].astype(np.float64))
     flow = opic.run(graph, known.relevance, start, *limits, watch=_Nearing(tell, step))
     plain = opic.Importance(np.full(graph.pages, math.nan), sweeps=0, residual=0.0, error=0.0, converged=True)
     if wants_importance:
-        step = f"sending cash once more, without hubs, along {graph.links:,} links"
+        step = f"sending cash once more, without hubs, along {things(graph.links, 'link')}"
         tell(step)
         plain = opic.importance(
             graph, known.scores["importance"].astype(np.float64), *limits, watch=_Nearing(tell, step)

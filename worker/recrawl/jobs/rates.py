@@ -8,7 +8,7 @@ from recrawl import store
 from recrawl.jobs.allocation_input import by_host
 from recrawl.jobs.job import Job, Tell, nobody
 from recrawl.model.change import prior
-from recrawl.words import count
+from recrawl.words import count, things
 
 
 class Rates(Job):
@@ -22,7 +22,7 @@ class Rates(Job):
                 run.message = "no page has been fetched twice yet, so no change rate can be learned"
                 return run.message
             hosts, order, first = by_host(evidence.host_id)
-            tell(f"learning the change rates of {len(order):,} pages on {len(hosts):,} hosts")
+            tell(f"learning the change rates of {things(len(order), 'page')} on {things(len(hosts), 'host')}")
             priors = prior.fit(first, evidence.changes[order], evidence.days[order])
             run.put(
                 "put_priors",
@@ -32,6 +32,7 @@ class Rates(Job):
             )
             rate = priors.all_a / priors.all_b
             run.message = (
-                f"{len(order):,} pages on {len(hosts):,} hosts; a page changes {count(rate)} times a day on average"
+                f"{things(len(order), 'page')} on {things(len(hosts), 'host')}; "
+                f"a page changes {count(rate)} times a day on average"
             )
         return run.message

@@ -2,10 +2,11 @@
 
 from recrawl import store
 from recrawl.jobs.job import Job, Tell, nobody
+from recrawl.words import things
 
 
 class Retention(Job):
     def run(self, tell: Tell = nobody) -> str:
         with store.connect(self.url, "recrawl retention") as self.connection:
             gone = store.verbs.forget_history(self.connection)
-        return f"{gone:,} old rows deleted"
+        return f"{things(gone, 'old row')} deleted"

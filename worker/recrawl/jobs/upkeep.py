@@ -4,6 +4,7 @@ import psycopg
 
 from recrawl import store
 from recrawl.jobs.job import Job, Tell, nobody
+from recrawl.words import things
 
 
 class Upkeep(Job):
@@ -24,7 +25,7 @@ class Upkeep(Job):
             self.close()
             if not self.is_stopped:
                 raise
-        return f"{moved:,} pages came into the queue"
+        return f"{things(moved, 'page')} came into the queue"
 
     def stop(self) -> None:
         self.is_stopped = True

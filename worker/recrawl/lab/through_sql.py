@@ -32,7 +32,7 @@ def take(url: str) -> None:
     refuse_pages(url)
     with store.connect(url, WHO) as connection:
         if (owner := store.virtual.claim(connection, WHO)) != WHO:
-            raise ValueError(f"that database is the crawl of {owner}: a simulation wants one of its own")
+            raise ValueError(f"that database holds the crawl {owner}. A simulation needs a database of its own")
 
 
 def crawl(

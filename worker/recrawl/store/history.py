@@ -13,7 +13,7 @@ from recrawl.store.looks import of_view
 # other columns that they read are states: the mean is taken.
 HAPPENED = {
     *("fetches", "changed", "unchanged", "first", "missing", "failed", "throttled", "denied"),
-    *("lost", "handed_out", "expired", "new_pages"),
+    *("skipped", "handed_out", "expired", "new_pages"),
 }
 
 

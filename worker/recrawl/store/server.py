@@ -17,7 +17,9 @@ def server(connection: Connection, shape: type[Shape]) -> Shape:
                current_setting('autovacuum_naptime')::interval as naptime,
                current_setting('wal_compression') as wal_compression,
                pg_size_bytes(current_setting('max_wal_size')) as wal_bytes,
-               pg_size_bytes(current_setting('shared_buffers')) as buffer_bytes
+               pg_size_bytes(current_setting('shared_buffers')) as buffer_bytes,
+               current_setting('fsync')::bool as syncs,
+               current_setting('full_page_writes')::bool as writes_full_pages
         """,
     )
     return row

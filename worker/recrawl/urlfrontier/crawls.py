@@ -62,7 +62,7 @@ class Crawls:
             try:
                 crawls.append(await self.crawl(name))
             except (Error, UnknownCrawl, psycopg.Error) as error:
-                log.warning("crawl %s is passed over: %s", name, line(error))
+                log.warning("the crawl %s is left out: %s", name, line(error))
         return crawls
 
     async def _opened(self, name: str, make: bool) -> tuple[CrawlDatabase, Puts]:

@@ -66,7 +66,9 @@ class Puts:
                 batch += self._waiting
                 self._waiting.clear()
             except Exception:
-                log.exception("nothing is taken in")  # and go on: otherwise no put would ever be answered again
+                log.exception(
+                    "these URLs cannot be added now"
+                )  # and go on: otherwise no put would ever be answered again
             finally:
                 statuses += [FAIL] * (len(batch) - len(statuses))
                 for (_, ack), status in zip(batch, statuses, strict=True):
@@ -94,7 +96,7 @@ class Puts:
             log.warning("%s: %s", puts[0].url[:200], line(error))
             return [FAIL if isinstance(error, TooLong) else SKIPPED]
         except psycopg.Error as error:
-            log.error("nothing is taken in: %s", line(error))
+            log.error("these URLs cannot be added now: %s", line(error))
             return [FAIL] * len(puts)
 
 

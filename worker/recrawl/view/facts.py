@@ -29,8 +29,10 @@ class ServerFacts:
     sees_all: bool = True  # also what other logins do
     naptime: timedelta = timedelta(seconds=10)  # autovacuum_naptime
     wal_compression: str = "off"
-    wal_bytes: int = 1 << 30  # max_wal_size
+    wal_bytes: int = 1 << 31  # max_wal_size
     buffer_bytes: int = 1 << 28  # shared_buffers
+    syncs: bool = True  # fsync
+    writes_full_pages: bool = True  # full_page_writes
 
 
 @dataclass(frozen=True)

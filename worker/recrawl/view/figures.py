@@ -101,7 +101,7 @@ class Total:
     late_6h: float = 0
     late_1d: float = 0
     late_more: float = 0
-    lost: float = 0
+    skipped: float = 0
     handed_out: float = 0
     expired: float = 0
     missed: float = 0

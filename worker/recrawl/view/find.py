@@ -78,7 +78,7 @@ def explained(found: SearchResult) -> Html:
             "section",
             el("h3", TOPICS.get(row["topic"], row["topic"]), " ", el("span", row["code"], class_="pill")),
             el("p", row["says"]),
-            page.copied(row["mend"]),
+            page.copied(row["fix"]),
             class_="card",
         )
         for row in found.explanation

@@ -66,7 +66,7 @@ COUNTERS: dict[str, tuple[str, dict[str, str]]] = {
     "recrawl_pages_expired": ("Pages whose lease ended before they were reported.", {"": "expired"}),
     "recrawl_slots_missed": ("Pages that crawlers released after their slot had passed.", {"": "missed"}),
     "recrawl_pages_added": ("Pages that were added, from links or by add_pages.", {"": "new_pages"}),
-    "recrawl_visit_periods_lost": ("Revisits that were skipped because the next one was due already.", {"": "lost"}),
+    "recrawl_revisits_skipped": ("Revisits that were skipped because the next one was due already.", {"": "skipped"}),
 }
 LATENESS = {
     "60": "late_1m",
@@ -312,7 +312,7 @@ def metrics(found: MetricValues) -> Iterator[Metric]:
         yield family(CounterMetricFamily, name, says, {label: counts.get(of, 0) for label, of in behind.items()})
     bins = accumulate(counts.get(name, 0) for name in LATENESS.values())
     lateness = HistogramMetricFamily(
-        "recrawl_visit_lateness_seconds", "Time from the due time of a revisit to its slot, in seconds."
+        "recrawl_revisit_lateness_seconds", "Time from the due time of a revisit to its slot, in seconds."
     )
     lateness.add_metric([], list(zip(LATENESS, bins, strict=True)), counts.get("late_seconds", 0))
     yield lateness

@@ -362,8 +362,8 @@ def transaction_open(facts: Facts) -> Found | None:
     fix=Fix("job", "Run it by hand and watch", "recrawl run allocate"),
     well="No job fails.",
     alert=Alert(
-        "The job {{ $labels.job_name }} failed {{ $value }} time(s) in a row. The result of its last success stays in "
-        "force.",
+        "The job {{ $labels.job_name }} fails. Failures in a row: {{ $value }}. The result of its last success stays "
+        "in force.",
         "recrawl_job_failures_since_success > 0",
         "1h",
         do="recrawl run {{ $labels.job_name }}",
@@ -494,7 +494,7 @@ def leases_end(facts: Facts) -> Found | None:
     ),
     well="Crawlers send their requests in time.",
     alert=Alert(
-        f"More than {percent(UNUSED_SLOTS, 0)} of the pages that are handed out are given back after their time.",
+        f"More than {percent(UNUSED_SLOTS, 0)} of the pages that are handed out are released too late for a request.",
         f"rate(recrawl_slots_missed_total[30m]) > {UNUSED_SLOTS} * rate(recrawl_pages_handed_out_total[30m]) "
         f"and increase(recrawl_slots_missed_total[30m]) > {FEW}",
         "30m",
@@ -506,7 +506,7 @@ def slots_missed(facts: Facts) -> Found | None:
         return None
     return Found(
         f"Crawlers miss {percent(hour.missed / max(hour.handed_out, hour.missed), 0)} of their slots.",
-        f"In the last hour they gave back {things(hour.missed, 'page')} after the time for the request had passed.",
+        f"In the last hour they released {things(hour.missed, 'page')} after the time for the request had passed.",
     )
 
 
@@ -581,18 +581,18 @@ def changes_not_reported(facts: Facts) -> Found | None:
     well="Few revisits are skipped.",
     alert=Alert(
         f"More than {percent(SKIPPED, 0)} of the revisits are skipped.",
-        f"increase(recrawl_visit_periods_lost_total[1h]) > {SKIPPED} * "
-        "increase(recrawl_visit_lateness_seconds_count[1h]) "
-        f"and increase(recrawl_visit_lateness_seconds_count[1h]) > {FEW}",
+        f"increase(recrawl_revisits_skipped_total[1h]) > {SKIPPED} * "
+        "increase(recrawl_revisit_lateness_seconds_count[1h]) "
+        f"and increase(recrawl_revisit_lateness_seconds_count[1h]) > {FEW}",
         "1h",
     ),
     in_status=False,
 )
-def visits_skipped(facts: Facts) -> Found | None:
+def revisits_skipped(facts: Facts) -> Found | None:
     day = facts.figures.day
-    if day.revisits < FEW or day.lost <= SKIPPED * day.revisits:
+    if day.revisits < FEW or day.skipped <= SKIPPED * day.revisits:
         return None
-    return Found(f"{count(day.lost)} revisits were skipped in {_day(facts)}, and {count(day.revisits)} were made.")
+    return Found(f"{count(day.skipped)} revisits were skipped in {_day(facts)}, and {count(day.revisits)} were made.")
 
 
 @rule(
@@ -722,7 +722,7 @@ def dead_rows(facts: Facts) -> Found | None:
 
 @rule(
     "warn",
-    "The page docs/in-production.md says what each setting is for. shared_buffers needs a restart of PostgreSQL.",
+    "docs/in-production.md says what each setting is for. shared_buffers needs a restart of PostgreSQL.",
     Fix("settings", "Set it, as a superuser or on the settings page of a managed server", "SHOW autovacuum_naptime;"),
     well="The settings of the server fit a crawl.",
     in_status=False,
@@ -732,15 +732,17 @@ def server_settings(facts: Facts) -> Found | None:
     wanted = {
         "autovacuum_naptime": (server.naptime <= NAPTIME, "10s"),
         "wal_compression": (server.wal_compression not in ("on", "pglz"), "off"),
-        "max_wal_size": (server.wal_bytes >= 1 << 30, "2GB"),
+        "max_wal_size": (server.wal_bytes >= 1 << 31, "2GB"),
         "shared_buffers": (server.buffer_bytes >= 1 << 28, "256MB"),
+        "fsync": (server.syncs, "on"),
+        "full_page_writes": (server.writes_full_pages, "on"),
     }
     wrong = {name: value for name, (is_well, value) in wanted.items() if not is_well}
     if not wrong or not facts.is_checkup:
         return None
     statements = [f"ALTER SYSTEM SET {name} = '{value}';" for name, value in wrong.items()]
     return Found(
-        f"{things(len(wrong), 'setting')} of the server {either(len(wrong), 'slows', 'slow')} the crawl down: "
+        f"{things(len(wrong), 'setting')} of the server {either(len(wrong), 'does', 'do')} not fit a crawl: "
         f"{', '.join(wrong)}.",
         do=" ".join([*statements, "SELECT pg_reload_conf();"]),
     )

@@ -51,7 +51,7 @@ def _figures(figures: Figures) -> Iterator[str]:
     if minute and minute.fresh is not None:
         yield _row("fresh", percent(minute.fresh), limits(minute) or "of the value of all pages, estimated")
     if day.revisits:
-        skipped = f"; {count(day.lost)} skipped in {_lasting_day(lasts)}" if day.lost >= 1 else ""
+        skipped = f"; {count(day.skipped)} skipped in {_lasting_day(lasts)}" if day.skipped >= 1 else ""
         yield _row("on time", percent(day.in_time), f"of revisits within 10 min{skipped}")
     about = "about " if now.is_estimate else ""
     parts = [
@@ -191,42 +191,39 @@ def top(figures: Figures, said: Finding, name: str, height: int = 24) -> list[st
     last = minutes[-1] if minutes else None
     per_minute = [minute.fetches for minute in minutes]
     kinds = (
-        "  ".join(
-            f"{word} {count(number / 60)}"
-            for word, number in (
-                ("changed", last.changed),
-                ("unchanged", last.unchanged),
-                ("new", last.first),
-                ("failed", last.failed + last.throttled),
-            )
-            if number
-        )
+        {
+            "failed": last.failed + last.throttled,
+            "changed": last.changed,
+            "unchanged": last.unchanged,
+            "first": last.first,
+        }
         if last
-        else ""
+        else {}
     )
-    lines.append(_trend("fetches/s", per_minute, count(now.fetches_per_second or 0), kinds))
+    rates = [f"{kind} {count(number / 60)}" for kind, number in kinds.items() if number]
+    lines.append(_trend("fetches/s", per_minute, count(now.fetches_per_second or 0), *rates))
     waits = [(minute.ready_wait or timedelta(0)).total_seconds() for minute in minutes]
     lines.append(_trend("free", waits, lasting(now.ready_wait), f"{_thousand(now.hosts_ready)} hosts free"))
     due = [minute.due or 0 for minute in minutes]
-    parts = (
-        f"gap {count(last.due_gap or 0)}  block {count(last.due_blocked or 0)}  crawler {count(last.due_crawler or 0)}"
+    waits_for = (
+        {"gap": last.due_gap, "block": last.due_blocked, "crawler": last.due_crawler}
         if last and last.due is not None
-        else ""
+        else {}
     )
-    lines.append(_trend("overdue", due, count(now.due), parts))
-    inbox = f"inbox waits {lasting(now.inbox_wait)}" if now.inbox_wait else ""
-    lines.append(_trend("new", [minute.new_waiting or 0 for minute in minutes], count(now.new_waiting), inbox))
+    parts = [f"{what} {count(number or 0)}" for what, number in waits_for.items()]
+    lines.append(_trend("overdue", due, count(now.due), *parts))
+    inbox = [f"inbox waits {lasting(now.inbox_wait)}"] if now.inbox_wait else []
+    lines.append(_trend("new", [minute.new_waiting or 0 for minute in minutes], count(now.new_waiting), *inbox))
     lines.append(
         _trend("leased", [minute.leased or 0 for minute in minutes], count(now.leased), things(now.leases, "lease"))
     )
     if last and last.fresh is not None:
         fresh = [minute.fresh or 0 for minute in minutes]
-        expected = f"expected {percent(last.promised)}" if last.promised is not None else ""
-        lines.append(_trend("fresh", fresh, percent(last.fresh), expected))
+        expected = [f"expected {percent(last.promised)}"] if last.promised is not None else []
+        lines.append(_trend("fresh", fresh, percent(last.fresh), *expected))
     lines.append("")
     room = height - len(lines) - 1
     lines += _hosts(figures)[:room]
-    lines = [line[:WIDTH] for line in lines]
     return [*lines, *[""] * (height - 1 - len(lines)), "renewed every 2 s · q quits"]
 
 
@@ -247,8 +244,14 @@ def _hosts(figures: Figures) -> list[str]:
     return lines
 
 
-def _trend(name: str, numbers: Sequence[float], value: str, more: str) -> str:
-    return f"{name:<10}{sparkline(numbers, 24):<25}{value:>10}  {more}".rstrip()
+def _trend(name: str, numbers: Sequence[float], value: str, *parts: str) -> str:
+    """Leaves out the last parts if they do not fit."""
+    line = f"{name:<10}{sparkline(numbers, 16):<17}{value:>9}"
+    for part in parts:
+        if len(line) + 2 + len(part) > WIDTH:
+            break
+        line += f"  {part}"
+    return line
 
 
 def _thousand(number: int) -> str:

@@ -71,7 +71,7 @@ def in_time_tile(look: Look) -> Html:
     day, name = look.figures.day, "Revisits on time"
     if not day.revisits:
         return tile(name, "–", "", None, "no page was fetched again in the last 24 hours")
-    skipped = f"{things(day.lost, 'revisit')} skipped" if round(day.lost) else "none skipped"
+    skipped = f"{things(day.skipped, 'revisit')} skipped" if round(day.skipped) else "none skipped"
     note = f"within 10 min of the due time; {skipped}"
     return tile(name, percent(day.in_time), "", bar([(day.in_time, "changed")]), note)
 
