@@ -3,11 +3,15 @@
 import asyncio
 import logging
 import time
+from contextlib import ExitStack
 from typing import Any
 
 import psycopg
 import pytest
 
+from bench.slow_rows import VISITS, slow
+from bench.stage import Stage
+from bench.table import formatted
 from crawler import GAP, LATE, Crawl, Site, add
 from recrawl.client import Page, ThreadedClient
 from recrawl.client.preparation import Preparation
@@ -33,6 +37,16 @@ def test_slow_visits_make_their_requests_in_their_slots(
     assert crawl.client.counts["unready"] <= 40, "most visits are in time once the client knows what they need"
     for host in hosts:
         assert web.apart(host)[0] > GAP - LATE
+
+
+@pytest.mark.soak
+def test_slow_visits_make_nearly_as_many_requests_as_fast_ones_and_break_no_gap(server: str) -> None:
+    """By the limits of `python -m bench slow`."""
+    with ExitStack() as stack:
+        lines = list(slow(Stage(server, 1, stack)))
+    print(formatted(lines))
+    assert len(lines) == 2 * len(VISITS)
+    assert [line for line in lines if not line.met] == []
 
 
 @pytest.mark.parametrize("preparation", [0.0, 1.5])
