@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import pairwise
+from math import nan
 
 import aiohttp
 
@@ -36,7 +37,8 @@ def slow(stage: Stage) -> Iterator[Line]:
         for crawl, start in enumerate(started):
             of_hosts = [web.of(f"127.0.{crawl + 1}.{host}") for host in range(1, HOSTS + 1)]
             counted = [start + SKIPPED <= entry.at < start + SKIPPED + COUNTED for of in of_hosts for entry in of]
-            made.append((sum(counted), min(b.at - a.at for of in of_hosts for a, b in pairwise(of))))
+            gaps = (b.at - a.at for of in of_hosts for a, b in pairwise(of))
+            made.append((sum(counted), min(gaps, default=nan)))
     for (seconds, expected), (requests, least_gap) in zip(VISITS, made, strict=True):
         said = f", preparation={expected:g}" if expected else ""
         share = 100 * requests / made[0][0]
