@@ -1,6 +1,6 @@
-"""A crawl whose tables are all published: it goes on, and a subscriber gets what it finds out."""
+"""A crawl whose tables are all published: it goes on, and a subscriber on another server gets what it finds out."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
@@ -8,7 +8,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from helpers import DAY, Crawl, eventually, misplaced, run_job, run_program
-from recrawl.setup import embedded, migrate
+from recrawl.setup import embedded
 
 HERE = "-c search_path=recrawl,recrawl_internal"
 COPIED = ["page", "page_score", "link", "host", "host_name", "queue", "new_page", "inbox", "lease", "fetch_log",
@@ -16,39 +16,34 @@ COPIED = ["page", "page_score", "link", "host", "host_name", "queue", "new_page"
 
 
 @pytest.fixture(scope="module")
-def logical_server(open_folder: Path) -> Iterator[str]:
-    home = open_folder / "logical"
+def publisher(home_of_a_crawl: Callable[[str], Path]) -> Iterator[str]:
+    home = home_of_a_crawl("publisher")
     with embedded.server(home) as url, psycopg.connect(url, autocommit=True) as connection:
         connection.execute("alter system set wal_level = logical")
-        connection.execute("alter system set fsync = off")
     with embedded.server(home) as url:
         yield url
 
 
-@pytest.fixture
-def publisher(logical_server: str) -> str:
-    migrate.upgrade(logical_server)
-    return logical_server
+@pytest.fixture(scope="module")
+def other_server(home_of_a_crawl: Callable[[str], Path]) -> Iterator[str]:
+    with embedded.server(home_of_a_crawl("subscriber")) as url:
+        yield url
 
 
 @pytest.fixture
-def subscriber(publisher: str, tmp_path: Path) -> Iterator[str]:
+def subscriber(publisher: str, other_server: str, tmp_path: Path) -> Iterator[str]:
     """A database with the tables. A publication of all tables is copied into it and kept up to date."""
     schema = tmp_path / "schema.sql"
     run_program("pg_dump", "--schema-only", f"--file={schema}", publisher)
     with psycopg.connect(publisher, autocommit=True) as connection:
-        connection.execute("create database copy")
         connection.execute("create publication everything for all tables")
-        connection.execute("select pg_create_logical_replication_slot('copy', 'pgoutput')")
-    url = make_conninfo(publisher, dbname="copy")
+    with psycopg.connect(other_server, autocommit=True) as connection:
+        connection.execute("create database copy")
+    url = make_conninfo(other_server, dbname="copy")
     run_program("psql", "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", f"--file={schema}", f"--dbname={url}")
     with psycopg.connect(url, autocommit=True) as connection:
         source = make_conninfo("", **conninfo_to_dict(publisher))
-        # On one server, making the slot in the same breath would wait for itself.
-        connection.execute(
-            f"create subscription copy connection $${source}$$ publication everything"
-            " with (create_slot = false, slot_name = 'copy')".encode()
-        )
+        connection.execute(f"create subscription copy connection $${source}$$ publication everything".encode())
         yield url
         connection.execute("drop subscription copy")
 
