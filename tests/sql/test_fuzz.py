@@ -102,6 +102,7 @@ class History:
     def call(self, seed: int) -> None:
         """One call. Raises if it neither answers nor refuses."""
         self.random = Random(seed)
+        self.connection.execute("select setseed(%s)", [seed / 2**32])  # for the server's random()
         self.now += timedelta(seconds=self.random.choice(MOMENTS if self.random.random() < 0.995 else WHILES))
         self.hostility = self.random.choice([0, 0, 0, 0, 0.3])
         (function,) = self.random.choices(self.functions, [OFTEN.get(f["verb"], 1) for f in self.functions])
