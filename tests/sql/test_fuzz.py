@@ -192,6 +192,12 @@ def failure(url: str, seeds: list[int]) -> Failure | None:
     return None
 
 
+def seeds_of(seed: int) -> list[int]:
+    """The history of a seed."""
+    random = Random(seed)
+    return [random.getrandbits(32) for _ in range(CALLS)]
+
+
 def shortened(seeds: list[int], fails: Callable[[list[int]], Failure | None], first: Failure) -> Failure:
     """The failure of a shorter history: leaves out half of the calls, a quarter and so on, if the same still fails."""
     found, seeds = first, seeds[: first.calls]
@@ -219,8 +225,7 @@ def play(template: str, new_database: Callable[..., str], on_server: Callable[..
             on_server("drop database {} with (force)", make_url(url).database or "")
 
     def play(seed: int) -> None:
-        random = Random(seed)
-        seeds = [random.getrandbits(32) for _ in range(CALLS)]
+        seeds = seeds_of(seed)
         if found := fails(seeds):
             found = shortened(seeds, fails, found)
             pytest.fail(f"{found.what}\nThe history of seed {seed}, shortened:\n\n" + ";\n".join(found.said) + ";")
