@@ -26,7 +26,10 @@ INDENT = max(map(len, HEADINGS.values())) + 2
 )
 @click.argument("what", metavar="URL|ID|HOST")
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object for each line, with all figures. Times are in UTC."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print one JSON object for each line of the answer, with all figures. Times are in UTC.",
 )
 def explain(what: str, as_json: bool) -> None:
     """Explain why a page is not fetched now, when it will be fetched, and how often.

@@ -18,7 +18,7 @@ BUDGETS = "0.5x,1x,2x,5x"  # the default of `plan`
     "run",
     epilog=example(
         "recrawl run allocate",
-        notes="The views job_run, opic_run and allocation_run have the results of the jobs rates, opic and allocate.",
+        notes="The results are in views: of rates in job_run, of opic in opic_run, of allocate in allocation_run.",
     ),
 )
 @click.argument("job", type=click.Choice(list(JOBS)))

@@ -65,8 +65,9 @@ def simulate(
     """Run a policy on a web whose changes are all known.
 
     The simulation runs the code of production: it learns change rates, divides the budget every day, and schedules each
-    page. Hosts may be requested at any time. Freshness is the share of time that pages were fresh, weighted by value.
-    The delay is the time from a change to the next fetch. Use --policy several times to compare policies.
+    page. Hosts have no gap: a request may follow another at once. Freshness is the share of time that pages were fresh,
+    weighted by value. The delay is the time from a change to the next fetch. Use --policy several times to compare
+    policies.
 
     \b
     The simulated webs:
@@ -178,7 +179,8 @@ def _show(outcomes: "list[Outcome]") -> None:
 def compare(as_json: bool, png: str | None) -> None:
     """Compare all policies on your own crawl. Changes nothing.
 
-    A policy is a way to divide the budget (the fetches per day) between the pages.
+    A policy is a way to divide the budget (the fetches per day) between the pages. The age of a page is the time since
+    its copy became outdated.
 
     The figures are computed from the rates and values of your pages, at the present budget, as if each policy had been
     in force for a long time. Freshness and age are weighted by value. The delay is the time from a change to the next

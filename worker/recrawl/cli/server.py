@@ -169,13 +169,13 @@ def refuse_another_version(connection: "store.Connection") -> None:
     """Upkeep and jobs of another version could damage the crawl."""
     from recrawl import store
     from recrawl.setup import project
-    from recrawl.view import facts, figures, rules
+    from recrawl.view import figures
+    from recrawl.view.verdict import verdict
 
     database = figures.compared(store.looks.version(connection), project.versions())
-    found = rules.database(facts.Facts(figures.Figures(figures.Now(datetime.now(UTC)), database=database)))
-    if found:
-        remedy = "pip install --upgrade 'recrawl[server]'" if database == "newer" else "recrawl migrate"
-        raise click.ClickException(f"{found.headline} {found.detail} Run `{remedy}`")
+    if database != "same":
+        said = verdict(figures.Figures(figures.Now(datetime.now(UTC)), database=database))
+        raise click.ClickException(f"{said.headline} {said.detail} Run `{said.fixes[0].do}`")
 
 
 @contextmanager

@@ -33,7 +33,7 @@ def urlfrontier(listen: Address, schedule: str) -> None:
     """Serve the gRPC interface of URLFrontier, for StormCrawler and others, until Ctrl-C.
 
     Clients send the date of the next fetch of each URL. If you pass --schedule recrawl, these dates are ignored:
-    recrawl learns from each fetch and decides itself. Also run a worker: recrawl worker.
+    recrawl learns from each fetch and decides itself. In both cases also run a worker: recrawl worker.
     """
     try:
         from recrawl.urlfrontier import service  # noqa: F401

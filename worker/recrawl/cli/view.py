@@ -20,9 +20,9 @@ def report(file: str) -> None:
 
     The default FILE is recrawl.html; - is standard output. The file needs no network.
 
-    The report says whether the crawl works and what to fix, how many copies are up to date, what the fetches find,
-    which pages are overdue and why, for which hosts the minimum time between two requests is too long, and what changed
-    since yesterday.
+    The report says whether the crawl works and what to fix. It shows how many copies are up to date, how many fetches
+    found a change or failed, and what differs from yesterday. It lists overdue pages with the reason, and hosts whose
+    gap (the minimum time between two requests) is too long.
     """
     from recrawl import store
     from recrawl.view import report
@@ -72,8 +72,9 @@ def current_umask() -> int:
     "names",
     multiple=True,
     metavar="HOST",
-    help="A name under which browsers may open the dashboard, in addition to the address of --listen. Add the port if "
-    "it is neither 80 nor the port of --listen. Required if other machines can reach the address of --listen.",
+    help="A name under which browsers may open the dashboard, in addition to the address of --listen. If "
+    "browsers use a port that is neither 80 nor the port of --listen, write HOST:PORT. Required if other machines "
+    "can reach the address of --listen.",
 )
 def dashboard(listen: str, names: tuple[str, ...]) -> None:
     """Show the report live in a browser, until Ctrl-C.

@@ -56,8 +56,8 @@ JOBS = {
         ),
         JobEntry(
             "allocate",
-            "divide the budget (the fetches per day) between the pages, so that the result is as good as possible; "
-            "the setting objective says which result, by default the freshness",
+            "divide the budget (the fetches per day) between the pages, so that the freshness is as high as possible; "
+            "the setting objective can choose another goal",
         ),
     )
 }
