@@ -66,9 +66,8 @@ class Puts:
                 batch += self._waiting
                 self._waiting.clear()
             except Exception:
-                log.exception(
-                    "these URLs cannot be added now"
-                )  # and go on: otherwise no put would ever be answered again
+                # And go on: otherwise no put would ever be answered again.
+                log.exception("these URLs cannot be added now")
             finally:
                 statuses += [FAIL] * (len(batch) - len(statuses))
                 for (_, ack), status in zip(batch, statuses, strict=True):

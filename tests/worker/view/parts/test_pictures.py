@@ -25,6 +25,10 @@ def test_a_crawl_of_90_minutes_has_a_point_every_ten_minutes(picture: Callable[[
     assert rows(picture, young) >= 8
 
 
+def test_figures_that_came_after_the_hours_were_read_do_no_harm() -> None:
+    assert History(tens=HISTORY.tens[-1:]).step == HOUR
+
+
 def test_a_crawl_of_two_weeks_has_a_point_every_hour() -> None:
     assert HISTORY.step == HOUR
     assert rows(pictures.freshness, HISTORY) > 300
