@@ -11,8 +11,7 @@ begin atomic
     select state = 'live' and attempts < max_attempts and (fetched_at is not null or pinned_rate is not null)
            and (due_is in ('done', 'declined')) is not true;
 end;
-comment on function recrawl_internal.takes_part(text, smallint, int, timestamptz, real, text) is
-    'Whether a page takes part in allocation.';
+comment on function recrawl_internal.takes_part is 'Whether a page takes part in allocation.';
 grant execute on function recrawl_internal.takes_part to recrawl_reader;
 
 -- The job may move a due time only if it follows from the frequency alone. Other due times have another reason: a hint
@@ -23,7 +22,7 @@ begin atomic
     select p.state = 'live' and p.fetched_at is not null and p.due_at is not null and p.planned_due is null
            and p.attempts = 0 and p.is_denied is null and p.due_is is null;
 end;
-comment on function recrawl_internal.due_follows_frequency(recrawl_internal.page) is
+comment on function recrawl_internal.due_follows_frequency is
     'Whether the due time of a page follows from its frequency alone.';
 grant execute on function recrawl_internal.due_follows_frequency to recrawl_reader;
 
@@ -72,7 +71,7 @@ as $$
           from allocation a
           where a.started_at between t - interval '24.5 hours' and t and a.handed_out is not null) r
 $$;
-comment on function recrawl_internal.spent_of_late(timestamptz) is
+comment on function recrawl_internal.spent_of_late is
     'Since the first allocation of the last 24 hours: the days, the fetches that the budget gave, and the pages that '
     'were handed out. since_last: the days since the last allocation.';
 
@@ -86,7 +85,7 @@ as $$
     from vital_hour
     where at between t - interval '24 hours' and t
 $$;
-comment on function recrawl_internal.retries_of_late(timestamptz) is 'Retries per day in the last 24 hours.';
+comment on function recrawl_internal.retries_of_late is 'Retries per day in the last 24 hours.';
 
 create or replace function recrawl_internal.policy_days(t timestamptz) returns float8
 language sql stable security definer
@@ -100,7 +99,7 @@ as $$
       and a.started_at > coalesce((select max(other.started_at) from allocation other
                                    where other.policy <> (select s.policy from setting s)), '-infinity')
 $$;
-comment on function recrawl_internal.policy_days(timestamptz) is
+comment on function recrawl_internal.policy_days is
     'The days since the first allocation with the policy that is set now; 0 = the next allocation is the first.';
 
 -- Counts new pages that wait, and new pages that were found recently: since a run that is six hours old, or at least
@@ -143,7 +142,7 @@ as $$
     group by c.host_id, c.value_class
     order by c.value_class, c.host_id
 $$;
-comment on function recrawl_internal.new_pages_to_allocate(timestamptz) is
+comment on function recrawl_internal.new_pages_to_allocate is
     'The new pages by host and class of value, the best classes first. pages: those that wait plus those found per '
     'day; waiting: only those that wait.';
 
@@ -152,8 +151,7 @@ language sql immutable parallel safe
 begin atomic
     select 86400 / date_part('epoch', gap + recrawl_internal.start_window(gap, start_within));
 end;
-comment on function recrawl_internal.slots_per_day(interval, real) is
-    'The number of slots per day of a host with this gap.';
+comment on function recrawl_internal.slots_per_day is 'The number of slots per day of a host with this gap.';
 grant execute on function recrawl_internal.slots_per_day to recrawl_reader;
 
 create or replace view recrawl_internal.host_to_allocate as
@@ -229,9 +227,7 @@ begin
         'token', put_prices.token, 'started_at', (select started_at from job j where j.token = put_prices.token),
         'handed_out', (select last_value from handed_out_count)))).*;
 end $$;
-comment on function recrawl_internal.put_prices(
-    bigint, interval, jsonb, bigint[], float8[], float8[], float8[], boolean[], float8[], float8[]
-) is
+comment on function recrawl_internal.put_prices is
     'Stores an allocation: the terms of each host that took part, and the common terms as host 0.';
 
 -- New prices change the frequencies at once, but the due time of a page changes only with its next fetch. One
@@ -261,7 +257,7 @@ as $$
         order by p.page_id
         for update of p))
 $$;
-comment on function recrawl_internal.bring_forward_at(timestamptz, bigint[], real[]) is
+comment on function recrawl_internal.bring_forward_at is
     'Brings forward the pages that are due more than one new interval from now. Returns their number.';
 
 create or replace function recrawl_internal.bring_forward(
@@ -272,8 +268,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
     select bring_forward_at(keep_job(token, alive_for), page_ids, frequencies)
 $$;
-comment on function recrawl_internal.bring_forward(bigint, interval, bigint[], real[]) is
-    'bring_forward_at for a run that still holds its job.';
+comment on function recrawl_internal.bring_forward is 'bring_forward_at for a run that still holds its job.';
 
 -- A page that would be due in the past gets a random due time within the next `days`. Only pages that are still due in
 -- the future are moved. The row of a page that was handed out keeps its old due time until the report.
@@ -300,7 +295,7 @@ as $$
         order by p.page_id
         for update of p))
 $$;
-comment on function recrawl_internal.put_dues_at(timestamptz, bigint[], real[], float8) is
+comment on function recrawl_internal.put_dues_at is
     'Moves the due times of pages to their new frequencies: each is one interval after the last fetch. For pages whose '
     'due time followed another frequency.';
 
@@ -312,8 +307,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
     select put_dues_at(keep_job(token, alive_for), page_ids, frequencies, days[1])
 $$;
-comment on function recrawl_internal.put_dues(bigint, interval, bigint[], real[], float8[]) is
-    'put_dues_at for a run that still holds its job.';
+comment on function recrawl_internal.put_dues is 'put_dues_at for a run that still holds its job.';
 
 -- A page that was fetched after the job read it keeps its due time. If a page is leased, its report sets the next due
 -- time.
@@ -332,7 +326,7 @@ as $$
         order by p.page_id
         for update of p))
 $$;
-comment on function recrawl_internal.overtake_at(timestamptz, bigint[], float8[]) is
+comment on function recrawl_internal.overtake_at is
     'Changes the order of overdue pages within their hosts by new due times, in days since 1970.';
 
 create or replace function recrawl_internal.overtake(
@@ -343,8 +337,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
     select overtake_at(keep_job(token, alive_for), page_ids, due_on)
 $$;
-comment on function recrawl_internal.overtake(bigint, interval, bigint[], float8[]) is
-    'overtake_at for a run that still holds its job.';
+comment on function recrawl_internal.overtake is 'overtake_at for a run that still holds its job.';
 
 grant execute on function
     recrawl_internal.put_prices, recrawl_internal.bring_forward, recrawl_internal.put_dues,

@@ -6,7 +6,7 @@ language sql immutable parallel safe
 begin atomic
     select least(interval '1 second' * 4 ^ least(failures - 1, 20), interval '6 hours');
 end;
-comment on function recrawl_internal.after_failures(bigint) is
+comment on function recrawl_internal.after_failures is
     'The pause of a job after this number of failures without a success between them.';
 grant execute on function recrawl_internal.after_failures to recrawl_reader;
 
@@ -19,7 +19,7 @@ begin atomic
                 then least(every, greatest(age, interval '10 minutes'))
                 else every end;
 end;
-comment on function recrawl_internal.pause_after(text, interval, interval) is
+comment on function recrawl_internal.pause_after is
     'The time from the start of the last run of a job to the start of the next one. `age` = the time from its first '
     'run to its last run.';
 grant execute on function recrawl_internal.pause_after to recrawl_reader;
@@ -123,7 +123,7 @@ begin atomic
                     least(2, slots * (1 - discovery) / nullif(given, 0))
                 else 1 end;
 end;
-comment on function recrawl_internal.share_in_slots(float8, float8, boolean, float8) is
+comment on function recrawl_internal.share_in_slots is
     'The factor by which the frequency of a host changes with its present slots: 1 = no change. given = the fetches '
     'per day of the last allocation.';
 
@@ -187,7 +187,7 @@ begin
                else abs(sum - before) > 0.05 * before end;
     return moved;
 end $$;
-comment on function recrawl_internal.moved_since_allocation(recrawl_internal.allocation) is
+comment on function recrawl_internal.moved_since_allocation is
     'The things that changed by 5 % since an allocation: the budget; otherwise, by a sample, the number of pages, '
     'their values, and the frequencies that follow from prices and slots. Null = nothing.';
 
@@ -203,7 +203,7 @@ begin
         select count(*) * 100 / percent >= greatest(0.05 * graph_pages, 1)
         from graph_news tablesample system (percent));
 end $$;
-comment on function recrawl_internal.graph_is_news(bigint) is
+comment on function recrawl_internal.graph_is_news is
     'Whether 5 % of the pages of the graph are in the news, by a sample.';
 
 -- Early runs take at most a twentieth of the time. Exception: after a user set another policy.
@@ -245,7 +245,7 @@ begin
             from steered w;
     end if;
 end $$;
-comment on function recrawl_internal.early_jobs(timestamptz) is
+comment on function recrawl_internal.early_jobs is
     'The jobs that are worth a run before they are due, with the reason; a null reason = it is not worth it.';
 
 create or replace function recrawl_internal.due_jobs(or_early boolean)
@@ -267,7 +267,7 @@ begin
             where e.why is not null;
     end if;
 end $$;
-comment on function recrawl_internal.due_jobs(boolean) is
+comment on function recrawl_internal.due_jobs is
     'The jobs that are due, with the reason, and the newest token of all runs. With or_early also the jobs that are '
     'worth an early run.';
 
@@ -300,7 +300,7 @@ begin
     end if;
     return true;
 end $$;
-comment on function recrawl_internal.note_failure(text, bigint, text, boolean) is
+comment on function recrawl_internal.note_failure is
     'Records a failed run: one that never started, or one whose process died (has_died). Looks only at runs after the '
     'token `newest`. Returns false if the dead run cannot be recorded yet, because its session has not ended.';
 
@@ -326,7 +326,7 @@ begin
         perform note_now('job', note_health.job, coalesce('failed: ' || error, 'works again'));
     end if;
 end $$;
-comment on function recrawl_internal.note_health(text, text) is
+comment on function recrawl_internal.note_health is
     'Records that a job that runs all the time fails with an error, or works again (null). Writes nothing if that is '
     'known.';
 
@@ -354,7 +354,7 @@ begin
        or not exists (select from pg_stat_activity a where a.pid = l.pid);
     return found;
 end $$;
-comment on function recrawl_internal.leads(uuid, interval) is
+comment on function recrawl_internal.leads is
     'Whether this worker runs the batch jobs. If it does, it is the leader for that time, or until its session ends.';
 grant execute on function
     recrawl_internal.due_jobs, recrawl_internal.note_failure, recrawl_internal.note_health,

@@ -20,7 +20,7 @@ begin
     end if;
     return true;
 end $$;
-comment on function recrawl_internal.reopen_news(bigint, interval) is
+comment on function recrawl_internal.reopen_news is
     'Empties the table of news if it is full. Returns false if another transaction has been adding news for a second: '
     'then the next run must read the whole graph too.';
 
@@ -43,7 +43,7 @@ begin
     update graph_state g set token = begin_graph_read.token;
     return last_token;
 end $$;
-comment on function recrawl_internal.begin_graph_read(bigint) is
+comment on function recrawl_internal.begin_graph_read is
     'Returns the token of the run that read the news last, and stores the token of this run.';
 
 create or replace function recrawl_internal.end_graph_read() returns bigint
@@ -58,7 +58,7 @@ begin
     get diagnostics known = row_count;
     return known;
 end $$;
-comment on function recrawl_internal.end_graph_read() is
+comment on function recrawl_internal.end_graph_read is
     'Deletes the news of this snapshot, because the run has read them. Returns their number.';
 
 create or replace view recrawl_internal.page_in_graph as

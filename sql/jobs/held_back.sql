@@ -21,8 +21,5 @@ begin
     join host h on h.host_id = n.host_id
     cross join setting s;
 end $$;
-comment on function recrawl_internal.put_held_back(
-    bigint, interval, bigint[], bigint[], float8[], float8[], float8[]
-) is
-    'Replaces the list of hosts whose gap costs most.';
+comment on function recrawl_internal.put_held_back is 'Replaces the list of hosts whose gap costs most.';
 grant execute on function recrawl_internal.put_held_back to recrawl_worker;

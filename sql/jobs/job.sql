@@ -8,14 +8,14 @@ begin atomic
     select run.alive_until not between clock_timestamp() and clock_timestamp() + interval '2 hours'
            or run.pid is not null and not exists (select from pg_stat_activity a where a.pid = run.pid);
 end;
-comment on function recrawl_internal.run_is_dead(recrawl_internal.job) is
+comment on function recrawl_internal.run_is_dead is
     'Whether the worker of a run has ended, or has lost the connection that it writes with.';
 grant execute on function recrawl_internal.run_is_dead to recrawl_reader;
 
 create or replace function recrawl_internal.died() returns text
 language sql immutable
 begin atomic select 'its process died, or lost its connection'::text; end;
-comment on function recrawl_internal.died() is 'The message of a run that nobody ended.';
+comment on function recrawl_internal.died is 'The message of a run that nobody ended.';
 grant execute on function recrawl_internal.died to recrawl_reader;
 
 -- A worker that dies leaves its run open. So does a worker that loses its connection, because it can write no more.
@@ -35,7 +35,7 @@ begin
         perform note_now('job', dead, 'failed: ' || died());
     end loop;
 end $$;
-comment on function recrawl_internal.end_dead_runs() is 'Ends the runs whose workers died, as failed.';
+comment on function recrawl_internal.end_dead_runs is 'Ends the runs whose workers died, as failed.';
 
 create or replace function recrawl_internal.start_job(job text, alive_for interval, as_of timestamptz default null)
 returns bigint
@@ -65,7 +65,7 @@ begin
     end if;
     return token;
 end $$;
-comment on function recrawl_internal.start_job(text, interval, timestamptz) is
+comment on function recrawl_internal.start_job is
     'Begins a run of a job and returns its token. Raises while another worker runs the job. The run writes with the '
     'time as_of, if a simulation gives it, otherwise with the present time.';
 
@@ -87,7 +87,7 @@ begin
     end if;
     return t;
 end $$;
-comment on function recrawl_internal.keep_job(bigint, interval) is
+comment on function recrawl_internal.keep_job is
     'Says that a run is alive. Raises if another run has taken over. Returns the present time of the run.';
 
 create or replace function recrawl_internal.end_job(token bigint, is_ok boolean, message text) returns void
@@ -107,7 +107,7 @@ begin
                            || coalesce(end_job.message, ''), session_user);
     end if;
 end $$;
-comment on function recrawl_internal.end_job(bigint, boolean, text) is 'Ends a run, with its result and message.';
+comment on function recrawl_internal.end_job is 'Ends a run, with its result and message.';
 grant execute on function
     recrawl_internal.end_dead_runs, recrawl_internal.start_job, recrawl_internal.keep_job, recrawl_internal.end_job
 to recrawl_worker;
@@ -118,6 +118,6 @@ set search_path = recrawl_internal, pg_temp
 as $$
     select last_value from page_id
 $$;
-comment on function recrawl_internal.newest_page() is
+comment on function recrawl_internal.newest_page is
     'The last page_id that was given. The role recrawl_worker may not read the sequence.';
 grant execute on function recrawl_internal.newest_page to recrawl_worker;

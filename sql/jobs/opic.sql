@@ -5,7 +5,7 @@ language sql immutable parallel safe
 begin atomic
     select s.authority_weight + s.hub_weight + s.importance_weight + s.relevance_weight;
 end;
-comment on function recrawl_internal.sum_of_weights(recrawl_internal.setting) is
+comment on function recrawl_internal.sum_of_weights is
     'The sum of the weights of a page''s scores. If it is 0, values stay as they are.';
 
 -- A weighted mean. The mean of each part over all pages is 1. The result is null if a part is null, or if all weights
@@ -24,7 +24,7 @@ begin atomic
                     else s.relevance_weight end)
             / nullif(recrawl_internal.sum_of_weights(s), 0))::real;
 end;
-comment on function recrawl_internal.combined_value(recrawl_internal.setting, float8, real, real, real, real) is
+comment on function recrawl_internal.combined_value is
     'The value of a page, from its scores and the weights in the settings. The mean over all pages is 1.';
 
 -- The rank of a new page is minus its value, so the queue gets each new value. The value may be pinned while this runs:
@@ -63,7 +63,7 @@ as $$
     )
     select count(*)::int from wanted
 $$;
-comment on function recrawl_internal.put_values(bigint[], real[], real[]) is
+comment on function recrawl_internal.put_values is
     'Stores the values of pages (without boosts) and their boosts. Returns the number of pages that changed.';
 
 -- Values follow the scores, unless a value is pinned or changes by less than a hundredth.
@@ -90,7 +90,7 @@ begin
     where has_moved(boosted(v.value, v.boost), v.old_value);
     return put_values(moved, new_values, null);
 end $$;
-comment on function recrawl_internal.follow_scores(recrawl_internal.page_score[]) is
+comment on function recrawl_internal.follow_scores is
     'Updates the values that changed by more than a hundredth. Returns their number.';
 
 -- Locks pages before scores, as forget() does. Pages that died during the run get no scores.
@@ -119,7 +119,7 @@ begin
         hub = excluded.hub, authority = excluded.authority, importance = excluded.importance,
         in_links = excluded.in_links;
 end $$;
-comment on function recrawl_internal.put_scores(bigint, interval, bigint[], real[], real[], real[], real[]) is
+comment on function recrawl_internal.put_scores is
     'Stores scores, and the values that follow from them, for a run that still holds its job.';
 
 create or replace view recrawl_internal.last_terms as
@@ -139,7 +139,7 @@ begin
     perform keep_job(token, alive_for);
     update graph_state g set mean_relevance = put_graph_state.mean_relevance, first_share = put_graph_state.first_share;
 end $$;
-comment on function recrawl_internal.put_graph_state(bigint, interval, float8, float8) is
+comment on function recrawl_internal.put_graph_state is
     'Stores the numbers that new values depend on, in addition to scores and weights.';
 
 create or replace function recrawl_internal.put_opic(token bigint, alive_for interval, terms jsonb, run jsonb)
@@ -155,8 +155,7 @@ begin
     select (jsonb_populate_record(null::opic, run || jsonb_build_object(
         'token', put_opic.token, 'started_at', (select started_at from job j where j.token = put_opic.token)))).*;
 end $$;
-comment on function recrawl_internal.put_opic(bigint, interval, jsonb, jsonb) is
-    'Records a run of opic, after all its results are stored.';
+comment on function recrawl_internal.put_opic is 'Records a run of opic, after all its results are stored.';
 
 grant execute on function
     recrawl_internal.put_graph_state, recrawl_internal.put_scores, recrawl_internal.put_opic

@@ -30,7 +30,7 @@ begin
     insert into host_terms (host_id, prior_changes, prior_days)
     select * from found f where not exists (select from host_terms h where h.host_id = f.host_id);
 end $$;
-comment on function recrawl_internal.put_priors(bigint, interval, bigint[], float8[], float8[]) is
+comment on function recrawl_internal.put_priors is
     'Stores the priors of change rates, one for each host. Host 0 is the common prior of all other hosts.';
 
 grant execute on function recrawl_internal.put_priors to recrawl_worker;

@@ -7,7 +7,7 @@ language sql stable
 begin atomic
     select pg_relation_size('recrawl_internal.host') <= 4000000;
 end;
-comment on function recrawl_internal.are_few_hosts() is 'Whether the table of hosts is small enough to be read whole.';
+comment on function recrawl_internal.are_few_hosts is 'Whether the table of hosts is small enough to be read whole.';
 
 -- `recrawl doctor` warns of a host with half of all pages. Such a host also has the most pages of a sample, so a sample
 -- is enough. The sample is the same each time.
@@ -29,7 +29,7 @@ begin
         order by count(*) desc
         limit 1);
 end $$;
-comment on function recrawl_internal.largest_host() is
+comment on function recrawl_internal.largest_host is
     'The host with the most pages. If there are many hosts: in a sample of 100 blocks of pages.';
 
 create or replace function recrawl_internal.largest_blocked_hosts(t timestamptz) returns text[]
@@ -49,7 +49,7 @@ begin
         order by h.pages desc, h.name
         limit 5);
 end $$;
-comment on function recrawl_internal.largest_blocked_hosts(timestamptz) is
+comment on function recrawl_internal.largest_blocked_hosts is
     'The five blocked hosts with the most pages. If there are many hosts: among the hosts in late_host.';
 grant execute on function
     recrawl_internal.are_few_hosts, recrawl_internal.largest_host, recrawl_internal.largest_blocked_hosts

@@ -51,6 +51,6 @@ begin
     order by greatest(t, c.ready_at, c.slot), c.due_at, p.value desc
     limit n;
 end $$;
-comment on function recrawl_internal.coming(timestamptz, int) is
+comment on function recrawl_internal.coming is
     'The pages that next_pages would hand out at a time and within max_ahead after it, approximately. Leases nothing.';
 grant execute on function recrawl_internal.coming to recrawl_reader;

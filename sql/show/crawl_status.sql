@@ -28,7 +28,7 @@ begin
     longest_transaction := longest_transaction();
     inbox_wait := inbox_wait();
 end $$;
-comment on function recrawl_internal.crawl_now(timestamptz) is 'The row of the view crawl_status.';
+comment on function recrawl_internal.crawl_now is 'The row of the view crawl_status.';
 
 create or replace function recrawl_internal.inbox_wait() returns interval
 language plpgsql volatile
@@ -41,7 +41,7 @@ begin
             from inbox where at >= from_micros((select last_value from inbox_horizon))
             order by at limit 1);
 end $$;
-comment on function recrawl_internal.inbox_wait() is
+comment on function recrawl_internal.inbox_wait is
     'How long the oldest entry of the inbox has waited; null if the inbox is empty.';
 
 -- A login can see that a session of another login has a snapshot, but not since when. For that it must be a member of
@@ -57,7 +57,7 @@ begin
            and (backend_xid is not null or backend_xmin is not null)),
         (select clock_timestamp() - min(prepared) from pg_prepared_xacts where database = current_database()));
 end $$;
-comment on function recrawl_internal.longest_transaction() is
+comment on function recrawl_internal.longest_transaction is
     'The age of the oldest other transaction that has row locks or a snapshot, among those that may be seen.';
 
 create or replace view recrawl.crawl_status as

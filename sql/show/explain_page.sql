@@ -67,9 +67,7 @@ begin
         return query select 'also', w.code, w.says, w.fix, w.detail from explain_wait(t, p, s) w;
     end if;
 end $$;
-comment on function recrawl_internal.explain_now(
-    timestamptz, recrawl_internal.page, recrawl_internal.host, recrawl_internal.setting
-) is
+comment on function recrawl_internal.explain_now is
     'The reasons why a live page is not handed out now, the reason that lasts longest first.';
 
 create or replace function recrawl_internal.explain_page_at(t timestamptz, page_id bigint)

@@ -52,7 +52,7 @@ as $$
     left join page_score c on c.page_id = n.id
     order by n.place
 $$;
-comment on function recrawl_internal.scored(bigint[]) is
+comment on function recrawl_internal.scored is
     'The live pages among the given ones, with their scores, in the given order.';
 
 create or replace function recrawl.successors(page_id bigint) returns setof recrawl.scored_page
@@ -65,7 +65,7 @@ as $$
         select t from link l cross join lateral unpacked(l.targets) as t where l.page_id = successors.page_id)) s
     where exists (select from page p where p.page_id = successors.page_id and p.state = 'live')
 $$;
-comment on function recrawl.successors(bigint) is 'Returns the pages that a page links to, in the order of page_id.';
+comment on function recrawl.successors is 'Returns the pages that a page links to, in the order of page_id.';
 
 create or replace function recrawl.predecessors(page_id bigint) returns setof recrawl.scored_page
 language sql stable security definer
@@ -81,7 +81,7 @@ as $$
         order by l.page_id)) s
     where exists (select from page p where p.page_id = predecessors.page_id and p.state = 'live')
 $$;
-comment on function recrawl.predecessors(bigint) is
+comment on function recrawl.predecessors is
     'Returns the pages that link to a page, in the order of page_id. It reads all links, which takes some seconds '
     'for ten million pages.';
 
@@ -96,7 +96,7 @@ as $$
         where p.state = 'live'
         order by c.hub desc, c.page_id limit n)) s
 $$;
-comment on function recrawl.top_hubs(int) is
+comment on function recrawl.top_hubs is
     'Returns the n pages with the highest hub scores of the last run of the job opic, the highest first. It reads '
     'all scores.';
 
@@ -111,7 +111,7 @@ as $$
         where p.state = 'live'
         order by c.authority desc, c.page_id limit n)) s
 $$;
-comment on function recrawl.top_authorities(int) is
+comment on function recrawl.top_authorities is
     'Returns the n pages with the highest authority scores of the last run of the job opic, the highest first. It '
     'reads all scores.';
 
@@ -126,7 +126,7 @@ as $$
         where p.state = 'live' and coalesce(p.pinned_relevance, p.relevance) is not null
         order by coalesce(p.pinned_relevance, p.relevance) desc, p.page_id limit n)) s
 $$;
-comment on function recrawl.top_relevant(int) is
+comment on function recrawl.top_relevant is
     'Returns the n pages with the highest relevance, the highest first. Pages of unknown relevance are left out. It '
     'reads all pages.';
 grant select on recrawl.graph_node, recrawl.graph_link to recrawl_reader;

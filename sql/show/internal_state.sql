@@ -15,7 +15,7 @@ as $$
     cross join lateral regexp_match(obj_description(c.oid, 'pg_class'), '^(time|count|bits): (.*)$') as m (parts)
     where c.relnamespace = 'recrawl_internal'::regnamespace and c.relkind = 'S' and m.parts is not null
 $$;
-comment on function recrawl_internal.cells() is
+comment on function recrawl_internal.cells is
     'The sequences that are variables, each with its value and with the meaning from its comment.';
 grant execute on function recrawl_internal.cells to recrawl_reader;
 

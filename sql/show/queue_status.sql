@@ -30,7 +30,7 @@ begin
     due := round(revisits);
     waiting_new := round(new_pages);
 end $$;
-comment on function recrawl_internal.sample_queue(timestamptz, int) is
+comment on function recrawl_internal.sample_queue is
     'The number of due revisits and of new pages. Large tables are estimated.';
 
 -- head_due of a host is never after the due times of its queue, but it may be before them. Therefore hosts are taken in
@@ -64,7 +64,7 @@ begin
         oldest := least(oldest, oldest_due_of(first.host_id, first.head_due, t));
     end loop;
 end $$;
-comment on function recrawl_internal.oldest_due(timestamptz) is
+comment on function recrawl_internal.oldest_due is
     'The oldest due time of a revisit. is_exact: all hosts were considered, not only the hosts in late_host.';
 
 create or replace function recrawl_internal.oldest_due_of(host_id bigint, head_due timestamptz, t timestamptz)
@@ -78,7 +78,7 @@ begin
             where q.host_id = oldest_due_of.host_id and q.due_at between oldest_due_of.head_due and t
             order by q.due_at limit 1);
 end $$;
-comment on function recrawl_internal.oldest_due_of(bigint, timestamptz, timestamptz) is
+comment on function recrawl_internal.oldest_due_of is
     'The oldest due time of the revisits of a host; null if no revisit is due. head_due: where the scan starts.';
 
 create or replace function recrawl_internal.queue_now(
@@ -95,7 +95,7 @@ begin
     select coalesce(sum(unreported), 0) into leased from lease where lease_until > t;
     next_ready_at := next_ready_time(t);
 end $$;
-comment on function recrawl_internal.queue_now(timestamptz) is 'The row of the view queue_status.';
+comment on function recrawl_internal.queue_now is 'The row of the view queue_status.';
 
 create or replace view recrawl.queue_status as
 select q.due + q.waiting_new as due,

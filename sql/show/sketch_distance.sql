@@ -15,7 +15,7 @@ begin
     end if;
     return (select count(*) from unnest(one, other) as v (one, other) where v.one <> v.other) / sketch_values()::float8;
 end $$;
-comment on function recrawl.sketch_distance(int[], int[]) is
+comment on function recrawl.sketch_distance is
     'Estimates from two sketches how different two texts are: the share of phrases that only one text has. 0 = '
     'equal, 1 = nothing in common, null = one of the sketches is null. A sketch that does not have eight numbers '
     'raises an error.';

@@ -20,8 +20,7 @@ begin
                        session_user),
             steer(t);
 end $$;
-comment on function recrawl_internal.block_host_at(timestamptz, text, timestamptz, text) is
-    'block_host at a given time.';
+comment on function recrawl_internal.block_host_at is 'block_host at a given time.';
 
 create or replace function recrawl.block_host(
     host text, until timestamptz default 'infinity', reason text default null
@@ -32,7 +31,7 @@ as $$
     select check_isolation('block_host');
     select block_host_at(clock_timestamp(), host, until, reason)
 $$;
-comment on function recrawl.block_host(text, timestamptz, text) is
+comment on function recrawl.block_host is
 'Blocks a host: next_pages hands out no page of it. Pages that are already leased stay leased.
 
 * host: its name or address, without port. The host need not have pages yet.
@@ -53,7 +52,7 @@ begin
             note_event(t, 'host', name_of_host(id), 'unblocked', session_user),
             steer(t);
 end $$;
-comment on function recrawl_internal.unblock_host_at(timestamptz, text) is 'unblock_host at a given time.';
+comment on function recrawl_internal.unblock_host_at is 'unblock_host at a given time.';
 
 create or replace function recrawl.unblock_host(host text) returns void
 language sql volatile security definer
@@ -62,7 +61,7 @@ as $$
     select check_isolation('unblock_host');
     select unblock_host_at(clock_timestamp(), host)
 $$;
-comment on function recrawl.unblock_host(text) is
+comment on function recrawl.unblock_host is
     'Ends the block of a host, also a block after 429, 503 or failures. Earlier blocks no longer make the next block '
     'longer. An unknown host raises an error.';
 grant execute on function recrawl.block_host, recrawl.unblock_host to recrawl_operator;

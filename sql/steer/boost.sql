@@ -21,7 +21,7 @@ begin
     perform put_values(matching, null, boosts);
     return live;
 end $$;
-comment on function recrawl_internal.boost_pages(text, bigint, bigint) is
+comment on function recrawl_internal.boost_pages is
     'Applies all boosts to the pages of a range of ids that match a pattern. Returns how many of them are live.';
 
 create or replace function recrawl_internal.boost_at(t timestamptz, pattern text, times float8) returns bigint
@@ -60,7 +60,7 @@ begin
             steer(t);
     return live;
 end $$;
-comment on function recrawl_internal.boost_at(timestamptz, text, float8) is 'boost at a given time.';
+comment on function recrawl_internal.boost_at is 'boost at a given time.';
 
 create or replace function recrawl.boost(pattern text, times float8) returns bigint
 language sql volatile security definer
@@ -69,7 +69,7 @@ as $$
     select check_isolation('boost');
     select boost_at(clock_timestamp(), pattern, times)
 $$;
-comment on function recrawl.boost(text, float8) is
+comment on function recrawl.boost is
 'Multiplies the value of all pages that match a pattern, also of pages that are found later. Returns the number of live
 pages that match. If the crawl has more than 10,000 pages, it returns null, and a worker updates the pages in steps:
 the view boosts shows the progress.
@@ -93,7 +93,7 @@ begin
 exception when lock_not_available then
     return null;
 end $$;
-comment on function recrawl_internal.newest_unboosted() is
+comment on function recrawl_internal.newest_unboosted is
     'The last page that may have been taken in without the newest boosts; null if a transaction is adding pages now.';
 
 -- Only one worker at a time: otherwise a worker could overwrite the values of a newer set of boosts with an older one.
@@ -136,7 +136,7 @@ begin
 exception when lock_not_available then
     return 0;                          -- another worker does it, or a transaction has locked one of these pages
 end $$;
-comment on function recrawl_internal.follow_boosts(int) is
+comment on function recrawl_internal.follow_boosts is
     'One step of applying a boost to known pages. Returns the number of page ids that were looked at; 0 if there is '
     'nothing to do, or nothing that can be done now.';
 grant execute on function recrawl_internal.follow_boosts to recrawl_worker;

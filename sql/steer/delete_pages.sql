@@ -53,7 +53,7 @@ begin
     perform note_now('pages', format('%s pages', gone), 'deleted') where gone > 0;
     return gone;
 end $$;
-comment on function recrawl.delete_pages(bigint[]) is
+comment on function recrawl.delete_pages is
     'Deletes pages as if they had never been in the crawl. Returns the number of deleted pages. A later link or '
     'add_pages adds such a page again, as a new page.';
 grant execute on function recrawl.delete_pages to recrawl_operator;

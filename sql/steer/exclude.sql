@@ -17,7 +17,7 @@ begin
 exception when sqlstate 'RC001' then
     return newest;
 end $$;
-comment on function recrawl_internal.newest_taken_in() is
+comment on function recrawl_internal.newest_taken_in is
     'The last page that any transaction has taken in. Waits for transactions that are taking in pages, at most '
     'lock_timeout.';
 
@@ -56,7 +56,7 @@ exception when lock_not_available then
         message = 'exclude: a transaction that adds pages has been open for 2 seconds; try again when it has ended',
         errcode = 'lock_not_available';
 end $$;
-comment on function recrawl.exclude(text) is
+comment on function recrawl.exclude is
 'Keeps URLs that match a pattern out of the crawl, and removes the pages that match. Returns the number of removed
 pages.
 
@@ -106,7 +106,7 @@ begin
     perform note_event(t, 'pages', pattern, format('no longer excluded: %s pages came back', back), session_user);
     return back;
 end $$;
-comment on function recrawl_internal.unexclude_at(timestamptz, text) is 'unexclude at a given time.';
+comment on function recrawl_internal.unexclude_at is 'unexclude at a given time.';
 
 create or replace function recrawl.unexclude(pattern text) returns int
 language sql volatile security definer
@@ -115,7 +115,7 @@ as $$
     select check_isolation('unexclude');
     select unexclude_at(clock_timestamp(), pattern)
 $$;
-comment on function recrawl.unexclude(text) is
+comment on function recrawl.unexclude is
 'Ends an exclusion. The pages that no other pattern excludes come back and are due immediately. Returns the number of
 these pages.
 

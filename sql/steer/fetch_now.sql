@@ -16,7 +16,7 @@ as $$
         order by p.page_id
         for update of p))
 $$;
-comment on function recrawl_internal.move_dues(bigint[], timestamptz[], text) is
+comment on function recrawl_internal.move_dues is
     'Gives pages new due times. page_ids must be distinct. Returns how many pages it moved.';
 
 -- The pages go to the heads of the queues of their hosts. Their due times are a microsecond apart, because a row of the
@@ -29,7 +29,7 @@ as $$
     from (select id, row_number() over (order by id desc) - 1 as nth
           from (select distinct unnest(page_ids) as id) d) w
 $$;
-comment on function recrawl_internal.fetch_now_at(timestamptz, bigint[]) is 'fetch_now at a given time.';
+comment on function recrawl_internal.fetch_now_at is 'fetch_now at a given time.';
 
 create or replace function recrawl.fetch_now(page_ids bigint[]) returns int
 language sql volatile security definer
@@ -38,7 +38,7 @@ as $$
     select check_isolation('fetch_now');
     select fetch_now_at(clock_timestamp(), page_ids)
 $$;
-comment on function recrawl.fetch_now(bigint[]) is
+comment on function recrawl.fetch_now is
     'Makes pages due immediately. Returns the number of live pages among them. The gaps of their hosts still apply. '
     'Pages that a crawler has at the moment, and pages that are not live, stay as they are. Pages that are done or '
     'declined are fetched again.';

@@ -40,8 +40,7 @@ begin
     end if;
     return coalesce(cardinality(gone), 0);
 end $$;
-comment on function recrawl_internal.take_out(bigint[], text) is
-    'Takes pages out of the queue permanently. Returns how many.';
+comment on function recrawl_internal.take_out is 'Takes pages out of the queue permanently. Returns how many.';
 
 create or replace function recrawl.forget(page_ids bigint[]) returns int
 language plpgsql volatile security definer
@@ -58,7 +57,7 @@ begin
     end if;
     return gone;
 end $$;
-comment on function recrawl.forget(bigint[]) is
+comment on function recrawl.forget is
     'Removes pages permanently: no later link and no add_pages brings them back. Returns the number of removed '
     'pages.';
 grant execute on function recrawl.forget to recrawl_operator;

@@ -10,7 +10,7 @@ begin
         perform note_now('crawl', 'paused', 'the crawl was paused');
     end if;
 end $$;
-comment on function recrawl.pause() is
+comment on function recrawl.pause is
     'Pauses the crawl: next_pages hands out no page until you call resume(). Reports still count.';
 
 create or replace function recrawl.resume() returns void
@@ -23,5 +23,5 @@ begin
         perform note_now('crawl', 'paused', 'the crawl was resumed');
     end if;
 end $$;
-comment on function recrawl.resume() is 'Ends the pause: next_pages hands out pages again.';
+comment on function recrawl.resume is 'Ends the pause: next_pages hands out pages again.';
 grant execute on function recrawl.pause, recrawl.resume to recrawl_operator;

@@ -13,7 +13,7 @@ begin
     return case when host !~ '[/?#@]' and (host ~ '[]]$' or parsed.host like '[%' or host not like '%:%')
                 then parsed.host end;
 end $$;
-comment on function recrawl_internal.plain_host(text) is
+comment on function recrawl_internal.plain_host is
     'The spelling of a host in host_name; null if the text is not a host name or an address without port.';
 
 create or replace function recrawl_internal.host_name_of(verb text, host text) returns text
@@ -29,7 +29,7 @@ begin
     end if;
     return name;
 end $$;
-comment on function recrawl_internal.host_name_of(text, text) is
+comment on function recrawl_internal.host_name_of is
     'The same as plain_host, but raises an error if the text is not a host name. verb: the function in the message.';
 
 create or replace function recrawl_internal.host_named(verb text, host text) returns bigint
@@ -43,7 +43,7 @@ begin
     perform intern_hosts(array[named], null);
     return (select n.host_id from host_name n where n.name = named);
 end $$;
-comment on function recrawl_internal.host_named(text, text) is 'The id of a host. Makes the host if it is unknown.';
+comment on function recrawl_internal.host_named is 'The id of a host. Makes the host if it is unknown.';
 
 create or replace function recrawl_internal.host_id_of(verb text, host text) returns bigint
 language plpgsql stable
@@ -53,7 +53,7 @@ as $$
 begin
     return (select n.host_id from host_name n where n.name = host_name_of(verb, host));
 end $$;
-comment on function recrawl_internal.host_id_of(text, text) is 'The id of a host; null if it is unknown.';
+comment on function recrawl_internal.host_id_of is 'The id of a host; null if it is unknown.';
 
 create or replace function recrawl_internal.name_of_host(host_id bigint) returns text
 language plpgsql stable
@@ -63,7 +63,7 @@ as $$
 begin
     return (select h.name from host h where h.host_id = name_of_host.host_id);
 end $$;
-comment on function recrawl_internal.name_of_host(bigint) is
+comment on function recrawl_internal.name_of_host is
     'The own name of a host, not a name that is requested as this host.';
 
 create or replace function recrawl_internal.said_of_host(host_id bigint) returns jsonb
@@ -78,7 +78,7 @@ begin
         from host h join host_name n on n.name = h.name
         where h.host_id = said_of_host.host_id);
 end $$;
-comment on function recrawl_internal.said_of_host(bigint) is 'The values that set_host has set for a host.';
+comment on function recrawl_internal.said_of_host is 'The values that set_host has set for a host.';
 
 create or replace function recrawl_internal.set_host_at(
     t timestamptz, host text, gap interval, max_pages int, one_at_a_time boolean, reset text[]
@@ -128,8 +128,7 @@ begin
           from jsonb_each_text(said_of_host(id)) where value is distinct from before ->> key) c
     where c.changes is not null;
 end $$;
-comment on function recrawl_internal.set_host_at(timestamptz, text, interval, int, boolean, text[]) is
-    'set_host at a given time.';
+comment on function recrawl_internal.set_host_at is 'set_host at a given time.';
 
 create or replace function recrawl.set_host(
     host text, gap interval default null, max_pages int default null, one_at_a_time boolean default null,
@@ -141,7 +140,7 @@ as $$
     select check_isolation('set_host');
     select set_host_at(clock_timestamp(), host, gap, max_pages, one_at_a_time, reset)
 $$;
-comment on function recrawl.set_host(text, interval, int, boolean, text[]) is
+comment on function recrawl.set_host is
 'Sets the limits of one host. An argument that is null changes nothing.
 
 * host: its name or address, without port. The host need not have pages yet.

@@ -17,9 +17,7 @@ as $$
                    s.shortest_interval, every)
     end
 $$;
-comment on function recrawl_internal.problem_with_interval(
-    interval, recrawl_internal.host, recrawl_internal.setting
-) is
+comment on function recrawl_internal.problem_with_interval is
     'The reason why no page of a host can be fetched at this interval; null if that is possible.';
 
 create or replace function recrawl_internal.set_interval_at(t timestamptz, page_ids bigint[], every interval)
@@ -87,8 +85,7 @@ begin
     end if;
     return query select a.* from unnest(answers) a;
 end $$;
-comment on function recrawl_internal.set_interval_at(timestamptz, bigint[], interval) is
-    'set_interval at a given time.';
+comment on function recrawl_internal.set_interval_at is 'set_interval at a given time.';
 
 -- Pages that are overdue by the new interval become due within a second. A page keeps its due time if a failure,
 -- robots.txt or a person (fetch_now) set it.
@@ -114,7 +111,7 @@ begin
     from unnest(known, frequencies) as n (page_id, frequency)
     where p.page_id = n.page_id;
 end $$;
-comment on function recrawl_internal.follow_interval(timestamptz, bigint[]) is
+comment on function recrawl_internal.follow_interval is
     'Moves pages to the due times of the frequency that is in force now, counted from the last fetch.';
 
 create or replace function recrawl.set_interval(page_ids bigint[], every interval) returns setof recrawl.steered_page
@@ -125,7 +122,7 @@ begin
     perform check_isolation('set_interval');
     return query select * from set_interval_at(clock_timestamp(), page_ids, every);
 end $$;
-comment on function recrawl.set_interval(bigint[], interval) is
+comment on function recrawl.set_interval is
 'Pins pages: sets the time between two fetches of each. Then the value of a page has no effect on this time. Returns one
 row for each page, in the same order. code is ok, unknown_page, not_live (recrawl stores the interval but does not
 fetch the page now) or invalid.

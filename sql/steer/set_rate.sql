@@ -21,7 +21,7 @@ begin
         perform bring_forward_at(t, array[page_id], array[page_frequency(frequency, null, null)]);
     end if;
 end $$;
-comment on function recrawl_internal.set_rate_at(timestamptz, bigint, float8) is 'set_rate at a given time.';
+comment on function recrawl_internal.set_rate_at is 'set_rate at a given time.';
 
 create or replace function recrawl.set_rate(page_id bigint, rate float8) returns void
 language sql volatile security definer
@@ -30,7 +30,7 @@ as $$
     select check_isolation('set_rate');
     select set_rate_at(clock_timestamp(), page_id, rate)
 $$;
-comment on function recrawl.set_rate(bigint, float8) is
+comment on function recrawl.set_rate is
 'Pins how often a page changes. An unknown page raises an error.
 
 * rate: changes per day. null = recrawl learns the rate again.';

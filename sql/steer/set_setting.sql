@@ -9,7 +9,7 @@ as $$
     from pg_constraint c, regexp_matches(pg_get_constraintdef(c.oid), '''(\w+)''', 'g') as m
     where c.conrelid = 'setting'::regclass and c.conname = rule
 $$;
-comment on function recrawl_internal.names_allowed(text) is
+comment on function recrawl_internal.names_allowed is
     'The names that a constraint of the table setting lists, for constraints whose name ends with «must be one of».';
 grant execute on function recrawl_internal.names_allowed to recrawl_reader;
 
@@ -42,7 +42,7 @@ as $$
     insert into inbox (host_id, page_id, old_due, new_due)
     select host_id, page_id, due_at, new_due from wanted
 $$;
-comment on function recrawl_internal.follow_frequency(timestamptz, real, real) is
+comment on function recrawl_internal.follow_frequency is
     'Moves the due times of pages that follow the setting frequency, after the setting changed.';
 
 create or replace function recrawl_internal.note_setting(
@@ -61,7 +61,7 @@ begin
                            session_user);
     end if;
 end $$;
-comment on function recrawl_internal.note_setting(timestamptz, text, text, text, text) is
+comment on function recrawl_internal.note_setting is
     'Writes an event with the old and the new value of a setting, if they differ.';
 
 create or replace function recrawl_internal.set_setting_at(t timestamptz, name text, value text) returns void
@@ -118,7 +118,7 @@ begin
     end if;
     perform steer(t);
 end $$;
-comment on function recrawl_internal.set_setting_at(timestamptz, text, text) is 'set_setting at a given time.';
+comment on function recrawl_internal.set_setting_at is 'set_setting at a given time.';
 
 create or replace function recrawl.set_setting(name text, value text) returns void
 language sql volatile security definer
@@ -126,7 +126,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
     select set_setting_at(clock_timestamp(), name, value)
 $$;
-comment on function recrawl.set_setting(text, text) is
+comment on function recrawl.set_setting is
 'Changes a setting. The view settings lists all settings with their units.
 
 * name: the name of the setting.

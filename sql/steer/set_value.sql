@@ -24,7 +24,7 @@ begin
         perform put_values(array[page_id], array[value::real], null);
     end if;
 end $$;
-comment on function recrawl.set_value(bigint, float8) is
+comment on function recrawl.set_value is
 'Pins the value of a page, before boosts. An unknown page raises an error.
 
 * value: how much a fresh copy is worth; 1 is the average. null = the links decide again. Before the first run of the
@@ -49,7 +49,7 @@ begin
     perform tell_graph(array[page_id]),
             follow_scores(array(select s from page_score s where s.page_id = set_relevance.page_id));
 end $$;
-comment on function recrawl.set_relevance(bigint, float8) is
+comment on function recrawl.set_relevance is
 'Pins how well a page fits your subject. Reports no longer change it. An unknown page raises an error.
 
 * relevance: from 0 (not at all) to 1. null = the reported relevance counts again.

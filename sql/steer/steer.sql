@@ -6,5 +6,4 @@ set search_path = recrawl_internal, pg_temp
 as $$
     select setval('steered', micros(t))
 $$;
-comment on function recrawl_internal.steer(timestamptz) is
-    'Marks that a person changed something that the allocation depends on.';
+comment on function recrawl_internal.steer is 'Marks that a person changed something that the allocation depends on.';

@@ -8,7 +8,7 @@ begin
     return case when cardinality(a) = 1 then array_fill((array(select unnest(a)))[1], array[n])
                 else plain_array(a) end;
 end $$;
-comment on function recrawl_internal.one_for_each(anyarray, int) is
+comment on function recrawl_internal.one_for_each is
     'An argument as one element for each of n URLs: an array of one element counts for all of them.';
 
 create or replace function recrawl_internal.add_pages_at(
@@ -62,10 +62,7 @@ begin
         where u.place <= n
         order by u.place), false);
 end $$;
-comment on function recrawl_internal.add_pages_at(
-    timestamptz, text[], float8[], float8[], timestamptz[], jsonb[], text[]
-) is
-    'add_pages at a given time.';
+comment on function recrawl_internal.add_pages_at is 'add_pages at a given time.';
 
 create or replace function recrawl.add_pages(
     urls text[], value float8[] default null, rate float8[] default null, due timestamptz[] default null,
@@ -77,7 +74,7 @@ as $$
 begin
     return query select * from add_pages_at(clock_timestamp(), urls, value, rate, due, meta, host);
 end $$;
-comment on function recrawl.add_pages(text[], float8[], float8[], timestamptz[], jsonb[], text[]) is
+comment on function recrawl.add_pages is
 'Adds URLs to the crawl. Returns one row for each URL, in the same order. code is new, known (already in the crawl),
 excluded or invalid. detail says why a URL is excluded or invalid.
 

@@ -16,22 +16,21 @@ begin atomic
         when length(content_hash) > 1000 then 'content_hash is longer than 1000 characters'
     end;
 end;
-comment on function recrawl_internal.problem_with(int, boolean, timestamptz, text) is
-    'The problem with a result; null if there is no problem.';
+comment on function recrawl_internal.problem_with is 'The problem with a result; null if there is no problem.';
 
 create or replace function recrawl_internal.usable_etag(etag text) returns text
 language sql immutable parallel safe
 begin atomic
     select case when length(etag) between 1 and 1000 then etag end;
 end;
-comment on function recrawl_internal.usable_etag(text) is 'The etag if it has 1 to 1000 characters, otherwise null.';
+comment on function recrawl_internal.usable_etag is 'The etag if it has 1 to 1000 characters, otherwise null.';
 
 create or replace function recrawl_internal.opaque_tag(etag text) returns text
 language sql immutable parallel safe
 begin atomic
     select case when etag like 'W/%' then substr(etag, 3) else etag end;
 end;
-comment on function recrawl_internal.opaque_tag(text) is
+comment on function recrawl_internal.opaque_tag is
     'The part of an etag that is compared (RFC 9110, 8.8.3.2): without W/, because a weak and a strong etag name the '
     'same version.';
 
@@ -42,8 +41,7 @@ begin atomic
                      or array_position(sketch, null) is not null
                 then 'sketch must have ' || recrawl_internal.sketch_values() || ' numbers' end;
 end;
-comment on function recrawl_internal.problem_with_sketch(int[]) is
-    'The problem with a sketch; null if there is no problem.';
+comment on function recrawl_internal.problem_with_sketch is 'The problem with a sketch; null if there is no problem.';
 
 -- The header is a number of seconds or a date in one of three forms. The oldest form (asctime) does not name its zone:
 -- it is GMT.
@@ -62,7 +60,7 @@ begin
 exception when data_exception then
     return null;
 end $$;
-comment on function recrawl_internal.wait_asked_for(text, timestamptz) is
+comment on function recrawl_internal.wait_asked_for is
     'The time from now that a Retry-After header asks for; null if the header cannot be read.';
 
 create or replace function recrawl_internal.problem_with_result(r recrawl_internal.result) returns text
@@ -85,8 +83,7 @@ begin atomic
             case when array_ndims((r.extras).links) > 1 then
                 'links must be one list of URLs, without lists in it' end) end);
 end;
-comment on function recrawl_internal.problem_with_result(recrawl_internal.result) is
-    'The problem with a result; null if there is no problem.';
+comment on function recrawl_internal.problem_with_result is 'The problem with a result; null if there is no problem.';
 
 -- After a permanent redirect (301, 308) the page has moved to the target. The target of a temporary redirect counts as
 -- a link.
@@ -105,7 +102,7 @@ begin atomic
          case when status in (301, 308) then e.redirect_to end,
          e.retry_after, e.crawl_delay)::recrawl_internal.result_extras end;
 end;
-comment on function recrawl_internal.checked_extras(recrawl_internal.result_extras, int) is
+comment on function recrawl_internal.checked_extras is
     'Checked values of the keys that most results do not have; null if a result has none of them.';
 
 -- The function is inlined, so it has no search_path of its own and each name has its schema. It is not inlined if an
@@ -118,8 +115,7 @@ begin atomic
             case when recrawl_internal.within_reach(r.last_modified) then r.last_modified end, r.content_hash,
             recrawl_internal.checked_extras(r.extras, r.status))::recrawl_internal.result;
 end;
-comment on function recrawl_internal.checked(recrawl_internal.result) is
-    'A result with its problem, and without hints that make no sense.';
+comment on function recrawl_internal.checked is 'A result with its problem, and without hints that make no sense.';
 
 create or replace function recrawl_internal.result_keys() returns text[]
 language sql stable
@@ -129,7 +125,7 @@ as $$
         select jsonb_object_keys(to_jsonb(jsonb_populate_record(null::result, '{}')) - '{ord,problem,extras}'::text[])
         union all select jsonb_object_keys(to_jsonb(jsonb_populate_record(null::result_extras, '{}')))) keys (k)
 $$;
-comment on function recrawl_internal.result_keys() is 'The keys that an element of the array of report may have.';
+comment on function recrawl_internal.result_keys is 'The keys that an element of the array of report may have.';
 
 -- Raises if a value has the wrong type: data_exception, or program_limit_exceeded for an array of more than six
 -- dimensions. A time without a zone is UTC.
@@ -166,8 +162,7 @@ begin
             offset 0
         ) e);
 end $$;
-comment on function recrawl_internal.checked_results(jsonb) is
-    'Turns the elements of report''s array into checked results.';
+comment on function recrawl_internal.checked_results is 'Turns the elements of report''s array into checked results.';
 
 create or replace function recrawl_internal.without_unreadable_hints(element jsonb) returns jsonb
 language plpgsql stable
@@ -185,7 +180,7 @@ begin
     end loop;
     return element;
 end $$;
-comment on function recrawl_internal.without_unreadable_hints(jsonb) is
+comment on function recrawl_internal.without_unreadable_hints is
     'An element of report''s array without last_modified or crawl_delay if that value cannot be read.';
 
 create or replace function recrawl_internal.problem_of(element jsonb) returns text
@@ -208,5 +203,5 @@ begin
 exception when data_exception or program_limit_exceeded then
     return format('%s: %s', given.key, left(sqlerrm, 200));
 end $$;
-comment on function recrawl_internal.problem_of(jsonb) is
+comment on function recrawl_internal.problem_of is
     'Explains why an element of report''s array cannot be read: names the key whose value has the wrong type.';

@@ -21,7 +21,7 @@ begin
     end if;
     return owner;
 end $$;
-comment on function recrawl.claim(text) is
+comment on function recrawl.claim is
 'Claims the crawl for one program, so that crawlers of different kinds do not share it. Returns the owner of the crawl.
 
 * who: the name of the caller, 1 to 200 characters, for example the name of a Scrapy spider.

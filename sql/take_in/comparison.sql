@@ -56,7 +56,4 @@ begin atomic
          ) o
     offset 0;
 end;
-comment on function recrawl_internal.comparison(
-    recrawl_internal.result, recrawl_internal.page, timestamptz
-) is
-    'Compares a fetch with what is known of its page.';
+comment on function recrawl_internal.comparison is 'Compares a fetch with what is known of its page.';

@@ -12,7 +12,7 @@ begin
         from unnest(given, are_held) with ordinality
              as g (url, value, rate, due, meta, asked_as, depth, is_held, place));
 end $$;
-comment on function recrawl_internal.without_urls(recrawl_internal.given_url[], boolean[]) is
+comment on function recrawl_internal.without_urls is
     'Links with null instead of the held ones. They stay in their places.';
 
 create or replace function recrawl_internal.intern_links(t timestamptz, results recrawl_internal.result[])
@@ -87,7 +87,7 @@ begin
     ) l;
     return led_to;
 end $$;
-comment on function recrawl_internal.intern_links(timestamptz, recrawl_internal.result[]) is
+comment on function recrawl_internal.intern_links is
     'Finds or makes the pages that results link and redirect to. URLs that another transaction is taking in are set '
     'aside in link_later.';
 
@@ -138,7 +138,7 @@ begin
     perform tell_graph(changed) where changed is not null;
     return done;
 end $$;
-comment on function recrawl_internal.settle_links(recrawl_internal.late_link[]) is
+comment on function recrawl_internal.settle_links is
     'Stores links that were set aside and whose URLs have pages now. Returns how many are done.';
 
 -- Takes in all URLs of the batch at once. If another transaction still holds one of them, up to 50 URLs are tried one
@@ -189,8 +189,7 @@ begin
         from unnest(tids, sources, pages, codes, given)
              as l (tid, source, page_id, code, url, value, rate, due, meta, asked_as, depth)));
 end $$;
-comment on function recrawl_internal.take_links_in(timestamptz, int) is
-    'Takes in links that were set aside. Returns how many are done.';
+comment on function recrawl_internal.take_links_in is 'Takes in links that were set aside. Returns how many are done.';
 
 -- If the target has moved too, the page moves to where the target leads. A redirect that would close a circle is
 -- ignored, because otherwise all pages of the circle would be lost. The caller has locked sources and targets, so that
@@ -230,7 +229,7 @@ begin
     end loop;
     return redirects;
 end $$;
-comment on function recrawl_internal.resolved_redirects(recrawl_internal.found_links[]) is
+comment on function recrawl_internal.resolved_redirects is
     'The live page that each permanent redirect finally leads to, by ord of the result; null if there is no such page.';
 
 create or replace function recrawl_internal.replace_links(led_to recrawl_internal.found_links[], ords int[])
@@ -256,5 +255,5 @@ begin
     select array_agg(page_id) into changed from replaced;
     perform tell_graph(changed) where changed is not null;
 end $$;
-comment on function recrawl_internal.replace_links(recrawl_internal.found_links[], int[]) is
+comment on function recrawl_internal.replace_links is
     'Replaces the links of pages with the links of their results, and tells the graph which pages changed.';

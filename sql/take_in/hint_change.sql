@@ -43,10 +43,7 @@ begin
         order by p.page_id
         for update of p));
 end $$;
-comment on function recrawl_internal.hint_change_at(
-    timestamptz, bigint[], float8, float8, timestamptz[]
-) is
-    'hint_change at a given time.';
+comment on function recrawl_internal.hint_change_at is 'hint_change at a given time.';
 
 create or replace function recrawl.hint_change(
     page_ids bigint[], recall float8 default 0.9, false_rate float8 default 0.1,
@@ -58,7 +55,7 @@ as $$
     select check_isolation('hint_change');
     select hint_change_at(clock_timestamp(), page_ids, recall, false_rate, changed_at)
 $$;
-comment on function recrawl.hint_change(bigint[], float8, float8, timestamptz[]) is
+comment on function recrawl.hint_change is
 'Makes pages due earlier. Call it if, for example, a sitemap says that pages changed. Returns the number of pages that
 became due earlier.
 

@@ -17,7 +17,7 @@ begin
     end loop;
     return page_id;
 end $$;
-comment on function recrawl_internal.where_now(bigint) is
+comment on function recrawl_internal.where_now is
     'The page at the end of the redirects of a page; the page itself if it has not moved.';
 
 create or replace function recrawl_internal.parsed_urls(given recrawl_internal.given_url[])
@@ -57,7 +57,7 @@ begin
         )::parsed_url order by k.ord)
         from (select *, dense_rank() over (order by key) as place from keyed) k);
 end $$;
-comment on function recrawl_internal.parsed_urls(recrawl_internal.given_url[]) is
+comment on function recrawl_internal.parsed_urls is
     'The given URLs with their canonical spellings, hosts and keys, or with their problems, in the given order.';
 
 -- Finds or makes the page of each URL:
@@ -128,5 +128,5 @@ begin
                 when page_ids[u.place] = 0 then reasons[u.place] end
     from unnest(urls) u;
 end $$;
-comment on function recrawl_internal.intern_pages(timestamptz, recrawl_internal.given_url[], boolean) is
+comment on function recrawl_internal.intern_pages is
     'Finds or makes the page of each URL. Returns one row for each URL, in order.';

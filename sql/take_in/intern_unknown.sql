@@ -56,7 +56,7 @@ begin
         where n.name = g.name and (g.name in (select unnest(made))) is true;
     end if;
 end $$;
-comment on function recrawl_internal.intern_hosts(text[], text[]) is
+comment on function recrawl_internal.intern_hosts is
     'Makes sure that each name has a row in host_name and a host: its own, or the host that it is requested as.';
 
 -- Pages in the inbox count for max_pages too. Only the latest 10,000 entries are read: with more, a host can get more
@@ -68,7 +68,7 @@ begin atomic
     from (select * from recrawl_internal.inbox order by at desc limit 10000) i
     where i.old_due is null and i.old_rank is null;
 end;
-comment on function recrawl_internal.on_their_way() is
+comment on function recrawl_internal.on_their_way is
     'The hosts of new pages that are still in the inbox: one row for each page, from the latest 10,000 entries.';
 
 create or replace function recrawl_internal.kept_out(urls recrawl_internal.parsed_url[])
@@ -88,7 +88,7 @@ begin
         left join lateral (select e.pattern from exclusion e where u.canonical ~ e.pattern limit 1) e on true
         where (u.given).depth > s.max_depth or e.pattern is not null);
 end $$;
-comment on function recrawl_internal.kept_out(recrawl_internal.parsed_url[]) is
+comment on function recrawl_internal.kept_out is
     'The URLs that max_depth or an excluded pattern keeps out, with the reason.';
 
 create or replace function recrawl_internal.insert_pages(
@@ -164,7 +164,7 @@ begin
     ) m;
     return made;
 end $$;
-comment on function recrawl_internal.insert_pages(timestamptz, recrawl_internal.parsed_url[], boolean) is
+comment on function recrawl_internal.insert_pages is
     'Makes the pages whose hosts may have more. Their hosts have rows. Returns one element for each URL.';
 
 create or replace function recrawl_internal.intern_unknown(
@@ -190,7 +190,7 @@ begin
     from unnest(urls) as u;
     return refused || insert_pages(t, urls, are_links);
 end $$;
-comment on function recrawl_internal.intern_unknown(timestamptz, recrawl_internal.parsed_url[], boolean) is
+comment on function recrawl_internal.intern_unknown is
     'Makes pages, unless something keeps them out. The URLs name different pages. Returns one element for each URL.';
 
 -- Two transactions that take in the same URL, or the first URL of the same host, wait for each other. add_pages waits
@@ -225,6 +225,6 @@ begin
         select p.page_id from page p where p.key = m.key and m.page_id is null and m.reason is null offset 0
     ) p on true;
 end $$;
-comment on function recrawl_internal.intern_where_free(timestamptz, recrawl_internal.parsed_url[], boolean) is
+comment on function recrawl_internal.intern_where_free is
     'Makes pages, unless something keeps them out or another transaction made them first. For links it returns no '
     'rows if another transaction holds one of them for too long.';

@@ -25,7 +25,7 @@ begin atomic
         else 'failed'
     end;
 end;
-comment on function recrawl_internal.outcome_of(int, boolean, bigint, bigint) is
+comment on function recrawl_internal.outcome_of is
     'What a status means for the schedule: fetched, moved (permanently), missing, gone, throttled (the host wants '
     'fewer requests), failed (5xx or no answer) or denied (by robots.txt).';
 
@@ -49,8 +49,7 @@ begin atomic
                 when code = 'stale_lease' then 's'
                 else 'x' end;
 end;
-comment on function recrawl_internal.letter_of(text, text, boolean, boolean, boolean, boolean) is
-    'The letter that a result is counted as, see pulse.letters.';
+comment on function recrawl_internal.letter_of is 'The letter that a result is counted as, see pulse.letters.';
 
 -- The first retry of a failed page comes after a minute, because many failures are short. The next retry comes after a
 -- quarter of the usual interval of the page, at most a day. Each further wait is twice as long. Example: a page that is
@@ -77,7 +76,7 @@ begin atomic
                  when outcome = 'throttled' and retry_after is not null then interval '24 hours' end)
     end;
 end;
-comment on function recrawl_internal.wait_after(text, smallint, boolean, interval, real) is
+comment on function recrawl_internal.wait_after is
     'How long a page waits after a request that failed; null if it is never requested again. attempts: requests in '
     'a row that failed before this one. was_missing: the page was missing at the last request. per_day: how often the '
     'page is usually fetched.';
@@ -123,9 +122,7 @@ begin atomic
           offset 0) v
     offset 0;
 end;
-comment on function recrawl_internal.verdict_on(
-    timestamptz, recrawl_internal.result, recrawl_internal.page, recrawl_internal.lease_place, bigint, text, bigint
-) is
+comment on function recrawl_internal.verdict_on is
     'The verdict on a result: the outcome of its request, and whether the result counts.';
 
 -- The new frequency follows from the pinned interval, or from the new rate and the price of the host. Before the first
@@ -153,10 +150,7 @@ begin atomic
     ) f on true
     offset 0;
 end;
-comment on function recrawl_internal.evidence_after(
-    recrawl_internal.page, recrawl_internal.page_comparison, recrawl_internal.host_terms,
-    recrawl_internal.judging_rules
-) is
+comment on function recrawl_internal.evidence_after is
     'The evidence for the rate of a page after a fetch, the days that the fetch counts for, and the frequency that '
     'follows. The first three are null if the fetch taught nothing.';
 
@@ -179,7 +173,7 @@ begin atomic
                        cardinality((r.extras).links)) end
     end;
 end;
-comment on function recrawl_internal.detail_of(text, boolean, recrawl_internal.result) is
+comment on function recrawl_internal.detail_of is
     'The explanation of a code in the answer to a result; null if there is nothing to explain.';
 
 create or replace function recrawl_internal.meaning_of_due(extras recrawl_internal.result_extras) returns text
@@ -188,7 +182,7 @@ begin atomic
     select case when extras.declined then 'declined' when extras.due = 'infinity' then 'done'
                 when extras.due is not null then 'set' end;
 end;
-comment on function recrawl_internal.meaning_of_due(recrawl_internal.result_extras) is
+comment on function recrawl_internal.meaning_of_due is
     'page.due_is of the due time that a result states; null if it states none.';
 
 -- A declined page was not requested, so its last request stays what it was.
@@ -209,11 +203,7 @@ begin atomic
             case when v.code = 'stale_lease' then r.lease_id else p.stale_lease end,
             coalesce((r.extras).relevance::real, p.relevance))::recrawl_internal.page_after;
 end;
-comment on function recrawl_internal.page_after(
-    timestamptz, recrawl_internal.result, recrawl_internal.page, recrawl_internal.verdict,
-    text, bigint, timestamptz, text
-) is
-    'A page after a report, without what its fetches say.';
+comment on function recrawl_internal.page_after is 'A page after a report, without what its fetches say.';
 
 -- A part of the version that the fetch did not bring stays if the page is the same version.
 create or replace function recrawl_internal.fetches_after(
@@ -243,10 +233,7 @@ begin atomic
                 p.etag, p.last_modified, p.content_hash, p.sketch)::recrawl_internal.fetches_after
            end;
 end;
-comment on function recrawl_internal.fetches_after(
-    timestamptz, recrawl_internal.result, recrawl_internal.page, recrawl_internal.verdict,
-    recrawl_internal.page_comparison, recrawl_internal.evidence
-) is
+comment on function recrawl_internal.fetches_after is
     'A page after a report: its fetches, what they taught, and the version that the next fetch is compared with.';
 
 create or replace function recrawl_internal.host_update_of(
@@ -267,10 +254,7 @@ begin atomic
             )::recrawl_internal.host_update
     end;
 end;
-comment on function recrawl_internal.host_update_of(
-    timestamptz, recrawl_internal.result, recrawl_internal.page, recrawl_internal.lease_place,
-    recrawl_internal.verdict, interval
-) is
+comment on function recrawl_internal.host_update_of is
     'The facts about its host in a result: a refusal, a request after its start_by, the end of a wait, a crawl delay.';
 
 -- Four steps:
@@ -346,8 +330,4 @@ begin atomic
         offset 0
     ) n;
 end;
-comment on function recrawl_internal.judge(
-    timestamptz, recrawl_internal.result, recrawl_internal.page, recrawl_internal.lease_place,
-    recrawl_internal.host_terms, bigint, text, recrawl_internal.judging_rules
-) is
-    'Everything that follows from one result. Reads no table.';
+comment on function recrawl_internal.judge is 'Everything that follows from one result. Reads no table.';

@@ -8,7 +8,7 @@ language sql stable rows 1
 begin atomic
     select * from recrawl_internal.page where page.ctid = page_in.tid offset 0;
 end;
-comment on function recrawl_internal.page_in(tid) is 'The page in a place of the table page, if it is visible there.';
+comment on function recrawl_internal.page_in is 'The page in a place of the table page, if it is visible there.';
 
 create or replace function recrawl_internal.turns_of(t timestamptz, results recrawl_internal.result[]) returns text[]
 language plpgsql stable
@@ -32,7 +32,7 @@ begin
             order by l.is_held desc, r.lease_id is not null, r.lease_id desc, r.ord)
         order by r.ord);
 end $$;
-comment on function recrawl_internal.turns_of(timestamptz, recrawl_internal.result[]) is
+comment on function recrawl_internal.turns_of is
     'The turn of each result among the results of its page, see verdict_on(). The one on the lease that holds the page '
     'is the first, otherwise one without a lease, otherwise the one on the newest lease; of several on one lease the '
     'first.';
@@ -81,8 +81,5 @@ begin atomic
     cross join lateral recrawl_internal.judge(
         t, r, p, k.lease, own.terms, redirects[r.ord], coalesce(turns[r.ord], 'first'), rules) j;
 end;
-comment on function recrawl_internal.judged_results(
-    timestamptz, recrawl_internal.result[], text[], bigint[], recrawl_internal.locked_pages, bigint[],
-    recrawl_internal.judging_rules
-) is
+comment on function recrawl_internal.judged_results is
     'Judges results. tid: the row of the page. lease_id and round: the row of the lease that holds it.';

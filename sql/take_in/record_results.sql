@@ -28,7 +28,7 @@ as $$
         else r::result end order by r.ord)
     from unnest(results) r
 $$;
-comment on function recrawl_internal.without_ends(recrawl_internal.result[]) is
+comment on function recrawl_internal.without_ends is
     'The results; those that have no lease and would end a page get a problem.';
 
 create or replace function recrawl_internal.record_results(t timestamptz, results recrawl_internal.result[])
@@ -81,7 +81,7 @@ begin
     return query
     select a.* from unnest(follow_up_on_hosts(t, done)) a order by a.ord;
 end $$;
-comment on function recrawl_internal.record_results(timestamptz, recrawl_internal.result[]) is
+comment on function recrawl_internal.record_results is
     'Judges and records checked results, for report and report_pages.';
 
 create or replace function recrawl_internal.record_pages(
@@ -159,9 +159,7 @@ begin
     from judged;
     return done;
 end $$;
-comment on function recrawl_internal.record_pages(
-    timestamptz, recrawl_internal.result[], bigint[], recrawl_internal.locked_pages, bigint[]
-) is
+comment on function recrawl_internal.record_pages is
     'Judges results and writes their pages. Returns what is left to do.';
 
 create or replace function recrawl_internal.take_off_leases(taken recrawl_internal.lease_count[]) returns void
@@ -182,7 +180,7 @@ begin
         end if;
     end loop;
 end $$;
-comment on function recrawl_internal.take_off_leases(recrawl_internal.lease_count[]) is
+comment on function recrawl_internal.take_off_leases is
     'Takes reported pages off their leases. A lease without unreported pages is deleted.';
 
 create or replace function recrawl_internal.follow_up_on_hosts(t timestamptz, done recrawl_internal.recorded)
@@ -209,7 +207,7 @@ begin
     end if;
     return case when any_host.is_held then answers_with_holds(t, done.answers) else done.answers end;
 end $$;
-comment on function recrawl_internal.follow_up_on_hosts(timestamptz, recrawl_internal.recorded) is
+comment on function recrawl_internal.follow_up_on_hosts is
     'Updates the hosts of reported pages, and returns the answers with the times until which hosts are held.';
 
 -- No page of a blocked host is fetched before the block ends, so next_fetch_at is not earlier than that.
@@ -230,7 +228,7 @@ as $$
         offset 0
     ) h on true
 $$;
-comment on function recrawl_internal.answers_with_holds(timestamptz, recrawl.report_result[]) is
+comment on function recrawl_internal.answers_with_holds is
     'Adds to the answers until when the hosts of their pages are blocked.';
 
 -- Hosts are locked one after the other, in order of id.
@@ -263,5 +261,4 @@ begin
         end if;
     end loop;
 end $$;
-comment on function recrawl_internal.update_hosts(timestamptz, recrawl_internal.host_update[]) is
-    'Updates hosts by what results say about them.';
+comment on function recrawl_internal.update_hosts is 'Updates hosts by what results say about them.';

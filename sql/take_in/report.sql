@@ -30,7 +30,7 @@ begin
     end;
     return query select * from record_results(t, checked);
 end $$;
-comment on function recrawl_internal.report_at(timestamptz, jsonb) is 'report at a given time.';
+comment on function recrawl_internal.report_at is 'report at a given time.';
 
 create or replace function recrawl.report(results jsonb) returns setof recrawl.report_result
 language plpgsql volatile security definer
@@ -39,7 +39,7 @@ as $$
 begin
     return query select * from report_at(clock_timestamp(), results);
 end $$;
-comment on function recrawl.report(jsonb) is
+comment on function recrawl.report is
 'Takes the results of fetches. Returns one row for each result, in the same order. One wrong result does not stop the
 others.
 

@@ -73,13 +73,7 @@ begin
         ) l
         order by g.ord));
 end $$;
-comment on function recrawl_internal.report_pages_at(
-    timestamptz, bigint[], bigint[], int[], boolean[], timestamptz[],
-    text[], text[], timestamptz[], int[], int[], jsonb[],
-    float8[], text[], float8[], text[], boolean[],
-    jsonb[], timestamptz[], boolean[]
-) is
-    'report_pages at a given time.';
+comment on function recrawl_internal.report_pages_at is 'report_pages at a given time.';
 
 create or replace function recrawl.report_pages(
     page_ids bigint[], lease_ids bigint[], statuses int[], changed boolean[] default null,
@@ -98,10 +92,7 @@ begin
         clock_timestamp(), page_ids, lease_ids, statuses, changed, fetched_at, content_hash, etag, last_modified,
         changes, sketch, links, relevance, retry_after, crawl_delay, redirect_to, robots_denied, meta, due, declined);
 end $$;
-comment on function recrawl.report_pages(
-    bigint[], bigint[], int[], boolean[], timestamptz[], text[], text[], timestamptz[],
-    int[], int[], jsonb[], float8[], text[], float8[], text[], boolean[], jsonb[], timestamptz[], boolean[]
-) is
+comment on function recrawl.report_pages is
 'Takes the results of fetches like report(), as arrays instead of JSON. Element n of each array is about page n. null =
 nothing is known. Returns the same rows as report().
 

@@ -8,7 +8,7 @@ as $$
 begin
     return substring(canonical_of(url) from '^[^/]*//[^/]*');
 end $$;
-comment on function recrawl_internal.site_of(text) is
+comment on function recrawl_internal.site_of is
     'The site of a URL: scheme, host and port in canonical spelling; null for an invalid URL.';
 
 create or replace function recrawl_internal.robots_at(t timestamptz, urls text[])
@@ -25,7 +25,7 @@ begin
     join robots r on r.site = s.site
     order by u.ord;
 end $$;
-comment on function recrawl_internal.robots_at(timestamptz, text[]) is 'robots at a given time.';
+comment on function recrawl_internal.robots_at is 'robots at a given time.';
 
 create or replace function recrawl.robots(urls text[]) returns setof recrawl.site_robots
 language plpgsql volatile security definer
@@ -34,7 +34,7 @@ as $$
 begin
     return query select * from robots_at(clock_timestamp(), urls);
 end $$;
-comment on function recrawl.robots(text[]) is
+comment on function recrawl.robots is
     'Returns the stored robots.txt of the sites of some URLs: one row for each URL, in the same order. A site is '
     'scheme, host and port. A URL has no row if the robots.txt of its site is not stored yet: fetch it, and call '
     'set_robots.';
@@ -91,8 +91,7 @@ begin
     where h.host_id = id and (asked is not null or h.crawl_delay is not null);
     return true;
 end $$;
-comment on function recrawl_internal.set_robots_at(timestamptz, text, int, text, float8, text) is
-    'set_robots at a given time.';
+comment on function recrawl_internal.set_robots_at is 'set_robots at a given time.';
 
 create or replace function recrawl.set_robots(
     url text, status int, rules text default null, crawl_delay float8 default null, retry_after text default null
@@ -103,7 +102,7 @@ as $$
 begin
     return set_robots_at(clock_timestamp(), url, status, rules, crawl_delay, retry_after);
 end $$;
-comment on function recrawl.set_robots(text, int, text, float8, text) is
+comment on function recrawl.set_robots is
 'Stores the answer for the robots.txt of a site, for all crawlers. Returns false if no page of the site may be fetched:
 robots.txt could not be fetched, and no earlier one is stored.
 

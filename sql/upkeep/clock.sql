@@ -29,7 +29,7 @@
 create or replace function recrawl_internal.small_step() returns interval
 language sql immutable parallel safe
 begin atomic select interval '1 minute'; end;
-comment on function recrawl_internal.small_step() is 'If the clock was ahead by less than this, no repair is needed.';
+comment on function recrawl_internal.small_step is 'If the clock was ahead by less than this, no repair is needed.';
 grant execute on function recrawl_internal.small_step to recrawl_reader;
 
 create or replace function recrawl_internal.clock_was_ahead(t timestamptz) returns boolean
@@ -46,7 +46,7 @@ begin
     end if;
     return latest > t + small_step();
 end $$;
-comment on function recrawl_internal.clock_was_ahead(timestamptz) is
+comment on function recrawl_internal.clock_was_ahead is
     'Whether the latest tick lies in the future. Also remembers the latest tick, and skips ids that were lost.';
 
 -- Entries of the inbox keep their order. They stay before the entries that are written from now on.
@@ -64,7 +64,7 @@ begin
     -- near() moves both counts near the budget at the next call of next_pages.
     perform setval('fetch_count', 0), setval('new_count', 0), setval('horizon_recheck', 1);
 end $$;
-comment on function recrawl_internal.begin_pulling_in(timestamptz) is
+comment on function recrawl_internal.begin_pulling_in is
     'The part of the repair that is done at once: the inbox, the logs, and the counts of the budget.';
 
 create or replace function recrawl_internal.pull_in_leases(t timestamptz) returns int
@@ -85,7 +85,7 @@ as $$
     )
     select count(*)::int from pulled_in
 $$;
-comment on function recrawl_internal.pull_in_leases(timestamptz) is
+comment on function recrawl_internal.pull_in_leases is
     'Ends leases whose pages were handed out in the future. Returns their number.';
 
 create or replace function recrawl_internal.pull_in_pages(
@@ -128,7 +128,7 @@ begin
     pulled_in := coalesce(cardinality(early), 0);
     passed_over := cardinality(suspects) - pulled_in;
 end $$;
-comment on function recrawl_internal.pull_in_pages(timestamptz, bigint, bigint) is
+comment on function recrawl_internal.pull_in_pages is
     'Pulls in the times of some pages. Returns the number of pages, and how many were passed over because they are '
     'locked.';
 
@@ -162,9 +162,7 @@ begin
     h.new_class := new_class;
     return h;
 end $$;
-comment on function recrawl_internal.corrected_host(
-    recrawl_internal.host, recrawl_internal.setting, timestamptz, timestamptz
-) is
+comment on function recrawl_internal.corrected_host is
     'A host with its times pulled in, and its places in both queues of hosts that follow from them.';
 
 create or replace function recrawl_internal.pull_in_hosts(
@@ -207,7 +205,7 @@ begin
     from (select count(*) as hosts, bit_or(1::bigint << new_class) as classes from written) w
     where note_classes(w.classes);
 end $$;
-comment on function recrawl_internal.pull_in_hosts(timestamptz, timestamptz, bigint, bigint) is
+comment on function recrawl_internal.pull_in_hosts is
     'Pulls in the times of some hosts. Returns the number of hosts, and how many were passed over because they are '
     'locked.';
 
@@ -261,6 +259,6 @@ begin
     end if;
     return ended + pages.pulled_in + hosts.pulled_in + goes_on::int;
 end $$;
-comment on function recrawl_internal.pull_in(timestamptz, int) is
+comment on function recrawl_internal.pull_in is
     'One step of the repair after the clock was ahead. Returns the number of rows it changed; at least 1 if another '
     'step follows.';

@@ -85,8 +85,7 @@ begin
             offset 0
         ) q on true);
 end $$;
-comment on function recrawl_internal.placed(recrawl_internal.inbox[]) is
-    'The new place of the page of each entry, and the row at its old place.';
+comment on function recrawl_internal.placed is 'The new place of the page of each entry, and the row at its old place.';
 
 create or replace function recrawl_internal.move_in_queues(entries recrawl_internal.placed_entry[])
 returns recrawl_internal.queue_changes[]
@@ -159,7 +158,7 @@ begin
     select array_agg(l::queue_changes order by l.host_id) into changes from learnt l;
     return changes;
 end $$;
-comment on function recrawl_internal.move_in_queues(recrawl_internal.placed_entry[]) is
+comment on function recrawl_internal.move_in_queues is
     'Moves pages to their new places, and takes dead pages out. Returns the changes for each host.';
 
 -- Each host gets its new place in both queues of hosts. A host that is ready, or whose best class does not change,
@@ -194,9 +193,7 @@ begin
     select bit_or(1::bigint << new_class) into classes from woken;
     perform note_classes(classes);
 end $$;
-comment on function recrawl_internal.wake_hosts(
-    timestamptz, recrawl_internal.queue_changes[], recrawl_internal.setting
-) is
+comment on function recrawl_internal.wake_hosts is
     'Gives hosts the places in the queues of hosts that follow from changes in their queues of pages.';
 
 create or replace function recrawl_internal.apply_inbox(
@@ -208,7 +205,7 @@ as $$
 begin
     perform wake_hosts(t, move_in_queues(placed(entries)), s);
 end $$;
-comment on function recrawl_internal.apply_inbox(timestamptz, recrawl_internal.inbox[], recrawl_internal.setting) is
+comment on function recrawl_internal.apply_inbox is
     'Applies entries of the inbox, at most one for each page, to the queues of their hosts. The caller has locked the '
     'hosts.';
 
@@ -281,7 +278,7 @@ begin
     end if;
     return coalesce(cardinality(entries), 0);
 end $$;
-comment on function recrawl_internal.drain_at(timestamptz, int) is
+comment on function recrawl_internal.drain_at is
     'Applies at most max_entries entries of the inbox to the queues. Returns their number.';
 
 -- In small steps, because drain_at() reads many more entries than it applies if there are many.
@@ -301,6 +298,6 @@ begin
     end loop;
     return drained;
 end $$;
-comment on function recrawl_internal.drain_up_to(timestamptz, int) is
+comment on function recrawl_internal.drain_up_to is
     'Applies entries of the inbox until none is left that can be applied now, at most max_entries. Returns their '
     'number.';

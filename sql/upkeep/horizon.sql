@@ -14,7 +14,7 @@
 create or replace function recrawl_internal.slack() returns interval
 language sql immutable parallel safe
 begin atomic select interval '500 milliseconds'; end;
-comment on function recrawl_internal.slack() is
+comment on function recrawl_internal.slack is
     'A row that is committed within this time after the time it was written with is never below a horizon.';
 
 create or replace function recrawl_internal.micros(t timestamptz) returns bigint
@@ -22,29 +22,28 @@ language sql immutable parallel safe
 begin atomic
     select greatest(1, least((extract(epoch from t) * 1000000)::numeric, 9e18)::bigint);
 end;
-comment on function recrawl_internal.micros(timestamptz) is
-    'A time as a number that a sequence can store: microseconds since 1970.';
+comment on function recrawl_internal.micros is 'A time as a number that a sequence can store: microseconds since 1970.';
 
 create or replace function recrawl_internal.from_micros(micros bigint) returns timestamptz
 language sql stable parallel safe
 begin atomic
     select timestamptz 'epoch' + micros * interval '1 microsecond';
 end;
-comment on function recrawl_internal.from_micros(bigint) is 'The time that a sequence stores.';
+comment on function recrawl_internal.from_micros is 'The time that a sequence stores.';
 
 create or replace function recrawl_internal.new_horizon(class int) returns regclass
 language sql stable parallel safe
 begin atomic
     select ('recrawl_internal.new_horizon_' || class)::regclass;
 end;
-comment on function recrawl_internal.new_horizon(int) is 'The sequence with the horizon of a class of new pages.';
+comment on function recrawl_internal.new_horizon is 'The sequence with the horizon of a class of new pages.';
 
 create or replace function recrawl_internal.new_since(class int) returns timestamptz
 language sql volatile parallel safe
 begin atomic
     select recrawl_internal.from_micros(coalesce(pg_sequence_last_value(recrawl_internal.new_horizon(class)), 1));
 end;
-comment on function recrawl_internal.new_since(int) is
+comment on function recrawl_internal.new_since is
     'The horizon of a class of new pages. Not for the condition of an index scan: because the function is volatile, it '
     'would be a filter there and not a bound.';
 
@@ -59,7 +58,7 @@ begin atomic
     cross join lateral (select recrawl_internal.new_since(c.class) as since offset 0) z
     where b.last_value >> c.class & 1 = 1;
 end;
-comment on function recrawl_internal.occupied_classes(int) is
+comment on function recrawl_internal.occupied_classes is
     'The classes of new pages that hosts are in, and their horizons. They begin at the given class, go to the last '
     'class, and continue from class 0.';
 
@@ -77,7 +76,7 @@ begin
     end if;
     return true;
 end $$;
-comment on function recrawl_internal.note_classes(bigint) is
+comment on function recrawl_internal.note_classes is
     'Remembers that hosts have entered these classes of new pages, one bit for each class. Null = no class. Always '
     'returns true.';
 
@@ -104,7 +103,7 @@ begin
         offset 0
     ) f;
 end $$;
-comment on function recrawl_internal.advance_new_horizons(timestamptz, boolean) is
+comment on function recrawl_internal.advance_new_horizons is
     'Moves the horizon of each class of new pages, and finds the classes that hosts are in.';
 
 create or replace function recrawl_internal.advance_horizons(t timestamptz) returns void
@@ -144,5 +143,5 @@ begin
                                         interval '4 minutes')));
     end if;
 end $$;
-comment on function recrawl_internal.advance_horizons(timestamptz) is
+comment on function recrawl_internal.advance_horizons is
     'Moves each horizon up to the first live entry. Sometimes rechecks from the beginning of the indexes.';

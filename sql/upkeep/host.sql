@@ -19,8 +19,7 @@ as $$
     from setting s
     where h.host_id = block_until.host_id
 $$;
-comment on function recrawl_internal.block_until(bigint, timestamptz, text, smallint, timestamptz) is
-    'Blocks a host until a time; null ends the block.';
+comment on function recrawl_internal.block_until is 'Blocks a host until a time; null ends the block.';
 
 create or replace function recrawl_internal.wake_host(host_id bigint, t timestamptz) returns void
 language sql volatile
@@ -33,7 +32,7 @@ as $$
     from setting s
     where h.host_id = wake_host.host_id
 $$;
-comment on function recrawl_internal.wake_host(bigint, timestamptz) is
+comment on function recrawl_internal.wake_host is
     'Computes again when a host is ready, after one of its columns changed.';
 
 -- How long the block lasts: 60 seconds, doubled by each further strike, at most a day. For the first strike the time of
@@ -68,7 +67,7 @@ begin
         perform block_until(host_id, until, reason, earlier, t), note_strike(t, h.name, until, reason, earlier);
     end if;
 end $$;
-comment on function recrawl_internal.strike_host(bigint, interval, text, timestamptz) is
+comment on function recrawl_internal.strike_host is
     'Blocks a host that asked for it by Retry-After or that keeps failing. Each further block is longer.';
 
 -- Hosts that another transaction has locked are passed over: a later report can forgive them. This function updates
@@ -84,7 +83,7 @@ as $$
           for no key update skip locked) w
     where h.host_id = w.host_id
 $$;
-comment on function recrawl_internal.forgive_strike(timestamptz, bigint[]) is
+comment on function recrawl_internal.forgive_strike is
     'Takes one strike from hosts that gave a page after their block ended. Their next block is shorter.';
 
 -- Ten failures, and at least half of the fetches since the first of them failed: then the host is down, not only one
@@ -111,7 +110,7 @@ begin
     update host set failures = h.failures, failures_since = h.failures_since
     where host.host_id = count_failures.host_id;
 end $$;
-comment on function recrawl_internal.count_failures(bigint, int, timestamptz) is
+comment on function recrawl_internal.count_failures is
     'Counts failed fetches of a host, and blocks the host if most of its fetches fail.';
 
 -- Only the current lease of the page ends the wait. A report or a release with an older lease changes nothing here.
@@ -128,7 +127,7 @@ as $$
     from setting s
     where h.host_id = free_host.host_id and h.busy_lease = free_host.lease_id
 $$;
-comment on function recrawl_internal.free_host(bigint, bigint, timestamptz) is
+comment on function recrawl_internal.free_host is
     'The leased page of a host with one_at_a_time is back, so the host may give its next page.';
 
 -- A request that began after its slot counts as well: the gap is measured from its real start.
@@ -144,8 +143,7 @@ begin
         perform wake_host(host_id, t);
     end if;
 end $$;
-comment on function recrawl_internal.push_slot(bigint, timestamptz, timestamptz) is
-    'Moves the next slot of a host after a request that began too late.';
+comment on function recrawl_internal.push_slot is 'Moves the next slot of a host after a request that began too late.';
 
 -- The delay is limited to a minute, so that no robots.txt can stop the crawl of a host. A host that already has this
 -- delay is not changed.
@@ -167,5 +165,5 @@ begin
         perform wake_host(host_id, t);
     end if;
 end $$;
-comment on function recrawl_internal.set_crawl_delay(bigint, interval, timestamptz) is
+comment on function recrawl_internal.set_crawl_delay is
     'Stores the crawl delay that a host asks for in robots.txt, at most a minute.';

@@ -14,8 +14,7 @@ begin
         select coalesce(sum(l.unreported), 0)
         from lease l where l.login = leased_by.login and l.lease_until > t);
 end $$;
-comment on function recrawl_internal.leased_by(text, timestamptz) is
-    'The number of pages that a login has leased at a time.';
+comment on function recrawl_internal.leased_by is 'The number of pages that a login has leased at a time.';
 
 create or replace function recrawl_internal.watch_logins(t timestamptz) returns void
 language plpgsql volatile
@@ -44,5 +43,5 @@ begin
         update setting set full_logins = found_full;
     end if;
 end $$;
-comment on function recrawl_internal.watch_logins(timestamptz) is
+comment on function recrawl_internal.watch_logins is
     'Notes the logins that have nine tenths of max_leased, if a login can have reached that since the last count.';

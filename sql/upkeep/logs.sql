@@ -9,13 +9,12 @@ language sql immutable parallel safe
 begin atomic
     select mod(floor(2 * extract(epoch from t) / extract(epoch from keep))::bigint, 4)::int;
 end;
-comment on function recrawl_internal.log_part(timestamptz, interval) is
-    'The part of a log (0 to 3) for rows of a time.';
+comment on function recrawl_internal.log_part is 'The part of a log (0 to 3) for rows of a time.';
 
 create or replace function recrawl_internal.pulse_kept() returns interval
 language sql immutable parallel safe
 begin atomic select interval '30 minutes'; end;
-comment on function recrawl_internal.pulse_kept() is 'How long rows of pulse are kept, at least.';
+comment on function recrawl_internal.pulse_kept is 'How long rows of pulse are kept, at least.';
 
 -- Nothing is written if no worker ran for a day, because then no job adds up the rows.
 create or replace function recrawl_internal.note_no_request(t timestamptz, expired int, missed int) returns void
@@ -29,7 +28,7 @@ begin
     from worker_ticked w
     where from_micros(w.last_value) > clock_timestamp() - interval '1 day';
 end $$;
-comment on function recrawl_internal.note_no_request(timestamptz, int, int) is
+comment on function recrawl_internal.note_no_request is
     'Counts leased pages that come back without a request, because their lease ended or because their slot had passed.';
 
 -- If another session reads a part (pg_dump, for example), the part is emptied at a later tick.
@@ -58,7 +57,7 @@ begin
         end if;
     end loop;
 end $$;
-comment on function recrawl_internal.rotate_log_at(timestamptz) is
+comment on function recrawl_internal.rotate_log_at is
     'Empties the next part of each log. Empties the whole fetch log if keep_log is not set.';
 
 -- The belief about a page comes from all of its fetches. So only pages are shown whose fetches are all in the log. The

@@ -21,7 +21,7 @@
 create or replace function recrawl_internal.ids_skipped() returns bigint
 language sql immutable parallel safe
 begin atomic select 10000000::bigint; end;
-comment on function recrawl_internal.ids_skipped() is 'More page ids than a failover can lose.';
+comment on function recrawl_internal.ids_skipped is 'More page ids than a failover can lose.';
 grant execute on function recrawl_internal.ids_skipped to recrawl_reader;
 
 -- Of several callers one skips. The others wait until it has done so, not until its transaction ends. The lock is one
@@ -50,5 +50,5 @@ begin
         end if;
     end loop;
 end $$;
-comment on function recrawl_internal.skip_lost_ids() is
+comment on function recrawl_internal.skip_lost_ids is
     'After a failover or a crash: moves the sequences of ids beyond all ids that may have been given.';

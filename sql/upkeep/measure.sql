@@ -30,7 +30,7 @@ comment on type recrawl_internal.measured is
 create or replace function recrawl_internal.step_of_measure() returns interval
 language sql immutable parallel safe
 begin atomic select interval '5 minutes'; end;
-comment on function recrawl_internal.step_of_measure() is 'The time between two measurements of the budget.';
+comment on function recrawl_internal.step_of_measure is 'The time between two measurements of the budget.';
 
 -- Nothing is known at the start. The first hours correct the first value.
 create or replace function recrawl_internal.first_measure(t timestamptz, budget float8) returns float8
@@ -43,7 +43,7 @@ begin
     select t, a.last_value, s.last_value, h.last_value from ask_count a, short_ask_count s, handed_out_count h;
     return coalesce(budget, 10000);
 end $$;
-comment on function recrawl_internal.first_measure(timestamptz, float8) is
+comment on function recrawl_internal.first_measure is
     'Begins to measure the budget. Returns the budget until the first measurement.';
 
 -- The pace of new pages continues without a jump. Both counts are compared with the fetches that the budget gives since
@@ -59,7 +59,7 @@ begin
                                             - fetches_by(t, before * discovery)))
     from fetch_count f, new_count n;
 end $$;
-comment on function recrawl_internal.follow_budget(timestamptz, float8, float8, float8) is
+comment on function recrawl_internal.follow_budget is
     'Moves the counts of handed out pages to a new budget: they stay as far ahead of the budget, or behind it, as '
     'before.';
 
@@ -78,7 +78,7 @@ begin atomic
         when m.short_share <= 0.1 and budget > m.in_a_day then greatest(m.in_a_day, 0.97 * budget)
         else budget end));
 end;
-comment on function recrawl_internal.budget_after(float8, recrawl_internal.measured) is
+comment on function recrawl_internal.budget_after is
     'The budget that follows from the last budget and the measurements.';
 
 create or replace function recrawl_internal.measured_of_late(t timestamptz) returns recrawl_internal.measured
@@ -118,7 +118,7 @@ begin
     m.in_a_day := m.most * case when is_late then at_work else 1 end;
     return m;
 end $$;
-comment on function recrawl_internal.measured_of_late(timestamptz) is
+comment on function recrawl_internal.measured_of_late is
     'The recent measurements of the crawlers. A value that is not known is null.';
 
 create or replace function recrawl_internal.measure_budget(t timestamptz) returns void
@@ -155,5 +155,5 @@ begin
         perform follow_budget(t, before.budget, new_budget, before.discovery);
     end if;
 end $$;
-comment on function recrawl_internal.measure_budget(timestamptz) is
+comment on function recrawl_internal.measure_budget is
     'Moves a measured budget towards the number of pages that crawlers can fetch. Does so every five minutes.';

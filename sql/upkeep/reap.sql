@@ -90,6 +90,6 @@ begin
     perform note_no_request(t, expired, 0) where expired > 0;
     return given_back;
 end $$;
-comment on function recrawl_internal.reap_at(timestamptz, int) is
+comment on function recrawl_internal.reap_at is
     'Takes back the unreported pages of at most max_leases ended leases, if no other transaction has locked them. '
     'Returns the number of pages that move in the queue.';

@@ -11,7 +11,7 @@ begin
     insert into event (at, kind, subject, says, by)
     values (t, note_event.kind, left(note_event.subject, 1000), left(note_event.says, 2000), note_event.by);
 end $$;
-comment on function recrawl_internal.note_event(timestamptz, text, text, text, text) is
+comment on function recrawl_internal.note_event is
     'Writes an event. by: the login that caused it; null if the crawl itself did.';
 
 create or replace function recrawl_internal.note_now(kind text, subject text, says text) returns void
@@ -21,7 +21,7 @@ as $$
 begin
     perform note_event(clock_timestamp(), kind, subject, says, session_user);
 end $$;
-comment on function recrawl_internal.note_now(text, text, text) is 'Writes an event of this login, now.';
+comment on function recrawl_internal.note_now is 'Writes an event of this login, now.';
 
 -- If all hosts fail for a night, that must not write millions of events. The limit is 100 events an hour for all hosts.
 -- Transactions that run at the same time do not see each other's events, so there may be a few more.
@@ -37,7 +37,7 @@ begin
               where at > t - interval '1 hour' and at <= t and kind = 'host' and by is null
               order by at desc limit 100) last);
 end $$;
-comment on function recrawl_internal.may_note_host(timestamptz) is
+comment on function recrawl_internal.may_note_host is
     'Whether fewer than 100 events of hosts were written in the last hour.';
 
 -- Only the 1st, 4th and 16th block in a row are written.
@@ -54,8 +54,7 @@ begin
             case when strikes > 1 then format(', the %sth time in a row', strikes) end), null);
     end if;
 end $$;
-comment on function recrawl_internal.note_strike(timestamptz, text, timestamptz, text, int) is
-    'Writes the event that a host was blocked by the crawl.';
+comment on function recrawl_internal.note_strike is 'Writes the event that a host was blocked by the crawl.';
 
 create or replace function recrawl_internal.time_in_text(t timestamptz) returns text
 language sql stable
@@ -63,5 +62,4 @@ begin atomic
     select case when t = 'infinity' then 'further notice'
                 else to_char(t at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"') end;
 end;
-comment on function recrawl_internal.time_in_text(timestamptz) is
-    'A time as text in UTC, the same for every session.';
+comment on function recrawl_internal.time_in_text is 'A time as text in UTC, the same for every session.';

@@ -4,18 +4,17 @@
 create or replace function recrawl_internal.minute_of(t timestamptz) returns timestamptz
 language sql immutable parallel safe
 begin atomic select date_bin('1 minute', t, timestamptz '1970-01-01 00:00+00'); end;
-comment on function recrawl_internal.minute_of(timestamptz) is 'The beginning of the minute of a time.';
+comment on function recrawl_internal.minute_of is 'The beginning of the minute of a time.';
 
 create or replace function recrawl_internal.hour_of(t timestamptz) returns timestamptz
 language sql immutable parallel safe
 begin atomic select date_bin('1 hour', t, timestamptz '1970-01-01 00:00+00'); end;
-comment on function recrawl_internal.hour_of(timestamptz) is
-    'The beginning of the hour of a time, the same in every time zone.';
+comment on function recrawl_internal.hour_of is 'The beginning of the hour of a time, the same in every time zone.';
 
 create or replace function recrawl_internal.times(letter text, letters text) returns int
 language sql immutable parallel safe
 begin atomic select length(letters) - length(replace(letters, letter, '')); end;
-comment on function recrawl_internal.times(text, text) is 'How often a letter occurs in a text.';
+comment on function recrawl_internal.times is 'How often a letter occurs in a text.';
 
 create or replace function recrawl_internal.fold_pulses(since timestamptz, until timestamptz) returns void
 language plpgsql volatile
@@ -67,8 +66,7 @@ begin
             excluded.late_more, excluded.late_seconds, excluded.skipped, excluded.expired,
             excluded.missed);
 end $$;
-comment on function recrawl_internal.fold_pulses(timestamptz, timestamptz) is
-    'Sums up the reports of a range of minutes again.';
+comment on function recrawl_internal.fold_pulses is 'Sums up the reports of a range of minutes again.';
 
 create or replace function recrawl_internal.fold_minutes(since timestamptz) returns void
 language plpgsql volatile
@@ -98,5 +96,5 @@ begin
     where at >= hour_of(since)
     group by hour_of(at);
 end $$;
-comment on function recrawl_internal.fold_minutes(timestamptz) is
+comment on function recrawl_internal.fold_minutes is
     'Sums up the minutes of the hour of a time, and of all later hours, again.';

@@ -24,7 +24,7 @@ begin
     order by d.oldest_due
     limit most;
 end $$;
-comment on function recrawl_internal.look_at_hosts(timestamptz) is
+comment on function recrawl_internal.look_at_hosts is
     'Counts hosts and their pages, and finds the hosts whose revisits are most overdue.';
 
 create or replace function recrawl_internal.due_of(host_id bigint, head_due timestamptz, t timestamptz) returns bigint
@@ -39,5 +39,5 @@ begin
         limit 10000
     ) d);
 end $$;
-comment on function recrawl_internal.due_of(bigint, timestamptz, timestamptz) is
+comment on function recrawl_internal.due_of is
     'The number of due revisits of a host, at most 10,000. head_due: where the scan of its queue starts.';

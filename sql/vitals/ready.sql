@@ -44,5 +44,5 @@ begin
     ) w;
     hosts_ready := least(hosts_ready, most);
 end $$;
-comment on function recrawl_internal.hosts_waiting(timestamptz) is
+comment on function recrawl_internal.hosts_waiting is
     'The number of free hosts with work, at most 1,000, and how long the first of them has waited for a crawler.';

@@ -55,7 +55,7 @@ begin
           union all select from allocations union all select from opics union all select from sites) all_of_them;
     return gone;
 end $$;
-comment on function recrawl_internal.forget_history_at(timestamptz) is
+comment on function recrawl_internal.forget_history_at is
     'Deletes rows that are older than the settings keep_vitals and keep_history allow. Returns how many.';
 
 create or replace function recrawl_internal.forget_history() returns int
@@ -65,5 +65,5 @@ as $$
 begin
     return forget_history_at(clock_timestamp());
 end $$;
-comment on function recrawl_internal.forget_history() is 'forget_history_at now, for the job retention.';
+comment on function recrawl_internal.forget_history is 'forget_history_at now, for the job retention.';
 grant execute on function recrawl_internal.forget_history to recrawl_worker;

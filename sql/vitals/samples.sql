@@ -43,7 +43,7 @@ begin
     end loop;
     due := due_blocked + due_crawler + due_gap;
 end $$;
-comment on function recrawl_internal.sample_due(timestamptz, int) is
+comment on function recrawl_internal.sample_due is
     'Due revisits, and what they wait for: a crawler, the gap of their host, or the end of its block.';
 
 -- Uses the model of the allocation: a page is fresh with probability exp(−rate · age). Only pages that take part in the
@@ -94,5 +94,5 @@ begin
     into fresh, fresh_error, covered
     from ratio r;
 end $$;
-comment on function recrawl_internal.sample_pages(timestamptz, int) is
+comment on function recrawl_internal.sample_pages is
     'The estimated share of the value that is fresh, its standard error, and the share that was fetched at least once.';

@@ -32,6 +32,6 @@ begin
     since := greatest(since, oldest);  -- a crawl that has just begun is not divided by five minutes
     fetches_per_second := fetches / greatest(date_part('epoch', t - since), 10);
 end $$;
-comment on function recrawl_internal.last_pulses(timestamptz) is
+comment on function recrawl_internal.last_pulses is
     'The time of the last report, and the fetches per second over the last five minutes, or since the first report. '
     'If there are many reports, only the last few thousand count.';

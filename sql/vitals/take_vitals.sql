@@ -35,7 +35,7 @@ begin
     perform fold_minutes(since);
     return is_new;
 end $$;
-comment on function recrawl_internal.take_vitals_at(timestamptz) is
+comment on function recrawl_internal.take_vitals_at is
     'Writes the minute that ended last into vitals, and sums up the minutes before it again. false: another session '
     'has written this minute.';
 
@@ -46,7 +46,7 @@ as $$
 begin
     return take_vitals_at(clock_timestamp());
 end $$;
-comment on function recrawl_internal.take_vitals() is 'take_vitals_at now, for the job vitals.';
+comment on function recrawl_internal.take_vitals is 'take_vitals_at now, for the job vitals.';
 grant execute on function recrawl_internal.take_vitals to recrawl_worker;
 
 -- The counts of sequences since the last call. After a crash a sequence may have skipped a few numbers. Page ids may
@@ -77,7 +77,7 @@ begin
         (handed_out, asks, empty_asks, new_pages) = (
             excluded.handed_out, excluded.asks, excluded.empty_asks, excluded.new_pages);
 end $$;
-comment on function recrawl_internal.take_counts(timestamptz) is
+comment on function recrawl_internal.take_counts is
     'Writes the counts since the last call into a minute: pages handed out, calls of next_pages, new pages.';
 
 create or replace function recrawl_internal.take_samples(t timestamptz, minute timestamptz) returns void
@@ -107,7 +107,7 @@ begin
         budget = (select s.budget from setting s)
     where v.at = minute;
 end $$;
-comment on function recrawl_internal.take_samples(timestamptz, timestamptz) is
+comment on function recrawl_internal.take_samples is
     'Writes the state of the queue, the hosts and the pages into a minute.';
 
 -- The crawl stands still if there was no report for five minutes although a host was free for all that time.
@@ -143,5 +143,5 @@ begin
         update vitals_state s set still_since = t;
     end if;
 end $$;
-comment on function recrawl_internal.note_standstill(timestamptz, timestamptz) is
+comment on function recrawl_internal.note_standstill is
     'Writes an event when the crawl stands still, and another event when it goes on.';

@@ -9,7 +9,7 @@ begin atomic
                               recrawl_internal.least_amount())
                 else plain_value end::real;
 end;
-comment on function recrawl_internal.boosted(float8, real) is
+comment on function recrawl_internal.boosted is
     'The value of a page with its boosts, given its value without them and their product; null = no boost.';
 
 create or replace function recrawl_internal.plain_value(value float8, boost real, pinned_value real) returns float8
@@ -17,7 +17,7 @@ language sql immutable parallel safe
 begin atomic
     select coalesce(pinned_value, value / coalesce(boost, 1));
 end;
-comment on function recrawl_internal.plain_value(float8, real, real) is 'The value of a page without its boosts.';
+comment on function recrawl_internal.plain_value is 'The value of a page without its boosts.';
 
 -- Returns a table of one row, so that the planner can inline it. The sum is limited, because exp() raises if its result
 -- is too large or too small for a number.
@@ -29,5 +29,5 @@ begin atomic
     from recrawl_internal.boost b
     where b.times is not null and canonical ~ b.pattern;
 end;
-comment on function recrawl_internal.boost_of(text) is
+comment on function recrawl_internal.boost_of is
     'The product of the boosts whose patterns match a canonical URL; null = no boost.';

@@ -22,5 +22,5 @@ begin
         execute format('comment on column %s.%I is %L', of_view, c.name, c.meaning);
     end loop;
 end $$;
-comment on function recrawl_internal.copy_comments(regclass) is
+comment on function recrawl_internal.copy_comments is
     'Gives the columns of a view the comments of the columns that they come from, if the names are the same.';

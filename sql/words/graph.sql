@@ -8,7 +8,7 @@ begin atomic
     from (select targets || '' as whole offset 0) t              -- decompressed once, not for each link
     cross join lateral generate_series(0, length(t.whole) / 8 - 1) n;
 end;
-comment on function recrawl_internal.unpacked(bytea) is 'The ids of the pages in a packed row of links, ascending.';
+comment on function recrawl_internal.unpacked is 'The ids of the pages in a packed row of links, ascending.';
 
 -- A transaction that writes news calls this while it holds a lock on the table graph_news, and keeps the lock until it
 -- commits, even if it writes nothing because the table is full. A worker that empties the full table waits for these
@@ -18,7 +18,7 @@ language sql volatile
 begin atomic
     select pg_relation_size('recrawl_internal.graph_news') >= 64 * 1024 * 1024;
 end;
-comment on function recrawl_internal.is_news_full() is
+comment on function recrawl_internal.is_news_full is
     'Whether the table of news is full, so that the next run must read the whole graph again.';
 
 create or replace function recrawl_internal.tell_graph(page_ids bigint[]) returns void
@@ -29,7 +29,7 @@ as $$
 begin
     insert into graph_news (page_id) select unnest(page_ids) where not (select is_news_full());
 end $$;
-comment on function recrawl_internal.tell_graph(bigint[]) is
+comment on function recrawl_internal.tell_graph is
     'Adds pages to the news: they were added, left the graph, link to other pages or have another relevance. Null '
     'instead of a page id = the whole graph must be read again.';
 grant execute on function recrawl_internal.unpacked to recrawl_reader;

@@ -5,7 +5,7 @@
 create or replace function recrawl_internal.last_class() returns int
 language sql immutable parallel safe
 begin atomic select 32; end;
-comment on function recrawl_internal.last_class() is
+comment on function recrawl_internal.last_class is
     'The last class. It is for hosts whose revisits come first now. Their new pages come last, even if their values '
     'are high.';
 
@@ -23,7 +23,7 @@ begin atomic
                    ln(greatest(-rank::float8, recrawl_internal.least_amount())) / ln(2::float8))))::smallint
            end;
 end;
-comment on function recrawl_internal.value_class(real) is
+comment on function recrawl_internal.value_class is
     'The class of a new page by its rank: 0 from 2^19 up, then a factor of two each, 31 below 2^-11.';
 
 create or replace function recrawl_internal.worst_rank_of(class int) returns real
@@ -31,8 +31,7 @@ language sql immutable parallel safe
 begin atomic
     select case when class >= recrawl_internal.last_class() - 1 then 0 else -(2::float8 ^ (19 - class)) end::real;
 end;
-comment on function recrawl_internal.worst_rank_of(int) is
-    'The rank of the least valuable page in a class of new pages.';
+comment on function recrawl_internal.worst_rank_of is 'The rank of the least valuable page in a class of new pages.';
 
 -- A host whose new pages are better than all others would give almost no revisits. Measured with 30 hosts for each kind
 -- and discovery = 0.5: the best host gave 92 % new pages. The allocation assumes 50 %. So while revisits of the host
@@ -43,7 +42,7 @@ language sql immutable parallel safe
 begin atomic
     select least(1.25 * discovery / nullif(1 - discovery, 0), 1e6)::real;
 end;
-comment on function recrawl_internal.new_pages_a_revisit(real) is
+comment on function recrawl_internal.new_pages_a_revisit is
     'How many new pages a host with due revisits may give for each of them: a quarter more than the share of new '
     'pages.';
 
@@ -58,7 +57,7 @@ begin atomic
                 else least(credit + given * recrawl_internal.new_pages_a_revisit(discovery),
                            greatest(given, 1) * (1 + recrawl_internal.new_pages_a_revisit(discovery))) end::real;
 end;
-comment on function recrawl_internal.credit_after(real, boolean, bigint, boolean, real) is
+comment on function recrawl_internal.credit_after is
     'The number of new pages that a host may give before its next revisit, after it gave pages of either kind.';
 
 create or replace function recrawl_internal.class_in_line(
@@ -69,7 +68,7 @@ begin atomic
     select case when head_due > t or new_credit >= 1 then recrawl_internal.value_class(head_new_rank)
                 when head_new_rank is not null then recrawl_internal.last_class()::smallint end;
 end;
-comment on function recrawl_internal.class_in_line(real, timestamptz, float8, timestamptz) is
+comment on function recrawl_internal.class_in_line is
     'The class of a host in the queue of new pages: the class of its best new page, or 32 (the last) if its revisits '
     'come first now. Null = the host has no new page.';
 
@@ -83,5 +82,5 @@ language sql immutable parallel safe
 begin atomic
     select case when place <= t and is_back_soon and not was_chosen then place else next_place end;
 end;
-comment on function recrawl_internal.place_after_visit(timestamptz, boolean, boolean, timestamptz, timestamptz) is
+comment on function recrawl_internal.place_after_visit is
     'The place of a host in a queue of hosts after it gave pages: its place before, or the next place.';

@@ -36,9 +36,7 @@ begin atomic
     select (p.page_id, p.host_id, p.due_at, case when p.due_at is null then -p.value end, new_due, due_is, planned_due,
             frequency)::recrawl_internal.due_move;
 end;
-comment on function recrawl_internal.move_of(
-    recrawl_internal.page, timestamptz, text, timestamptz, real
-) is
+comment on function recrawl_internal.move_of is
     'The move of a page from its place in the queue, or among the new pages, to a due time.';
 
 create or replace function recrawl_internal.move_pages(moves recrawl_internal.due_move[]) returns int
@@ -62,5 +60,5 @@ as $$
     )
     select count(*)::int from moved
 $$;
-comment on function recrawl_internal.move_pages(recrawl_internal.due_move[]) is
+comment on function recrawl_internal.move_pages is
     'Gives pages new due times. The caller has locked the pages, in order of id. Returns their number.';

@@ -12,7 +12,7 @@ language sql stable
 begin atomic
     select exists (select from recrawl_internal.host_terms where host_id = 0 and objective is not null);
 end;
-comment on function recrawl_internal.has_prices() is 'Whether there is an allocation in force.';
+comment on function recrawl_internal.has_prices is 'Whether there is an allocation in force.';
 
 -- Before the first allocation there is no price. Then the function returns no row.
 create or replace function recrawl_internal.frequency_in_force(
@@ -84,9 +84,7 @@ begin atomic
               offset 0) s5
         offset 0) young on true;
 end;
-comment on function recrawl_internal.frequency_in_force(
-    recrawl_internal.host_terms, recrawl_internal.host_terms, float8, float8, float8
-) is
+comment on function recrawl_internal.frequency_in_force is
     'Fetches per day of a page with a value and a rate (changes per day), by the terms of its host and the common '
     'terms.';
 grant execute on function recrawl_internal.frequency_in_force to recrawl_reader;
@@ -106,8 +104,6 @@ begin atomic
     left join lateral recrawl_internal.frequency_in_force(own, common, highest, page_value, rate) f
         on pinned_interval is null;
 end;
-comment on function recrawl_internal.frequency_of(
-    interval, recrawl_internal.host_terms, recrawl_internal.host_terms, float8, float8, float8
-) is
+comment on function recrawl_internal.frequency_of is
     'Fetches per day of a page: by its pinned interval, otherwise by its value and rate and the terms of its host.';
 grant execute on function recrawl_internal.frequency_of to recrawl_reader;

@@ -15,7 +15,7 @@ begin atomic
     select changes, days, coalesce(pinned_rate, (changes / days)::real)
     from (select prior_changes + seen_changes as changes, prior_days + seen_days as days offset 0) b;
 end;
-comment on function recrawl_internal.belief_on(float8, float8, real, float8, float8) is
+comment on function recrawl_internal.belief_on is
     'The belief about a page, as changes seen in days: a prior plus the evidence of the page. Also its rate, which is '
     'the pinned rate if there is one.';
 grant execute on function recrawl_internal.belief_on to recrawl_reader;
@@ -33,10 +33,7 @@ begin atomic
         pinned_rate, seen_changes, seen_days
     ) b;
 end;
-comment on function recrawl_internal.belief(
-    real, float8, float8, recrawl_internal.host_terms, recrawl_internal.host_terms
-) is
-    'belief_on with the prior of the host of the page.';
+comment on function recrawl_internal.belief is 'belief_on with the prior of the host of the page.';
 grant execute on function recrawl_internal.belief to recrawl_reader;
 
 -- The evidence of a fetch that came early because of a hint. Such a fetch comes because the page changed. If the fetch
@@ -58,7 +55,7 @@ begin atomic
                               planned_days * exp(-least(rate * (planned_days - days), 500))
                               * (1 - exp(-least(rate * days, 500))) / (1 - exp(-least(rate * planned_days, 500)))) end;
 end;
-comment on function recrawl_internal.days_worth(float8, float8, float8) is
+comment on function recrawl_internal.days_worth is
     'The days without a change that a fetch proves. It found no change after `days`, and was planned after '
     'planned_days.';
 
@@ -105,7 +102,7 @@ begin atomic
                 offset 0) odds
           offset 0) moments;
 end;
-comment on function recrawl_internal.learnt(float8, float8, float8, float8, float8, float8, int, boolean, float8) is
+comment on function recrawl_internal.learnt is
     'The evidence on a page after a fetch, `days` after the fetch before it (planned_days = when it was planned, if a '
     'hint brought it forward). The fetch counted changes, or saw one change of a known age, or only saw whether there '
     'was a change. `worth` = the days that the fetch counts for. No row if the fetch taught nothing.';
@@ -120,6 +117,6 @@ begin atomic
            changes / days * exp(u * (1.644854 - u * (0.0175891 + u * 0.0185767)) / (1 + u * (0.4594286 + u * 0.007061)))
     from (select 1 / sqrt(greatest(changes, 0.05)) as u offset 0) root;
 end;
-comment on function recrawl_internal.rate_interval(float8, float8) is
+comment on function recrawl_internal.rate_interval is
     'The rate of a page is between these two with a probability of 90 %.';
 grant execute on function recrawl_internal.rate_interval to recrawl_reader;

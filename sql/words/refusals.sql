@@ -7,7 +7,7 @@ as $$
 begin
     raise exception using message = left(problem, 500), errcode = 'invalid_parameter_value';
 end $$;
-comment on function recrawl_internal.refuse(text) is 'Raises an error with this message.';
+comment on function recrawl_internal.refuse is 'Raises an error with this message.';
 
 -- Callers may pass nested arrays, and arrays whose first index is not 1. Other functions read element n as a[n].
 create or replace function recrawl_internal.plain_array(a anyarray) returns anyarray
@@ -17,8 +17,7 @@ as $$
 begin
     return case when array_ndims(a) > 1 or array_lower(a, 1) <> 1 then array(select unnest(a)) else a end;
 end $$;
-comment on function recrawl_internal.plain_array(anyarray) is
-    'The elements of an array, in one dimension and numbered from 1.';
+comment on function recrawl_internal.plain_array is 'The elements of an array, in one dimension and numbered from 1.';
 
 -- For values and rates: a real can store each of them, and a float8 their products.
 create or replace function recrawl_internal.problem_with_amount(argument text, amount float8) returns text
@@ -29,7 +28,7 @@ begin atomic
         format('%s must be 0 or between 1e-30 and 1e30%s, got %s',
                argument, case argument when 'rate' then ' changes per day' else '' end, amount) end;
 end;
-comment on function recrawl_internal.problem_with_amount(text, float8) is
+comment on function recrawl_internal.problem_with_amount is
     'The error message for a value or a rate; null = it is valid.';
 
 -- Every URL that is found is matched with every pattern. A pattern that people use takes 2 to 60 microseconds, one of
@@ -78,7 +77,7 @@ exception
     when internal_error or program_limit_exceeded or out_of_memory then
         perform refuse(format('%s: pattern is too large for PostgreSQL: %L', verb, left(pattern, 200)));
 end $$;
-comment on function recrawl_internal.check_pattern(text, text) is
+comment on function recrawl_internal.check_pattern is
     'Raises if a pattern is no regular expression, or is too slow or too large to be matched with every URL.';
 
 -- A snapshot that is older than the locks on the hosts would still show pages that another call has already handed out.
@@ -94,4 +93,4 @@ begin
             errcode = 'invalid_transaction_state';
     end if;
 end $$;
-comment on function recrawl_internal.check_isolation(text) is 'Raises in a transaction that is not READ COMMITTED.';
+comment on function recrawl_internal.check_isolation is 'Raises in a transaction that is not READ COMMITTED.';

@@ -6,14 +6,14 @@ language sql volatile
 begin atomic
     select greatest(pg_relation_size(t) / current_setting('block_size')::int, 1);
 end;
-comment on function recrawl_internal.blocks_of(regclass) is 'The number of blocks of a table, at least one.';
+comment on function recrawl_internal.blocks_of is 'The number of blocks of a table, at least one.';
 
 create or replace function recrawl_internal.sample_percent(t regclass, blocks int) returns real
 language sql volatile
 begin atomic
     select least(100, 100.0 * blocks / recrawl_internal.blocks_of(t))::real;
 end;
-comment on function recrawl_internal.sample_percent(regclass, int) is
+comment on function recrawl_internal.sample_percent is
     'The percentage of a table that a number of blocks is; for TABLESAMPLE SYSTEM.';
 
 -- The blocks are evenly spaced, and stay the same while the size of the table stays the same. So counts differ little
@@ -40,6 +40,6 @@ begin
         return query select format('(%s,0)', block)::tid, format('(%s,0)', block + 1)::tid, step;
     end loop;
 end $$;
-comment on function recrawl_internal.sampled_blocks(regclass, int) is
+comment on function recrawl_internal.sampled_blocks is
     'The given number of blocks of a table, or all of it: the start of each block, the first row address after it, and '
     'the number of blocks that it represents.';

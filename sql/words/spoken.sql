@@ -6,7 +6,7 @@ language sql immutable parallel safe
 begin atomic
     select ltrim(to_char(n, '999,999,999,999,999,990'));
 end;
-comment on function recrawl_internal.grouped(numeric) is 'A whole number with commas: 1,234,567.';
+comment on function recrawl_internal.grouped is 'A whole number with commas: 1,234,567.';
 
 create or replace function recrawl_internal.how_many(n bigint, most bigint, thing text) returns text
 language sql immutable parallel safe
@@ -15,7 +15,7 @@ begin atomic
            || case n when 0 then 'no' else recrawl_internal.grouped(n) end
            || ' ' || thing || case when n = 1 then '' when thing like '%ch' then 'es' else 's' end;
 end;
-comment on function recrawl_internal.how_many(bigint, bigint, text) is
+comment on function recrawl_internal.how_many is
     'A number and its noun: 3 pages. Counting stopped at `most`: more than 1,000 pages.';
 
 create or replace function recrawl_internal.in_words(lasts interval) returns text
@@ -31,7 +31,7 @@ begin atomic
     end
     from (select abs(date_part('epoch', lasts)) as seconds) s;
 end;
-comment on function recrawl_internal.in_words(interval) is 'How long something lasts: 90 s, 12 min, 3 days.';
+comment on function recrawl_internal.in_words is 'How long something lasts: 90 s, 12 min, 3 days.';
 
 create or replace function recrawl_internal.often_in_words(per_day float8) returns text
 language sql immutable parallel safe
@@ -40,7 +40,7 @@ begin atomic
                'every ' || recrawl_internal.in_words(make_interval(secs => least(86400 / per_day, 1e11)))
            else 'never' end;
 end;
-comment on function recrawl_internal.often_in_words(float8) is 'How often something happens: every 3 days.';
+comment on function recrawl_internal.often_in_words is 'How often something happens: every 3 days.';
 
 create or replace function recrawl_internal.amount(x float8) returns text
 language sql immutable parallel safe
@@ -51,7 +51,7 @@ begin atomic
         when abs(x) between 0.0001 and 9.95 then trim_scale(round(x::numeric, 1 - floor(log(abs(x)))::int))::text
         else ltrim(to_char(x, '9.9EEEE')) end;
 end;
-comment on function recrawl_internal.amount(float8) is
+comment on function recrawl_internal.amount is
     'A number: 7,718. Below ten with two digits, unless it is whole: 2.2, 0.017.';
 
 -- Without commas, unlike amount(): for statements that a person copies.
@@ -63,4 +63,4 @@ begin atomic
                     trim_scale(round(x::numeric, greatest(0, 2 - floor(log(abs(x)))::int)))::text
                 else ltrim(to_char(x, '9.99EEEE')) end;
 end;
-comment on function recrawl_internal.short_number(float8) is 'A number to three digits, as SQL reads it.';
+comment on function recrawl_internal.short_number is 'A number to three digits, as SQL reads it.';

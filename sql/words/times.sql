@@ -14,7 +14,7 @@ begin atomic
     select case when given is not null then
         make_interval(secs => least(greatest(date_part('epoch', given), -1e11), 1e11)) end;
 end;
-comment on function recrawl_internal.in_seconds(interval) is
+comment on function recrawl_internal.in_seconds is
     'An interval from a caller, converted to seconds: it has the same length in each time zone and month.';
 
 create or replace function recrawl_internal.readable(t timestamptz) returns timestamptz
@@ -22,7 +22,7 @@ language sql stable parallel safe
 begin atomic
     select least(t, recrawl_internal.for_ever());
 end;
-comment on function recrawl_internal.readable(timestamptz) is
+comment on function recrawl_internal.readable is
     'A time for clients that cannot read infinity (many clients of Postgres cannot): the year 9999 means never.';
 grant execute on function recrawl_internal.readable to recrawl_reader;
 
@@ -33,7 +33,7 @@ language sql stable parallel safe
 begin atomic
     select recrawl_internal.for_ever() + page_id % 1000000000000 * interval '1 microsecond';
 end;
-comment on function recrawl_internal.never(bigint) is
+comment on function recrawl_internal.never is
     'The due time of a page that is known but must not be fetched until somebody asks for it.';
 
 create or replace function recrawl_internal.is_never(due timestamptz) returns boolean
@@ -41,7 +41,7 @@ language sql stable parallel safe
 begin atomic
     select due >= recrawl_internal.for_ever();
 end;
-comment on function recrawl_internal.is_never(timestamptz) is 'Whether a due time means never.';
+comment on function recrawl_internal.is_never is 'Whether a due time means never.';
 grant execute on function recrawl_internal.is_never to recrawl_reader;
 
 create or replace function recrawl_internal.null_if_never(t timestamptz) returns timestamptz
@@ -49,7 +49,7 @@ language sql stable parallel safe
 begin atomic
     select case when not recrawl_internal.is_never(t) then t end;
 end;
-comment on function recrawl_internal.null_if_never(timestamptz) is 'The time; null if it means never.';
+comment on function recrawl_internal.null_if_never is 'The time; null if it means never.';
 grant execute on function recrawl_internal.null_if_never to recrawl_reader;
 
 -- Crawlers give many pages the same second as due time. They are spread over a millisecond, which has a thousand
@@ -60,7 +60,7 @@ begin atomic
     select case when due = 'infinity' then recrawl_internal.never(page_id)
                 when recrawl_internal.within_reach(due) then due + page_id % 1000 * interval '1 microsecond' end;
 end;
-comment on function recrawl_internal.spread_due(timestamptz, bigint) is
+comment on function recrawl_internal.spread_due is
     'The due time of a page, from a due time that a crawler gave. Infinity becomes never(); other times are spread '
     'over a millisecond. Null if the time is refused, see problem_with_due().';
 
@@ -74,8 +74,7 @@ language sql immutable parallel safe
 begin atomic
     select greatest(least(coalesce(frequency, pinned_rate, default_frequency), 86400), 1e-4)::real;
 end;
-comment on function recrawl_internal.page_frequency(float8, float8, float8) is
-    'The fetches per day that the due times of a page follow.';
+comment on function recrawl_internal.page_frequency is 'The fetches per day that the due times of a page follow.';
 grant execute on function recrawl_internal.page_frequency to recrawl_reader;
 
 create or replace function recrawl_internal.times_per_day(every interval) returns float8
@@ -83,7 +82,7 @@ language sql immutable parallel safe
 begin atomic
     select 86400 / date_part('epoch', every);
 end;
-comment on function recrawl_internal.times_per_day(interval) is
+comment on function recrawl_internal.times_per_day is
     'How often per day something happens that happens once in each interval.';
 grant execute on function recrawl_internal.times_per_day to recrawl_reader;
 
@@ -92,8 +91,7 @@ language sql immutable parallel safe
 begin atomic
     select recrawl_internal.times_per_day((s).shortest_interval);
 end;
-comment on function recrawl_internal.highest_frequency(recrawl_internal.setting) is
-    'The most fetches per day of any page; null = no limit.';
+comment on function recrawl_internal.highest_frequency is 'The most fetches per day of any page; null = no limit.';
 grant execute on function recrawl_internal.highest_frequency to recrawl_reader;
 
 -- The due times of a page form a grid: each is 1/frequency after the one before, even if the slot was late. Periods
@@ -108,7 +106,7 @@ begin atomic
                           * (86400 / frequency::float8) * interval '1 second',
                     slot + shortest_interval);
 end;
-comment on function recrawl_internal.next_due(timestamptz, timestamptz, real, interval) is
+comment on function recrawl_internal.next_due is
     'The next due time of a page, given its last due time and the slot that it got.';
 
 create or replace function recrawl_internal.host_gap(gap interval, crawl_delay interval, default_gap interval)
@@ -117,7 +115,7 @@ language sql stable parallel safe
 begin atomic
     select coalesce(gap, greatest(crawl_delay, default_gap));
 end;
-comment on function recrawl_internal.host_gap(interval, interval, interval) is
+comment on function recrawl_internal.host_gap is
     'The least time between two requests to a host: the gap that an operator set, otherwise the greater of the crawl '
     'delay of its robots.txt and the default.';
 grant execute on function recrawl_internal.host_gap to recrawl_reader;
@@ -129,8 +127,7 @@ language sql immutable parallel safe
 begin atomic
     select least(gap * start_within, interval '2 seconds');
 end;
-comment on function recrawl_internal.start_window(interval, real) is
-    'How long after its slot a request to a host may start.';
+comment on function recrawl_internal.start_window is 'How long after its slot a request to a host may start.';
 grant execute on function recrawl_internal.start_window to recrawl_reader;
 
 -- An unused slot is given back (release.sql) by setting last_start_by to one gap before the slot, if last_start_by
@@ -144,7 +141,7 @@ language sql stable parallel safe
 begin atomic
     select case when new_gap > gap then last_start_by + interval '1 microsecond' else last_start_by end;
 end;
-comment on function recrawl_internal.last_start_by_after(timestamptz, interval, interval) is
+comment on function recrawl_internal.last_start_by_after is
     'last_start_by of a host after a change of its gap. After a longer gap no earlier slot is given again.';
 
 create or replace function recrawl_internal.slot_every(h recrawl_internal.host, s recrawl_internal.setting)
@@ -155,7 +152,7 @@ begin atomic
            + recrawl_internal.start_window(
                  recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap), s.start_within);
 end;
-comment on function recrawl_internal.slot_every(recrawl_internal.host, recrawl_internal.setting) is
+comment on function recrawl_internal.slot_every is
     'The time between two slots of a host: its gap plus the window in which a request may start.';
 grant execute on function recrawl_internal.slot_every to recrawl_reader;
 
@@ -165,8 +162,7 @@ language sql stable parallel safe
 begin atomic
     select h.last_start_by + recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap);
 end;
-comment on function recrawl_internal.next_slot(recrawl_internal.host, recrawl_internal.setting) is
-    'The earliest time at which a request to a host may start.';
+comment on function recrawl_internal.next_slot is 'The earliest time at which a request to a host may start.';
 grant execute on function recrawl_internal.next_slot to recrawl_reader;
 
 -- The result is at least t, the time at which it is written. Scans for ready hosts begin at a horizon (horizon.sql) and
@@ -178,7 +174,7 @@ language sql immutable parallel safe
 begin atomic
     select greatest(head_due, next_slot_at, blocked_until, busy_until, t);
 end;
-comment on function recrawl_internal.when_ready(timestamptz, timestamptz, timestamptz, timestamptz, timestamptz) is
+comment on function recrawl_internal.when_ready is
     'When next_pages should look at a host again: a page is due (null: for a new page), a slot is free, the host is '
     'not blocked, and it waits for no leased page.';
 
@@ -187,6 +183,6 @@ language sql volatile parallel safe
 begin atomic
     select (0.9 + 0.2 * random()) * least(first * 2 ^ least(times, 20), longest);
 end;
-comment on function recrawl_internal.backoff(interval, interval, int) is
+comment on function recrawl_internal.backoff is
     'The pause after a failure: `first`, doubled for each earlier pause, at most `longest`. It varies by 10 %, so that '
     'pages that failed together are not tried again at the same moment.';

@@ -7,7 +7,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
     select regexp_replace(upper(encode(convert_to(piece, 'UTF8'), 'hex')), '(..)', E'%\\1', 'g')
 $$;
-comment on function recrawl_internal.percent_encoded(text) is 'Each byte of a text as % and two hexadecimal digits.';
+comment on function recrawl_internal.percent_encoded is 'Each byte of a text as % and two hexadecimal digits.';
 
 -- One form of percent-encoding: characters are encoded only if they must be, with capitals as hexadecimal digits.
 create or replace function recrawl_internal.normalise_percent(part text) returns text
@@ -26,7 +26,7 @@ as $$
              as m (match, place),
          lateral (select match[1]) as p (piece)
 $$;
-comment on function recrawl_internal.normalise_percent(text) is
+comment on function recrawl_internal.normalise_percent is
     'One spelling of the percent-encoding of a path or query (RFC 3986, section 6.2.2).';
 
 create or replace function recrawl_internal.resolve_dots(path text) returns text
@@ -50,8 +50,7 @@ begin
     end if;
     return '/' || array_to_string(kept, '/');
 end $$;
-comment on function recrawl_internal.resolve_dots(text) is
-    'A path without its . and .. segments (RFC 3986, section 5.2.4).';
+comment on function recrawl_internal.resolve_dots is 'A path without its . and .. segments (RFC 3986, section 5.2.4).';
 
 -- An IP address has many spellings, and every browser accepts them: 127.0.0.1 is also 127.1, 0x7f.0.0.1 and 2130706433.
 create or replace function recrawl_internal.address(host text) returns text
@@ -88,7 +87,7 @@ begin
 exception when data_exception then
     return null;
 end $$;
-comment on function recrawl_internal.address(text) is
+comment on function recrawl_internal.address is
     'The one spelling of an IP address that is used as a host; null if it is no IP address.';
 
 create or replace function recrawl_internal.problem_with_url(url text) returns text
@@ -101,7 +100,7 @@ begin atomic
         when url !~* '^https?://' then 'the URL must begin with http:// or https://'
         when substring(url from '^[^:]*://([^/?]*)') like '%@%' then 'the URL carries credentials' end;
 end;
-comment on function recrawl_internal.problem_with_url(text) is
+comment on function recrawl_internal.problem_with_url is
     'The reason why a URL is invalid, apart from its host and port; null = it is valid so far.';
 
 create or replace function recrawl_internal.problem_with_host(host text, port text) returns text
@@ -116,7 +115,7 @@ begin atomic
              or coalesce(nullif(substr(port, 2), ''), '1')::bigint > 65535 then
             format('the port "%s" is not valid', left(substr(port, 2), 20)) end;
 end;
-comment on function recrawl_internal.problem_with_host(text, text) is
+comment on function recrawl_internal.problem_with_host is
     'The reason why the host of a URL is invalid, in lower case, or its port with the colon; null = they are valid.';
 
 -- Characters that a request line must not contain are encoded in the URL to fetch too, because not every HTTP client
@@ -129,7 +128,7 @@ as $$
     from regexp_matches(url, '[!-~]+|.', 'g') with ordinality as m (match, place),
          lateral (select match[1]) as p (piece)
 $$;
-comment on function recrawl_internal.in_ascii(text) is 'A URL whose characters outside ASCII are percent-encoded.';
+comment on function recrawl_internal.in_ascii is 'A URL whose characters outside ASCII are percent-encoded.';
 
 -- The results. url: the URL to fetch, as given, but trimmed, without fragment and in ASCII. canonical: its one
 -- spelling. problem: why it is invalid.
@@ -184,7 +183,7 @@ begin
         problem := 'the URL is longer than 2048 characters once encoded';
     end if;
 end $$;
-comment on function recrawl_internal.parse_url(text) is
+comment on function recrawl_internal.parse_url is
     'Splits a URL: the URL to fetch, its canonical spelling and its host, or the reason why it is invalid.';
 
 -- Recognises most canonical URLs with one regular expression. Most URLs are canonical, and parse_url() takes 5 to 9
@@ -198,20 +197,20 @@ begin atomic
            and strpos(raw, '/.') = 0 and strpos(raw, '-.') = 0 and strpos(raw, '-/') = 0
            and length(split_part(raw, '/', 3)) <= 63 and length(raw) <= 2048;
 end;
-comment on function recrawl_internal.is_canonical(text) is 'True only if a URL already is its own canonical spelling.';
+comment on function recrawl_internal.is_canonical is 'True only if a URL already is its own canonical spelling.';
 
 create or replace function recrawl_internal.canonical_of(url text) returns text
 language sql immutable parallel safe
 begin atomic
     select case when recrawl_internal.is_canonical(url) then url else (recrawl_internal.parse_url(url)).canonical end;
 end;
-comment on function recrawl_internal.canonical_of(text) is 'The canonical spelling of a URL; null for an invalid URL.';
+comment on function recrawl_internal.canonical_of is 'The canonical spelling of a URL; null for an invalid URL.';
 
 create or replace function recrawl_internal.url_key(canonical text) returns uuid
 language sql immutable parallel safe
 begin atomic
     select encode(substring(sha256(canonical::bytea) for 16), 'hex')::uuid;
 end;
-comment on function recrawl_internal.url_key(text) is
+comment on function recrawl_internal.url_key is
     'The identity of a page: the first 128 bits of the sha256 of its canonical URL (which is ASCII without '
     'backslashes).';

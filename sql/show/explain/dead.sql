@@ -50,8 +50,7 @@ begin
     from lease_of(p) l cross join lateral explain_lease(t, l.lease_id, l.popped_at, l.lease_until, l.slot, l.start_by) w
     where l.lease_until > t;
 end $$;
-comment on function recrawl_internal.explain_dead(timestamptz, recrawl_internal.page) is
-    'Explains a page that is not live.';
+comment on function recrawl_internal.explain_dead is 'Explains a page that is not live.';
 
 create or replace function recrawl_internal.just(canonical text) returns text
 language sql immutable
@@ -61,4 +60,4 @@ as $$
     -- character.
     select '^' || regexp_replace(canonical, '([].[^$*+?(){}|\\])', '\\\1', 'g') || '$'
 $$;
-comment on function recrawl_internal.just(text) is 'A pattern that matches one canonical URL and no other.';
+comment on function recrawl_internal.just is 'A pattern that matches one canonical URL and no other.';

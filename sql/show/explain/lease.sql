@@ -16,7 +16,7 @@ as $$
     order by l.lease_id desc
     limit 1
 $$;
-comment on function recrawl_internal.lease_of(recrawl_internal.page) is
+comment on function recrawl_internal.lease_of is
     'The newest lease of a page, running or ended; no row = it has no lease.';
 
 create or replace function recrawl_internal.explain_lease(
@@ -37,10 +37,7 @@ as $$
            jsonb_build_object('lease_id', lease_id, 'handed_out_at', popped_at, 'fetch_at', slot,
                               'start_by', least(start_by, lease_until), 'lease_until', lease_until)
 $$;
-comment on function recrawl_internal.explain_lease(
-    timestamptz, bigint, timestamptz, timestamptz, timestamptz, timestamptz
-) is
-    'Explains a page that is leased.';
+comment on function recrawl_internal.explain_lease is 'Explains a page that is leased.';
 
 create or replace function recrawl_internal.place_of(t timestamptz, p recrawl_internal.page, out place text)
 language plpgsql stable
@@ -57,6 +54,6 @@ begin
         else coalesce((select case when l.lease_until > t then 'out' else 'coming back' end from lease_of(p) l),
                       'inbox') end;
 end $$;
-comment on function recrawl_internal.place_of(timestamptz, recrawl_internal.page) is
+comment on function recrawl_internal.place_of is
     'The place of a live page: in the queue of revisits, among the new pages, leased, coming back from an ended lease, '
     'or in the inbox.';

@@ -37,8 +37,7 @@ begin
                jsonb_build_object('oldest_at', oldest, 'due_at', p.due_at);
     end if;
 end $$;
-comment on function recrawl_internal.explain_place(timestamptz, recrawl_internal.page, text) is
-    'Why a page is in no queue of next_pages.';
+comment on function recrawl_internal.explain_place is 'Why a page is in no queue of next_pages.';
 
 create or replace function recrawl_internal.explain_holds(
     t timestamptz, h recrawl_internal.host, s recrawl_internal.setting
@@ -85,8 +84,7 @@ begin
                'recrawl worker', jsonb_build_object('until', 'infinity', 'clock_stood_at', latest);
     end if;
 end $$;
-comment on function recrawl_internal.explain_holds(timestamptz, recrawl_internal.host, recrawl_internal.setting) is
-    'The reasons why no page of a host is handed out.';
+comment on function recrawl_internal.explain_holds is 'The reasons why no page of a host is handed out.';
 
 -- The result is one of the words of outcome_of(). A page whose last status was 301 or 308 is live only if the target of
 -- the redirect could not be used.
@@ -97,7 +95,7 @@ as $$
     select case when p.reported_at is null then 'none'
                 else outcome_of(p.last_status, p.is_denied, p.moved_to, p.page_id) end
 $$;
-comment on function recrawl_internal.last_outcome(recrawl_internal.page) is
+comment on function recrawl_internal.last_outcome is
     'The result of the last report of a page; none = it was never reported.';
 
 create or replace function recrawl_internal.explain_wait(
@@ -158,5 +156,4 @@ as $$
     where c.applies
     limit 1
 $$;
-comment on function recrawl_internal.explain_wait(timestamptz, recrawl_internal.page, recrawl_internal.setting) is
-    'Why a page is not due yet.';
+comment on function recrawl_internal.explain_wait is 'Why a page is not due yet.';

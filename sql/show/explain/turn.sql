@@ -6,7 +6,7 @@
 create or replace function recrawl_internal.most_counted() returns int
 language sql immutable parallel safe
 begin atomic select 1000; end;
-comment on function recrawl_internal.most_counted() is 'explain_page stops counting here.';
+comment on function recrawl_internal.most_counted is 'explain_page stops counting here.';
 
 create or replace function recrawl_internal.revisits_before(
     p recrawl_internal.page, h recrawl_internal.host
@@ -21,7 +21,7 @@ as $$
             and (q.due_at, q.page_id) < (p.due_at, p.page_id)
           limit most_counted()) b
 $$;
-comment on function recrawl_internal.revisits_before(recrawl_internal.page, recrawl_internal.host) is
+comment on function recrawl_internal.revisits_before is
     'How many pages of a host are due before one of it; counted up to a thousand.';
 
 create or replace function recrawl_internal.new_pages_before(
@@ -37,7 +37,7 @@ as $$
             and (n.rank, n.page_id) < (-p.value, p.page_id)
           limit most_counted()) b
 $$;
-comment on function recrawl_internal.new_pages_before(recrawl_internal.page, recrawl_internal.host) is
+comment on function recrawl_internal.new_pages_before is
     'How many new pages of a host are worth more than one of it, or as much and older; counted up to a thousand.';
 
 create or replace function recrawl_internal.hosts_before(
@@ -53,7 +53,7 @@ as $$
             and o.ready_at <= t and o.host_id <> h.host_id and next_slot(o, s) <= t
           limit most_counted()) b
 $$;
-comment on function recrawl_internal.hosts_before(timestamptz, recrawl_internal.host, recrawl_internal.setting) is
+comment on function recrawl_internal.hosts_before is
     'How many hosts with due revisits are free and were so before another; counted up to a thousand.';
 
 create or replace function recrawl_internal.better_class(
@@ -69,7 +69,7 @@ as $$
       and exists (select from host o
                   where o.new_class = c.class and o.new_ready_at between c.since and t and next_slot(o, s) <= t)
 $$;
-comment on function recrawl_internal.better_class(timestamptz, recrawl_internal.host, recrawl_internal.setting) is
+comment on function recrawl_internal.better_class is
     'The best class of new pages that another free host has, if it is better than the class of this host; null = '
     'there is no better class.';
 
@@ -83,8 +83,7 @@ as $$
     select free_at + make_interval(secs => least(
         date_part('epoch', every) * ceil(pages_before / greatest(share, 0.01)), 3e9))
 $$;
-comment on function recrawl_internal.turn_comes(bigint, float8, timestamptz, interval) is
-    'About when a host will have handed out that number of pages.';
+comment on function recrawl_internal.turn_comes is 'About when a host will have handed out that number of pages.';
 
 -- place_at may have been computed when the gap was longer: next_pages still waits for it. While the host is blocked or
 -- busy, place_at is ignored, because explain_holds() gives that reason.
@@ -97,10 +96,7 @@ as $$
     select readable(greatest(timestamptz 'epoch', next_slot(h, s),
                              case when greatest(h.blocked_until, h.busy_until) > t then null else place_at end))
 $$;
-comment on function recrawl_internal.free_from(
-    timestamptz, recrawl_internal.host, recrawl_internal.setting, timestamptz
-) is
-    'When a host is free, apart from blocks and leases.';
+comment on function recrawl_internal.free_from is 'When a host is free, apart from blocks and leases.';
 
 create or replace function recrawl_internal.explain_revisit(
     t timestamptz, p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting
@@ -141,10 +137,7 @@ begin
                halved_gap(h, s), figures;
     end if;
 end $$;
-comment on function recrawl_internal.explain_revisit(
-    timestamptz, recrawl_internal.page, recrawl_internal.host, recrawl_internal.setting
-) is
-    'Explains why a due page is not handed out.';
+comment on function recrawl_internal.explain_revisit is 'Explains why a due page is not handed out.';
 
 -- Returns the first reason that applies. The budget is a reason in addition to any other.
 create or replace function recrawl_internal.explain_new(
@@ -217,10 +210,7 @@ begin
                figures || jsonb_build_object('budget', s.budget, 'until', room_at);
     end if;
 end $$;
-comment on function recrawl_internal.explain_new(
-    timestamptz, recrawl_internal.page, recrawl_internal.host, recrawl_internal.setting
-) is
-    'Explains why a new page is not handed out.';
+comment on function recrawl_internal.explain_new is 'Explains why a new page is not handed out.';
 
 create or replace function recrawl_internal.is_revisit_due(t timestamptz, s recrawl_internal.setting) returns boolean
 language sql stable
@@ -231,8 +221,7 @@ as $$
                    where o.ready_at between from_micros((select last_value from host_horizon)) and t
                      and next_slot(o, s) <= t)
 $$;
-comment on function recrawl_internal.is_revisit_due(timestamptz, recrawl_internal.setting) is
-    'Whether a free host has a revisit due.';
+comment on function recrawl_internal.is_revisit_due is 'Whether a free host has a revisit due.';
 
 create or replace function recrawl_internal.halved_gap(h recrawl_internal.host, s recrawl_internal.setting) returns text
 language sql stable
@@ -242,5 +231,5 @@ as $$
                   short_number(date_part('epoch', host_gap(h.gap, h.crawl_delay, s.default_gap)) / 2))
     where host_gap(h.gap, h.crawl_delay, s.default_gap) >= interval '2 milliseconds'
 $$;
-comment on function recrawl_internal.halved_gap(recrawl_internal.host, recrawl_internal.setting) is
+comment on function recrawl_internal.halved_gap is
     'The statement that halves the gap of a host; null = the gap cannot be shorter.';

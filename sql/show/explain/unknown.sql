@@ -9,7 +9,7 @@ as $$
                   'pages.', problem), null,
            jsonb_build_object('problem', problem)
 $$;
-comment on function recrawl_internal.explain_no_url(text) is 'Explains an argument that is not a URL.';
+comment on function recrawl_internal.explain_no_url is 'Explains an argument that is not a URL.';
 
 create or replace function recrawl_internal.explain_no_page(page_id bigint) returns setof recrawl.explanation
 language sql stable
@@ -19,7 +19,7 @@ as $$
            format('There is no page with the page_id %s.', coalesce(page_id::text, 'without a number')), null,
            jsonb_build_object('page_id', page_id)
 $$;
-comment on function recrawl_internal.explain_no_page(bigint) is 'Explains a page_id that no page has.';
+comment on function recrawl_internal.explain_no_page is 'Explains a page_id that no page has.';
 
 -- A block of a host applies to all of its pages.
 create or replace function recrawl_internal.explain_host(t timestamptz, name text, id bigint)
@@ -44,8 +44,7 @@ begin
     union all
     select 'also', e.code, e.says, e.fix, e.detail from explain_holds(t, h, s) e;
 end $$;
-comment on function recrawl_internal.explain_host(timestamptz, text, bigint) is
-    'Explains the name of a host.';
+comment on function recrawl_internal.explain_host is 'Explains the name of a host.';
 
 -- Pages of a host for max_pages, as intern_unknown() counts them.
 create or replace function recrawl_internal.room_on_host(
@@ -68,7 +67,7 @@ begin
                  + (select count(*) from on_their_way() w where w.host_id = id);
     end if;
 end $$;
-comment on function recrawl_internal.room_on_host(text, recrawl_internal.setting) is
+comment on function recrawl_internal.room_on_host is
     'How many pages a host has, with those in the inbox, and how many it may have; null = no limit.';
 
 -- A link that somebody else's open transaction was taking in: see intern_where_free().
@@ -81,7 +80,7 @@ as $$
            or exists (select from (select l.key from link_later l where l.tries = 0 order by l.at limit 1000) l
                       where l.key = url_key(canonical))
 $$;
-comment on function recrawl_internal.is_set_aside(text) is
+comment on function recrawl_internal.is_set_aside is
     'Whether a reported link to a URL waits for another transaction to end.';
 
 create or replace function recrawl_internal.explain_unknown(url text, host text, canonical text)
@@ -131,5 +130,5 @@ begin
     ) c
     limit 1;
 end $$;
-comment on function recrawl_internal.explain_unknown(text, text, text) is
+comment on function recrawl_internal.explain_unknown is
     'Explains a URL that is not in the crawl: whether add_pages would add it, and if not, why.';

@@ -27,8 +27,7 @@ as $$
                               'fetches', p.fetches, 'changes', p.changes, 'attempts', p.attempts)
     from (select last_outcome(p) as outcome) o
 $$;
-comment on function recrawl_internal.explain_last(timestamptz, recrawl_internal.page) is
-    'Explains the last report of a page.';
+comment on function recrawl_internal.explain_last is 'Explains the last report of a page.';
 
 do $$
 begin
@@ -62,7 +61,7 @@ as $$
     where v.value < most_amount() and more.frequency > f.frequency * 1.05
     limit 1
 $$;
-comment on function recrawl_internal.value_for_more(recrawl_internal.fetching) is
+comment on function recrawl_internal.value_for_more is
     'A value at which a page would be fetched more often; null = no value would help.';
 
 create or replace function recrawl_internal.why_so_often(f recrawl_internal.fetching) returns text
@@ -103,8 +102,7 @@ begin
         when own.is_capped then 'capped'
         else 'price' end;
 end $$;
-comment on function recrawl_internal.why_so_often(recrawl_internal.fetching) is
-    'The code for what decides how often a page is fetched.';
+comment on function recrawl_internal.why_so_often is 'The code for what decides how often a page is fetched.';
 
 create or replace function recrawl_internal.worth_in_words(f recrawl_internal.fetching) returns text
 language sql stable
@@ -112,8 +110,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
     select format('It changes %s, and its value is %s (the average is 1)', often_in_words(f.rate), amount((f.p).value))
 $$;
-comment on function recrawl_internal.worth_in_words(recrawl_internal.fetching) is
-    'The rate and the value of a page, in words.';
+comment on function recrawl_internal.worth_in_words is 'The rate and the value of a page, in words.';
 
 -- The codes of pages whose last fetch earns what the price says, or not even that.
 create or replace function recrawl_internal.often_by_price(
@@ -166,7 +163,7 @@ begin
     ) as c (for_code, says, fix)
     where c.for_code = code;
 end $$;
-comment on function recrawl_internal.often_by_price(recrawl_internal.fetching, text) is
+comment on function recrawl_internal.often_by_price is
     'Explains how often a page is fetched if a price decides, and what would change that.';
 
 -- The codes of pages for which a setting, an operator or a limit decides.
@@ -238,7 +235,7 @@ begin
     ) as c (for_code, says, fix)
     where c.for_code = code;
 end $$;
-comment on function recrawl_internal.often_by_rule(timestamptz, recrawl_internal.fetching, text) is
+comment on function recrawl_internal.often_by_rule is
     'Explains how often a page is fetched if no price decides, and what would change that.';
 
 create or replace function recrawl_internal.explain_often(
@@ -275,10 +272,7 @@ begin
                               'objective', common.objective, 'interval_days', 1 / nullif(frequency, 0),
                               'pinned_interval', p.pinned_interval);
 end $$;
-comment on function recrawl_internal.explain_often(
-    timestamptz, recrawl_internal.page, recrawl_internal.host, recrawl_internal.setting, float8, float8
-) is
-    'Explains how often a page is fetched.';
+comment on function recrawl_internal.explain_often is 'Explains how often a page is fetched.';
 
 create or replace function recrawl_internal.explain_rate(
     p recrawl_internal.page, rate float8, rate_low float8, rate_high float8
@@ -309,8 +303,7 @@ as $$
     where c.applies
     limit 1
 $$;
-comment on function recrawl_internal.explain_rate(recrawl_internal.page, float8, float8, float8) is
-    'Explains how often a page changes.';
+comment on function recrawl_internal.explain_rate is 'Explains how often a page changes.';
 
 create or replace function recrawl_internal.explain_value(
     p recrawl_internal.page, hub real, authority real, importance real
@@ -345,8 +338,7 @@ as $$
     where c.applies
     limit 1
 $$;
-comment on function recrawl_internal.explain_value(recrawl_internal.page, real, real, real) is
-    'Explains the value of a page.';
+comment on function recrawl_internal.explain_value is 'Explains the value of a page.';
 
 create or replace function recrawl_internal.explain_worth(
     t timestamptz, p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting
@@ -363,7 +355,5 @@ begin
     return query select * from explain_rate(p, known.rate, known.rate_low, known.rate_high);
     return query select * from explain_value(p, known.hub, known.authority, known.importance);
 end $$;
-comment on function recrawl_internal.explain_worth(
-    timestamptz, recrawl_internal.page, recrawl_internal.host, recrawl_internal.setting
-) is
+comment on function recrawl_internal.explain_worth is
     'Explains how often a live page is fetched, how often it changes, and its value.';
