@@ -76,7 +76,7 @@ begin
     where l.lease_id = extend_lease_at.lease_id;
     return lease_ends;
 end $$;
-comment on function recrawl_internal.extend_lease_at(timestamptz, bigint, interval) is 'extend_lease at a given time.';
+comment on function recrawl_internal.extend_lease_at is 'extend_lease at a given time.';
 
 create or replace function recrawl.extend_lease(lease_id bigint, by interval) returns timestamptz
 language plpgsql volatile security definer
@@ -85,7 +85,7 @@ as $$
 begin
     return extend_lease_at(clock_timestamp(), lease_id, by);
 end $$;
-comment on function recrawl.extend_lease(bigint, interval) is
+comment on function recrawl.extend_lease is
 'Makes a lease longer, so that you keep its pages. Returns the new end of the lease.
 
 * lease_id: the lease, from next_pages.

@@ -32,9 +32,7 @@ begin atomic
         select recrawl_internal.class_in_line(n.head_new_rank, n.head_due, n.new_credit, a.t) as new_class
     ) c;
 end;
-comment on function recrawl_internal.host_after(
-    recrawl_internal.host, recrawl_internal.host_visited, recrawl_internal.ask
-) is
+comment on function recrawl_internal.host_after is
     'The heads, the credit and the places of a host after it gave pages.';
 
 -- The lease ids of a page must ascend. So a page stays in the queue if a call with a higher lease id has handed it out
@@ -58,7 +56,7 @@ begin atomic
     where p.page_id = page_to_lease.page_id
     offset 0;
 end;
-comment on function recrawl_internal.page_to_lease(bigint, bigint, float8) is
+comment on function recrawl_internal.page_to_lease is
     'The row of a page that may be handed out. is_next: it may be handed out on this lease.';
 
 create or replace function recrawl_internal.hand_out(
@@ -140,5 +138,5 @@ begin
            this_lease, a.lease_ends, attempts + 1, value, etag, last_modified, content_hash, meta
     from picked cross join classes_noted where given order by slot;
 end $$;
-comment on function recrawl_internal.hand_out(recrawl_internal.ask, recrawl_internal.visits, bigint, int) is
+comment on function recrawl_internal.hand_out is
     'One round of next_pages: gives the next pages of the locked hosts their slots, leases them and returns them.';

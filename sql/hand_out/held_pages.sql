@@ -23,7 +23,7 @@ as $$
         select h.name, h.blocked_until from host h where h.host_id = p.host_id and h.blocked_until > t offset 0
     ) h
 $$;
-comment on function recrawl_internal.held_pages_at(timestamptz, bigint[]) is 'held_pages at a given time.';
+comment on function recrawl_internal.held_pages_at is 'held_pages at a given time.';
 
 create or replace function recrawl.held_pages(lease_ids bigint[]) returns setof recrawl.held_page
 language sql volatile security definer
@@ -31,7 +31,7 @@ set search_path = recrawl_internal, pg_temp
 as $$
     select * from held_pages_at(clock_timestamp(), lease_ids)
 $$;
-comment on function recrawl.held_pages(bigint[]) is
+comment on function recrawl.held_pages is
 'Returns the pages that you have leased and whose hosts are blocked. Call it once a second.
 
 * lease_ids: your leases. Pages that you reported or released are left out.

@@ -12,7 +12,7 @@ language sql stable parallel safe
 begin atomic
     select least(a.slots_until, a.slots_from + a.per_host * step - interval '1 microsecond');
 end;
-comment on function recrawl_internal.slots_end(recrawl_internal.ask, interval) is
+comment on function recrawl_internal.slots_end is
     'The latest slot that a host may give, if its slots are one step apart: it is within the look-ahead, and is one of '
     'at most per_host slots.';
 
@@ -25,7 +25,7 @@ begin atomic
            <= recrawl_internal.slots_end(a, recrawl_internal.slot_every(h, a.s))
        and greatest(h.blocked_until, h.busy_until) > a.t is not true;
 end;
-comment on function recrawl_internal.has_slot(recrawl_internal.host, timestamptz, recrawl_internal.ask) is
+comment on function recrawl_internal.has_slot is
     'Whether a host can give a page with this due time (null: a new page) within the look-ahead. It cannot if it is '
     'blocked now, or waits for a page that is leased.';
 
@@ -64,9 +64,7 @@ begin
     v.due_short := cardinality(hosts) < most;
     return v;
 end $$;
-comment on function recrawl_internal.with_revisits(
-    recrawl_internal.visits, recrawl_internal.ask, int, numeric
-) is
+comment on function recrawl_internal.with_revisits is
     'The visits and, added to them and locked, the next hosts of the queue of revisits: as many as should give the '
     'pages.';
 
@@ -110,9 +108,7 @@ begin
     v.new_short := cardinality(hosts) < most;
     return v;
 end $$;
-comment on function recrawl_internal.with_new_pages(
-    recrawl_internal.visits, recrawl_internal.ask, int, numeric
-) is
+comment on function recrawl_internal.with_new_pages is
     'The visits and, added to them and locked, the next hosts of the queue of new pages, best class first: as many as '
     'should give the pages.';
 
@@ -157,8 +153,6 @@ begin
     end if;
     return v;
 end $$;
-comment on function recrawl_internal.hosts_to_visit(
-    recrawl_internal.ask, int, int, int, boolean, numeric
-) is
+comment on function recrawl_internal.hosts_to_visit is
     'Locks the hosts that are expected to give the wanted pages, among them the wanted new pages. most_new: the most '
     'new pages. per_visit: the pages that a host is expected to give.';

@@ -17,7 +17,7 @@ begin
     where (leases_of_at.page_ids is null or (i.page_id in (select unnest(leases_of_at.page_ids))) is true)
       and coalesce(p.last_lease, 0) < i.lease_id;
 end $$;
-comment on function recrawl_internal.leases_of_at(timestamptz, bigint[]) is 'leases_of at a given time.';
+comment on function recrawl_internal.leases_of_at is 'leases_of at a given time.';
 
 create or replace function recrawl.leases_of(page_ids bigint[] default null) returns setof recrawl.leased_page
 language plpgsql volatile security definer
@@ -26,7 +26,7 @@ as $$
 begin
     return query select * from leases_of_at(clock_timestamp(), page_ids);
 end $$;
-comment on function recrawl.leases_of(bigint[]) is
+comment on function recrawl.leases_of is
 'Returns one row for each page that a crawler has, with its lease. A page that no crawler has is left out.
 
 * page_ids: the pages. null = all pages.

@@ -47,9 +47,7 @@ begin
         end if;
     end if;
 end $$;
-comment on function recrawl_internal.check_pop(
-    timestamptz, int, interval, interval, int, interval, recrawl_internal.setting
-) is
+comment on function recrawl_internal.check_pop is
     'Raises if an argument of next_pages is out of its range, or the login has as many pages as it may have.';
 
 create or replace function recrawl_internal.ask_of(
@@ -83,10 +81,7 @@ begin
                           then floor((last_class() + 1) * draw / s.breadth::numeric) else 0 end;
     return a;
 end $$;
-comment on function recrawl_internal.ask_of(
-    timestamptz, interval, interval, int, interval, text, recrawl_internal.setting
-) is
-    'The arguments of a call of next_pages as times.';
+comment on function recrawl_internal.ask_of is 'The arguments of a call of next_pages as times.';
 
 create or replace function recrawl_internal.pages_a_visit(a recrawl_internal.ask, n int) returns numeric
 language sql stable
@@ -96,7 +91,7 @@ as $$
                 else least(coalesce(a.per_host, n), n, 1 + floor(
                     date_part('epoch', a.slots_until - a.t) / date_part('epoch', (a.s).default_gap)))::numeric end
 $$;
-comment on function recrawl_internal.pages_a_visit(recrawl_internal.ask, int) is
+comment on function recrawl_internal.pages_a_visit is
     'The number of pages that a host is expected to give in the first round: its slots within the look-ahead, at the '
     'default gap.';
 
@@ -118,7 +113,7 @@ begin
     perform reap_at(t, 100) where may_reap;
     return drain_at(t, most);
 end $$;
-comment on function recrawl_internal.catch_up(timestamptz, int, boolean) is
+comment on function recrawl_internal.catch_up is
     'For a call that finds no host: takes back pages of ended leases and applies at most `most` entries of the inbox. '
     'Returns the number of entries.';
 
@@ -204,8 +199,7 @@ begin
     end loop;
     perform nextval('short_ask_count') where s.budget_is_measured and wanted > 0;
 end $$;
-comment on function recrawl_internal.next_pages_at(timestamptz, int, interval, interval, int, interval, text) is
-    'next_pages at a given time.';
+comment on function recrawl_internal.next_pages_at is 'next_pages at a given time.';
 
 create or replace function recrawl.next_pages(
     n int default 100, ahead interval default '0', lease interval default '10 minutes', per_host int default null,
@@ -217,7 +211,7 @@ as $$
 begin
     return query select * from next_pages_at(clock_timestamp(), n, ahead, lease, per_host, notice, host);
 end $$;
-comment on function recrawl.next_pages(int, interval, interval, int, interval, text) is
+comment on function recrawl.next_pages is
 'Gives you pages to fetch, and leases them: no other crawler gets these pages until the lease ends.
 
 * n: the most pages to return, up to the setting max_per_call.

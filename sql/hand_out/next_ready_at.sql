@@ -55,7 +55,7 @@ begin
     ready_at := least(revisit_at, new_at, lease_ends);
     return case when ready_at <= t then soon else null_if_never(ready_at) end;
 end $$;
-comment on function recrawl_internal.next_ready_time(timestamptz) is 'next_ready_at at a given time.';
+comment on function recrawl_internal.next_ready_time is 'next_ready_at at a given time.';
 
 create or replace function recrawl.next_ready_at() returns timestamptz
 language plpgsql volatile security definer
@@ -64,7 +64,7 @@ as $$
 begin
     return next_ready_time(clock_timestamp());
 end $$;
-comment on function recrawl.next_ready_at() is
+comment on function recrawl.next_ready_at is
 'Returns the time when you should call next_pages again after it returned no page. The time is never in the past. null
 = no page waits, or the crawl is paused.';
 grant execute on function recrawl.next_ready_at to recrawl_crawler;

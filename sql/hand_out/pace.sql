@@ -11,7 +11,7 @@ language sql immutable parallel safe
 begin atomic
     select floor(extract(epoch from t)::float8 * (per_day / 86400))::bigint;
 end;
-comment on function recrawl_internal.fetches_by(timestamptz, float8) is
+comment on function recrawl_internal.fetches_by is
     'The number of fetches from 1970 to a time, at a number of fetches per day.';
 
 -- A count may be behind the budget by the fetches of one second. So fetches that no crawler asked for are not made up
@@ -30,8 +30,7 @@ begin
     return case when count > wanted + 1.5 * most_ahead + 10000 then wanted
                 else greatest(least(count, wanted + most_ahead), wanted - most_behind) end;
 end $$;
-comment on function recrawl_internal.near(bigint, timestamptz, float8) is
-    'A count of fetches, moved so that it is near the count of the budget.';
+comment on function recrawl_internal.near is 'A count of fetches, moved so that it is near the count of the budget.';
 
 create or replace function recrawl_internal.new_pages_left(
     t timestamptz, ahead interval, s recrawl_internal.setting
@@ -58,7 +57,7 @@ begin
     return least(2147483647, greatest(0, fetches_by(t + ahead, s.budget) - kept,
                                       fetches_by(t + ahead, s.budget * s.discovery) - kept_new));
 end $$;
-comment on function recrawl_internal.new_pages_left(timestamptz, interval, recrawl_internal.setting) is
+comment on function recrawl_internal.new_pages_left is
     'The number of new pages that the budget allows until the end of a caller''s look-ahead.';
 
 create or replace function recrawl_internal.count_fetches(pages int, new_pages int) returns void
@@ -70,7 +69,7 @@ begin
     perform nextval('fetch_count') from generate_series(1, pages);
     perform nextval('new_count') from generate_series(1, new_pages);
 end $$;
-comment on function recrawl_internal.count_fetches(int, int) is 'Counts pages that were handed out.';
+comment on function recrawl_internal.count_fetches is 'Counts pages that were handed out.';
 
 create or replace function recrawl_internal.room_in_budget_from(t timestamptz, s recrawl_internal.setting)
 returns timestamptz
@@ -85,5 +84,4 @@ begin
                    (near(n.last_value, t, s.budget * s.discovery) + 1) / nullif(s.budget * s.discovery / 86400, 0))) end
         from fetch_count f, new_count n);
 end $$;
-comment on function recrawl_internal.room_in_budget_from(timestamptz, recrawl_internal.setting) is
-    'The first time at which the budget allows a new page.';
+comment on function recrawl_internal.room_in_budget_from is 'The first time at which the budget allows a new page.';

@@ -28,7 +28,7 @@ begin
     end loop;
     perform wake_host(id, t) from unnest(free) as id;
 end $$;
-comment on function recrawl_internal.give_back(timestamptz, bigint, bigint[], recrawl_internal.slot_of_host[]) is
+comment on function recrawl_internal.give_back is
     'Updates hosts whose pages come back from a lease without a request, and whose slots are free again.';
 
 create or replace function recrawl_internal.leave_lease(lease_id bigint, leaving bigint[]) returns void
@@ -64,7 +64,7 @@ begin
     delete from lease l using gone g
     where l.lease_id = leave_lease.lease_id and l.round = g.round and l.unreported <= g.pages;
 end $$;
-comment on function recrawl_internal.leave_lease(bigint, bigint[]) is
+comment on function recrawl_internal.leave_lease is
     'Takes unreported pages out of a lease. The caller has locked its rows.';
 
 create or replace function recrawl_internal.release_at(
@@ -119,7 +119,7 @@ begin
     perform give_back(t, lease_id, back.hosts, case when spent is not true then back.slots end);
     return coalesce(cardinality(back.page_ids), 0);
 end $$;
-comment on function recrawl_internal.release_at(timestamptz, bigint, bigint[], boolean) is 'release at a given time.';
+comment on function recrawl_internal.release_at is 'release at a given time.';
 
 create or replace function recrawl.release(
     lease_id bigint, page_ids bigint[] default null, spent boolean default false
@@ -130,7 +130,7 @@ as $$
 begin
     return release_at(clock_timestamp(), lease_id, page_ids, spent);
 end $$;
-comment on function recrawl.release(bigint, bigint[], boolean) is
+comment on function recrawl.release is
 'Gives pages back that you did not fetch. Returns the number of these pages. They get the due times that they had
 before the call of next_pages.
 

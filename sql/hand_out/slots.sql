@@ -82,6 +82,6 @@ begin atomic
            s.tid, s.page_id, s.due_at, s.rank
     from slotted s;
 end;
-comment on function recrawl_internal.slots_of(recrawl_internal.ask, recrawl_internal.visits) is
+comment on function recrawl_internal.slots_of is
     'The next pages of hosts with their slots: revisits of the due_hosts, new pages of the new_hosts. A host without '
     'such a page has one row without a page.';

@@ -25,7 +25,7 @@ begin
     end if;
     return id;
 end $$;
-comment on function recrawl_internal.host_for_crawler(timestamptz, text, text) is
+comment on function recrawl_internal.host_for_crawler is
     'The id of a host. Makes the host if it is unknown and the setting max_new_hosts allows one more.';
 
 create or replace function recrawl_internal.take_slot_at(
@@ -68,8 +68,7 @@ begin
     end if;
     return query select given, ends, given - t;
 end $$;
-comment on function recrawl_internal.take_slot_at(timestamptz, text, interval, interval) is
-    'take_slot at a given time.';
+comment on function recrawl_internal.take_slot_at is 'take_slot at a given time.';
 
 create or replace function recrawl.take_slot(
     host text, ahead interval default '10 seconds', notice interval default '0'
@@ -80,7 +79,7 @@ as $$
 begin
     return query select * from take_slot_at(clock_timestamp(), host, ahead, notice);
 end $$;
-comment on function recrawl.take_slot(text, interval, interval) is
+comment on function recrawl.take_slot is
 'Gives you a moment at which you may send one request to a host. Use it for a request whose URL is no page of the
 crawl, for example a robots.txt on another host. No other crawler gets this moment.
 
