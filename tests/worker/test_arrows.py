@@ -30,7 +30,7 @@ ALLOWED = {
     "client.robots": "client.answers protego",
     "client.sitemaps": "",
     "scrapy": "client client.answers scrapy twisted",
-    "store": "client client.fingerprint adbc_driver_postgresql nanoarrow numpy psycopg",
+    "store": "client adbc_driver_postgresql nanoarrow numpy psycopg",
     "intake": "store ada_url psycopg",
     "model": "model.compiled numba numpy scipy",
     "model.compiled": "numba numpy platformdirs",  # the one place of the model that writes: the user's cache
@@ -38,9 +38,10 @@ ALLOWED = {
     "lab.methods": "model numpy scipy",
     "lab.policies": "model numpy scipy",
     "lab.visits": "model model.compiled numpy",
-    "lab.driver": "jobs store",  # the only one that needs a database, with those that it drives for
-    "lab.demo_crawl": "lab lab.driver store model numpy",
-    "lab.through_sql": "lab lab.driver store numpy",
+    "lab.verbs_at": "client.fingerprint store psycopg",
+    "lab.driver": "jobs store lab.verbs_at",  # it needs a database, and so do those that it drives for
+    "lab.demo_crawl": "lab lab.driver lab.verbs_at store model numpy",
+    "lab.through_sql": "lab lab.driver lab.verbs_at store numpy",
     "lab.experiments": "lab lab.methods lab.policies model numpy",
     "jobs": "jobs.allocation_input jobs.job store model words numpy psycopg",
     "jobs.job": "store",
@@ -148,6 +149,7 @@ def test_sql_is_spoken_where_the_contributors_are_told_and_nowhere_else() -> Non
     }
     assert {name for name in spoken if not name.startswith(("store.", "setup."))} == {
         "client.database",
+        "lab.verbs_at",
         "urlfrontier.crawl_database",
         "urlfrontier.crawls",
     }

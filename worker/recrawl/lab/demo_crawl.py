@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl import store
+from recrawl.lab import verbs_at
 from recrawl.lab.drawn import DrawnWeb
 from recrawl.lab.driver import DAY, STEP, STEPS, Driver, FetchResult, KnownPage
 from recrawl.model.allocation import what_if
@@ -67,11 +68,11 @@ class DemoCrawl:
             driver.set("default_gap", f"{self.web.gap.min():g} s")
             for host in np.flatnonzero(self.web.gap > self.web.gap.min()):
                 gap = timedelta(seconds=float(self.web.gap[host]))
-                store.virtual.set_gap_at(connection, driver.now, self.web.host_name(int(host)), gap)
+                verbs_at.set_gap_at(connection, driver.now, self.web.host_name(int(host)), gap)
             for step in range(self.days * STEPS):
                 driver.step()
                 if (step + 1) % SAMPLED == 0 or step >= (self.days - 1) * STEPS:
-                    store.virtual.take_vitals_at(connection, driver.now)
+                    verbs_at.take_vitals_at(connection, driver.now)
                 if (step + 1) % (STEPS // LOOKS) == 0:
                     self._look(driver.today)
                 if step % STEPS == STEPS // 2:
@@ -81,7 +82,7 @@ class DemoCrawl:
             for _ in range(2):  # the first takes a second, which the second catches up with
                 driver.step(datetime.now(UTC) - driver.now)
             store.verbs.tick(connection)
-            store.virtual.take_vitals_at(connection, driver.now)
+            verbs_at.take_vitals_at(connection, driver.now)
         return self.figures
 
     def new_pages(self, begin: float, end: float) -> Sequence[KnownPage]:

@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 
 from recrawl import store
 from recrawl.jobs.registry import JOBS
+from recrawl.lab import verbs_at
 
 DAY = timedelta(days=1)
 STEP = timedelta(minutes=10)  # how far ahead crawlers ask for pages
@@ -50,22 +51,22 @@ class Driver:
         return self.day(self.now)
 
     def set(self, name: str, value: object) -> None:
-        store.virtual.set_setting_at(self.connection, self.now, name, str(value))
+        verbs_at.set_setting_at(self.connection, self.now, name, str(value))
 
     def step(self, length: timedelta = STEP) -> None:
         """Fetches the pages that are ready until the next step, and reports them at the next step."""
         if pages := self.web.new_pages(self._known_until, self.today):
-            store.virtual.add_pages_at(self.connection, self.now, *zip(*pages, strict=True))
+            verbs_at.add_pages_at(self.connection, self.now, *zip(*pages, strict=True))
         self._known_until = self.today
         asked = self.now
         self.now += length
-        while pages := store.virtual.next_pages_at(self.connection, asked, MOST, length, 2 * max(length, STEP)):
+        while pages := verbs_at.next_pages_at(self.connection, asked, MOST, length, 2 * max(length, STEP)):
             answers = [self.web.answer(page.url, page.page_id, self.day(page.fetch_at)) for page in pages]
-            store.virtual.report_at(self.connection, self.now, pages, *zip(*answers, strict=True))
+            verbs_at.report_at(self.connection, self.now, pages, *zip(*answers, strict=True))
             if len(pages) < MOST:
                 break
-        store.virtual.tick_at(self.connection, self.now)
-        store.virtual.fold_vitals_at(self.connection, self.now)
+        verbs_at.tick_at(self.connection, self.now)
+        verbs_at.fold_vitals_at(self.connection, self.now)
 
     def work(self, *jobs: str) -> None:
         for name in jobs:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from recrawl import store
+from recrawl.lab import verbs_at
 from recrawl.lab.driver import STEPS, Driver, FetchResult, KnownPage
 from recrawl.lab.outcome import Fetches
 from recrawl.lab.replay import ALLOCATES_EVERY, LEARNS_EVERY
@@ -24,14 +25,14 @@ OK, GONE, DOWN = 200, 410, 0
 def refuse_pages(url: str) -> None:
     """Raises an error if the database already has pages, because a simulation would spoil a real crawl."""
     with store.connect(url, WHO) as connection:
-        if store.virtual.has_pages(connection):
+        if verbs_at.has_pages(connection):
             raise ValueError("that database has pages already: a simulation wants one that has none")
 
 
 def take(url: str) -> None:
     refuse_pages(url)
     with store.connect(url, WHO) as connection:
-        if (owner := store.virtual.claim(connection, WHO)) != WHO:
+        if (owner := verbs_at.claim(connection, WHO)) != WHO:
             raise ValueError(f"that database holds the crawl {owner}. A simulation needs a database of its own")
 
 

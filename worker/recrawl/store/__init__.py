@@ -4,7 +4,7 @@ There is one file per reader or writer: `store.reads` for the jobs, `store.runs`
 people.
 """
 
-from recrawl.store import history, looks, reads, runs, schedule, scrape, server, verbs, virtual
+from recrawl.store import history, looks, reads, runs, schedule, scrape, server, verbs
 from recrawl.store.connection import SEARCH_PATH, Connection, cancel, connect, is_away, only_read, put_on_search_path
 
 __all__ = [
@@ -23,5 +23,4 @@ __all__ = [
     "scrape",
     "server",
     "verbs",
-    "virtual",
 ]

@@ -1,4 +1,4 @@
-"""The verbs at a time that the caller names: for simulations, which have a clock of their own."""
+"""The SQL of simulated crawls: the verbs at times that the caller names. A simulation has a clock of its own."""
 
 import json
 from collections.abc import Sequence
