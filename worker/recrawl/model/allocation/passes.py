@@ -19,7 +19,6 @@ from recrawl.model.compiled import compiled
 TOLERANCE = 1e-12  # a price is found when the fetches it buys differ from the wanted fetches by at most this share
 WIDTH = 1e-10  # …or when one price buys too much and another, higher by this share, too little
 _CHUNK = 4096
-BIN_BITS = 52 - 7  # of a double, below those that name the bin of its weight: 128 bins to an octave
 
 vector = partial(compiled, fastmath={"contract", "nsz", "reassoc"}, error_model="numpy", nogil=True)
 steady = partial(compiled, fastmath={"contract", "nsz"}, error_model="numpy", nogil=True)
@@ -55,8 +54,6 @@ class Passes:
     first_price: Scalar
     price_of_host: Scalar
     settle: Scalar
-    histogram: Scalar
-    collect: Scalar
 
 
 @steady()
@@ -319,44 +316,6 @@ def passes_for(objective: Objective) -> Passes:
             figures[1:, host] = settle_host(value, rate, cheap, dear, of_cheap, floor, ceiling, frequency[start:stop])
         return figures
 
-    @steady(objective.name)
-    def histogram(value, rate):  # type: ignore[no-untyped-def]
-        """Counts pages by weight, in 128 bins per octave. Returns the numbers of the bins with pages, and for each bin:
-        pages, Σ rate, Σ rate · place and Σ rate · place². The place within the bin runs from 0 to 1.
-        """
-        bins = np.zeros((1 << (63 - BIN_BITS), 4))
-        lowest = np.int64(len(bins))
-        highest = np.int64(-1)
-        for i in range(value.size):
-            r = np.float64(rate[i])
-            weight = weight_of(np.float64(value[i]), r)
-            if weight > 0.0:
-                bits = np.float64(weight).view(np.int64)
-                place = (bits & ((1 << BIN_BITS) - 1)) * 2.0**-BIN_BITS
-                row = bits >> BIN_BITS
-                lowest = min(lowest, row)
-                highest = max(highest, row)
-                bins[row, 0] += 1.0
-                bins[row, 1] += r
-                bins[row, 2] += r * place
-                bins[row, 3] += r * place * place
-        rows = lowest + np.flatnonzero(bins[lowest : highest + 1, 0])
-        return rows, bins[rows]
-
-    @steady(objective.name)
-    def collect(value, rate, lowest, highest, weights, rates):  # type: ignore[no-untyped-def]
-        """Fills in the pages with a weight from `lowest` to below `highest`. One more entry at the end has no
-        meaning."""
-        found = 0
-        for i in range(value.size):
-            r = np.float64(rate[i])
-            weight = weight_of(np.float64(value[i]), r)
-            # Each page is written, and the next page overwrites it if it is outside. With a branch, which the processor
-            # cannot predict, the pass takes three times as long.
-            weights[found] = weight
-            rates[found] = r
-            found += lowest <= weight < highest
-
     return Passes(
         demand_of_hosts,
         demand_for_nothing,
@@ -364,6 +323,4 @@ def passes_for(objective: Objective) -> Passes:
         first_price,
         price_of_host,
         settle,
-        histogram,
-        collect,
     )

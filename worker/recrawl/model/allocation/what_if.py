@@ -21,8 +21,9 @@ class Bounds:
 
 def bounds(web: Web, budget: float, objective: str = "freshness") -> Bounds:
     """Upper bounds of the utility. They ignore floors and ceilings, which can only lower it."""
-    polite = allocate(web, budget, objective).bound
-    return Bounds(polite, unconstrained(web.value, web.rate, budget, objective).bound)
+    polite = allocate(web, budget, objective)
+    unpolite = unconstrained(web.value, web.rate, budget, objective, polite.price_to_try)
+    return Bounds(polite.bound, unpolite.bound)
 
 
 def budget_that_reaches(
