@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recrawl.cli.figure import draw_panels
+from recrawl.lab.commands.figure import draw_panels
 from recrawl.lab.experiments import behind, figure_4_5, opic, two_pages
 from recrawl.lab.experiments.findings import Findings, Panel, Row
 from recrawl.lab.experiments.registry import EXPERIMENTS, experiment_named

@@ -6,10 +6,11 @@ from itertools import chain
 
 import click
 
-from recrawl.cli import demo, experiment, jobs, laboratory, look, pages, server, view
+from recrawl.cli import compare, jobs, look, pages, server, view
 from recrawl.cli.database import EPILOG
 from recrawl.cli.explain import explain
 from recrawl.cli.urlfrontier import urlfrontier
+from recrawl.lab.commands import demo, experiment, simulate
 
 MISTYPED = 64  # the exit code of sysexits.h; status and doctor use 2, which is click's default, for trouble
 
@@ -18,7 +19,7 @@ SECTIONS: dict[str, list[click.Command]] = {
     "See how the crawl is doing": [look.status, look.top, look.doctor, look.jobs, explain, view.report, view.dashboard],
     "Do by hand what a crawler does": [pages.look, pages.next_command, pages.release],
     "Decide how often pages are fetched": [jobs.run_command, jobs.plan, jobs.audit_command],
-    "Compare policies": [laboratory.compare, laboratory.simulate, experiment.experiment],
+    "Compare policies": [compare.compare, simulate.simulate, experiment.experiment],
     "Serve other crawlers": [urlfrontier],
     "Run the database and the worker": [server.migrate_command, server.worker, server.psql],
 }

@@ -2,10 +2,8 @@
 
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import click
 
@@ -51,18 +49,6 @@ def lasting_database(*, makes: bool = False) -> Iterator[tuple[str, Callable[[],
                 migrate.upgrade(url)
                 store.put_on_search_path(connection)
         yield url, restart
-
-
-@contextmanager
-def throwaway_database() -> Iterator[str]:
-    """The URL of a migrated database in an embedded PostgreSQL that is deleted at the end."""
-    from recrawl.setup import embedded, migrate
-
-    with tempfile.TemporaryDirectory(prefix="recrawl-laboratory-") as folder:
-        Path(folder).chmod(0o755)  # root's server runs as another user
-        with embedded.server(Path(folder) / "data") as url:
-            migrate.upgrade(url)
-            yield url
 
 
 def given_url() -> str | None:

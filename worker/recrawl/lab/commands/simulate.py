@@ -1,4 +1,4 @@
-"""Commands that compare policies: on simulated or recorded webs, and on your own crawl."""
+"""The command `recrawl simulate`: runs policies on simulated or recorded webs."""
 
 import json
 from collections.abc import Callable
@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from recrawl.cli import show
-from recrawl.cli.database import database, throwaway_database
 from recrawl.cli.example import example
 from recrawl.cli.mistyped import mistyped
-from recrawl.words import count
+from recrawl.lab.commands.throwaway import throwaway_database
 
 if TYPE_CHECKING:
-    from recrawl.jobs.compare import PolicyOutlook
     from recrawl.lab.outcome import Outcome
     from recrawl.lab.world import World
 
@@ -171,58 +169,3 @@ def _show(outcomes: "list[Outcome]") -> None:
         for found in outcomes
     ]
     show.table(rows, "no policy")
-
-
-@click.command(epilog=example("recrawl compare"))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per policy.")
-@click.option("--png", type=click.Path(dir_okay=False), help="Also draw freshness into this file (needs matplotlib).")
-def compare(as_json: bool, png: str | None) -> None:
-    """Compare all policies on your own crawl. Changes nothing.
-
-    A policy is a way to divide the budget (the fetches per day) between the pages. The age of a page is the time since
-    its copy became outdated.
-
-    The figures are computed from the rates and values of your pages, at the present budget, as if each policy had been
-    in force for a long time. Freshness and age are weighted by value. The delay is the time from a change to the next
-    fetch.
-    """
-    from recrawl.jobs.allocation_input import NOBODY_TAKES_PART
-    from recrawl.jobs.compare import compare, read_crawl
-
-    with database() as url:
-        crawl = read_crawl(url)
-    if not crawl.pages:
-        raise click.ClickException(NOBODY_TAKES_PART)
-    found = compare(crawl)
-    if as_json:
-        for one in found:
-            figures = {"policy": one.policy, **asdict(one.outlook), "new_pages": one.new_pages, "unspent": one.unspent}
-            click.echo(
-                json.dumps({name: None if figure == float("inf") else figure for name, figure in figures.items()})
-            )
-    else:
-        click.echo(f"{count(crawl.pages)} pages. The policy {crawl.policy} is in force.\n")
-        show.table([_row(one) for one in found], "")
-    if png:
-        with show.drawn("--png"):
-            from recrawl.cli.figure import draw_policies
-
-            draw_policies({one.policy: one.outlook.fresh for one in found}, png)
-
-
-def _row(one: "PolicyOutlook") -> dict[str, str]:
-    found = one.outlook
-    return {
-        "policy": one.policy,
-        "fresh %": f"{100 * found.fresh:.2f}",
-        "changes seen a day": count(found.changes_seen),
-        "delay, days": _days(found.delay_days),
-        "age, days": _days(found.age_days),
-        "revisits a day": count(found.fetches),
-        "new pages a day": count(one.new_pages),
-        "not used a day": count(one.unspent),
-    }
-
-
-def _days(days: float) -> str:
-    return "never seen" if days == float("inf") else count(days)

@@ -53,7 +53,7 @@ def experiment(name: str | None, seed: int, quick: bool, figure: Path | None, as
     else:
         _tell(found)
     if figure:
-        from recrawl.cli.figure import draw_panels
+        from recrawl.lab.commands.figure import draw_panels
 
         draw_panels(found.figure, figure)
 
@@ -65,7 +65,7 @@ def _can_be_drawn(figure: Path) -> None:
     if not figure.absolute().parent.is_dir():
         raise click.UsageError(f"--figure must be in an existing folder, got {figure}")
     with show.drawn("--figure"):
-        import recrawl.cli.figure  # noqa: F401
+        import recrawl.lab.commands.figure  # noqa: F401
 
 
 def _tell(found: "Findings") -> None:

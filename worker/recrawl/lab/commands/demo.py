@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from recrawl.cli import show
-from recrawl.cli.database import throwaway_database
 from recrawl.cli.example import example
+from recrawl.lab.commands.throwaway import throwaway_database
 from recrawl.words import count, percent
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ def demo(seed: int, folder: Path) -> None:
     from recrawl import store
     from recrawl.cli.progress import steps
     from recrawl.lab import drawn
+    from recrawl.lab.commands import demo_report
     from recrawl.lab.demo_crawl import DemoCrawl
-    from recrawl.view import demo as view
     from recrawl.view import report
 
     web = drawn.draw(seed)
@@ -65,7 +65,7 @@ def demo(seed: int, folder: Path) -> None:
         tell("computing what other policies would reach")
         compared = crawl.compared()
     _tell(crawl, compared)
-    for file in _draw(crawl, compared, partial(view.html, look), folder / FILES):
+    for file in _draw(crawl, compared, partial(demo_report.html, look), folder / FILES):
         click.echo(file)
     click.echo(NEXT.rstrip())
     if figures.too_close:
@@ -115,7 +115,7 @@ def _draw(crawl: "DemoCrawl", compared: "Reachable", report: Callable[..., str],
     yield f"{html}  the report of this crawl"
     png = file.with_suffix(".png")
     try:
-        from recrawl.cli.figure import draw_freshness
+        from recrawl.lab.commands.figure import draw_freshness
 
         draw_freshness(figures.day, figures.fresh, lines, str(png))
         yield f"{png}   its freshness, as a picture"
