@@ -7,7 +7,6 @@ hash of all shingles, by a hash function of its own. It is equal in two versions
 The standard error of the estimate of a divergence d is √(d(1 − d)/8), at most .18.
 """
 
-import hashlib
 import re
 from collections.abc import Collection
 from struct import Struct
@@ -23,13 +22,8 @@ _WORD = re.compile(r"\w+")
 _EIGHT_NUMBERS = Struct(">8I").unpack
 
 
-def sha1(content: bytes) -> str:
-    """40 hexadecimal digits. Other crawlers store this hash, so it serves to compare with them."""
-    return hashlib.sha1(content, usedforsecurity=False).hexdigest()
-
-
 def xxh3(content: bytes) -> str:
-    """32 hexadecimal digits, many times faster than sha1. Not safe if an author of content wants a collision."""
+    """32 hexadecimal digits, many times faster than SHA-1. Not safe if an author of content wants a collision."""
     return xxhash.xxh3_128_hexdigest(content)
 
 
