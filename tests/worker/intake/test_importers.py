@@ -24,10 +24,9 @@ from recrawl.intake.importers import (
     csv_pages,
     nutch,
     open_text,
-    plain,
     reader_for,
     short_lines,
-    urlfrontier,
+    url_lines,
 )
 from recrawl.store.verbs import PageToAdd
 
@@ -46,34 +45,33 @@ def refusal(reader: Reader, text: str) -> str:
     return message
 
 
-# -- plain --
+# -- lists of URLs --
 
 
 def test_a_plain_list_has_one_url_a_line() -> None:
-    assert list(plain(lines(f"{A}\n{B}"))) == [PageToAdd(A), PageToAdd(B)]
+    assert list(url_lines(lines(f"{A}\n{B}"))) == [PageToAdd(A), PageToAdd(B)]
 
 
 def test_blank_lines_and_comments_name_no_page() -> None:
-    assert list(plain(lines(f"# seeds\n\n  \n{A}\n  # more\n{B}#top\n"))) == [PageToAdd(A), PageToAdd(B + "#top")]
+    assert list(url_lines(lines(f"# seeds\n\n  \n{A}\n  # more\n{B}#top\n"))) == [PageToAdd(A), PageToAdd(B + "#top")]
 
 
-@pytest.mark.parametrize("reader", [plain, csv_pages, urlfrontier])
+@pytest.mark.parametrize("reader", [csv_pages, url_lines])
 def test_a_list_written_on_windows_reads_like_any_other(reader: Reader) -> None:
     header = "url\r\n" if reader is csv_pages else ""
     assert list(reader(lines(f"\ufeff{header}{A}\r\n\r\n{B}\r\n"))) == [PageToAdd(A), PageToAdd(B)]
 
 
-@pytest.mark.parametrize("reader", [plain, urlfrontier])
-def test_an_empty_file_lists_no_page(reader: Reader) -> None:
-    assert list(reader([])) == []
+def test_an_empty_file_lists_no_page() -> None:
+    assert list(url_lines([])) == []
 
 
 @pytest.mark.parametrize(
     ("reader", "head", "line"),
     [
-        (plain, [], "{url}"),
+        (url_lines, [], "{url}"),
         (csv_pages, ["url"], "{url}"),
-        (urlfrontier, [], '{{"discovered":{{"info":{{"url":"{url}"}}}}}}'),
+        (url_lines, [], '{{"discovered":{{"info":{{"url":"{url}"}}}}}}'),
     ],
 )
 def test_a_file_without_end_is_read_as_it_comes(reader: Reader, head: list[str], line: str) -> None:
@@ -236,26 +234,26 @@ def known(**fields: object) -> str:
 
 
 def test_a_known_url_keeps_its_date_and_its_metadata() -> None:
-    assert list(urlfrontier([json.dumps(KNOWN)])) == [KNOWN_PAGE]
+    assert list(url_lines([json.dumps(KNOWN)])) == [KNOWN_PAGE]
 
 
 def test_a_discovered_url_is_left_to_sql() -> None:
     item = {"discovered": {"info": {"url": A, "key": "example.com", "metadata": {}}}, "ID": "x"}
-    assert list(urlfrontier([json.dumps(item)])) == [PageToAdd(A)]
+    assert list(url_lines([json.dumps(item)])) == [PageToAdd(A)]
 
 
 @pytest.mark.parametrize("date", [{}, {"refetchableFromDate": "0"}, {"refetchableFromDate": 0}])
 def test_a_url_that_urlfrontier_has_completed_is_never_due(date: dict[str, object]) -> None:
-    assert list(urlfrontier([known(**date)])) == [PageToAdd(A, due="infinity")]
+    assert list(url_lines([known(**date)])) == [PageToAdd(A, due="infinity")]
 
 
 def test_an_object_may_span_lines_as_list_urls_prints_it() -> None:
     printed = json.dumps(KNOWN, indent=2)
-    assert list(urlfrontier(lines(f"{printed}\n{printed}\r\n{B}\n"))) == [KNOWN_PAGE, KNOWN_PAGE, PageToAdd(B)]
+    assert list(url_lines(lines(f"{printed}\n{printed}\r\n{B}\n"))) == [KNOWN_PAGE, KNOWN_PAGE, PageToAdd(B)]
 
 
 def test_objects_and_bare_urls_may_be_mixed() -> None:
-    assert list(urlfrontier(lines(f"{B}\n\n# note\n  {json.dumps(KNOWN)}\n{A}\n"))) == [
+    assert list(url_lines(lines(f"{B}\n\n# note\n  {json.dumps(KNOWN)}\n{A}\n"))) == [
         PageToAdd(B),
         KNOWN_PAGE,
         PageToAdd(A),
@@ -263,7 +261,7 @@ def test_objects_and_bare_urls_may_be_mixed() -> None:
 
 
 def test_characters_escaped_by_java_are_themselves() -> None:
-    assert list(urlfrontier([r'{"discovered":{"info":{"url":"http://example.com/?a\u003db\u0026c"}}}'])) == [
+    assert list(url_lines([r'{"discovered":{"info":{"url":"http://example.com/?a\u003db\u0026c"}}}'])) == [
         PageToAdd("http://example.com/?a=b&c")
     ]
 
@@ -272,7 +270,7 @@ def test_metadata_postgres_cannot_hold_does_not_cost_the_batch() -> None:
     metadata = {"k\0": {"values": ["\ud800", "\U0001f600"]}}
     for ascii_only in (True, False):
         item = {"discovered": {"info": {"url": A, "metadata": metadata}}}
-        assert list(urlfrontier([json.dumps(item, ensure_ascii=ascii_only)])) == [
+        assert list(url_lines([json.dumps(item, ensure_ascii=ascii_only)])) == [
             PageToAdd(A, meta={"k\ufffd": ["\ufffd", "\U0001f600"]})
         ]
 
@@ -301,13 +299,13 @@ def test_metadata_postgres_cannot_hold_does_not_cost_the_batch() -> None:
     }.items(),
 )
 def test_json_that_cannot_be_read_is_told_with_the_line_and_the_reason(text: str, message: str) -> None:
-    *_, bad = urlfrontier(lines(text))
+    *_, bad = url_lines(lines(text))
     assert isinstance(bad, BadLine)
     assert f"{bad.where}: {bad.problem}" == message
 
 
 def test_json_nested_beyond_reason_is_a_bad_line_too() -> None:
-    (bad, page) = urlfrontier(['{"a":' * 200_000, A])
+    (bad, page) = url_lines(['{"a":' * 200_000, A])
     assert isinstance(bad, BadLine) and page == PageToAdd(A)
 
 
@@ -322,7 +320,7 @@ json_values = st.recursive(
     date=json_values,
 )
 def test_any_json_is_either_a_page_or_a_bad_line(info: object, date: object) -> None:
-    (page,) = urlfrontier([json.dumps({"known": {"info": info, "refetchableFromDate": date}})])
+    (page,) = url_lines([json.dumps({"known": {"info": info, "refetchableFromDate": date}})])
     assert page.problem if isinstance(page, BadLine) else page.url
 
 
@@ -334,18 +332,18 @@ def test_any_json_is_either_a_page_or_a_bad_line(info: object, date: object) -> 
     [
         ("pages.csv", "anything", csv_pages),
         ("PAGES.CSV.GZ", "anything", csv_pages),
-        ("dump.jsonl", A, urlfrontier),
-        ("dump.ndjson.gz", A, urlfrontier),
-        ("dump.json", A, urlfrontier),
-        ("seeds.txt", A, plain),
+        ("dump.jsonl", A, url_lines),
+        ("dump.ndjson.gz", A, url_lines),
+        ("dump.json", A, url_lines),
+        ("seeds.txt", A, url_lines),
         ("crawldb.csv", NUTCH, nutch),
         ("part-r-00000.gz", f"\ufeff{NUTCH}", nutch),
-        ("seeds", f"{A}\n", plain),
-        ("-", "", plain),
-        ("-", "# url, value\n", plain),
-        ("-", "http://example.com/url,value\n", plain),
-        ("-", '{"known":{}}\n', urlfrontier),
-        ("-", "\ufeff{\n", urlfrontier),
+        ("seeds", f"{A}\n", url_lines),
+        ("-", "", url_lines),
+        ("-", "# url, value\n", url_lines),
+        ("-", "http://example.com/url,value\n", url_lines),
+        ("-", '{"known":{}}\n', url_lines),
+        ("-", "\ufeff{\n", url_lines),
         ("-", "url\r\n", csv_pages),
         ("-", '\ufeff"Value","URL"\n', csv_pages),
         ("seeds.txt", "url,rate", csv_pages),
@@ -372,13 +370,13 @@ def test_a_file_is_unpacked_and_a_wrong_byte_does_not_stop_it(
 ) -> None:
     write(tmp_path / name, "http://example.com/ü\r\nhttp://example.com/".encode() + b"\xff\n")
     with open_text(str(tmp_path / name)) as text:
-        assert list(plain(text)) == [PageToAdd("http://example.com/ü"), PageToAdd("http://example.com/\udcff")]
+        assert list(url_lines(text)) == [PageToAdd("http://example.com/ü"), PageToAdd("http://example.com/\udcff")]
 
 
 def test_a_dash_is_standard_input_in_utf8_whatever_the_locale() -> None:
     program = (
         "from recrawl.intake.importers import *\n"
-        "with open_text('-') as text: print(ascii([page.url for page in plain(text)]))"
+        "with open_text('-') as text: print(ascii([page.url for page in url_lines(text)]))"
     )
     done = subprocess.run(
         [sys.executable, "-X", "utf8=0", "-c", program],
@@ -396,7 +394,7 @@ def test_a_dash_is_standard_input_in_utf8_whatever_the_locale() -> None:
 def test_an_object_that_does_not_end_costs_itself_only() -> None:
     torn = '{\n  "discovered": {\n'
     whole = f'{{"discovered": {{"info": {{"url": "{A}"}}}}}}\n'
-    bad, page, bad_at_the_end = urlfrontier(lines(torn + whole + torn))
+    bad, page, bad_at_the_end = url_lines(lines(torn + whole + torn))
     assert isinstance(bad, BadLine) and bad.where == "line 1" and "not JSON" in bad.problem
     assert page == PageToAdd(A)
     assert isinstance(bad_at_the_end, BadLine) and bad_at_the_end.where == "line 4"
@@ -404,7 +402,7 @@ def test_an_object_that_does_not_end_costs_itself_only() -> None:
 
 def test_an_object_that_is_too_long_costs_itself_only() -> None:
     long = "{\n" + '  "x",\n' * 300_000 + "}\n"
-    bad, page = urlfrontier(lines(f"{long}{B}\n"))
+    bad, page = url_lines(lines(f"{long}{B}\n"))
     assert bad == BadLine("line 1", "longer than 1,000,000 characters")
     assert page == PageToAdd(B)
 

@@ -80,31 +80,15 @@ def pages_in(name: str, text: TextIO) -> Iterator[PageToAdd | BadLine]:
 
 
 def reader_for(name: str, first_line: str) -> Reader:
-    """The reader for a file. The suffix decides; without a known suffix, the first line that is not blank."""
+    """The reader for a file. The suffix .csv decides, otherwise the first line that is not blank."""
     first_line = first_line.removeprefix(_BOM).strip()
-    match PurePath(name.lower().removesuffix(".gz")).suffix:
-        case ".csv":
-            return nutch if first_line.startswith(_NUTCH_HEADER) else csv_pages
-        case ".json" | ".jsonl" | ".ndjson":
-            return urlfrontier
     if first_line.startswith(_NUTCH_HEADER):
         return nutch
-    if first_line.startswith("{"):
-        return urlfrontier
-    # Compares whole cells, because the first URL of a plain list may contain both "url" and a comma.
-    if "url" in (cell.strip(' "').lower() for cell in first_line.split(",")):
+    if PurePath(name.lower().removesuffix(".gz")).suffix == ".csv":
         return csv_pages
-    return plain
-
-
-def plain(lines: Iterable[str]) -> Iterator[PageToAdd | BadLine]:
-    """One URL a line; blank lines and lines that start with # are skipped."""
-    for number, line in enumerate(_without_bom(lines), 1):
-        url = line.strip()
-        if len(line) > LONGEST_LINE:
-            yield BadLine(f"line {number}", _TOO_LONG)
-        elif url and url[0] != "#":
-            yield PageToAdd(url)
+    # Compares whole cells, because the first URL of a plain list may contain both "url" and a comma.
+    is_header = "url" in (cell.strip(' "').lower() for cell in first_line.split(","))
+    return csv_pages if is_header and not first_line.startswith("{") else url_lines
 
 
 def csv_pages(lines: Iterable[str]) -> Iterator[PageToAdd | BadLine]:
@@ -216,10 +200,11 @@ def nutch(lines: Iterable[str]) -> Iterator[PageToAdd | BadLine]:
                 yield PageToAdd(row["url"], due=due)
 
 
-def urlfrontier(lines: Iterable[str]) -> Iterator[PageToAdd | BadLine]:
-    """The format that URLFrontier's client writes (DumpURLs, ListURLs --json) and reads (PutURLs).
+def url_lines(lines: Iterable[str]) -> Iterator[PageToAdd | BadLine]:
+    """One URL a line. Blank lines and lines that start with # are skipped.
 
-    A line is one JSON object or one URL, even mixed.
+    A line may also be a JSON object, as URLFrontier's client writes it (DumpURLs, ListURLs --json) and reads it
+    (PutURLs).
     """
     for number, text in _items(_without_bom(lines)):
         if len(text) > LONGEST_LINE:
