@@ -277,7 +277,7 @@ def is_learnt(db: psycopg.Connection[Any], shop: Shop) -> bool:
 @pytest.mark.parametrize(
     ("kind", "hosts", "pages", "frequency", "visits"),
     [
-        pytest.param("client", 4, 12, 10_000, 6, id="client"),
+        pytest.param("client", 4, 12, 10_000, 6, id="client", marks=pytest.mark.soak),
         # Less than Scrapy can do: of pages that are all late the first due comes first, however often it is wanted.
         pytest.param("scrapy", 10, 30, 4000, 4, id="scrapy", marks=pytest.mark.soak),
         pytest.param("client", 40, 60, 10_000, 8, id="client-thousands", marks=pytest.mark.soak),

@@ -70,7 +70,7 @@ def test_what_was_pulled_in_is_said_once(crawl: Crawl) -> None:
 
 
 @pytest.mark.parametrize("ahead", [3 * HOUR, 9 * DAY, AHEAD])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(4, 12))])
 def test_whatever_happens_under_a_clock_that_is_ahead_is_healed(crawl: Crawl, ahead: timedelta, seed: int) -> None:
     chance = random.Random(seed)
     crawl.value("select set_setting('default_gap', '10 s')")

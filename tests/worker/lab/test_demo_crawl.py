@@ -19,6 +19,7 @@ def test_every_page_of_a_drawn_web_is_reached_from_the_first_of_its_host(seed: i
     assert [web.page_at(web.address(page)) for page in range(0, 1000, 99)] == list(range(0, 1000, 99))
 
 
+@pytest.mark.soak
 def test_a_simulated_crawl_keeps_gaps_and_budget_and_is_fresher_than_uniform_visits(url: str) -> None:
     web = drawn.draw(5, hosts=20, pages=400)
     crawl = DemoCrawl(url, web, budget=300, days=8, seed=5)

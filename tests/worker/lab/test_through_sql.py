@@ -189,11 +189,13 @@ def hold_together(
     assert settled(world, since, end, *by_sql) == pytest.approx(statistics.mean(found), abs=within + by_chance)
 
 
+@pytest.mark.soak
 def test_sql_does_what_is_computed_without_it(url: str) -> None:
     world = all_there("steady", seed=1, hosts=5, pages=800, days=20)
     hold_together(url, world, "uniform", 0.4, 6.0, 20.0, within=0.01, spent=0.04)
 
 
+@pytest.mark.soak
 def test_an_outage_costs_through_sql_what_is_computed_without_it(url: str) -> None:
     """And what is asked in vain. Each host is down three times, for a day."""
     begin = np.add.outer(np.arange(5) / 5, [8.0, 12.0, 16.0]).ravel()
@@ -269,6 +271,7 @@ def test_outages_cost_through_sql_what_is_asked_in_vain_besides(url: str) -> Non
     hold_together(url, world, "opt_polite", 0.2, 25.0, 60.0, within=0.03, spent=0.2)
 
 
+@pytest.mark.soak
 def test_pages_that_died_are_found_gone_once(url: str) -> None:
     world = worlds.draw("turnover", seed=1, hosts=4, pages=150, days=20)
     made = through_sql.crawl(url, world, "opt_polite", 0.5, 0.0, 20.0)
