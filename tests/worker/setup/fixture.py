@@ -1,12 +1,14 @@
 """Dumps a small crawl of this version into tests/fixtures: `make fixture`.
 
 There is a dump from the embedded PostgreSQL, and one from the oldest PostgreSQL of Debian that this machine has. With
-the sums of the files that made its tables, each stays as it is once its version is released.
+the sums of the files that made its tables, each stays as it is once its version is released: when the CHANGELOG has a
+date for this version, `make fixture` refuses.
 """
 
 import hashlib
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,6 +26,7 @@ from worker.setup.test_backup import OLDER, begin, connect, fetch
 ROOT = project.root()
 FOLDER = ROOT / "tests" / "fixtures"
 RELEASE = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+CHANGELOG = ROOT / "CHANGELOG.md"
 VERSIONS = ROOT / "migrations" / "versions"
 
 
@@ -94,7 +97,17 @@ def dump(url: str) -> None:
     print(f"{file.relative_to(ROOT)}: {file.stat().st_size / 1000:.0f} kB")
 
 
-if __name__ == "__main__":
+def refuse_if_released() -> None:
+    released = re.search(rf"^## \[?{re.escape(RELEASE)}\]?\W+(\d{{4}}-\d\d-\d\d)$", CHANGELOG.read_text(), re.MULTILINE)
+    if released:
+        raise SystemExit(
+            f"{CHANGELOG.name} says that {RELEASE} was released on {released[1]}. Its fixture stays as it is:"
+            " set the next version in pyproject.toml first"
+        )
+
+
+def main() -> None:
+    refuse_if_released()
     if url := os.environ.get("DATABASE_URL"):
         dump(url)
     elif not OLDER:
@@ -106,3 +119,7 @@ if __name__ == "__main__":
             with embedded.server(Path(folder) / "data") as url:
                 dump(url)
         (FOLDER / f"{RELEASE}.sha256").write_text(sums())
+
+
+if __name__ == "__main__":
+    main()

@@ -48,6 +48,18 @@ def test_there_is_a_fixture_of_this_release_from_two_servers() -> None:
     assert len([file for file in FIXTURES if file.name.startswith(f"{fixture.RELEASE}-")]) == 2
 
 
+@pytest.mark.parametrize("heading", ["## {} - 2026-11-30", "## [{}] - 2026-11-30", "## {}: 2026-11-30"])
+def test_the_fixture_of_a_release_is_never_overwritten(
+    heading: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fixture, "CHANGELOG", tmp_path / "CHANGELOG.md")
+    monkeypatch.setattr(fixture, "dump", lambda url: pytest.fail("it dumps"))
+    monkeypatch.setenv("DATABASE_URL", "none")
+    fixture.CHANGELOG.write_text(f"# Changelog\n\n## Unreleased\n\n{heading.format(fixture.RELEASE)}\n\n- It is new.\n")
+    with pytest.raises(SystemExit, match="was released on 2026-11-30"):
+        fixture.main()
+
+
 def test_the_versions_of_a_release_are_not_edited() -> None:
     """Before its release: `make fixture`."""
     now = {path: digest for digest, path in (line.split("  ") for line in fixture.sums().splitlines())}
