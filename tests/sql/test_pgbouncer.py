@@ -16,6 +16,7 @@ from psycopg.types.json import Jsonb
 
 from recrawl import store
 from recrawl.view import figures
+from worker.view.test_dashboard import Answer, serving
 
 PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 NOBODY = 65534
@@ -80,3 +81,15 @@ def test_two_people_look_at_the_crawl_for_a_while_through_one_pool(pooled: str) 
     with store.connect(pooled) as one, store.connect(pooled) as other:
         for _ in range(8):  # psycopg prepares a statement when it runs for the sixth time
             assert figures.read(one).now.new_waiting == figures.read(other).now.new_waiting
+
+
+def test_crawlers_go_on_while_the_dashboard_is_open(pooled: str) -> None:
+    """The dashboard limits its rights. A crawler that gets the same session next must not have these limits."""
+    user, folder = conninfo_to_dict(pooled)["user"], conninfo_to_dict(pooled)["host"]
+    dashboard_url = f"postgresql://{user}@/crawl?host={folder}&port=6432"
+    with psycopg.connect(pooled, autocommit=True, prepare_threshold=None) as crawler, serving(dashboard_url) as server:
+        crawler.execute("select recrawl.add_pages('{http://a.test/}')")
+        for path in ("/", "/find?q=a.test") * 2:
+            assert Answer(server, path).status == 200
+            crawler.execute("select recrawl.next_pages(1)")
+            crawler.execute("select recrawl.add_pages('{http://b.test/}')")

@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -203,7 +203,7 @@ def test_only_so_many_connections_are_open_at_a_time(dashboard: Dashboard) -> No
 def test_many_windows_cost_the_database_one_look(dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
     connect, made = Dashboard.connect, []
 
-    def counted(server: Dashboard) -> store.Connection:
+    def counted(server: Dashboard) -> AbstractContextManager[store.Connection]:
         made.append(server)
         return connect(server)
 
@@ -222,9 +222,9 @@ def test_many_windows_cost_the_database_one_look(dashboard: Dashboard, monkeypat
 def test_it_reads_with_a_readers_rights_and_changes_nothing(dashboard: Dashboard) -> None:
     with dashboard.connect() as connection:
         assert connection.execute("select current_user").fetchone() == ("recrawl_reader",)
-        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction), connection.transaction():
             connection.execute("create temp table t ()")
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege), connection.transaction():
             connection.execute("select * from recrawl_internal.page")
 
 

@@ -95,7 +95,8 @@ def dashboard(listen: str, names: tuple[str, ...]) -> None:
             raise click.ClickException(f"cannot listen on {listen}: {error.strerror or error}") from None
         with server:
             try:
-                server.connect().close()
+                with server.connect():
+                    pass
             except PermissionError as error:
                 raise click.ClickException(str(error)) from None
             click.echo(f"The dashboard is at {server.address} (Ctrl-C stops it)")

@@ -1,7 +1,7 @@
 """Connections to the crawl's database."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
 
@@ -88,22 +88,30 @@ def cancel(connection: Connection | None) -> None:
             connection.cancel_safe(timeout=1)
 
 
-def only_read(connection: Connection, longest: timedelta) -> None:
-    """Gives this connection a reader's rights. It then changes nothing, and a query fails if it takes longer than
-    `longest`. A crawl without roles is read by its owner, in read-only transactions."""
-    try:
-        if _has_roles(connection):
-            connection.execute(sql.SQL("set role {}").format(sql.Identifier(READER)))
-    except (InsufficientPrivilege, UndefinedObject) as error:
-        login = connection.info.user
-        raise PermissionError(
-            f"the login {login} may not read as {READER}. The owner of the database can allow it: "
-            f"GRANT {READER} TO {login}"
-            if isinstance(error, InsufficientPrivilege)
-            else f"the role {READER} does not exist on this server: run recrawl migrate"
-        ) from None
-    connection.execute("set default_transaction_read_only = on")
-    connection.execute(sql.SQL("set statement_timeout = {}").format(int(longest.total_seconds() * 1000)))
+@contextmanager
+def only_read(connection: Connection, longest: timedelta) -> Iterator[None]:
+    """A transaction with a reader's rights. It changes nothing, and a query fails if it takes longer than `longest`.
+    A crawl without roles is read by its owner.
+
+    Rights of the whole session would stay in the pool of a pooler in transaction mode, and stop the crawlers that get
+    this session next.
+    """
+    has_roles = _has_roles(connection)
+    with connection.transaction():
+        try:
+            if has_roles:
+                connection.execute(sql.SQL("set local role {}").format(sql.Identifier(READER)))
+        except (InsufficientPrivilege, UndefinedObject) as error:
+            login = connection.info.user
+            raise PermissionError(
+                f"the login {login} may not read as {READER}. The owner of the database can allow it: "
+                f"GRANT {READER} TO {login}"
+                if isinstance(error, InsufficientPrivilege)
+                else f"the role {READER} does not exist on this server: run recrawl migrate"
+            ) from None
+        connection.execute("set transaction read only")
+        connection.execute(sql.SQL("set local statement_timeout = {}").format(int(longest.total_seconds() * 1000)))
+        yield
 
 
 def _has_roles(connection: Connection) -> bool:

@@ -96,7 +96,8 @@ def shown_settings(connection: Connection) -> dict[str, str | None]:
 def version(connection: Connection) -> str | None:
     """The version of the tables. None = the database was never migrated. "0000" = older than the view checkup."""
     try:
-        (found,) = connection.execute("select version from recrawl.checkup").fetchone() or (None,)
+        with connection.transaction():  # a savepoint, if a transaction is open
+            (found,) = connection.execute("select version from recrawl.checkup").fetchone() or (None,)
     except UndefinedTable:  # there is no such view yet, or no schema
         (is_there,) = connection.execute(
             "select exists (select from pg_namespace where nspname = 'recrawl')"

@@ -7,8 +7,8 @@ points to this machine (DNS rebinding) gets no answer.
 import socket
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
@@ -61,15 +61,14 @@ class Dashboard(Server):
         with self.connect() as connection:
             return find.find(connection, asked)
 
-    def connect(self) -> store.Connection:
+    @contextmanager
+    def connect(self) -> Iterator[store.Connection]:
         """A new connection for each read, so that a restart of the database does no harm."""
-        connection = store.connect(self.url, "recrawl dashboard", connect_timeout=LONGEST_CONNECT)
-        try:
-            store.only_read(connection, LONGEST_READ)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+        with (
+            store.connect(self.url, "recrawl dashboard", connect_timeout=LONGEST_CONNECT) as connection,
+            store.only_read(connection, LONGEST_READ),
+        ):
+            yield connection
 
 
 class DashboardHandler(BaseHTTPRequestHandler):
