@@ -23,7 +23,7 @@ CHECKOUT = Path(__file__).parents[2]
 ALLOWED = {
     "__init__": "",
     "__main__": "cli",
-    "client": "client.answers client.clock client.robots client.sitemaps psycopg",
+    "client": "client.answers client.clock client.robots client.sitemaps words psycopg",
     "client.answers": "client.fingerprint",  # these five do nothing but compute
     "client.clock": "",
     "client.fingerprint": "xxhash",
@@ -31,10 +31,10 @@ ALLOWED = {
     "client.sitemaps": "",
     "scrapy": "client client.answers scrapy twisted",
     "store": "client adbc_driver_postgresql nanoarrow numpy psycopg",
-    "intake": "store ada_url psycopg",
+    "intake": "store words ada_url psycopg",
     "model": "model.compiled numba numpy scipy",
     "model.compiled": "numba numpy platformdirs",  # the one place of the model that writes: the user's cache
-    "lab": "lab.methods lab.visits model numpy",
+    "lab": "lab.methods lab.visits model words numpy",
     "lab.methods": "model numpy scipy",
     "lab.policies": "model numpy scipy",
     "lab.visits": "model model.compiled numpy",
@@ -44,7 +44,7 @@ ALLOWED = {
     "lab.through_sql": "lab lab.driver lab.verbs_at store numpy",
     "lab.commands": "cli lab lab.demo_crawl lab.experiments lab.policies lab.through_sql setup store view view.parts"
     " words click matplotlib",
-    "lab.experiments": "lab lab.methods lab.policies model numpy",
+    "lab.experiments": "lab lab.methods lab.policies model words numpy",
     "jobs": "jobs.allocation_input jobs.job store model words numpy psycopg",
     "jobs.job": "store",
     "jobs.allocation_input": "jobs.job store model words numpy",
@@ -59,7 +59,7 @@ ALLOWED = {
     "words": "",
     "view.metrics": "view view.serving store prometheus_client psycopg",
     "setup.project": "",
-    "setup": "setup.project alembic platformdirs psycopg sqlalchemy",
+    "setup": "setup.project words alembic platformdirs psycopg sqlalchemy",
     "cli": "client urlfrontier intake jobs jobs.allocation_input jobs.audit jobs.clock jobs.compare jobs.job jobs.plan"
     " lab.commands model setup setup.project store view view.metrics"
     " words click matplotlib psycopg rich sqlalchemy",

@@ -3,11 +3,28 @@
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from math import inf
 
 import psycopg
 import pytest
 
-from recrawl.words import HERE, clock, count, lasting, moment, percent, points, short, things, when
+from recrawl.words import (
+    HERE,
+    clock,
+    count,
+    gain,
+    lasting,
+    measured,
+    moment,
+    percent,
+    points,
+    short,
+    signed,
+    size,
+    things,
+    utility,
+    when,
+)  # fmt: skip
 
 SECOND, MINUTE, HOUR, DAY = (timedelta(**{unit: 1}) for unit in ("seconds", "minutes", "hours", "days"))
 NOW = datetime(2026, 11, 21, 15, 4, 10, tzinfo=UTC)
@@ -74,6 +91,22 @@ def test_amounts_are_short_with_three_digits() -> None:
 def test_words_go_with_their_numbers() -> None:
     assert [things(n, "page") for n in (0, 1, 2)] == ["0 pages", "1 page", "2 pages"]
     assert (points(0.012), points(-0.012)) == ("+1.2", "−1.2")
+    assert (signed(1200), signed(-3)) == ("+1,200", "−3")
+
+
+def test_a_result_has_as_many_digits_as_its_table_compares() -> None:
+    results = {0: "0", 0.01714: "0.0171", 2.5: "2.5", 42.66: "42.7", 999.4: "999", 999.6: "1,000", 1026.5: "1,026"}
+    assert {n: measured(n) for n in results} == results
+    assert [measured(n, 5) for n in (46.6704, 1234.56, 99_999.7, inf)] == ["46.67", "1,234.6", "100,000", "unlimited"]
+
+
+def test_a_size_has_three_digits_and_bytes_as_its_unit() -> None:
+    assert [size(n) for n in (0, 512, 463_541, 1 << 30)] == ["0 B", "512 B", "464 kB", "1.07 GB"]
+
+
+def test_a_utility_is_a_share_or_a_number_and_a_gain_has_one_digit_more() -> None:
+    assert [utility(0.7234, True), utility(-1.234, False), utility(None, False)] == ["72.3 %", "-1.2", "without limit"]
+    assert [gain(0.00123, True), gain(0.0171, False), gain(None, False)] == ["0.12 %", "0.017", "–"]
 
 
 def test_a_time_is_as_exact_as_it_is_near() -> None:

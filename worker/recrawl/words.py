@@ -23,6 +23,16 @@ def count(n: float | None) -> str:
     return f"{n:.2g}" if abs(n) >= 0.0001 else f"{n:.1e}"
 
 
+def measured(n: float, digits: int = 3) -> str:
+    """A result with this number of digits, for tables that compare results: 42.7, 0.0171, 1,027."""
+    return count(n) if abs(n) >= 10**digits - 0.5 else f"{n:,.{digits}g}"
+
+
+def signed(n: int) -> str:
+    """The difference of two counts: +1,200, −3."""
+    return f"{n:+,}".replace("-", "−")
+
+
 def things(n: float | None, one: str, many: str = "") -> str:
     """A number and its noun: 1 page, 7,718 pages."""
     return f"{count(n)} {either(n, one, many or one + 's')}"
@@ -43,6 +53,11 @@ def short(n: float | None) -> str:
     return count(n)
 
 
+def size(n_bytes: float) -> str:
+    """Three digits: 464 kB, 1.21 MB."""
+    return f"{short(n_bytes)}B" if n_bytes >= 999.5 else f"{count(n_bytes)} B"
+
+
 def percent(share: float | None, digits: int = 1) -> str:
     """A share between 0 and 1: 72.0 %. Only nothing is 0 %, and only all is 100 %."""
     if share is None:
@@ -55,9 +70,24 @@ def percent(share: float | None, digits: int = 1) -> str:
     return f"{share * 100:.{0 if share in (0, 1) else digits}f} %"
 
 
+def percent_of_axis(share: float) -> str:
+    """A share in three digits, for the axis of a chart: 50 %, 72.5 %."""
+    return f"{share * 100:.3g} %"
+
+
 def points(difference: float) -> str:
     """The difference of two shares in percentage points, with its sign: +1.2."""
     return f"{difference * 100:+.1f}".replace("-", "−")
+
+
+def utility(figure: float | None, is_share: bool) -> str:
+    """The utility of an allocation per unit of value. Some objectives lose without limit: then the figure is None."""
+    return "without limit" if figure is None else percent(figure) if is_share else count(figure)
+
+
+def gain(utility: float | None, is_share: bool) -> str:
+    """A small difference of two utilities: 0.12 %, 0.017."""
+    return percent(utility, 2) if is_share or utility is None else count(utility)
 
 
 # -------------------------------------------------------------------------------------------------------------- times

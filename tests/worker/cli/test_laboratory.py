@@ -29,7 +29,7 @@ def test_policies_stand_side_by_side() -> None:
     terms, _, head, _, *rows = said.splitlines()
     assert terms == "day 5000 to day 5100, 0.1 fetches per page and day"
     assert [row.split()[0] for row in rows] == ["opt_polite", "oracle"]
-    assert all(unit in head for unit in ("fetches", "fresh %", "mean delay, days"))
+    assert all(unit in head for unit in ("fetches", "fresh", "mean delay, days"))
 
 
 def test_what_is_wrong_is_said_in_a_line(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_the_log_says_that_visits_are_not_ready_and_what_to_do(
     with caplog.at_level(logging.WARNING, "recrawl.client"):
         crawl.run(30, visit, until=lambda: crawl.client.counts["unready"] >= 10)
     (line,) = [message for message in caplog.messages if "not ready" in message]
-    assert "visits were not ready in their slots. They need 1.0 s before the request" in line
+    assert "visits were not ready in their slots. They need 1 s before the request" in line
     assert "at most 0.4 s before their slots: set ahead to 1.0" in line
 
 

@@ -9,7 +9,7 @@ import click
 from recrawl.cli import show
 from recrawl.cli.database import database
 from recrawl.cli.example import example
-from recrawl.words import count
+from recrawl.words import count, percent
 
 if TYPE_CHECKING:
     from recrawl.jobs.compare import PolicyOutlook
@@ -56,7 +56,7 @@ def _row(one: "PolicyOutlook") -> dict[str, str]:
     found = one.outlook
     return {
         "policy": one.policy,
-        "fresh %": f"{100 * found.fresh:.2f}",
+        "fresh": percent(found.fresh),
         "changes seen a day": count(found.changes_seen),
         "delay, days": _days(found.delay_days),
         "age, days": _days(found.age_days),

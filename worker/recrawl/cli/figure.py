@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
 
+from recrawl.words import percent
+
 if TYPE_CHECKING:
     from recrawl.jobs.plan import Point
 
@@ -14,7 +16,7 @@ def draw_policies(fresh: dict[str, float], file: str) -> None:
     figure = Figure(figsize=(7, 3.5), layout="constrained")
     axes = figure.add_subplot()
     drawn = axes.barh(list(fresh), list(fresh.values()), color="C0")
-    axes.bar_label(drawn, [f" {share:.1%}" for share in fresh.values()])
+    axes.bar_label(drawn, [f" {percent(share)}" for share in fresh.values()])
     axes.set(xlabel="share of the value that is fresh", xlim=(0, 1.1))
     axes.invert_yaxis()
     figure.savefig(file, dpi=120)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from recrawl.jobs.job import Tell
+from recrawl.words import count, percent
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -26,8 +27,8 @@ def steps() -> Iterator[Tell]:
     class Share(ProgressColumn):
         def render(self, task: Task) -> Text:
             if task.total is None:
-                return Text(f"{task.completed:,.0f}" if task.completed else "")
-            return Text(f"{task.percentage:.0f} %".rjust(5))
+                return Text(count(task.completed) if task.completed else "")
+            return Text(percent(task.percentage / 100, 0).rjust(6))
 
     class Bar(BarColumn):
         """Nothing where the share is not known."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recrawl.words import count, lasting, percent
+from recrawl.words import count, gain, lasting, percent, utility
 
 if TYPE_CHECKING:
     from recrawl.jobs.plan import HostAtGap, Point
@@ -86,6 +86,9 @@ def iso(value: Any) -> str:
 
 def curve(points: "Sequence[Point]", present: float, objective: str) -> None:
     """The table of `recrawl plan`: what each budget would bring."""
+    from recrawl.model.allocation.objectives import objective_named
+
+    is_share = objective_named(objective).is_share
     rows = [
         {
             "budget, fetches a day": count(point.budget),
@@ -93,9 +96,9 @@ def curve(points: "Sequence[Point]", present: float, objective: str) -> None:
             "revisits a day": count(point.spent),
             "new pages a day": count(point.new_pages),
             "pinned, of the revisits a day": count(point.pinned) if point.pinned else None,
-            objective: _utility(point.utility, objective),
-            "limit with gaps": _utility(point.polite_bound, objective),
-            "limit without gaps": _utility(point.unpolite_bound, objective),
+            objective: utility(point.utility, is_share),
+            "limit with gaps": utility(point.polite_bound, is_share),
+            "limit without gaps": utility(point.unpolite_bound, is_share),
             "hosts limited by gap": count(point.capped_hosts),
         }
         for point in points
@@ -103,22 +106,16 @@ def curve(points: "Sequence[Point]", present: float, objective: str) -> None:
     table(rows, "")
 
 
-def _utility(per_unit_of_value: float | None, objective: str) -> str:
+def held_back(hosts: "Sequence[HostAtGap]", objective: str) -> None:
     from recrawl.model.allocation.objectives import objective_named
 
-    if per_unit_of_value is None:
-        return "unlimited loss"
     is_share = objective_named(objective).is_share
-    return percent(per_unit_of_value, 2) if is_share else f"{per_unit_of_value:.4f}"
-
-
-def held_back(hosts: "Sequence[HostAtGap]", objective: str) -> None:
     rows = [
         {
             "host": host.host,
             "pages": count(host.pages),
             "a slot every": lasting(timedelta(seconds=host.slot_every)),
-            f"gain of {objective} with half the gap": _utility(host.gain, objective),
+            f"gain of {objective} with half the gap": gain(host.gain, is_share),
         }
         for host in hosts
     ]

@@ -11,6 +11,7 @@ import click
 from recrawl.cli.database import database, lasting_database
 from recrawl.cli.example import example
 from recrawl.cli.mistyped import mistyped
+from recrawl.words import size
 
 
 @click.command(epilog=example("recrawl report crawl.html"))
@@ -36,7 +37,7 @@ def report(file: str) -> None:
         Path(file).write_text(html, encoding="utf-8")
     else:
         replace(Path(file).resolve(), html)
-    click.echo(f"{file}: {len(html.encode()) / 1000:,.0f} kB")
+    click.echo(f"{file}: {size(len(html.encode()))}")
 
 
 def replace(file: Path, text: str) -> None:

@@ -6,8 +6,10 @@ A page whose slot has passed goes back to the database. Nothing is lost, but the
 import logging
 import time
 from collections import Counter
+from datetime import timedelta
 
 from recrawl.client.preparation import Preparation
+from recrawl.words import count, lasting
 
 log = logging.getLogger("recrawl.client")
 
@@ -33,22 +35,26 @@ class Misses:
         self._before, self._next_at = self._counts.copy(), time.monotonic() + EVERY
         pages = since["requests"] + since["missed"] + since["unready"]
         if since["unready"] >= max(FEWEST, SHARE * pages):
-            log.warning("%s of %s visits were not ready in their slots. %s", since["unready"], pages, self._advice())
+            log.warning(
+                "%s of %s visits were not ready in their slots. %s",
+                count(since["unready"]), count(pages), self._advice(),
+            )  # fmt: skip
         if since["missed"] >= max(FEWEST, SHARE * pages):
             log.warning(
                 "%s of %s pages found no free visit in their slots. Raise concurrency, which is %s, or run the crawler"
                 " on a faster machine",
-                since["missed"], pages, self._concurrency,
+                count(since["missed"]), count(pages), self._concurrency,
             )  # fmt: skip
 
     def _advice(self) -> str:
         needed, longest = self._preparation.seconds, self._preparation.longest
+        needs = f"They need {lasting(timedelta(seconds=needed))} before the request"
         if needed > longest:
             return (
-                f"They need {needed:.1f} s before the request, and pages come at most {longest:.1f} s before their"
-                f" slots: set ahead to {needed:.1f}"
+                f"{needs}, and pages come at most {lasting(timedelta(seconds=longest))} before their slots: set ahead"
+                f" to {needed:.1f}"
             )
         return (
-            f"They need {needed:.2g} s before the request: pass preparation={needed:.2g} to the client, so that the"
+            f"{needs}: pass preparation={needed:.2g} to the client, so that the"
             f" first ones are in time too. If this goes on, raise concurrency, which is {self._concurrency}"
         )

@@ -21,9 +21,10 @@ from typing import Any, Literal, NamedTuple, TextIO
 
 from recrawl.intake.urls import storable
 from recrawl.store.verbs import PageToAdd
+from recrawl.words import count
 
 LONGEST_LINE = 1_000_000  # characters
-_TOO_LONG = f"longer than {LONGEST_LINE:,} characters"
+_TOO_LONG = f"longer than {count(LONGEST_LINE)} characters"
 _BOM = "\ufeff"
 _CSV_COLUMNS = ("url", "value", "rate", "due")
 

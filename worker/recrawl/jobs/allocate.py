@@ -16,7 +16,7 @@ from recrawl.model.allocation.overtaking import overtaking
 from recrawl.model.allocation.solve import Allocation
 from recrawl.model.allocation.terms import host_terms
 from recrawl.model.limits import LEAST_FREQUENCY, MOST_FREQUENCY
-from recrawl.words import count, percent, things
+from recrawl.words import count, things, utility
 
 # Due times are fitted to the budget for the days until the next run. The estimate of these days is the time since the
 # last run, within these limits.
@@ -64,8 +64,8 @@ class Allocate(Job):
                 moved = _overtake(run, crawl, divided, late)
             is_share = objective_named(crawl.objective).is_share
             said = [
-                f"{crawl.policy}: expected {crawl.objective} {_gain(proof.utility, is_share)}, "
-                f"{_gain(proof.polite_bound, is_share)} with the best possible allocation within the gaps",
+                f"{crawl.policy}: expected {crawl.objective} {utility(proof.utility, is_share)}, "
+                f"{utility(proof.polite_bound, is_share)} with the best possible allocation within the gaps",
                 f"of {count(proof.budget)} fetches a day, {count(result.spent)} are for revisits, "
                 f"{count(proof.new_pages)} for new pages and {count(proof.retries)} for retries",
                 f"the gap limits {count(proof.capped_hosts)} of {things(proof.hosts, 'host')}",
@@ -213,10 +213,6 @@ def _held_back(crawl: AllocationInput, divided: Divided, most: int = 200) -> Hos
         frequency=(np.bincount(host, allocation.frequency, minlength=len(capped)) + kept.taken[capped])[best],
         gain=gain[best],
     )
-
-
-def _gain(figure: float | None, is_share: bool) -> str:
-    return "without limit" if figure is None else percent(figure) if is_share else count(figure)
 
 
 def _by_id(

@@ -26,6 +26,7 @@ from recrawl.model.allocation.objectives import Floats, objective_named
 from recrawl.model.allocation.solve import Web
 from recrawl.model.change import prior
 from recrawl.model.policies.policy import Policy, PolicyAnswer, Question
+from recrawl.words import count
 
 ALLOCATES_EVERY = 1.0  # days
 LEARNS_EVERY = 7.0  # days between two fits of the hosts' priors
@@ -62,7 +63,7 @@ def check(world: World, budget: float, begin: float, end: float) -> None:
     if not 0 < budget < math.inf:
         raise ValueError(f"budget must be a positive number of fetches per page and day, got {budget:g}")
     if not (abs(begin) <= FURTHEST and abs(end) <= FURTHEST):
-        raise ValueError(f"days must lie between -{FURTHEST:,.0f} and {FURTHEST:,.0f}, got {begin:g} to {end:g}")
+        raise ValueError(f"days must lie between -{count(FURTHEST)} and {count(FURTHEST)}, got {begin:g} to {end:g}")
     if not begin < end:
         raise ValueError(f"the end must come after the beginning, day {begin:g}; got {end:g}")
     if not np.any((world.born < end) & (world.died > begin)):

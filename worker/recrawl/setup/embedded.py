@@ -33,6 +33,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote
@@ -40,6 +41,8 @@ from urllib.parse import quote
 import platformdirs
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
+
+from recrawl.words import lasting
 
 if sys.platform != "win32":  # server() refuses there before it needs them
     import fcntl
@@ -477,8 +480,8 @@ def _patiently(home: Path, event: str) -> Iterator[None]:
         waited = time.monotonic() - start
         if waited > notice:
             notice += 10
-            doing = _log_line(home, "LOG:")
-            print(f"recrawl: waiting {event}, {waited:.0f} s{doing and '; '}{doing}", file=sys.stderr, flush=True)
+            doing, so_far = _log_line(home, "LOG:"), lasting(timedelta(seconds=round(waited)))
+            print(f"recrawl: waiting {event}, {so_far}{doing and '; '}{doing}", file=sys.stderr, flush=True)
 
 
 def _log_line(home: Path, pattern: str, start: int = 0) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from recrawl.view.facts import OLDEST_SERVER, OPEN, Facts
 from recrawl.view.figures import ALWAYS, HOUR, MINUTE, Figures, LastRun
 from recrawl.view.rule import Alert, Fix, Found, Level, Rule
-from recrawl.words import count, either, lasting, literal, percent, things, when
+from recrawl.words import count, either, lasting, literal, percent, size, things, when
 
 FEW = 20  # events: fewer say nothing about shares
 STANDSTILL = timedelta(minutes=5)  # without a report, while a host with work is free
@@ -766,7 +766,7 @@ def replica_behind(facts: Facts) -> Found | None:
         if not slot.active and (slot.kept_bytes or 0) > KEPT_BYTES:
             return Found(
                 f"No replica reads the replication slot {slot.name}, and the server keeps "
-                f"{count((slot.kept_bytes or 0) / 2**30)} GB of write-ahead log for it.",
+                f"{size(slot.kept_bytes or 0)} of write-ahead log for it.",
                 do=do,
             )
     return None

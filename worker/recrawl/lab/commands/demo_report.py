@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from recrawl.view import report
 from recrawl.view.parts.charts import Plot, Series, figure, lines, numbers
 from recrawl.view.parts.page import Look, part
-from recrawl.words import percent
+from recrawl.words import percent, percent_of_axis
 
 LOOKS = ("first", "soft", "unchanged", "missing")  # of the lines that freshness is compared with
 
@@ -28,7 +28,7 @@ def html(
         "compared",
         "How fresh is it, compared with other policies?",
         said,
-        lines(plot, series, [None] * len(at), lambda share: f"{share * 100:.3g} %"),
+        lines(plot, series, [None] * len(at), percent_of_axis),
         (),
         numbers(plot, [(one.name, one.values) for one in series], percent),
     )

@@ -9,6 +9,7 @@ import click
 from recrawl.cli import show
 from recrawl.cli.example import example
 from recrawl.cli.mistyped import mistyped
+from recrawl.words import measured, percent
 
 if TYPE_CHECKING:
     from recrawl.lab.experiments.findings import Findings
@@ -77,4 +78,8 @@ def _tell(found: "Findings") -> None:
 
 
 def _cell(value: str | int | float) -> str:
-    return f"{value:,.5g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else value
+    from recrawl.lab.experiments.findings import ResultShare
+
+    if isinstance(value, str):
+        return value
+    return percent(value, 2) if isinstance(value, ResultShare) else measured(value, 5)

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from recrawl.lab.experiments.findings import Panel
+from recrawl.words import percent
 
 WIDTH, HEIGHT = 4.8, 3.8  # inches, of a panel
 GREY = "#7a7a7a"  # can be read on a light and on a dark page
@@ -62,7 +63,7 @@ def draw_freshness(day: Sequence[float], fresh: Sequence[float], compared: dict[
     axes = figure.add_subplot()
     axes.plot(day, fresh, color="C0", lw=2, label="recrawl")
     for (name, share), style in zip(compared.items(), ("--", ":", "-.", (0, (1, 3))), strict=True):
-        axes.axhline(share, color="0.4", ls=style, lw=1.2, label=f"{name}: {share:.1%}")
+        axes.axhline(share, color="0.4", ls=style, lw=1.2, label=f"{name}: {percent(share)}")
     axes.set(xlabel="days", ylabel="share of the value that is fresh", xlim=(0, max(day)))
     axes.grid(alpha=0.3)
     axes.legend()

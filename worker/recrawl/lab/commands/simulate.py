@@ -13,6 +13,7 @@ from recrawl.cli import show
 from recrawl.cli.example import example
 from recrawl.cli.mistyped import mistyped
 from recrawl.lab.commands.throwaway import throwaway_database
+from recrawl.words import count, measured, percent
 
 if TYPE_CHECKING:
     from recrawl.lab.outcome import Outcome
@@ -158,13 +159,13 @@ def _show(outcomes: "list[Outcome]") -> None:
     rows = [
         {
             "policy": found.policy,
-            "fetches": f"{found.fetches:,}",
-            "fresh %": f"{100 * found.freshness:.2f}",
-            "changes": f"{found.changes:,}",
-            "seen": f"{found.changes_seen:,}",
-            "mean delay, days": f"{found.mean_delay_days:.2f}",
+            "fetches": count(found.fetches),
+            "fresh": percent(found.freshness, 2),
+            "changes": count(found.changes),
+            "seen": count(found.changes_seen),
+            "mean delay, days": measured(found.mean_delay_days),
             "worst host": min(found.hosts, key=lambda host: host.freshness).host,
-            "fresh % there": f"{100 * min(host.freshness for host in found.hosts):.1f}",
+            "fresh there": percent(min(host.freshness for host in found.hosts), 2),
         }
         for found in outcomes
     ]

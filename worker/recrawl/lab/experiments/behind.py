@@ -11,11 +11,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.lab.experiments.findings import Findings, Panel, PlotSeries, ResultTable, Row
+from recrawl.lab.experiments.findings import Findings, Panel, PlotSeries, ResultShare, ResultTable, Row
 from recrawl.lab.methods import delayed
 from recrawl.model.allocation.objectives import Floats
 from recrawl.model.allocation.overtaking import overtaking
 from recrawl.model.allocation.solve import unconstrained
+from recrawl.words import count
 
 GAP = 15 / 86400  # days
 LOAD = 0.9  # of its slots, that a host's revisits take
@@ -64,14 +65,14 @@ def run(seed: int, quick: bool) -> Findings:
     passed, known = _gain(start, AS_THEY_CAME, NO_PASS), _gain(start, STEADIEST, AS_THEY_CAME)
     return Findings(
         tables=[
-            ResultTable(f"fresh after {24 * OUTAGE:g} hours without a crawler, % of the pages, mean of "
+            ResultTable(f"share of the pages that are fresh after {24 * OUTAGE:g} hours without a crawler, mean of "
                   f"{24 * AFTERWARDS:g} hours", [_row(pages, of) for pages, of in after.items()]),
-            ResultTable(f"fresh from the start, % of the pages, mean of {START:g} days",
+            ResultTable(f"share of the pages that are fresh from the start, mean of {START:g} days",
                   [_row(pages, of) for pages, of in start.items()]),
         ],
-        figure=[[_panel(f"{pages:,} pages, after the outage", 24 * AFTERWARDS, "hours", after[pages])
+        figure=[[_panel(f"{count(pages)} pages, after the outage", 24 * AFTERWARDS, "hours", after[pages])
                  for pages in sizes],
-                [_panel(f"{pages:,} pages, from the start", START, "days", start[pages]) for pages in sizes]],
+                [_panel(f"{count(pages)} pages, from the start", START, "days", start[pages]) for pages in sizes]],
         says=(
             f"At the start recrawl gives every second slot to new pages. This gains {passed} points of freshness in "
             f"the first {START:g} days. If recrawl knew the pages that change least and fetched them first, it would "
@@ -186,7 +187,7 @@ def _gain(sizes: dict[int, dict[str, Floats]], of: str, over: str) -> str:
 
 
 def _row(pages: int, of: dict[str, Floats]) -> Row:
-    return {"pages of the host": pages, **{name: float(fresh.mean()) for name, fresh in of.items()}}
+    return {"pages of the host": pages, **{name: ResultShare(fresh.mean() / 100) for name, fresh in of.items()}}
 
 
 def _panel(title: str, length: float, unit: str, of: dict[str, Floats]) -> Panel:

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from recrawl.lab.content import ContentPage, draw
-from recrawl.lab.experiments.findings import Findings, Panel, PlotSeries, ResultTable, Row
+from recrawl.lab.experiments.findings import Findings, Panel, PlotSeries, ResultShare, ResultTable, Row
 from recrawl.lab.policies.longevity import Terms, Visitor
 from recrawl.lab.policies.registry import BY_DIVERGENCE
 from recrawl.model.allocation.objectives import Floats
@@ -128,8 +128,8 @@ def _row(found: Learnt) -> Row:
         "threshold, days": found.threshold,
         "policy": found.policy,
         "fetches per page and day": found.by.fetches,
-        "fresh %": 100 * found.by.freshness,
-        **{f"{name}, fresh %": 100 * other.freshness for name, other in found.others.items()},
+        "fresh": ResultShare(found.by.freshness),
+        **{f"{name}, fresh": ResultShare(other.freshness) for name, other in found.others.items()},
         "captured": found.captured(found.by.freshness),
         f"captured by {BY_CHANGES}": found.captured(found.others[BY_CHANGES].freshness),
     }

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from recrawl.lab.experiments.findings import Findings, Panel, PlotSeries, ResultTable, Row
+from recrawl.lab.experiments.findings import Findings, Panel, PlotSeries, ResultShare, ResultTable, Row
 from recrawl.lab.methods import delayed
 from recrawl.lab.replay import PRODUCTION
 from recrawl.model.allocation.objectives import Floats
@@ -53,9 +53,7 @@ def run(seed: int, quick: bool) -> Findings:
     price = max(run.unpolite - run.polite for run in runs)
     floors = max(run.late[OPT_POLITE] - run.late[OURS] for run in runs)
     return Findings(
-        tables=[
-            ResultTable(f"expected freshness in %, mean of the second half; {hosts} hosts", [run.row for run in runs])
-        ],
+        tables=[ResultTable(f"expected freshness, mean of the second half; {hosts} hosts", [run.row for run in runs])],
         figure=[[_panel(run) for run in runs if run.drawn == name] for name in "AB"],
         says=(
             f"Gaps cost up to {price:.1f} points of freshness. With OPT_POLITE the freshness is at most {gap:.3f} "
@@ -103,8 +101,7 @@ def _run(name: str, drawn: Drawn, share: float, count: int) -> PoliteRun:
             "pages": pages,
             "budget, % of what hosts take": 100 * share,
             "days": days,
-            **bounds,
-            **late,
+            **{name: ResultShare(fresh / 100) for name, fresh in [*bounds.items(), *late.items()]},
             "CHO can spend, %": 100 * float(as_hosts_can(web, unpolite.frequency).sum()) / budget,
         },
     )

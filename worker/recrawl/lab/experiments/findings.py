@@ -9,6 +9,10 @@ from recrawl.model.allocation.objectives import Floats
 Row = Mapping[str, str | int | float]  # by heading, with its unit
 
 
+class ResultShare(float):
+    """A number between 0 and 1 that is printed as a percentage."""
+
+
 @dataclass(frozen=True)
 class ResultTable:
     title: str

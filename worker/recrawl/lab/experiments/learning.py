@@ -19,6 +19,7 @@ from recrawl.model.allocation.objectives import Floats
 from recrawl.model.change.estimators import VisitLog, full_mle
 from recrawl.model.policies.epsilon_greedy import until_steady
 from recrawl.model.policies.policy import Question
+from recrawl.words import count
 
 LEAST, MOST, SPREAD = 0.05, 5.0, 1.5  # changes per day; deviation of the logarithm of values
 INTERVALS = (0.5, 1.0, 2.0)  # days between two visits of a page while all are visited equally often
@@ -62,7 +63,7 @@ def run(seed: int, quick: bool) -> Findings:
             ResultTable("exploring for the best time, then committing", [row for of in growth for row in of.rows()]),
             ResultTable("how that grows", [of.row() for of in growth]),
             ResultTable(
-                f"lost in a crawl of {CRAWL:,.0f} days; a visit a day while exploring",
+                f"lost in a crawl of {count(CRAWL)} days; a visit a day while exploring",
                 [{"policy": name, "regret, days": float(regret[-1])} for name, (_, regret) in crawls.items()],
             ),
             ResultTable(
@@ -161,7 +162,7 @@ def _regrets(explored: list[Explored]) -> Panel:
     for found in explored:
         shown = found.days <= SHOWN
         series.append(PlotSeries(_name(found.pages), found.days[shown], found.regret(SHOWN)[shown]))
-    return Panel(f"regret until day {SHOWN:,.0f}", "exploring, days", "regret, days", series, log="xy")
+    return Panel(f"regret until day {count(SHOWN)}", "exploring, days", "regret, days", series, log="xy")
 
 
 def _best_days(growth: list[Growth]) -> Panel:
@@ -194,7 +195,7 @@ def _says(growth: list[Growth], crawls: dict[str, Course], estimates: list[Row])
     return (
         f"This was measured with fetches every 0.5, 1 and 2 days. The best number of days to explore grows like "
         f"the length of the crawl to the power of {days}, in this order. The regret per day changes like the length to "
-        f"the power of {regret}. In a crawl of {CRAWL:,.0f} days the policy that explores for the best time and then "
+        f"the power of {regret}. In a crawl of {count(CRAWL)} days the policy that explores for the best time and then "
         f"commits loses {committed:.1f} days. The policy ε-greedy always spends a share ε of the fetches on exploring. "
         f"With ε = 0.05 it loses {exploring:.1f} days. Lemma 3 of the paper gives a limit for the error of learned "
         f"rates. This limit is {wide:.0f} times as large as the measured error."

@@ -16,6 +16,7 @@ from recrawl.model.allocation.objectives import Floats
 from recrawl.model.graph import graph, opic
 from recrawl.model.graph.graph import Graph
 from recrawl.model.graph.opic import Cash
+from recrawl.words import count
 
 TOY = graph.compile([1, 2, 3, 4], [1, 2, 3], [0, 1, 2, 5], [2, 4, 1, 2, 4])  # crawlfrontier's
 PAGES, FEW_PAGES, LINKS = 1000, 150, 8  # links of a page, on average
@@ -36,7 +37,7 @@ def run(seed: int, quick: bool) -> Findings:
         tables=[
             ResultTable("importance on crawlfrontier's graph 1→2→4, 3→1, 3→2, 3→4", _on_the_toy()),
             ResultTable(
-                f"passes over {of.pages:,} pages with {of.links:,} links, until the error is at most (L1)",
+                f"passes over {count(of.pages)} pages with {count(of.links)} links, until the error is at most (L1)",
                 [_row(name, errors) for name, errors in [*importance.items(), *authority.items()]],
             ),
         ],

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from recrawl.view.parts import sentences
 from recrawl.view.parts.html import Html, el, said
 from recrawl.view.parts.page import Look, copied, part
-from recrawl.words import clock, count, lasting, literal, percent
+from recrawl.words import clock, count, gain, lasting, literal
 
 
 def host_table(
@@ -55,7 +55,7 @@ def held_back(look: Look) -> Html:
                 lasting(host.gap),
                 count(host.wanted),
                 count(host.frequency),
-                "–" if host.gain is None else percent(host.gain, 2) if of_time else f"{host.gain:.2g}",
+                gain(host.gain, of_time),
                 copied(f"SELECT recrawl.set_host({literal(host.host)}, gap => {literal(interval(host.gap / 2))});"),
             ],
         )

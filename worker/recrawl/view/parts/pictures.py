@@ -10,7 +10,7 @@ from recrawl.view.parts.charts import Plot, Series, bars, figure, lines, numbers
 from recrawl.view.parts.hosts import late_hosts
 from recrawl.view.parts.html import Html, el
 from recrawl.view.parts.page import Look, part
-from recrawl.words import count, percent, short
+from recrawl.words import count, percent, percent_of_axis, short
 
 
 def over(look: Look, spans: Sequence[Span], step: timedelta, longest: timedelta) -> Plot:
@@ -48,7 +48,7 @@ def freshness(look: Look) -> Html:
         "freshness",
         "How fresh is it, and how fresh could it be?",
         sentences.freshness(spans, look.figures.minute, look.now),
-        lines(shown, series, errors, lambda share: f"{share * 100:.3g} %") if known else None,
+        lines(shown, series, errors, percent_of_axis) if known else None,
         (),
         numbers(shown, [*((one.name, one.values) for one in series), ("error, ±", errors)], percent) if known else None,
     )

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from recrawl.view.figures import DAY, HOUR, HeldBack, LateHost, Minute, Total
 from recrawl.view.history import BlockedHost, Span
-from recrawl.words import clock, count, either, lasting, percent, points, things
+from recrawl.words import clock, count, either, lasting, percent, points, signed, things
 
 SAME = 0.005  # of the value: half a point of freshness is no difference
 ENOUGH = 20  # hours of a day: if fewer are known, days are not compared
@@ -292,5 +292,4 @@ def _of_counts(name: str, now: float | None, before: float | None) -> Change | N
     difference = round(now) - round(before)
     if not difference:
         return Change(name, count(now), "the same", None)
-    words = f"{difference:+,}".replace("-", "−")
-    return Change(name, count(now), words, None)
+    return Change(name, count(now), signed(difference), None)
