@@ -730,15 +730,22 @@ def answers(url: str, query: str, expected: object) -> bool:
         return False
 
 
+def add(url: str, page: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("select add_pages(array[%s])", [page])
+
+
 def test_up_starts_its_server_again_and_again_when_that_is_killed_and_a_second_one_says_so(open_folder: Path) -> None:
     home = open_folder / "up-killed"
     with Embedded(home, "up") as running:
         url = running.url()
         for times in (1, 2):
-            with psycopg.connect(url, autocommit=True) as connection:
-                connection.execute("select add_pages(array[%s])", [f"http://a.test/{times}"])
+            add(url, f"http://a.test/{times}")
             running.postmaster().kill()
-            assert eventually(partial(answers, url, "select count(*) from recrawl_internal.page", times))
+            assert eventually(partial(answers, url, "select count(*) from recrawl_internal.page", 2 * times - 1))
+            assert eventually(partial(answers, url, "select count(*) from recrawl_internal.inbox", 0))
+            # The worker logs that the database answers again when its run has ended. Then the next run takes this page.
+            add(url, f"http://b.test/{times}")
             assert eventually(partial(answers, url, "select count(*) from recrawl_internal.inbox", 0))
         with Embedded(home, "up") as second:
             assert second.url() == url
