@@ -173,3 +173,6 @@ def _upkeep(url: str) -> Iterator[None]:
         done.set()
         for drain in drains:
             drain.result()
+    # Once more alone: of two ticks at once, one may overwrite which classes of new pages the other one found. Then
+    # next_pages would find no page until the next tick.
+    work()
