@@ -81,7 +81,7 @@ def points(difference: float) -> str:
 
 
 def utility(figure: float | None, is_share: bool) -> str:
-    """The utility of an allocation per unit of value. Some objectives lose without limit: then the figure is None."""
+    """The utility of an allocation per unit of value. None = it is below every number, as some objectives allow."""
     return "without limit" if figure is None else percent(figure) if is_share else count(figure)
 
 

@@ -88,8 +88,8 @@ class Columns:
             cursor.execute(statement)
         except self._error as error:
             message = str(error).rpartition("ERROR: ")[2].splitlines()[0].strip()
-            # On SIGINT, ADBC cancels the statement and raises the server's error instead of KeyboardInterrupt. The code
-            # of the error is also that of a timeout, so the text decides. On a server with messages in another language
+            # On SIGINT, ADBC cancels the statement and raises the server's error instead of KeyboardInterrupt. A
+            # timeout has the same error code, so the text decides. On a server with messages in another language
             # the run counts as failed. After pg_cancel_backend() it counts as stopped.
             raise KeyboardInterrupt if "user request" in message else psycopg.DatabaseError(message) from None
 
