@@ -80,7 +80,7 @@ set search_path = pg_catalog, pg_temp;
 \ir hand_out/hand_out.sql
 \ir hand_out/next_pages.sql
 \ir hand_out/next_ready_at.sql
-\ir hand_out/held_pages.sql
+\ir hand_out/blocked_pages.sql
 \ir hand_out/leases_of.sql
 \ir hand_out/release.sql
 \ir hand_out/extend_lease.sql

@@ -11,7 +11,7 @@ as $$
 declare
     s          setting;
     lease_ends timestamptz;
-    held_until timestamptz;            -- no page of the lease is due before this
+    kept_until timestamptz;            -- no page of the lease is due before this
 begin
     perform check_isolation('extend_lease');
     select * into s from setting;
@@ -30,7 +30,7 @@ begin
         perform refuse(format('extend_lease: the lease would end in %s, and the setting longest_lease is %s',
                               justify_hours(date_trunc('second', lease_ends - t)), justify_hours(s.longest_lease)));
     end if;
-    held_until := lease_ends + longest_ahead();
+    kept_until := lease_ends + longest_ahead();
 
     perform from host h
     where h.host_id in (
@@ -45,7 +45,7 @@ begin
     -- The pages and their new due times. Pages that are reported or deleted keep their place and their time.
     item as materialized (
         select l.round, i.page_id, i.held_due, p.host_id, i.place,
-               case when p.is_out then greatest(i.held_due, held_until) else i.held_due end as longer_due
+               case when p.is_out then greatest(i.held_due, kept_until) else i.held_due end as longer_due
         from lease l
         cross join lateral unnest(l.page_ids, l.held_dues) with ordinality as i (page_id, held_due, place)
         left join lateral (

@@ -36,7 +36,7 @@ begin
         return query
         select w.* from lease_of(p) l
         cross join lateral explain_lease(t, l.lease_id, l.popped_at, l.lease_until, l.slot, l.start_by) w;
-        -- The reasons for which held_pages tells the crawler that has the page not to fetch it.
+        -- The reasons for which blocked_pages tells the crawler that has the page not to fetch it.
         return query
         select 'also', e.code, e.says, e.fix, e.detail
         from explain_holds(t, h, s) e

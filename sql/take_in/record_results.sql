@@ -199,19 +199,19 @@ begin
         perform give_back(
             t, null, array(select distinct u.host_id from unnest(done.unused_slots) u), done.unused_slots);
     end if;
-    select bool_or(h.blocked_until > t) as is_held, bool_or(h.strikes > 0) as is_struck into any_host
+    select bool_or(h.blocked_until > t) as is_blocked, bool_or(h.strikes > 0) as is_struck into any_host
     from host h
     where h.host_id = any (done.hosts);
     if any_host.is_struck then
         perform forgive_strike(t, done.responding_hosts);
     end if;
-    return case when any_host.is_held then answers_with_holds(t, done.answers) else done.answers end;
+    return case when any_host.is_blocked then answers_with_blocks(t, done.answers) else done.answers end;
 end $$;
 comment on function recrawl_internal.follow_up_on_hosts is
-    'Updates the hosts of reported pages, and returns the answers with the times until which hosts are held.';
+    'Updates the hosts of reported pages, and returns the answers with the times until which hosts are blocked.';
 
 -- No page of a blocked host is fetched before the block ends, so next_fetch_at is not earlier than that.
-create or replace function recrawl_internal.answers_with_holds(t timestamptz, answers recrawl.report_result[])
+create or replace function recrawl_internal.answers_with_blocks(t timestamptz, answers recrawl.report_result[])
 returns recrawl.report_result[]
 language sql stable
 set search_path = recrawl_internal, pg_temp
@@ -228,7 +228,7 @@ as $$
         offset 0
     ) h on true
 $$;
-comment on function recrawl_internal.answers_with_holds is
+comment on function recrawl_internal.answers_with_blocks is
     'Adds to the answers until when the hosts of their pages are blocked.';
 
 -- Hosts are locked one after the other, in order of id.

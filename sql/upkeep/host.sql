@@ -1,7 +1,7 @@
 -- Blocks, strikes and slots of a host: the functions block a host, forgive a strike, move its next slot, and end its
 -- wait for a leased page. They lock the rows of the hosts that they change, and several hosts in order of id.
 
--- Crawlers that hold pages of the host learn of the block by the answer of report() and by held_pages(). There is no
+-- Crawlers that hold pages of the host learn of the block by the answer of report() and by blocked_pages(). There is no
 -- NOTIFY, because its queue belongs to the whole server: any login can fill the queue, and then every NOTIFY raises.
 create or replace function recrawl_internal.block_until(
     host_id bigint, until timestamptz, reason text, strikes smallint, t timestamptz

@@ -388,9 +388,9 @@ class Crawling(RuleBasedStateMachine):
             declined += [hold] if hold and outcome == "declined" else []
             if answer["code"] == "ok" and page.state == "live" and "lease_id" in result:
                 assert page.due and abs(due - page.due) <= TINY
-                held_until = blocked[page.host] or NEVER
-                assert answer["held_until"] == (held_until if held_until > crawl.now else None)
-                wanted = None if due.year == 9999 else max(due, crawl.now, held_until)
+                blocked_until = blocked[page.host] or NEVER
+                assert answer["blocked_until"] == (blocked_until if blocked_until > crawl.now else None)
+                wanted = None if due.year == 9999 else max(due, crawl.now, blocked_until)
                 assert answer["next_fetch_at"] == wanted
                 page.due = due
         model.crawl_delays_change()

@@ -48,7 +48,7 @@ def test_a_fetch_is_counted_and_its_validators_come_back_with_the_next_one(crawl
     )
     assert answer | {"detail": None} == {
         "ord": 1, "page_id": page["page_id"], "code": "ok", "detail": None, "next_fetch_at": page["fetch_at"] + DAY,
-        "held_until": None,
+        "blocked_until": None,
     }  # fmt: skip
     status = crawl.page("http://a.test/")
     assert (status["fetches"], status["changes"], status["state"], status["last_status"]) == (1, 0, "live", 200)

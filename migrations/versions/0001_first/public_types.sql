@@ -28,14 +28,14 @@ create type recrawl.leased_page as (
 );
 comment on type recrawl.leased_page is 'One row of leases_of: a page that is leased, and its lease.';
 
-create type recrawl.held_page as (
+create type recrawl.blocked_page as (
     lease_id   bigint,
     page_id    bigint,
     host       text,
-    held_until timestamptz
+    blocked_until timestamptz
 );
-comment on type recrawl.held_page is
-    'One row of held_pages: a leased page whose host is blocked until held_until. Do not request the page: release '
+comment on type recrawl.blocked_page is
+    'One row of blocked_pages: a leased page whose host is blocked until blocked_until. Do not request the page: release '
     'it.';
 
 create type recrawl.report_result as (
@@ -44,11 +44,11 @@ create type recrawl.report_result as (
     code          text,
     detail        text,
     next_fetch_at timestamptz,
-    held_until    timestamptz
+    blocked_until    timestamptz
 );
 comment on type recrawl.report_result is
     'One row for each reported element, in the same order. code is ok, duplicate, stale_lease, unknown_page or '
-    'invalid. held_until is set if the host of the page is blocked: request nothing from the host before that time.';
+    'invalid. blocked_until is set if the host of the page is blocked: request nothing from the host before that time.';
 
 create type recrawl.added_page as (
     ord     int,

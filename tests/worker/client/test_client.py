@@ -215,22 +215,22 @@ def test_a_report_after_the_lease_is_counted(url: str, db: psycopg.Connection[An
     assert crawl.outcomes[0][1] in ("stale_lease", "duplicate")
 
 
-def test_pages_in_hand_of_a_held_host_are_given_back_within_a_second(url: str, db: psycopg.Connection[Any]) -> None:
+def test_pages_in_hand_of_a_blocked_host_are_given_back_within_a_second(url: str, db: psycopg.Connection[Any]) -> None:
     add(db, *(f"http://a.example/{n}" for n in range(50)))
     begun: list[float] = []
-    held_at: list[float] = []
+    blocked_at: list[float] = []
 
     async def visit(page: Page) -> None:
         begun.append(time.monotonic())
         if len(begun) == 3:
             await asyncio.to_thread(db.execute, "select recrawl.block_host('a.example', reason => 'test')")
-            held_at.append(time.monotonic())
+            blocked_at.append(time.monotonic())
         page.report(200)
 
     crawl = Crawl(url, robots=False)
     crawl.run(6, visit)
-    assert held_at and [at for at in begun if at > held_at[0] + 1] == []
-    assert crawl.client.counts["held"] >= 1
+    assert blocked_at and [at for at in begun if at > blocked_at[0] + 1] == []
+    assert crawl.client.counts["blocked"] >= 1
 
 
 def test_no_more_visits_than_asked_for_and_what_finds_none_free_is_given_back(

@@ -125,11 +125,11 @@ class Hands:
         first, last = self.clock.window(page.fetch_at, page.start_by, self.now)
         return first <= self.now <= last
 
-    def report(self, most: int, code: str = "ok", is_held: bool = False) -> None:
+    def report(self, most: int, code: str = "ok", is_blocked: bool = False) -> None:
         results = [page for page, _ in list(self.in_hand.results)[:most]]
         assert [element["page_id"] for element in self.in_hand.batch(most)] == [page.page_id for page in results]
         self.reported.update(results)
-        self.do(self.in_hand.reported([Reported(code, None, is_held) for _ in results]))
+        self.do(self.in_hand.reported([Reported(code, None, is_blocked) for _ in results]))
 
     def release(self) -> None:
         for (lease_id, spent), pages in list(self.in_hand.releases.items()):
@@ -243,20 +243,20 @@ def test_a_page_that_is_lost_before_it_waits_or_while_its_robots_txt_is_requeste
     assert hands.outcomes[early] == hands.outcomes[page] == ["expired"] and not hands.in_hand.results
 
 
-def test_a_page_of_a_held_host_is_not_yielded() -> None:
+def test_a_page_of_a_blocked_host_is_not_yielded() -> None:
     hands = Hands()
     hands.rules["http://a.example"] = Passage.ALLOWED
     (page,) = hands.line_up(hands.lease(("a.example", 0)))
     hands.pass_time(0.1)
-    hands.do(hands.in_hand.give_back("held", hosts={"a.example"}))
-    assert hands.next() is None and hands.outcomes[page] == ["held"]
+    hands.do(hands.in_hand.give_back("blocked", hosts={"a.example"}))
+    assert hands.next() is None and hands.outcomes[page] == ["blocked"]
 
 
 def test_a_page_that_is_given_back_while_others_are_sent_is_sent_later() -> None:
     hands = Hands()
     first, second = hands.line_up(hands.lease(("a.example", 1), ("b.example", 1)))
     for page in (first, second):
-        hands.do(hands.in_hand.give_back("held", hosts={page.host}))
+        hands.do(hands.in_hand.give_back("blocked", hosts={page.host}))
     hands.in_hand.released(first.lease_id, False, 1)
     assert [hands.state(page) for page in (first, second)] == [PageState.OVER, PageState.UNSENT]
     hands.release()
@@ -447,8 +447,8 @@ class AnyLife(RuleBasedStateMachine):
     # ---- pages go back
 
     @rule(host=HOST)
-    def a_host_is_held(self, host: str) -> None:
-        self.hands.do(self.hands.in_hand.give_back("held", hosts={host}))
+    def a_host_is_blocked(self, host: str) -> None:
+        self.hands.do(self.hands.in_hand.give_back("blocked", hosts={host}))
         assert not any(
             self.hands.state(page) in (PageState.READY, PageState.BEHIND_ROBOTS) and page.host == host
             for page in self.hands.pages
@@ -456,9 +456,9 @@ class AnyLife(RuleBasedStateMachine):
 
     @precondition(lambda self: self.pages())
     @rule(data=st.data())
-    def a_page_is_held(self, data: st.DataObject) -> None:
+    def a_page_is_blocked(self, data: st.DataObject) -> None:
         page = data.draw(st.sampled_from(self.pages()))
-        self.hands.do(self.hands.in_hand.give_back("held", pages={(page.lease_id, page.page_id)}))
+        self.hands.do(self.hands.in_hand.give_back("blocked", pages={(page.lease_id, page.page_id)}))
 
     @rule()
     def late_pages_are_dropped(self) -> None:
@@ -471,9 +471,9 @@ class AnyLife(RuleBasedStateMachine):
         until = None if is_lost else self.hands.time(60)
         self.hands.do(self.hands.in_hand.extended(page.lease_id, until))
 
-    @rule(most=st.integers(1, 3), is_held=st.booleans())
-    def results_are_sent(self, most: int, is_held: bool) -> None:
-        self.hands.report(most, is_held=is_held)
+    @rule(most=st.integers(1, 3), is_blocked=st.booleans())
+    def results_are_sent(self, most: int, is_blocked: bool) -> None:
+        self.hands.report(most, is_blocked=is_blocked)
 
     @rule()
     def releases_are_sent(self) -> None:

@@ -52,25 +52,25 @@ def test_no_page_is_asked_for_while_the_database_takes_in_less_than_visits_bring
     assert 5 < requests < 60, "those in hand when it was too much may have been visited, and no more"
 
 
-def test_a_held_host_is_left_alone_within_a_second_behind_a_report_that_takes_long(
+def test_a_blocked_host_is_left_alone_within_a_second_behind_a_report_that_takes_long(
     url: str, db: psycopg.Connection[Any]
 ) -> None:
     add(db, *(f"http://a.example/{n}" for n in range(50)))
     crawl = Crawl(url, robots=False, grace=1)
     begun: list[float] = []
-    held_at: list[float] = []
+    blocked_at: list[float] = []
 
     async def visit(page: Page) -> None:
         begun.append(time.monotonic())
         if len(begun) == 3:
             await asyncio.to_thread(db.execute, "select recrawl.block_host('a.example', reason => 'test')")
-            held_at.append(time.monotonic())
+            blocked_at.append(time.monotonic())
         page.report(200)
 
     reports_take(db, 5)
     crawl.run(4, visit)
-    assert held_at and [at for at in begun if at > held_at[0] + 1] == []
-    assert crawl.client.counts["held"] >= 1
+    assert blocked_at and [at for at in begun if at > blocked_at[0] + 1] == []
+    assert crawl.client.counts["blocked"] >= 1
 
 
 def test_a_request_beside_the_pages_waits_for_no_report(

@@ -152,9 +152,9 @@ def test_a_robots_txt_that_is_refused_is_asked_ever_less_often_whoever_needs_it(
     assert [paths(web, host) for host in hosts[:2]] == [["/robots.txt"], ["/robots.txt"]]
     assert len(paths(web, hosts[2])) == 13, "others are not disturbed"
     assert state(db, f"{page}/1").fetches == state(db, f"{page}/2").fetches == 0
-    held = db.execute("select extract(epoch from blocked_until - now()) as seconds from recrawl.host_status"
+    blocked = db.execute("select extract(epoch from blocked_until - now()) as seconds from recrawl.host_status"
                       " where host = any (%s)", [hosts[:2]]).fetchall()  # fmt: skip
-    assert len(held) == 2 and all(row.seconds > 30 for row in held)
+    assert len(blocked) == 2 and all(row.seconds > 30 for row in blocked)
 
 
 @pytest.mark.parametrize("asked_as", [None, "shops.example"])

@@ -527,7 +527,7 @@ def test_a_run_that_fails_says_so_and_leaves_the_last_result_in_force(
 
 
 @pytest.fixture
-def held_page(crawl: Crawl, url: str) -> Iterator[psycopg.Connection]:
+def blocked_page(crawl: Crawl, url: str) -> Iterator[psycopg.Connection]:
     """Somebody who holds a page, so that a run waits in the middle of bringing pages forward."""
     visit(crawl, 0.01, *(f"http://{host}.test/{i}" for host in "ab" for i in range(10)))
     with psycopg.connect(url) as holder:
@@ -536,7 +536,7 @@ def held_page(crawl: Crawl, url: str) -> Iterator[psycopg.Connection]:
 
 
 def test_a_worker_killed_while_it_writes_leaves_a_complete_result_and_the_job_to_others(
-    crawl: Crawl, url: str, held_page: psycopg.Connection
+    crawl: Crawl, url: str, blocked_page: psycopg.Connection
 ) -> None:
     crawl.value("select set_setting('budget', '7')")
     worker = subprocess.Popen([*RUN, "allocate"], env=os.environ | {"DATABASE_URL": url}, stderr=subprocess.PIPE)
@@ -554,7 +554,7 @@ def test_a_worker_killed_while_it_writes_leaves_a_complete_result_and_the_job_to
         "select count(pg_terminate_backend(pid)) from pg_stat_activity"
         " where datname = current_database() and application_name ~ '^recrawl '"
     )
-    held_page.rollback()
+    blocked_page.rollback()
 
     assert frequencies(crawl).sum() == pytest.approx(7, rel=1e-6), "the prices are in force"
     run_job("allocate", url)

@@ -354,7 +354,7 @@ def test_a_value_unpinned_while_nothing_has_weight_follows_when_something_has(cr
 
 
 @pytest.fixture
-def held_page(crawl: Crawl, url: str) -> Iterator[psycopg.Connection]:
+def blocked_page(crawl: Crawl, url: str) -> Iterator[psycopg.Connection]:
     """Somebody holds the row of one page, and with it the writer of values."""
     crawled(crawl, TOY)
     with psycopg.connect(url) as holder:
@@ -398,7 +398,7 @@ def test_scores_are_written_beside_what_changes_pages_without_a_deadlock(crawl: 
 
 
 def test_a_second_run_is_refused_even_while_the_first_writes(
-    crawl: Crawl, url: str, held_page: psycopg.Connection
+    crawl: Crawl, url: str, blocked_page: psycopg.Connection
 ) -> None:
     with ThreadPoolExecutor() as pool:
         first = pool.submit(run_job, "opic", url)
@@ -408,12 +408,12 @@ def test_a_second_run_is_refused_even_while_the_first_writes(
             time.sleep(0.01)
         with pytest.raises(psycopg.errors.ObjectInUse):
             run_job("opic", url)
-        held_page.rollback()
+        blocked_page.rollback()
         first.result(60)
 
 
 def test_a_worker_killed_between_two_chunks_loses_nothing(
-    crawl: Crawl, url: str, held_page: psycopg.Connection
+    crawl: Crawl, url: str, blocked_page: psycopg.Connection
 ) -> None:
     command = (
         "from recrawl.jobs.opic import Opic; from recrawl.store import runs; import sys;"
@@ -434,7 +434,7 @@ def test_a_worker_killed_between_two_chunks_loses_nothing(
         "select count(pg_terminate_backend(pid)) from pg_stat_activity"
         " where datname = current_database() and application_name ~ '^recrawl '"
     )
-    held_page.rollback()
+    blocked_page.rollback()
     assert crawl.value("select count(*) from page_score") == 2, "two chunks came through"
     assert crawl.rows("select * from opic_run") == []
     crawl.connection.execute("update job set alive_until = clock_timestamp()")  # a minute later

@@ -5,7 +5,7 @@ next_pages ◀──▶ Asker ──────┐                             
                           Shell, with InHand: the life of each page ◀──▶ the caller's visits
                             ▲                              ▲
 extend_lease ◀──▶ Keeper ───┘                              └─── Errands ◀──▶ robots, set_robots, take_slot
-held_pages                                                      for robots.txt, asides and sitemaps
+blocked_pages                                                      for robots.txt, asides and sitemaps
 """
 
 import asyncio

@@ -50,7 +50,7 @@ VERBS = {
     "add_pages": "text[], float8[], float8[], timestamptz[], jsonb[], text[]",
     "claim": "text",
     "extend_lease": "bigint, interval",
-    "held_pages": "bigint[]",
+    "blocked_pages": "bigint[]",
     "hint_change": "bigint[], float8, float8, timestamptz[]",
     "next_pages": "int, interval, interval, int, interval, text",
     "next_ready_at": "",
@@ -81,7 +81,7 @@ class Away(Exception):
 class Reported(NamedTuple):
     code: str
     detail: str | None
-    is_held: bool
+    is_blocked: bool
 
 
 class Added(NamedTuple):
@@ -237,7 +237,7 @@ class Database:
             text = json.dumps(results, default=str)
             if len(text) <= LONGEST_REPORT or len(results) == 1:
                 rows = await self.call(
-                    "select code, detail, held_until is not null as is_held from recrawl.report(%s::jsonb)"
+                    "select code, detail, blocked_until is not null as is_blocked from recrawl.report(%s::jsonb)"
                     " order by ord",
                     [text],
                     MOST_CUT if len(results) == 1 else 1,
@@ -260,8 +260,8 @@ class Database:
         until: datetime | None = row.until
         return until
 
-    async def held_pages(self, lease_ids: list[int]) -> set[tuple[int, int]]:
-        rows = await self.call("select lease_id, page_id from recrawl.held_pages(%s::bigint[])", [lease_ids])
+    async def blocked_pages(self, lease_ids: list[int]) -> set[tuple[int, int]]:
+        rows = await self.call("select lease_id, page_id from recrawl.blocked_pages(%s::bigint[])", [lease_ids])
         return {(row.lease_id, row.page_id) for row in rows}
 
     async def robots(self, urls: list[str]) -> list[Any]:

@@ -11,7 +11,7 @@
                                      BEHIND_ROBOTS           │ reported, declined, released,
                                                              │ or too late for its slot
      in line (WAITING, READY, BEHIND_ROBOTS):                ▼        sent
-     missed, unready, held, released, denied ───────────▶ UNSENT ─────────────▶ OVER
+     missed, unready, blocked, released, denied ──────────▶ UNSENT ─────────────▶ OVER
 
      in line, or RUNNING:
      lost, because the lease has ended ───────────────────────────────────────▶ OVER
@@ -377,14 +377,14 @@ class InHand:
     def reported(self, answers: list[Reported]) -> Effects:
         """The answers to the first results."""
         effects: Effects = []
-        held = set()
+        blocked = set()
         for answer in answers:
             page, _ = self.results.popleft()
             self._move(page, OVER)
             effects += self._tell(page, answer.code, answer.detail)
-            if answer.is_held:
-                held.add(page.host)
-        return effects + (self.give_back("held", held) if held else [])
+            if answer.is_blocked:
+                blocked.add(page.host)
+        return effects + (self.give_back("blocked", blocked) if blocked else [])
 
     def released(self, lease_id: int, spent: bool, number: int) -> None:
         """The database has taken back the first pages of this part of `releases`."""

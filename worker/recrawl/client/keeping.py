@@ -7,7 +7,7 @@ from recrawl.client.database import Database
 from recrawl.client.misses import Misses
 from recrawl.client.shell import Shell
 
-EVERY = 0.25  # seconds; pages of a held host are given back within twice that time
+EVERY = 0.25  # seconds; pages of a blocked host are given back within twice that time
 
 
 class Keeper:
@@ -20,14 +20,14 @@ class Keeper:
         self._lease = lease  # seconds
 
     async def give_back(self) -> None:
-        """Pages whose slot has passed, and pages of held hosts."""
+        """Pages whose slot has passed, and pages of blocked hosts."""
         while True:
             await asyncio.sleep(EVERY)
             self._shell.do(self._in_hand.drop_late(time.monotonic()))
             self._misses.tell_sometimes()
             if leases := self._in_hand.leases_in_line():
-                held = await self._asking.held_pages(leases)
-                self._shell.do(self._in_hand.give_back("held", pages=held))
+                blocked = await self._asking.blocked_pages(leases)
+                self._shell.do(self._in_hand.give_back("blocked", pages=blocked))
 
     async def extend_leases(self) -> None:
         """This does not share a loop with give_back: to extend a lease may have to wait for a report on that lease."""

@@ -8,8 +8,8 @@ from psycopg.types.json import Jsonb
 
 from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, Row, codes, urls
 
-Hold = Callable[[Crawl], object]
-HOLDS: dict[str, Hold] = {
+Block = Callable[[Crawl], object]
+BLOCKS: dict[str, Block] = {
     "429": lambda crawl: crawl.report({"url": "http://a.test/0", "lease_id": 1, "status": 429, "retry_after": "120"}),
     "503": lambda crawl: crawl.report({"url": "http://a.test/0", "lease_id": 1, "status": 503}),
     "block": lambda crawl: crawl.rows("select block_host_at(%s, 'a.test', 'infinity', null)", crawl.now),
@@ -24,32 +24,32 @@ def looking_ahead(crawl: Crawl) -> None:
     assert len(crawl.next(ahead=MINUTE)) == 6
 
 
-def held(crawl: Crawl, *lease_ids: int) -> list[str]:
-    rows = crawl.rows("select * from held_pages_at(%s, %s)", crawl.now, list(lease_ids))
+def blocked(crawl: Crawl, *lease_ids: int) -> list[str]:
+    rows = crawl.rows("select * from blocked_pages_at(%s, %s)", crawl.now, list(lease_ids))
     assert {row["host"] for row in rows} <= {"a.test"}
-    assert all(row["held_until"] > crawl.now for row in rows)
+    assert all(row["blocked_until"] > crawl.now for row in rows)
     known = {row["page_id"]: row["url"] for row in crawl.rows("select page_id, url from page_status")}
     return sorted(known[row["page_id"]] for row in rows)
 
 
-@pytest.mark.parametrize("hold", HOLDS)
-def test_the_other_pages_of_a_held_host_are_told_of(crawl: Crawl, hold: str) -> None:
+@pytest.mark.parametrize("block", BLOCKS)
+def test_the_other_pages_of_a_blocked_host_are_told_of(crawl: Crawl, block: str) -> None:
     looking_ahead(crawl)
-    assert held(crawl, 1) == []
-    HOLDS[hold](crawl)
-    assert held(crawl, 1)[-4:] == [f"http://a.test/{i}" for i in range(1, 5)]
-    assert held(crawl, 2) == [], "other leases have no blocked page"
+    assert blocked(crawl, 1) == []
+    BLOCKS[block](crawl)
+    assert blocked(crawl, 1)[-4:] == [f"http://a.test/{i}" for i in range(1, 5)]
+    assert blocked(crawl, 2) == [], "other leases have no blocked page"
     (answer,) = crawl.report({"url": "http://b.test/0", "lease_id": 1, "status": 200})
-    assert answer["held_until"] is None, "its host is not held"
+    assert answer["blocked_until"] is None, "its host is not blocked"
 
 
-@pytest.mark.parametrize("hold", HOLDS)
-def test_a_report_says_until_when_its_host_is_held(crawl: Crawl, hold: str) -> None:
+@pytest.mark.parametrize("block", BLOCKS)
+def test_a_report_says_until_when_its_host_is_blocked(crawl: Crawl, block: str) -> None:
     looking_ahead(crawl)
-    HOLDS[hold](crawl)
+    BLOCKS[block](crawl)
     until = crawl.value("select least(blocked_until, '9999-12-01 00:00Z') from host_status where host = 'a.test'")
     (answer,) = crawl.report({"url": "http://a.test/1", "lease_id": 1, "status": 200})
-    assert answer["held_until"] == until
+    assert answer["blocked_until"] == until
     assert answer["next_fetch_at"] >= until
 
 
@@ -57,15 +57,15 @@ def test_who_is_throttled_is_told_when_the_page_can_really_be_fetched(crawl: Cra
     looking_ahead(crawl)
     crawl.wait(2 * SECOND)
     (answer,) = crawl.report({"url": "http://a.test/0", "lease_id": 1, "status": 429, "retry_after": "90"})
-    assert answer["next_fetch_at"] == answer["held_until"] == crawl.now + 90 * SECOND
+    assert answer["next_fetch_at"] == answer["blocked_until"] == crawl.now + 90 * SECOND
 
 
 def test_what_was_recalled_comes_back_after_the_hold_in_the_slots_it_had_not_used(crawl: Crawl) -> None:
     looking_ahead(crawl)
     crawl.report({"url": "http://a.test/0", "lease_id": 1, "status": 429, "retry_after": "2"})
-    waiting = [row["page_id"] for row in crawl.rows("select * from held_pages_at(%s, '{1}')", crawl.now)]
+    waiting = [row["page_id"] for row in crawl.rows("select * from blocked_pages_at(%s, '{1}')", crawl.now)]
     assert crawl.release(1, waiting) == 4
-    assert held(crawl, 1) == []
+    assert blocked(crawl, 1) == []
     crawl.wait(2 * SECOND)
     assert crawl.next(ahead=MINUTE)[0]["fetch_at"] == crawl.now, "no slot was lost"
 
@@ -73,21 +73,21 @@ def test_what_was_recalled_comes_back_after_the_hold_in_the_slots_it_had_not_use
 def test_ended_leases_and_reported_pages_are_not_told_of(crawl: Crawl) -> None:
     looking_ahead(crawl)
     crawl.report({"url": "http://a.test/1", "lease_id": 1, "status": 200})
-    HOLDS["block"](crawl)
-    assert "http://a.test/1" not in held(crawl, 1)
+    BLOCKS["block"](crawl)
+    assert "http://a.test/1" not in blocked(crawl, 1)
     crawl.wait(HOUR)
-    assert held(crawl, 1) == []
+    assert blocked(crawl, 1) == []
 
 
-def test_a_further_429_of_a_held_host_moves_nothing_unless_it_asks_for_longer(crawl: Crawl) -> None:
+def test_a_further_429_of_a_blocked_host_moves_nothing_unless_it_asks_for_longer(crawl: Crawl) -> None:
     looking_ahead(crawl)
-    HOLDS["429"](crawl)
+    BLOCKS["429"](crawl)
     until = crawl.host("a.test")["blocked_until"]
     for page, retry_after, longer in [(1, "60", False), (2, None, False), (3, "600", True)]:
         (answer,) = crawl.report(
             {"url": f"http://a.test/{page}", "lease_id": 1, "status": 429, "retry_after": retry_after}
         )
-        assert (answer["held_until"] > until) == longer
+        assert (answer["blocked_until"] > until) == longer
 
 
 # ------------------------------------------------------------------------------------------------- absolute time

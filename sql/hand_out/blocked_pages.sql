@@ -1,8 +1,8 @@
--- held_pages: the leased pages whose hosts were blocked after the pages were handed out. A crawler that looks ahead has
--- such pages when a host answers 429, or when an operator blocks the host.
+-- blocked_pages: the leased pages whose hosts were blocked after the pages were handed out. A crawler that looks ahead
+-- has such pages when a host answers 429, or when an operator blocks the host.
 
-create or replace function recrawl_internal.held_pages_at(t timestamptz, lease_ids bigint[])
-returns setof recrawl.held_page
+create or replace function recrawl_internal.blocked_pages_at(t timestamptz, lease_ids bigint[])
+returns setof recrawl.blocked_page
 language sql stable
 set search_path = recrawl_internal, pg_temp
 as $$
@@ -23,18 +23,18 @@ as $$
         select h.name, h.blocked_until from host h where h.host_id = p.host_id and h.blocked_until > t offset 0
     ) h
 $$;
-comment on function recrawl_internal.held_pages_at is 'held_pages at a given time.';
+comment on function recrawl_internal.blocked_pages_at is 'blocked_pages at a given time.';
 
-create or replace function recrawl.held_pages(lease_ids bigint[]) returns setof recrawl.held_page
+create or replace function recrawl.blocked_pages(lease_ids bigint[]) returns setof recrawl.blocked_page
 language sql volatile security definer
 set search_path = recrawl_internal, pg_temp
 as $$
-    select * from held_pages_at(clock_timestamp(), lease_ids)
+    select * from blocked_pages_at(clock_timestamp(), lease_ids)
 $$;
-comment on function recrawl.held_pages is
+comment on function recrawl.blocked_pages is
 'Returns the pages that you have leased and whose hosts are blocked. Call it once a second.
 
 * lease_ids: your leases. Pages that you reported or released are left out.
 
 A host is blocked after 429, 503 or many failures, or by block_host. Do not request these pages: release them.';
-grant execute on function recrawl.held_pages to recrawl_crawler;
+grant execute on function recrawl.blocked_pages to recrawl_crawler;
