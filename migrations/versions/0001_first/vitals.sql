@@ -47,7 +47,7 @@ create table recrawl_internal.vital (
     fresh         real,
     fresh_error   real,
     covered       real,
-    promised      real,
+    expected      real,
     possible      real,
     unpolite      real,
     budget        float8
@@ -118,7 +118,7 @@ comment on column recrawl_internal.vital.fresh is
 comment on column recrawl_internal.vital.fresh_error is 'The standard error of fresh that comes from the sample.';
 comment on column recrawl_internal.vital.covered is
     'The share of the value of all pages that was fetched at least once, 0 to 1, from a sample.';
-comment on column recrawl_internal.vital.promised is
+comment on column recrawl_internal.vital.expected is
     'The share of the value that the last allocation expects to be fresh; null = the objective is not freshness.';
 comment on column recrawl_internal.vital.possible is
     'The highest share that can be fresh with this budget and with the gaps of hosts.';

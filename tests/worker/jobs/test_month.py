@@ -173,7 +173,7 @@ def test_a_month_goes_by(url: str, clock: Clock) -> None:
                 sizes.append(month.sizes())
                 memory.append(month.memory())
             vital = crawl.row(
-                "select fresh, promised, possible from vitals where fresh is not null order by at desc limit 1"
+                "select fresh, expected, possible from vitals where fresh is not null order by at desc limit 1"
             )
             print(day, f"{off[-1]:+.3f} fresh {month.fresh[-1]:.3f}", {k: round(v or 0, 3) for k, v in vital.items()})
         print(memory)
@@ -182,11 +182,11 @@ def test_a_month_goes_by(url: str, clock: Clock) -> None:
         assert max(map(abs, off[WARM_UP:])) <= 0.05
 
         late = crawl.row(
-            "select avg(fresh) as fresh, avg(promised) as promised, avg(possible) as possible from vitals_by_hour"
+            "select avg(fresh) as fresh, avg(expected) as expected, avg(possible) as possible from vitals_by_hour"
             " where at > clock_timestamp() - interval '7 days'"
         )
         assert late["fresh"] == pytest.approx(fmean(month.fresh[-7:]), abs=0.03), "what is estimated is so"
-        assert 0.95 * late["promised"] <= fmean(month.fresh[-7:]) <= 1.03 * late["possible"]
+        assert 0.95 * late["expected"] <= fmean(month.fresh[-7:]) <= 1.03 * late["possible"]
 
         failed = crawl.rows("select job, message from job_run where not ok")
         assert failed == []

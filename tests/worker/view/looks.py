@@ -43,8 +43,8 @@ def hours(n: int = 336) -> list[Span]:
             fetches *= 0.07
         changed = fetches * (0.235 + 0.07 * math.sin((at.hour - 9) / 24 * 2 * math.pi))
         first, missing, failed = fetches * 0.1, fetches * 0.012, fetches * rng.uniform(0.015, 0.025)
-        promised = 0.712 if age > 9 else 0.726 if age > 2.6 else 0.734
-        fresh = promised - 0.011 - 0.004 * rng.random() - (0.012 * math.exp(-((i - 11) ** 2) / 18) if i < 22 else 0)
+        expected = 0.712 if age > 9 else 0.726 if age > 2.6 else 0.734
+        fresh = expected - 0.011 - 0.004 * rng.random() - (0.012 * math.exp(-((i - 11) ** 2) / 18) if i < 22 else 0)
         found.append(
             Span(
                 at=at,
@@ -64,8 +64,8 @@ def hours(n: int = 336) -> list[Span]:
                 pages=1_210_571 - i * 340,
                 fresh=fresh,
                 fresh_error=0.002,
-                promised=promised,
-                possible=promised + 0.005,
+                expected=expected,
+                possible=expected + 0.005,
                 budget=480_000 if age > 5 else BUDGET,
             )
         )
@@ -128,7 +128,7 @@ LAST_MINUTE = Minute(
     fresh=0.72,
     fresh_error=0.002,
     covered=0.851,
-    promised=0.734,
+    expected=0.734,
     possible=0.739,
     unpolite=0.812,
     budget=BUDGET,

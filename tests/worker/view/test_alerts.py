@@ -56,7 +56,7 @@ HEALTHY: Series = {
     "recrawl_revisit_lateness_seconds_count": counting(850),
     "recrawl_freshness_ratio": steady(0.70),
     "recrawl_freshness_error_ratio": steady(0.01),
-    "recrawl_freshness_promised_ratio": steady(0.74),
+    "recrawl_freshness_expected_ratio": steady(0.74),
     "recrawl_covered_ratio": steady(0.99),
     "recrawl_budget_fetches_per_second": steady(1000 / 60),
     'recrawl_job_failures_since_success{job_name="allocate"}': steady(0),
@@ -104,7 +104,7 @@ SILENT: dict[str, Series] = {
     },
     "no budget, another objective, a job without a schedule": {
         "recrawl_budget_fetches_per_second": GONE,
-        "recrawl_freshness_promised_ratio": GONE,
+        "recrawl_freshness_expected_ratio": GONE,
         'recrawl_job_interval_seconds{job_name="allocate"}': GONE,
         'recrawl_job_due_timestamp_seconds{job_name="allocate"}': GONE,
         'recrawl_job_last_success_timestamp_seconds{job_name="allocate"}': steady(60),

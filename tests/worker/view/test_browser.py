@@ -45,9 +45,9 @@ LOOKS: dict[str, Look] = {
             FIGURES,
             allocation=None,
             held_back=(),
-            minutes=tuple(replace(m, promised=None, possible=None, unpolite=None) for m in FIGURES.minutes),
+            minutes=tuple(replace(m, expected=None, possible=None, unpolite=None) for m in FIGURES.minutes),
         ),
-        replace(HISTORY, hours=tuple(replace(h, promised=None, possible=None) for h in HISTORY.hours)),
+        replace(HISTORY, hours=tuple(replace(h, expected=None, possible=None) for h in HISTORY.hours)),
     ),
     "young": look(FIGURES, replace(HISTORY, hours=HISTORY.hours[-2:], tens=HISTORY.tens[-9:], events=())),
     "long": look(

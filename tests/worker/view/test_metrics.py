@@ -64,12 +64,12 @@ def test_a_new_crawl_has_counters_at_zero_and_no_figures_that_nobody_knows(url: 
 
 def test_the_figures_are_those_of_the_last_minute_in_seconds_and_shares(crawl: Crawl, url: str) -> None:
     minute(crawl, 3 * MINUTE, fresh=0.1, budget=5)
-    minute(crawl, 2 * MINUTE, fresh=0.7, promised=0.8, budget=864_000, due_crawler=1, due_gap=2, due_blocked=3)
+    minute(crawl, 2 * MINUTE, fresh=0.7, expected=0.8, budget=864_000, due_crawler=1, due_gap=2, due_blocked=3)
     crawl.connection.execute("select recrawl.pause()")
     with endpoint(url) as scraped:
         found = scraped()
     assert found["recrawl_freshness_ratio"] == pytest.approx(0.7)
-    assert found["recrawl_freshness_promised_ratio"] == pytest.approx(0.8)
+    assert found["recrawl_freshness_expected_ratio"] == pytest.approx(0.8)
     assert found["recrawl_budget_fetches_per_second"] == 10
     assert [found[f"recrawl_due_pages{{{of}}}"] for of in ("crawler", "gap", "block")] == [1, 2, 3]
     assert found["recrawl_paused"] == 1

@@ -55,7 +55,7 @@ class Stretch:
     pages: float | None = None
     fresh: float | None = None
     fresh_error: float | None = None
-    promised: float | None = None
+    expected: float | None = None
     possible: float | None = None
     budget: float | None = None  # fetches per day
 

@@ -94,7 +94,7 @@ GAUGES: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "recrawl_freshness_ratio": ("Share of the value of all pages that is fresh, estimated (0 to 1).", {"": "fresh"}),
     "recrawl_freshness_error_ratio": ("Standard error of recrawl_freshness_ratio (0 to 1).", {"": "fresh_error"}),
-    "recrawl_freshness_promised_ratio": ("Freshness that the allocation expects (0 to 1).", {"": "promised"}),
+    "recrawl_freshness_expected_ratio": ("Freshness that the allocation expects (0 to 1).", {"": "expected"}),
     "recrawl_freshness_possible_ratio": (
         "Limit of the freshness with this budget and these gaps (0 to 1).",
         {"": "possible"},

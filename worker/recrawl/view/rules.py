@@ -604,22 +604,22 @@ def revisits_skipped(facts: Facts) -> Found | None:
         "{{ $value | humanizePercentage }} of the value is fresh, more than "
         f"{count(100 * LESS_FRESH)} points less than the allocation expects.",
         "recrawl_freshness_ratio + 3 * recrawl_freshness_error_ratio "
-        f"< recrawl_freshness_promised_ratio - {LESS_FRESH} and recrawl_covered_ratio > {COVERED}",
+        f"< recrawl_freshness_expected_ratio - {LESS_FRESH} and recrawl_covered_ratio > {COVERED}",
         "6h",
     ),
     in_status=False,
 )
 def less_fresh(facts: Facts) -> Found | None:
     found = [
-        minute.fresh + 3 * (minute.fresh_error or 0) < minute.promised - LESS_FRESH
+        minute.fresh + 3 * (minute.fresh_error or 0) < minute.expected - LESS_FRESH
         for minute in facts.figures.minutes
-        if minute.fresh is not None and minute.promised is not None and (minute.covered or 0) > COVERED
+        if minute.fresh is not None and minute.expected is not None and (minute.covered or 0) > COVERED
     ]
     minute = facts.figures.minute
     if minute is None or len(found) < HOUR / MINUTE / 2 or not all(found):
         return None
     return Found(
-        f"{percent(minute.fresh)} of the value is fresh, but the allocation expects {percent(minute.promised)}.",
+        f"{percent(minute.fresh)} of the value is fresh, but the allocation expects {percent(minute.expected)}.",
         "This was so for the whole last hour.",
     )
 

@@ -90,7 +90,7 @@ def _figures(figures: Figures) -> Iterator[str]:
 
 def limits(minute: Minute) -> str:
     """The figures that the freshness is compared with."""
-    bounds = {"expected": minute.promised, "limit": minute.possible, "without gaps": minute.unpolite}
+    bounds = {"expected": minute.expected, "limit": minute.possible, "without gaps": minute.unpolite}
     return ", ".join(f"{word} {percent(bound)}" for word, bound in bounds.items() if bound is not None)
 
 
@@ -219,7 +219,7 @@ def top(figures: Figures, said: Finding, name: str, height: int = 24) -> list[st
     )
     if last and last.fresh is not None:
         fresh = [minute.fresh or 0 for minute in minutes]
-        expected = [f"expected {percent(last.promised)}"] if last.promised is not None else []
+        expected = [f"expected {percent(last.expected)}"] if last.expected is not None else []
         lines.append(_trend("fresh", fresh, percent(last.fresh), *expected))
     lines.append("")
     room = height - len(lines) - 1

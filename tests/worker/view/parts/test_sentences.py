@@ -38,7 +38,7 @@ def test_freshness_stands_beside_what_was_promised_and_is_possible() -> None:
 
 
 def test_a_difference_within_the_error_is_none() -> None:
-    minute = replace(LAST_MINUTE, fresh=0.72, promised=0.729, fresh_error=0.005)
+    minute = replace(LAST_MINUTE, fresh=0.72, expected=0.729, fresh_error=0.005)
     assert "what the allocation expects (72.9 %)" in plain(sentences.freshness(HISTORY.hours, minute, NOW))
     more = replace(LAST_MINUTE, fresh=0.76)
     assert "2.6 points more than" in plain(sentences.freshness(HISTORY.hours, more, NOW))

@@ -39,7 +39,7 @@ def freshness(look: Look) -> Html:
     shown = over(look, spans, look.history.step, 14 * DAY)
     series = [
         Series("fresh", "changed", column(spans, "fresh")),
-        Series("expected", "first", column(spans, "promised")),
+        Series("expected", "first", column(spans, "expected")),
         Series("limit", "soft", column(spans, "possible")),
     ]
     errors = [2 * span.fresh_error if span.fresh_error is not None else None for span in spans]

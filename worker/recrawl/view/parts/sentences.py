@@ -39,15 +39,15 @@ def freshness(hours: Sequence[Span], minute: Minute | None, now: datetime) -> st
 
 
 def _compared(fresh: float, last: Span | Minute) -> str:
-    if last.promised is None:
+    if last.expected is None:
         return "No allocation has said what to expect."
     same = max(SAME, 2 * (last.fresh_error or 0))
-    difference = fresh - last.promised
+    difference = fresh - last.expected
     said = (
-        f"what the allocation expects ({percent(last.promised)})"
+        f"what the allocation expects ({percent(last.expected)})"
         if abs(difference) <= same
         else f"{points(abs(difference))[1:]} points {'less' if difference < 0 else 'more'} than the allocation expects"
-        f" ({percent(last.promised)})"
+        f" ({percent(last.expected)})"
     )
     bound = "" if last.possible is None else f". The limit with this budget and these gaps is {percent(last.possible)}"
     return f"That is {said}{bound}."

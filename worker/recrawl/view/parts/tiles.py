@@ -29,12 +29,12 @@ def fresh_tile(look: Look) -> Html:
     if minute is None or minute.fresh is None:
         return tile(name, "–", "", None, "not known yet; a worker estimates it every minute")
     marks = [
-        (share, kind) for share, kind in ((minute.promised, "first"), (minute.possible, "ink")) if share is not None
+        (share, kind) for share, kind in ((minute.expected, "first"), (minute.possible, "ink")) if share is not None
     ]
     told = [
         f"{word} {percent(share)}"
         for word, share in (
-            ("expected", minute.promised),
+            ("expected", minute.expected),
             ("limit with gaps", minute.possible),
             ("without gaps", minute.unpolite),
         )
