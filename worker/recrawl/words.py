@@ -177,3 +177,8 @@ HERE = Here()
 def literal(text: str) -> str:
     """A text in SQL, to be copied."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def interval(time: timedelta) -> str:
+    """A length of time in SQL, to be copied."""
+    return f"'{time.total_seconds():g} seconds'"

@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from recrawl import store
 from recrawl.view.parts import page
-from recrawl.view.parts.hosts import interval
 from recrawl.view.parts.html import Html, el
-from recrawl.words import HERE, clock, count, lasting, literal, moment, things
+from recrawl.words import HERE, clock, count, interval, lasting, literal, moment, things
 
 
 @dataclass(frozen=True)
@@ -103,8 +102,8 @@ def described(found: SearchResult, host: Mapping[str, Any]) -> Html:
     ]
     name = literal(host["host"])
     changes = [
-        ("twice as fast, if the host agrees", f"SELECT recrawl.set_host({name}, gap => {_gap(host['gap'] / 2)});"),
-        ("half as fast", f"SELECT recrawl.set_host({name}, gap => {_gap(host['gap'] * 2)});"),
+        ("twice as fast, if the host agrees", f"SELECT recrawl.set_host({name}, gap => {interval(host['gap'] / 2)});"),
+        ("half as fast", f"SELECT recrawl.set_host({name}, gap => {interval(host['gap'] * 2)});"),
         ("unblock it", f"SELECT recrawl.unblock_host({name});")
         if host["blocked_until"]
         else ("block it", f"SELECT recrawl.block_host({name}, now() + interval '1 day', 'a reason');"),
@@ -122,10 +121,6 @@ def described(found: SearchResult, host: Mapping[str, Any]) -> Html:
         class_="found",
         data_part="found",
     )
-
-
-def _gap(gap: timedelta) -> str:
-    return literal(interval(gap))
 
 
 def _own_gap(host: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from recrawl.view.facts import OLDEST_SERVER, OPEN, Facts
 from recrawl.view.figures import ALWAYS, HOUR, MINUTE, Figures, LastRun
 from recrawl.view.rule import Alert, Fix, Found, Level, Rule
-from recrawl.words import count, either, lasting, literal, percent, size, things, when
+from recrawl.words import count, either, interval, lasting, literal, percent, size, things, when
 
 FEW = 20  # events: fewer say nothing about shares
 STANDSTILL = timedelta(minutes=5)  # without a report, while a host with work is free
@@ -801,7 +801,7 @@ def nothing_due(facts: Facts) -> Found | None:
 
 @rule("ok", fix=Fix("allocation", "Divide the budget now, without waiting for the worker", "recrawl run allocate"))
 def no_allocation(facts: Facts) -> Found | None:
-    if facts.figures.allocation is not None:
+    if facts.figures.allocation is not None or facts.figures.reported_at is None:
         return None
     daily = float(facts.figures.settings.get("frequency") or 1)
     often = "once a day" if daily == 1 else f"{count(daily)} times a day"
@@ -813,12 +813,14 @@ def no_allocation(facts: Facts) -> Found | None:
 
 @rule("ok")
 def budget_unspent(facts: Facts) -> Found | None:
-    unused, last = unused_budget(facts.figures), facts.figures.allocation
-    if not unused or last is None:
+    last = facts.figures.allocation
+    if last is None or facts.figures.budget is None or last.unspent <= UNUSED * last.budget:
         return None
+    unused = count(last.unspent)
     return Found(
         "The crawl keeps up. Gaps leave a part of the budget unused.",
-        f"{_pace(facts.figures)} The gaps leave no use for {count(unused)} of {count(last.budget)} fetches a day.",
+        f"{_pace(facts.figures)} The gaps leave no use for {unused} of {count(last.budget)} fetches a day.",
+        fix=Fix("budget", f"{unused} fetches a day are not used. See what a lower budget costs", "recrawl plan"),
     )
 
 
@@ -838,6 +840,18 @@ def gaps_set_pace(facts: Facts) -> Found:
     capped = figures.allocation.capped_hosts if figures.allocation else 0
     limit = "The gaps of the hosts set" if figures.budget or capped else "No budget is set: the shortest interval sets"
     return Found(f"The crawl keeps up. {limit} the pace, not your crawlers.", _pace(figures))
+
+
+@rule("ok")
+def gap_too_short(facts: Facts) -> Found | None:
+    """This is never the first finding: it only adds its fix to a verdict."""
+    for host in facts.figures.late_hosts:
+        if host.waits_for == "block" and host.due >= FEW and (host.blocked_reason or "").endswith(("429", "503")):
+            gap = interval(2 * (host.gap or timedelta(seconds=1)))
+            says = f"{host.host} is blocked: {host.blocked_reason}. {count(host.due)} of its pages are due."
+            do = f"SELECT recrawl.set_host({literal(host.host)}, gap => {gap});"
+            return Found(says, fix=Fix("host", f"{says} A longer gap may help", do))
+    return None
 
 
 # ---------------------------------------------------------------------------------------- what only Prometheus sees
@@ -862,12 +876,6 @@ _rules += [
 ]
 
 RULES = tuple(_rules)
-
-
-def unused_budget(figures: Figures) -> float | None:
-    """Fetches per day that the gaps leave no use for, if they are more than a few."""
-    last = figures.allocation
-    return last.unspent if last and figures.budget is not None and last.unspent > UNUSED * last.budget else None
 
 
 def _is_crawled(figures: Figures) -> bool:

@@ -1,13 +1,12 @@
 """Tables of hosts: hosts that are limited by their gap, hosts with overdue pages, blocked hosts."""
 
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
 from urllib.parse import urlencode
 
 from recrawl.view.parts import sentences
 from recrawl.view.parts.html import Html, el, said
 from recrawl.view.parts.page import Look, copied, part
-from recrawl.words import clock, count, gain, lasting, literal
+from recrawl.words import clock, count, gain, interval, lasting, literal
 
 
 def host_table(
@@ -56,7 +55,7 @@ def held_back(look: Look) -> Html:
                 count(host.wanted),
                 count(host.frequency),
                 gain(host.gain, of_time),
-                copied(f"SELECT recrawl.set_host({literal(host.host)}, gap => {literal(interval(host.gap / 2))});"),
+                copied(f"SELECT recrawl.set_host({literal(host.host)}, gap => {interval(host.gap / 2)});"),
             ],
         )
         for host in hosts
@@ -78,10 +77,6 @@ def held_back(look: Look) -> Html:
             class_="card",
         ),
     )
-
-
-def interval(time: timedelta) -> str:
-    return f"{time.total_seconds():g} seconds"
 
 
 WAITS = {"crawler": ("failed", "a crawler"), "gap": ("", "its gap"), "block": ("failed", "a block")}
