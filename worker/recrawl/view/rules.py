@@ -801,7 +801,9 @@ def nothing_due(facts: Facts) -> Found | None:
 
 @rule("ok", fix=Fix("allocation", "Divide the budget now, without waiting for the worker", "recrawl run allocate"))
 def no_allocation(facts: Facts) -> Found | None:
-    if facts.figures.allocation is not None or facts.figures.reported_at is None:
+    """Nobody need hurry before the first fetch, or while no page waits."""
+    figures = facts.figures
+    if figures.allocation or figures.reported_at is None or not (figures.now.due or figures.now.new_waiting):
         return None
     daily = float(facts.figures.settings.get("frequency") or 1)
     often = "once a day" if daily == 1 else f"{count(daily)} times a day"
