@@ -12,13 +12,11 @@ from psycopg.errors import LockNotAvailable
 from sqlalchemy import Connection, NullPool, create_engine
 from sqlalchemy.exc import DBAPIError
 
-from recrawl.setup import project, replay, waiting
+from recrawl.setup import replay, waiting
 from recrawl.setup.migrate import sqlalchemy_url
 
 LOCK = 0x72656372  # «recr»: one database is one crawl, and one migration at a time
 SCHEMA = "create schema if not exists recrawl_internal"
-# Functions and views are bound to PostgreSQL's own operators, also if the login that migrates has another search path.
-PATH = "set local search_path = pg_catalog, pg_temp"
 # Crawlers wait behind a statement that waits for a lock. So it waits at most this long, and the migration starts again.
 LOCK_PATIENCE = 0.5  # seconds
 PATIENCE = f"set local lock_timeout = '{LOCK_PATIENCE} s'"
@@ -105,7 +103,7 @@ def online() -> None:
 
 
 def migrate(connection: Connection) -> None:
-    replay.run(connection, PATH)
+    replay.run(connection, replay.PATH)
     if moves():
         replay.run(connection, f"select pg_advisory_xact_lock({LOCK})")
         replay.run(connection, SCHEMA)
@@ -128,14 +126,14 @@ def offline() -> None:
     with_roles = context.config.attributes.get("with_roles") is not False
     with context.begin_transaction():
         write = context.get_context().impl.static_output
-        write(f"{PATH};")
+        write(replay.PATH)
         write(f"select pg_advisory_xact_lock({LOCK});")
         write(f"{SCHEMA};")
         write(REFUSE)
         write(f"{PATIENCE};")
         context.run_migrations()
         if context.get_revision_argument() == context.script.get_current_head():
-            for text in project.sql_texts(with_roles):
+            for text in replay.texts(with_roles):
                 write(text)
             write(f"{replay.record(with_roles)};")
 

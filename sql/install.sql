@@ -35,8 +35,9 @@
 -- `recrawl migrate` and `alembic upgrade head` replay it whenever a file changed; by hand, on a migrated database:
 -- psql -f sql/install.sql
 
--- With this search path the objects below are bound to PostgreSQL's own operators, for any search path of the caller.
-set search_path = pg_catalog, pg_temp;
+-- Names without a schema are PostgreSQL's own, otherwise those of recrawl_internal. plans.sql sets the same path on each
+-- function that is not inlined. So the path of a caller has no effect.
+set search_path = recrawl_internal, pg_temp;
 
 \ir roles.sql
 \ir rights.sql

@@ -1,5 +1,8 @@
--- How functions are planned. Each that reads tables says so in its first line: «-- plans: lookups», or another kind
--- below. A never-analysed table and a generic plan must not hurt, and costs must not grow with the tables.
+-- The search path of functions, and how they are planned. A function with «begin atomic» has no path of its own: its
+-- names are bound already, and with a path it would not be inlined.
+--
+-- Each function that reads tables says its kind of plan in its first line: «-- plans: lookups», or another kind below.
+-- A never-analysed table and a generic plan must not hurt, and costs must not grow with the tables.
 --
 --     lookups   nested loops over indexes and nothing else
 --     hashes    the same, where sets that are in memory are joined with each other too
@@ -17,15 +20,14 @@ declare
         "whole":   {"jit": "off"}
     }';
     f record;
-    s record;
 begin
     for f in
-        select p.oid::regprocedure as signature, kinds -> substring(p.prosrc from '^\s*-- plans: (\w+)') as settings
+        select p.oid::regprocedure as signature,
+               (select string_agg(format('set %I = %L', s.key, s.value), ' ')
+                from jsonb_each_text(kinds -> substring(p.prosrc from '^\s*-- plans: (\w+)')) s) as settings
         from pg_proc p
-        where p.pronamespace in ('recrawl'::regnamespace, 'recrawl_internal'::regnamespace)
+        where p.pronamespace in ('recrawl'::regnamespace, 'recrawl_internal'::regnamespace) and p.prosqlbody is null
     loop
-        for s in select * from jsonb_each_text(f.settings) loop
-            execute format('alter function %s set %I = %L', f.signature, s.key, s.value);
-        end loop;
+        execute format('alter function %s set search_path = recrawl_internal, pg_temp %s', f.signature, f.settings);
     end loop;
 end $$;

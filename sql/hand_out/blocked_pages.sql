@@ -3,9 +3,7 @@
 
 create or replace function recrawl_internal.blocked_pages_at(t timestamptz, lease_ids bigint[])
 returns setof recrawl.blocked_page
-language sql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable as $$
 -- plans: lookups
     select l.lease_id, l.page_id, h.name, readable(h.blocked_until)
     from (select l.lease_id, unnest(l.page_ids) as page_id
@@ -26,9 +24,7 @@ $$;
 comment on function recrawl_internal.blocked_pages_at is 'blocked_pages at a given time.';
 
 create or replace function recrawl.blocked_pages(lease_ids bigint[]) returns setof recrawl.blocked_page
-language sql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql volatile security definer as $$
     select * from blocked_pages_at(clock_timestamp(), lease_ids)
 $$;
 comment on function recrawl.blocked_pages is

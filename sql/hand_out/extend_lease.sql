@@ -4,9 +4,7 @@
 
 create or replace function recrawl_internal.extend_lease_at(t timestamptz, lease_id bigint, by interval)
 returns timestamptz
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; writes queue, host, lease; locks lease, host by id, queue
 declare
     s          setting;
@@ -79,9 +77,7 @@ end $$;
 comment on function recrawl_internal.extend_lease_at is 'extend_lease at a given time.';
 
 create or replace function recrawl.extend_lease(lease_id bigint, by interval) returns timestamptz
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 begin
     return extend_lease_at(clock_timestamp(), lease_id, by);
 end $$;

@@ -62,9 +62,7 @@ comment on function recrawl_internal.page_to_lease is
 create or replace function recrawl_internal.hand_out(
     a recrawl_internal.ask, v recrawl_internal.visits, this_lease bigint, round int
 ) returns setof recrawl.page_to_fetch
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: inherited; writes queue, new_page, host, lease; locks nothing: the caller holds the hosts
 #variable_conflict use_column
 declare

@@ -32,9 +32,7 @@ comment on function recrawl_internal.has_slot is
 create or replace function recrawl_internal.with_revisits(
     v recrawl_internal.visits, a recrawl_internal.ask, pages int, per_visit numeric
 ) returns recrawl_internal.visits
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: inherited; locks host (passing over locked ones)
 declare
     most   constant int := ceil(pages / per_visit);
@@ -71,9 +69,7 @@ comment on function recrawl_internal.with_revisits is
 create or replace function recrawl_internal.with_new_pages(
     v recrawl_internal.visits, a recrawl_internal.ask, pages int, per_visit numeric
 ) returns recrawl_internal.visits
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: inherited; locks host (passing over locked ones)
 declare
     most   constant int := ceil(pages / per_visit);
@@ -115,9 +111,7 @@ comment on function recrawl_internal.with_new_pages is
 create or replace function recrawl_internal.hosts_to_visit(
     a recrawl_internal.ask, wanted int, wanted_new int, most_new int, new_first boolean, per_visit numeric
 ) returns recrawl_internal.visits
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: inherited; locks host (passing over locked ones)
 declare
     v    visits := ('{}', '{}', 0, 0, false, false, null);

@@ -3,9 +3,7 @@
 
 create or replace function recrawl_internal.leases_of_at(t timestamptz, page_ids bigint[])
 returns setof recrawl.leased_page
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 -- plans: lookups
 begin
     return query
@@ -20,9 +18,7 @@ end $$;
 comment on function recrawl_internal.leases_of_at is 'leases_of at a given time.';
 
 create or replace function recrawl.leases_of(page_ids bigint[] default null) returns setof recrawl.leased_page
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 begin
     return query select * from leases_of_at(clock_timestamp(), page_ids);
 end $$;

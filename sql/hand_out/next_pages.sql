@@ -16,9 +16,7 @@
 create or replace function recrawl_internal.check_pop(
     t timestamptz, n int, ahead interval, lease interval, per_host int, notice interval, s recrawl_internal.setting
 ) returns void
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 begin
     if n is null or n <= 0 then
         perform refuse(format('next_pages: n must be positive, got %s', coalesce(n::text, 'null')));
@@ -54,9 +52,7 @@ create or replace function recrawl_internal.ask_of(
     t timestamptz, ahead interval, lease interval, per_host int, notice interval, host text,
     s recrawl_internal.setting
 ) returns recrawl_internal.ask
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 declare
     a    ask;
     draw numeric;                      -- a second one, for the class of new pages that is asked first
@@ -84,9 +80,7 @@ end $$;
 comment on function recrawl_internal.ask_of is 'The arguments of a call of next_pages as times.';
 
 create or replace function recrawl_internal.pages_a_visit(a recrawl_internal.ask, n int) returns numeric
-language sql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable as $$
     select case when a.slots_until = a.t then 1
                 else least(coalesce(a.per_host, n), n, 1 + floor(
                     date_part('epoch', a.slots_until - a.t) / date_part('epoch', (a.s).default_gap)))::numeric end
@@ -98,9 +92,7 @@ comment on function recrawl_internal.pages_a_visit is
 -- Reaping updates pages. It must not run in a transaction that has locked hosts: a report may have locked these pages
 -- and wait for the host.
 create or replace function recrawl_internal.catch_up(t timestamptz, most int, may_reap boolean) returns int
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups
 begin
     if not exists (
@@ -121,9 +113,7 @@ create or replace function recrawl_internal.next_pages_at(
     t timestamptz, n int, ahead interval, lease interval, per_host int, notice interval default '0',
     host text default null
 ) returns setof recrawl.page_to_fetch
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; locks host (passing over locked ones)
 declare
     s           setting;
@@ -205,9 +195,7 @@ create or replace function recrawl.next_pages(
     n int default 100, ahead interval default '0', lease interval default '10 minutes', per_host int default null,
     notice interval default '0', host text default null
 ) returns setof recrawl.page_to_fetch
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 begin
     return query select * from next_pages_at(clock_timestamp(), n, ahead, lease, per_host, notice, host);
 end $$;

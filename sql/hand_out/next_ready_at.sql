@@ -1,9 +1,7 @@
 -- next_ready_at: the time at which a crawler that got no page should ask again.
 
 create or replace function recrawl_internal.next_ready_time(t timestamptz) returns timestamptz
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups
 declare
     s          setting;
@@ -58,9 +56,7 @@ end $$;
 comment on function recrawl_internal.next_ready_time is 'next_ready_at at a given time.';
 
 create or replace function recrawl.next_ready_at() returns timestamptz
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 begin
     return next_ready_time(clock_timestamp());
 end $$;

@@ -19,9 +19,7 @@ comment on function recrawl_internal.fetches_by is
 -- Otherwise new pages would use the fetches that revisits leave now, and still get their full share when the revisits
 -- come. A count that is much further ahead was made while the clock was wrong.
 create or replace function recrawl_internal.near(count bigint, t timestamptz, per_day float8) returns bigint
-language plpgsql immutable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql immutable as $$
 declare
     wanted      constant bigint := fetches_by(t, per_day);
     most_behind constant bigint := greatest(per_day / 86400, 1);
@@ -35,9 +33,7 @@ comment on function recrawl_internal.near is 'A count of fetches, moved so that 
 create or replace function recrawl_internal.new_pages_left(
     t timestamptz, ahead interval, s recrawl_internal.setting
 ) returns int
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: inherited
 declare
     fetched     bigint;
@@ -61,9 +57,7 @@ comment on function recrawl_internal.new_pages_left is
     'The number of new pages that the budget allows until the end of a caller''s look-ahead.';
 
 create or replace function recrawl_internal.count_fetches(pages int, new_pages int) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: inherited
 begin
     perform nextval('fetch_count') from generate_series(1, pages);
@@ -73,9 +67,7 @@ comment on function recrawl_internal.count_fetches is 'Counts pages that were ha
 
 create or replace function recrawl_internal.room_in_budget_from(t timestamptz, s recrawl_internal.setting)
 returns timestamptz
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: inherited
 begin
     return (

@@ -6,9 +6,7 @@
 create or replace function recrawl_internal.give_back(
     t timestamptz, lease_id bigint, hosts bigint[], slots recrawl_internal.slot_of_host[]
 ) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host by id (those that wait for no page of the lease: passing over locked ones)
 declare
     given slot_of_host;
@@ -32,9 +30,7 @@ comment on function recrawl_internal.give_back is
     'Updates hosts whose pages come back from a lease without a request, and whose slots are free again.';
 
 create or replace function recrawl_internal.leave_lease(lease_id bigint, leaving bigint[]) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; writes lease; locks lease
 begin
     with
@@ -70,9 +66,7 @@ comment on function recrawl_internal.leave_lease is
 create or replace function recrawl_internal.release_at(
     t timestamptz, lease_id bigint, page_ids bigint[], spent boolean default false
 ) returns int
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; writes inbox, page; locks lease, page by id, host by id
 declare
     back record;
@@ -124,9 +118,7 @@ comment on function recrawl_internal.release_at is 'release at a given time.';
 create or replace function recrawl.release(
     lease_id bigint, page_ids bigint[] default null, spent boolean default false
 ) returns int
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 begin
     return release_at(clock_timestamp(), lease_id, page_ids, spent);
 end $$;

@@ -4,9 +4,7 @@
 -- The setting max_new_hosts is the only limit on hosts without pages. (An honest crawler needs such hosts for redirects
 -- of robots.txt.) Refused calls count too. If two calls come while the minute changes, one of them may not count.
 create or replace function recrawl_internal.host_for_crawler(t timestamptz, verb text, host text) returns bigint
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; locks new keys
 declare
     most         constant int := (select max_new_hosts from setting);
@@ -31,9 +29,7 @@ comment on function recrawl_internal.host_for_crawler is
 create or replace function recrawl_internal.take_slot_at(
     t timestamptz, host text, ahead interval, notice interval default '0'
 ) returns setof recrawl.slot
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; writes host; locks new keys, host
 declare
     s     setting;
@@ -73,9 +69,7 @@ comment on function recrawl_internal.take_slot_at is 'take_slot at a given time.
 create or replace function recrawl.take_slot(
     host text, ahead interval default '10 seconds', notice interval default '0'
 ) returns setof recrawl.slot
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 begin
     return query select * from take_slot_at(clock_timestamp(), host, ahead, notice);
 end $$;

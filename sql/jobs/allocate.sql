@@ -56,9 +56,7 @@ comment on view recrawl_internal.page_to_allocate is
 -- The budget is added up run by run, because it may have changed.
 create or replace function recrawl_internal.spent_of_late(t timestamptz)
 returns table (days float8, budgeted float8, handed_out float8, since_last float8)
-language sql stable security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable security definer as $$
 -- plans: whole
     -- since_last is one hour if there was no allocation.
     select coalesce(sum(r.days), 0),
@@ -77,9 +75,7 @@ comment on function recrawl_internal.spent_of_late is
 
 -- Retries of failing pages are fetches in addition to the planned ones.
 create or replace function recrawl_internal.retries_of_late(t timestamptz) returns float8
-language sql stable security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable security definer as $$
 -- plans: whole
     select coalesce(sum(retries), 0) / greatest(date_part('epoch', t - min(at)) / 86400, 1 / 24.0)
     from vital_hour
@@ -88,9 +84,7 @@ $$;
 comment on function recrawl_internal.retries_of_late is 'Retries per day in the last 24 hours.';
 
 create or replace function recrawl_internal.policy_days(t timestamptz) returns float8
-language sql stable security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable security definer as $$
 -- plans: whole
     select coalesce(date_part('epoch', t - min(a.started_at)) / 86400, 0)
     from allocation a
@@ -107,9 +101,7 @@ comment on function recrawl_internal.policy_days is
 -- since. New pages with a pinned rate are not counted, because they take part in allocation already.
 create or replace function recrawl_internal.new_pages_to_allocate(t timestamptz)
 returns table (host_id bigint, value_class int, pages float8, waiting float8)
-language sql stable security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable security definer as $$
 -- plans: whole
     -- The run since which found pages are counted.
     with before as (
@@ -181,9 +173,7 @@ create or replace function recrawl_internal.put_prices(
     host_ids bigint[], prices float8[], ties float8[], floors float8[], capped boolean[], frequencies float8[],
     pins_kept float8[]
 ) returns void
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 -- plans: whole; writes host_terms, allocation; locks job, host_terms
 begin
     perform keep_job(token, alive_for);
@@ -236,9 +226,7 @@ comment on function recrawl_internal.put_prices is
 -- time changes are written.
 create or replace function recrawl_internal.bring_forward_at(t timestamptz, page_ids bigint[], frequencies real[])
 returns int
-language sql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql volatile as $$
 -- plans: lookups; locks page by id
     select move_pages(array(
         select move_of(p, d.new_due, p.due_is, p.planned_due, n.frequency)
@@ -263,9 +251,7 @@ comment on function recrawl_internal.bring_forward_at is
 create or replace function recrawl_internal.bring_forward(
     token bigint, alive_for interval, page_ids bigint[], frequencies real[]
 ) returns int
-language sql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql volatile security definer as $$
     select bring_forward_at(keep_job(token, alive_for), page_ids, frequencies)
 $$;
 comment on function recrawl_internal.bring_forward is 'bring_forward_at for a run that still holds its job.';
@@ -275,9 +261,7 @@ comment on function recrawl_internal.bring_forward is 'bring_forward_at for a ru
 create or replace function recrawl_internal.put_dues_at(
     t timestamptz, page_ids bigint[], frequencies real[], days float8
 ) returns int
-language sql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql volatile as $$
 -- plans: lookups; locks page by id
     select move_pages(array(
         select move_of(
@@ -302,9 +286,7 @@ comment on function recrawl_internal.put_dues_at is
 create or replace function recrawl_internal.put_dues(
     token bigint, alive_for interval, page_ids bigint[], frequencies real[], days float8[]
 ) returns int
-language sql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql volatile security definer as $$
     select put_dues_at(keep_job(token, alive_for), page_ids, frequencies, days[1])
 $$;
 comment on function recrawl_internal.put_dues is 'put_dues_at for a run that still holds its job.';
@@ -313,9 +295,7 @@ comment on function recrawl_internal.put_dues is 'put_dues_at for a run that sti
 -- time.
 create or replace function recrawl_internal.overtake_at(t timestamptz, page_ids bigint[], due_on float8[])
 returns int
-language sql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql volatile as $$
 -- plans: lookups; locks page by id
     select move_pages(array(
         select move_of(p, least(timestamptz 'epoch' + n.due_on * interval '24 hours', t), p.due_is, p.planned_due,
@@ -332,9 +312,7 @@ comment on function recrawl_internal.overtake_at is
 create or replace function recrawl_internal.overtake(
     token bigint, alive_for interval, page_ids bigint[], due_on float8[]
 ) returns int
-language sql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql volatile security definer as $$
     select overtake_at(keep_job(token, alive_for), page_ids, due_on)
 $$;
 comment on function recrawl_internal.overtake is 'overtake_at for a run that still holds its job.';

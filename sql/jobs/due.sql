@@ -131,9 +131,7 @@ comment on function recrawl_internal.share_in_slots is
 -- blocks; it is assumed that few blocks have no page. A smaller table is read whole, so it has no error. If the budget
 -- is measured, it changes without a change of the settings.
 create or replace function recrawl_internal.moved_since_allocation(last recrawl_internal.allocation) returns text
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: whole
 declare
     blocks  constant float8 := blocks_of('page');
@@ -192,9 +190,7 @@ comment on function recrawl_internal.moved_since_allocation is
     'their values, and the frequencies that follow from prices and slots. Null = nothing.';
 
 create or replace function recrawl_internal.graph_is_news(graph_pages bigint) returns boolean
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: whole
 declare
     percent constant real := sample_percent('graph_news', 20);
@@ -208,9 +204,7 @@ comment on function recrawl_internal.graph_is_news is
 
 -- Early runs take at most a twentieth of the time. Exception: after a user set another policy.
 create or replace function recrawl_internal.early_jobs(t timestamptz) returns table (job text, why text)
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: whole
 #variable_conflict use_column
 declare
@@ -250,9 +244,7 @@ comment on function recrawl_internal.early_jobs is
 
 create or replace function recrawl_internal.due_jobs(or_early boolean)
 returns table (job text, why text, newest bigint)
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 -- plans: lookups
 #variable_conflict use_column
 begin
@@ -275,9 +267,7 @@ comment on function recrawl_internal.due_jobs is
 -- the child has ended. During this time a person may have started other runs.
 create or replace function recrawl_internal.note_failure(job text, newest bigint, message text, has_died boolean)
 returns boolean
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 -- plans: lookups; writes job; locks job
 declare
     t   constant timestamptz := clock_timestamp();
@@ -307,10 +297,7 @@ comment on function recrawl_internal.note_failure is
 -- Upkeep, vitals and retention run all the time. A row is written only if a job begins to fail or works again. The
 -- function waits at most 10 ms for a lock.
 create or replace function recrawl_internal.note_health(job text, error text) returns void
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-set lock_timeout = '10ms'
-as $$
+language plpgsql volatile security definer set lock_timeout = '10ms' as $$
 -- plans: lookups; writes job
 declare
     t        constant timestamptz := clock_timestamp();
@@ -335,9 +322,7 @@ comment on function recrawl_internal.note_health is
 -- frozen worker as long as its connection lives. A leader that was frozen learns here that another worker leads now.
 -- Until then it can write nothing: the runs of its jobs have lost their tokens (see job.sql).
 create or replace function recrawl_internal.leads(worker uuid, alive_for interval) returns boolean
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 -- plans: lookups; writes leader; locks leader
 declare
     t constant timestamptz := clock_timestamp();

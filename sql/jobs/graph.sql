@@ -3,10 +3,7 @@
 -- A run calls this before it reads. If the table of news is full, the run empties it and reads the whole graph, so no
 -- change is lost: see is_news_full().
 create or replace function recrawl_internal.reopen_news(token bigint, alive_for interval) returns boolean
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-set lock_timeout = '1s'
-as $$
+language plpgsql volatile security definer set lock_timeout = '1s' as $$
 -- plans: lookups; writes graph_state, graph_news; locks job, graph_state, graph_news
 begin
     perform keep_job(token, alive_for);
@@ -28,9 +25,7 @@ comment on function recrawl_internal.reopen_news is
 -- news that its snapshot shows. The row of graph_state is a fence: if a newer run has updated it, an older run fails
 -- here.
 create or replace function recrawl_internal.begin_graph_read(token bigint) returns bigint
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 -- plans: lookups; writes graph_state; locks graph_state
 declare
     last_token bigint;
@@ -47,9 +42,7 @@ comment on function recrawl_internal.begin_graph_read is
     'Returns the token of the run that read the news last, and stores the token of this run.';
 
 create or replace function recrawl_internal.end_graph_read() returns bigint
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 -- plans: whole; writes graph_news; locks graph_news
 declare
     known bigint;

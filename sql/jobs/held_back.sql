@@ -4,9 +4,7 @@ create or replace function recrawl_internal.put_held_back(
     token bigint, alive_for interval, host_ids bigint[], pages bigint[], wanted float8[], frequencies float8[],
     gains float8[]
 ) returns void
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 -- plans: lookups; writes held_back; locks job, held_back
 declare
     t timestamptz;

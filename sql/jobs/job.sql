@@ -20,9 +20,7 @@ grant execute on function recrawl_internal.died to recrawl_reader;
 
 -- A worker that dies leaves its run open. So does a worker that loses its connection, because it can write no more.
 create or replace function recrawl_internal.end_dead_runs() returns void
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 -- plans: lookups; writes job; locks job
 declare
     dead text;
@@ -39,9 +37,7 @@ comment on function recrawl_internal.end_dead_runs is 'Ends the runs whose worke
 
 create or replace function recrawl_internal.start_job(job text, alive_for interval, as_of timestamptz default null)
 returns bigint
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 -- plans: lookups; writes job; locks job
 #variable_conflict use_column
 declare
@@ -71,9 +67,7 @@ comment on function recrawl_internal.start_job is
 
 -- A run that writes locks its row, so that no other run can take over before the write is committed.
 create or replace function recrawl_internal.keep_job(token bigint, alive_for interval) returns timestamptz
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 -- plans: lookups; writes job; locks job
 declare
     t timestamptz;
@@ -91,9 +85,7 @@ comment on function recrawl_internal.keep_job is
     'Says that a run is alive. Raises if another run has taken over. Returns the present time of the run.';
 
 create or replace function recrawl_internal.end_job(token bigint, is_ok boolean, message text) returns void
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 -- plans: lookups; writes job; locks job
 declare
     ended job;
@@ -113,9 +105,7 @@ grant execute on function
 to recrawl_worker;
 
 create or replace function recrawl_internal.newest_page() returns bigint
-language sql stable security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable security definer as $$
     select last_value from page_id
 $$;
 comment on function recrawl_internal.newest_page is

@@ -32,9 +32,7 @@ comment on function recrawl_internal.combined_value is
 -- is null, they keep their boosts.
 create or replace function recrawl_internal.put_values(page_ids bigint[], plain_values real[], boosts real[])
 returns int
-language sql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql volatile as $$
 -- plans: lookups; writes page, inbox; locks page by id
     with
     -- The pages with another value or boost, and their new values.
@@ -68,9 +66,7 @@ comment on function recrawl_internal.put_values is
 
 -- Values follow the scores, unless a value is pinned or changes by less than a hundredth.
 create or replace function recrawl_internal.follow_scores(scores recrawl_internal.page_score[]) returns int
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups
 declare
     moved      bigint[];
@@ -98,9 +94,7 @@ create or replace function recrawl_internal.put_scores(
     token bigint, alive_for interval,
     page_ids bigint[], hubs real[], authorities real[], importances real[], in_links real[]
 ) returns void
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 -- plans: lookups; writes page_score; locks job, page by id, page_score by id
 declare
     found page_score[];
@@ -131,9 +125,7 @@ comment on view recrawl_internal.last_terms is
 create or replace function recrawl_internal.put_graph_state(
     token bigint, alive_for interval, mean_relevance float8, first_share float8
 ) returns void
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 -- plans: lookups; writes graph_state; locks job, graph_state
 begin
     perform keep_job(token, alive_for);
@@ -144,9 +136,7 @@ comment on function recrawl_internal.put_graph_state is
 
 create or replace function recrawl_internal.put_opic(token bigint, alive_for interval, terms jsonb, run jsonb)
 returns void
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 -- plans: lookups; writes graph_state, opic; locks job, graph_state
 begin
     perform keep_job(token, alive_for);

@@ -9,9 +9,7 @@ comment on view recrawl_internal.page_evidence is 'The evidence that the job rat
 create or replace function recrawl_internal.put_priors(
     token bigint, alive_for interval, host_ids bigint[], changes float8[], days float8[]
 ) returns void
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 -- plans: whole; writes host_terms; locks job, host_terms
 begin
     perform keep_job(token, alive_for);

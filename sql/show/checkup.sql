@@ -12,9 +12,7 @@ comment on function recrawl_internal.are_few_hosts is 'Whether the table of host
 -- `recrawl doctor` warns of a host with half of all pages. Such a host also has the most pages of a sample, so a sample
 -- is enough. The sample is the same each time.
 create or replace function recrawl_internal.largest_host() returns bigint
-language plpgsql stable security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable security definer as $$
 -- plans: whole
 declare
     share constant real := sample_percent('page', 100);
@@ -33,9 +31,7 @@ comment on function recrawl_internal.largest_host is
     'The host with the most pages. If there are many hosts: in a sample of 100 blocks of pages.';
 
 create or replace function recrawl_internal.largest_blocked_hosts(t timestamptz) returns text[]
-language plpgsql stable security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable security definer as $$
 -- plans: whole
 begin
     if are_few_hosts() then

@@ -6,9 +6,7 @@ create or replace function recrawl_internal.coming(t timestamptz, n int)
 returns table (
     page_id bigint, url text, host text, is_new boolean, fetch_at timestamptz, due_at timestamptz, value real
 )
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 -- plans: lookups
 #variable_conflict use_column
 declare

@@ -7,9 +7,7 @@ create or replace function recrawl_internal.crawl_now(
     out ticked_at timestamptz, out worker_runs boolean, out vitals_at timestamptz,
     out longest_transaction interval, out inbox_wait interval
 )
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 -- plans: whole
 begin
     select p.last_report_at, p.fetches_per_second into last_report_at, fetches_per_second from last_pulses(t) p;
@@ -31,9 +29,7 @@ end $$;
 comment on function recrawl_internal.crawl_now is 'The row of the view crawl_status.';
 
 create or replace function recrawl_internal.inbox_wait() returns interval
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups
 begin
     -- The times of the inbox are clock times, not the given time of a call.
@@ -47,9 +43,7 @@ comment on function recrawl_internal.inbox_wait is
 -- A login can see that a session of another login has a snapshot, but not since when. For that it must be a member of
 -- the other login or of pg_read_all_stats.
 create or replace function recrawl_internal.longest_transaction() returns interval
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 begin
     return greatest(
         (select clock_timestamp() - min(xact_start) from pg_stat_activity

@@ -25,9 +25,7 @@
 create or replace function recrawl_internal.explain_now(
     t timestamptz, p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting
 ) returns setof recrawl.explanation
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 declare
     place   constant text := place_of(t, p);
     reasons recrawl.explanation[];
@@ -72,10 +70,7 @@ comment on function recrawl_internal.explain_now is
 
 create or replace function recrawl_internal.explain_page_at(t timestamptz, page_id bigint)
 returns setof recrawl.explanation
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-set timezone = 'UTC'
-as $$
+language plpgsql stable set timezone = 'UTC' as $$
 -- plans: lookups
 declare
     p page;
@@ -106,10 +101,7 @@ comment on function recrawl_internal.explain_page_at(timestamptz, bigint) is 'ex
 -- A number of up to 18 digits always fits into a bigint, so it is taken for a page_id.
 create or replace function recrawl_internal.explain_page_at(t timestamptz, url text)
 returns setof recrawl.explanation
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-set timezone = 'UTC'
-as $$
+language plpgsql stable set timezone = 'UTC' as $$
 -- plans: lookups
 declare
     parsed record;
@@ -136,9 +128,7 @@ end $$;
 comment on function recrawl_internal.explain_page_at(timestamptz, text) is 'explain_page at a given time.';
 
 create or replace function recrawl.explain_page(page_id bigint) returns setof recrawl.explanation
-language plpgsql stable security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable security definer as $$
 begin
     return query select * from explain_page_at(clock_timestamp(), page_id);
 end $$;
@@ -156,9 +146,7 @@ comment on function recrawl.explain_page(bigint) is
 docs/explain.md lists all codes.';
 
 create or replace function recrawl.explain_page(url text) returns setof recrawl.explanation
-language plpgsql stable security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable security definer as $$
 begin
     return query select * from explain_page_at(clock_timestamp(), url);
 end $$;

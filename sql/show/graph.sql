@@ -42,9 +42,7 @@ comment on column recrawl.graph_link.source_id is 'The page that has the link.';
 comment on column recrawl.graph_link.target_id is 'The page that the link leads to.';
 
 create or replace function recrawl_internal.scored(page_ids bigint[]) returns setof recrawl.scored_page
-language sql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable as $$
 -- plans: lookups
     select p.page_id, p.url, c.hub, c.authority, coalesce(p.pinned_relevance, p.relevance)
     from unnest(page_ids) with ordinality as n (id, place)
@@ -56,9 +54,7 @@ comment on function recrawl_internal.scored is
     'The live pages among the given ones, with their scores, in the given order.';
 
 create or replace function recrawl.successors(page_id bigint) returns setof recrawl.scored_page
-language sql stable security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable security definer as $$
 -- plans: lookups
     select s.*
     from scored(array(
@@ -68,9 +64,7 @@ $$;
 comment on function recrawl.successors is 'Returns the pages that a page links to, in the order of page_id.';
 
 create or replace function recrawl.predecessors(page_id bigint) returns setof recrawl.scored_page
-language sql stable security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable security definer as $$
 -- plans: whole
     -- The eight bytes of an id may also occur across two neighbouring ids. Therefore each hit is checked again.
     select s.*
@@ -86,9 +80,7 @@ comment on function recrawl.predecessors is
     'for ten million pages.';
 
 create or replace function recrawl.top_hubs(n int default 100) returns setof recrawl.scored_page
-language sql stable security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable security definer as $$
 -- plans: whole
     select refuse(format('top_hubs: n must be positive, got %s', n)) where n <= 0;
     select s.* from scored(array(
@@ -101,9 +93,7 @@ comment on function recrawl.top_hubs is
     'all scores.';
 
 create or replace function recrawl.top_authorities(n int default 100) returns setof recrawl.scored_page
-language sql stable security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable security definer as $$
 -- plans: whole
     select refuse(format('top_authorities: n must be positive, got %s', n)) where n <= 0;
     select s.* from scored(array(
@@ -116,9 +106,7 @@ comment on function recrawl.top_authorities is
     'reads all scores.';
 
 create or replace function recrawl.top_relevant(n int default 100) returns setof recrawl.scored_page
-language sql stable security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable security definer as $$
 -- plans: whole
     select refuse(format('top_relevant: n must be positive, got %s', n)) where n <= 0;
     select s.* from scored(array(

@@ -3,9 +3,7 @@
 
 create or replace function recrawl_internal.cells()
 returns table (name text, value bigint, as_time timestamptz, meaning text)
-language sql stable security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable security definer as $$
     select c.relname, v.value, case when m.parts[1] = 'time' then from_micros(v.value) end, m.parts[2]
     from pg_class c
     -- A standby cannot read an unlogged sequence.

@@ -1,9 +1,7 @@
 -- page_of: finds the page of a URL in any spelling, with one look-up in the index of keys.
 
 create or replace function recrawl.page_of(url text) returns bigint
-language sql stable security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable security definer as $$
 -- plans: lookups
     select p.page_id from page p where p.key = url_key(canonical_of(page_of.url))
 $$;

@@ -4,9 +4,7 @@
 create or replace function recrawl_internal.sample_queue(
     t timestamptz, blocks int, out due bigint, out waiting_new bigint, out is_estimate boolean
 )
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups
 declare
     -- blocks: the blocks that are read of each table. A smaller table is read whole.
@@ -37,9 +35,7 @@ comment on function recrawl_internal.sample_queue is
 -- order of head_due, and the queue of each says how old its oldest revisit really is. If there are too many hosts to
 -- read all of them, the hosts are used that a worker found last (late_host). Blocked hosts are included.
 create or replace function recrawl_internal.oldest_due(t timestamptz, out oldest timestamptz, out is_exact boolean)
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: whole
 declare
     at_first constant int := 20;       -- the number of hosts that are checked
@@ -69,9 +65,7 @@ comment on function recrawl_internal.oldest_due is
 
 create or replace function recrawl_internal.oldest_due_of(host_id bigint, head_due timestamptz, t timestamptz)
 returns timestamptz
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups
 begin
     return (select q.due_at from queue q
@@ -85,9 +79,7 @@ create or replace function recrawl_internal.queue_now(
     t timestamptz, out due bigint, out waiting_new bigint, out is_estimate boolean,
     out oldest_due timestamptz, out oldest_is_exact boolean, out next_ready_at timestamptz, out leased bigint
 )
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 -- plans: whole
 begin
     select q.due, q.waiting_new, q.is_estimate into due, waiting_new, is_estimate from sample_queue(t, 200) q;

@@ -2,9 +2,7 @@
 -- share of phrases that the two pages have in common.
 
 create or replace function recrawl.sketch_distance(one int[], other int[]) returns real
-language plpgsql immutable parallel safe security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql immutable parallel safe security definer as $$
 begin
     if one is null or other is null then
         return null;

@@ -4,9 +4,7 @@
 create or replace function recrawl_internal.block_host_at(
     t timestamptz, host text, until timestamptz, reason text
 ) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 declare
     id bigint;
 begin
@@ -25,9 +23,7 @@ comment on function recrawl_internal.block_host_at is 'block_host at a given tim
 create or replace function recrawl.block_host(
     host text, until timestamptz default 'infinity', reason text default null
 ) returns void
-language sql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql volatile security definer as $$
     select check_isolation('block_host');
     select block_host_at(clock_timestamp(), host, until, reason)
 $$;
@@ -39,9 +35,7 @@ comment on function recrawl.block_host is
 * reason: a text of yours. The view host_status shows it.';
 
 create or replace function recrawl_internal.unblock_host_at(t timestamptz, host text) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 declare
     id constant bigint := host_id_of('unblock_host', host);
 begin
@@ -55,9 +49,7 @@ end $$;
 comment on function recrawl_internal.unblock_host_at is 'unblock_host at a given time.';
 
 create or replace function recrawl.unblock_host(host text) returns void
-language sql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql volatile security definer as $$
     select check_isolation('unblock_host');
     select unblock_host_at(clock_timestamp(), host)
 $$;

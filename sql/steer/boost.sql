@@ -3,9 +3,7 @@
 -- step.
 
 create or replace function recrawl_internal.boost_pages(pattern text, after bigint, upto bigint) returns bigint
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups
 declare
     matching bigint[];
@@ -25,9 +23,7 @@ comment on function recrawl_internal.boost_pages is
     'Applies all boosts to the pages of a range of ids that match a pattern. Returns how many of them are live.';
 
 create or replace function recrawl_internal.boost_at(t timestamptz, pattern text, times float8) returns bigint
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; writes boost; locks boost, page by id
 declare
     newest constant bigint := (select last_value from page_id);
@@ -63,9 +59,7 @@ end $$;
 comment on function recrawl_internal.boost_at is 'boost at a given time.';
 
 create or replace function recrawl.boost(pattern text, times float8) returns bigint
-language sql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql volatile security definer as $$
     select check_isolation('boost');
     select boost_at(clock_timestamp(), pattern, times)
 $$;
@@ -83,10 +77,7 @@ set_value gave.';
 grant execute on function recrawl.boost to recrawl_operator;
 
 create or replace function recrawl_internal.newest_unboosted() returns bigint
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-set lock_timeout = '100ms'
-as $$
+language plpgsql volatile set lock_timeout = '100ms' as $$
 -- plans: lookups; locks exclusion
 begin
     return newest_taken_in();
@@ -98,10 +89,7 @@ comment on function recrawl_internal.newest_unboosted is
 
 -- Only one worker at a time: otherwise a worker could overwrite the values of a newer set of boosts with an older one.
 create or replace function recrawl_internal.follow_boosts(most int) returns int
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-set lock_timeout = '300ms'
-as $$
+language plpgsql volatile security definer set lock_timeout = '300ms' as $$
 -- plans: lookups; writes boost; locks boost, exclusion, page by id
 declare
     this  boost;

@@ -8,9 +8,7 @@
 -- next_pages locks no page. If it hands out a page while the page is being deleted, the lease keeps the page until the
 -- lease ends. The row in the queue is deleted when its turn comes.
 create or replace function recrawl.delete_pages(page_ids bigint[]) returns int
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 -- plans: lookups; writes page, inbox; locks lease, page by id, link, page_score by id
 declare
     leases bigint[];                   -- leases that have any of the pages

@@ -4,9 +4,7 @@
 -- At a moment when no transaction has this lock, every page that was taken in without the newest exclusions and boosts
 -- is committed and can be read.
 create or replace function recrawl_internal.newest_taken_in() returns bigint
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; locks exclusion
 declare
     newest bigint;
@@ -28,10 +26,7 @@ comment on function recrawl_internal.newest_taken_in is
 --
 -- Row locks are taken only after that, so that two transactions cannot wait for each other.
 create or replace function recrawl.exclude(pattern text) returns int
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-set lock_timeout = '2s'
-as $$
+language plpgsql volatile security definer set lock_timeout = '2s' as $$
 -- plans: whole; writes exclusion; locks exclusion, page by id
 declare
     newest bigint;
@@ -67,9 +62,7 @@ exclude reads all pages. If another transaction that adds pages stays open for m
 error. Then call it again.';
 
 create or replace function recrawl_internal.unexclude_at(t timestamptz, pattern text) returns int
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: whole; writes exclusion, page, inbox; locks exclusion, page by id
 declare
     back int;
@@ -109,9 +102,7 @@ end $$;
 comment on function recrawl_internal.unexclude_at is 'unexclude at a given time.';
 
 create or replace function recrawl.unexclude(pattern text) returns int
-language sql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql volatile security definer as $$
     select check_isolation('unexclude');
     select unexclude_at(clock_timestamp(), pattern)
 $$;

@@ -4,9 +4,7 @@
 -- moved. A page that had no next due time has no planned time either.
 create or replace function recrawl_internal.move_dues(page_ids bigint[], dues timestamptz[], new_due_is text)
 returns int
-language sql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql volatile as $$
 -- plans: lookups; locks page by id
     select move_pages(array(
         select move_of(p, w.new_due, new_due_is,
@@ -22,9 +20,7 @@ comment on function recrawl_internal.move_dues is
 -- The pages go to the heads of the queues of their hosts. Their due times are a microsecond apart, because a row of the
 -- queue is found by its due time: with one time for all, each look-up would read all of these rows.
 create or replace function recrawl_internal.fetch_now_at(t timestamptz, page_ids bigint[]) returns int
-language sql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql volatile as $$
     select move_dues(array_agg(id), array_agg(t - nth * interval '1 microsecond'), null)
     from (select id, row_number() over (order by id desc) - 1 as nth
           from (select distinct unnest(page_ids) as id) d) w
@@ -32,9 +28,7 @@ $$;
 comment on function recrawl_internal.fetch_now_at is 'fetch_now at a given time.';
 
 create or replace function recrawl.fetch_now(page_ids bigint[]) returns int
-language sql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql volatile security definer as $$
     select check_isolation('fetch_now');
     select fetch_now_at(clock_timestamp(), page_ids)
 $$;

@@ -4,9 +4,7 @@
 -- known, is deleted when its turn comes. Forgotten pages also leave the graph, with their links and scores; excluded
 -- pages keep both, because they may come back.
 create or replace function recrawl_internal.take_out(doomed bigint[], as_state text) returns int
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; writes page, inbox, link, page_score; locks page by id, link, page_score by id
 declare
     gone bigint[];
@@ -43,9 +41,7 @@ end $$;
 comment on function recrawl_internal.take_out is 'Takes pages out of the queue permanently. Returns how many.';
 
 create or replace function recrawl.forget(page_ids bigint[]) returns int
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 -- plans: lookups; locks page by id, link, page_score by id
 declare
     gone int;

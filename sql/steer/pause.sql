@@ -1,9 +1,7 @@
 -- pause and resume: the whole crawl, off and on. Reports are still taken in while it is paused.
 
 create or replace function recrawl.pause() returns void
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 begin
     update setting set paused = true where not paused;
     if found then
@@ -14,9 +12,7 @@ comment on function recrawl.pause is
     'Pauses the crawl: next_pages hands out no page until you call resume(). Reports still count.';
 
 create or replace function recrawl.resume() returns void
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 begin
     update setting set paused = false where paused;
     if found then

@@ -1,9 +1,7 @@
 -- set_host: limits of one host. It may be called before the first page of the host is known.
 
 create or replace function recrawl_internal.plain_host(host text) returns text
-language plpgsql immutable parallel safe
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql immutable parallel safe as $$
 declare
     parsed record;
 begin
@@ -17,9 +15,7 @@ comment on function recrawl_internal.plain_host is
     'The spelling of a host in host_name; null if the text is not a host name or an address without port.';
 
 create or replace function recrawl_internal.host_name_of(verb text, host text) returns text
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 declare
     name constant text := plain_host(host);
 begin
@@ -33,9 +29,7 @@ comment on function recrawl_internal.host_name_of is
     'The same as plain_host, but raises an error if the text is not a host name. verb: the function in the message.';
 
 create or replace function recrawl_internal.host_named(verb text, host text) returns bigint
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups
 declare
     named constant text := host_name_of(verb, host);
@@ -46,9 +40,7 @@ end $$;
 comment on function recrawl_internal.host_named is 'The id of a host. Makes the host if it is unknown.';
 
 create or replace function recrawl_internal.host_id_of(verb text, host text) returns bigint
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 -- plans: lookups
 begin
     return (select n.host_id from host_name n where n.name = host_name_of(verb, host));
@@ -56,9 +48,7 @@ end $$;
 comment on function recrawl_internal.host_id_of is 'The id of a host; null if it is unknown.';
 
 create or replace function recrawl_internal.name_of_host(host_id bigint) returns text
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 -- plans: lookups
 begin
     return (select h.name from host h where h.host_id = name_of_host.host_id);
@@ -67,9 +57,7 @@ comment on function recrawl_internal.name_of_host is
     'The own name of a host, not a name that is requested as this host.';
 
 create or replace function recrawl_internal.said_of_host(host_id bigint) returns jsonb
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups
 begin
     return (
@@ -83,9 +71,7 @@ comment on function recrawl_internal.said_of_host is 'The values that set_host h
 create or replace function recrawl_internal.set_host_at(
     t timestamptz, host text, gap interval, max_pages int, one_at_a_time boolean, reset text[]
 ) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; writes host, host_name; locks new keys, host, host_name
 declare
     id     bigint;
@@ -134,9 +120,7 @@ create or replace function recrawl.set_host(
     host text, gap interval default null, max_pages int default null, one_at_a_time boolean default null,
     reset text[] default '{}'
 ) returns void
-language sql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql volatile security definer as $$
     select check_isolation('set_host');
     select set_host_at(clock_timestamp(), host, gap, max_pages, one_at_a_time, reset)
 $$;

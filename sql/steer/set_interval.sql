@@ -5,9 +5,7 @@
 create or replace function recrawl_internal.problem_with_interval(
     every interval, h recrawl_internal.host, s recrawl_internal.setting
 ) returns text
-language sql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable as $$
     select case
         when every < slot_every(h, s) then
             format('every must be at least %s, as two slots of %s are so far apart, got %s',
@@ -22,9 +20,7 @@ comment on function recrawl_internal.problem_with_interval is
 
 create or replace function recrawl_internal.set_interval_at(t timestamptz, page_ids bigint[], every interval)
 returns setof recrawl.steered_page
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: hashes; writes page; locks page by id
 declare
     s       setting;
@@ -90,9 +86,7 @@ comment on function recrawl_internal.set_interval_at is 'set_interval at a given
 -- Pages that are overdue by the new interval become due within a second. A page keeps its due time if a failure,
 -- robots.txt or a person (fetch_now) set it.
 create or replace function recrawl_internal.follow_interval(t timestamptz, page_ids bigint[]) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; writes page; locks nothing: the caller holds the pages
 declare
     known       bigint[];
@@ -115,9 +109,7 @@ comment on function recrawl_internal.follow_interval is
     'Moves pages to the due times of the frequency that is in force now, counted from the last fetch.';
 
 create or replace function recrawl.set_interval(page_ids bigint[], every interval) returns setof recrawl.steered_page
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 begin
     perform check_isolation('set_interval');
     return query select * from set_interval_at(clock_timestamp(), page_ids, every);

@@ -1,9 +1,7 @@
 -- set_rate: pins the rate of a page, which is otherwise estimated.
 
 create or replace function recrawl_internal.set_rate_at(t timestamptz, page_id bigint, rate float8) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; writes page; locks page
 declare
     frequency float8;
@@ -24,9 +22,7 @@ end $$;
 comment on function recrawl_internal.set_rate_at is 'set_rate at a given time.';
 
 create or replace function recrawl.set_rate(page_id bigint, rate float8) returns void
-language sql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql volatile security definer as $$
     select check_isolation('set_rate');
     select set_rate_at(clock_timestamp(), page_id, rate)
 $$;

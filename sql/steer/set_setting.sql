@@ -2,9 +2,7 @@
 -- constraint is the text of the error.
 
 create or replace function recrawl_internal.names_allowed(rule text) returns text
-language sql stable security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable security definer as $$
     select string_agg(m[1], ', ')
     from pg_constraint c, regexp_matches(pg_get_constraintdef(c.oid), '''(\w+)''', 'g') as m
     where c.conrelid = 'setting'::regclass and c.conname = rule
@@ -16,9 +14,7 @@ grant execute on function recrawl_internal.names_allowed to recrawl_reader;
 -- A new frequency counts for known pages immediately, not only from their next fetch on. Pages that are overdue by the
 -- new frequency become due now, a microsecond apart, because a row of the queue is found by its due time.
 create or replace function recrawl_internal.follow_frequency(t timestamptz, before real, after real) returns void
-language sql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql volatile as $$
 -- plans: whole; writes page, inbox; locks page by id
     with
     -- The pages that follow the setting, with their new due times.
@@ -48,9 +44,7 @@ comment on function recrawl_internal.follow_frequency is
 create or replace function recrawl_internal.note_setting(
     t timestamptz, name text, old text, new text, type_ text
 ) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 begin
     if type_ = 'interval' then
         old := justify_hours(old::interval);
@@ -65,9 +59,7 @@ comment on function recrawl_internal.note_setting is
     'Writes an event with the old and the new value of a setting, if they differ.';
 
 create or replace function recrawl_internal.set_setting_at(t timestamptz, name text, value text) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; writes setting, budget_step; locks setting, budget_step, page by id
 declare
     type_ text;
@@ -121,9 +113,7 @@ end $$;
 comment on function recrawl_internal.set_setting_at is 'set_setting at a given time.';
 
 create or replace function recrawl.set_setting(name text, value text) returns void
-language sql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql volatile security definer as $$
     select set_setting_at(clock_timestamp(), name, value)
 $$;
 comment on function recrawl.set_setting is

@@ -1,9 +1,7 @@
 -- set_value and set_relevance: pin what is otherwise computed from the graph, or reported.
 
 create or replace function recrawl.set_value(page_id bigint, value float8) returns void
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 -- plans: lookups; writes page, graph_state; locks page, graph_state
 begin
     perform check_isolation('set_value');
@@ -31,9 +29,7 @@ comment on function recrawl.set_value is
   job opic, null leaves the value as it is.';
 
 create or replace function recrawl.set_relevance(page_id bigint, relevance float8) returns void
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 -- plans: lookups; writes page; locks page
 begin
     perform check_isolation('set_relevance');

@@ -1,9 +1,7 @@
 -- add_pages: takes in URLs. It returns one row for each URL, in order. An invalid URL does not affect the others.
 
 create or replace function recrawl_internal.one_for_each(a anyarray, n int) returns anyarray
-language plpgsql immutable strict
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql immutable strict as $$
 begin
     return case when cardinality(a) = 1 then array_fill((array(select unnest(a)))[1], array[n])
                 else plain_array(a) end;
@@ -15,9 +13,7 @@ create or replace function recrawl_internal.add_pages_at(
     t timestamptz, urls text[], value float8[], rate float8[], due timestamptz[], meta jsonb[],
     host text[]
 ) returns setof recrawl.added_page
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 declare
     n   constant int := cardinality(urls);
     bad record;
@@ -68,9 +64,7 @@ create or replace function recrawl.add_pages(
     urls text[], value float8[] default null, rate float8[] default null, due timestamptz[] default null,
     meta jsonb[] default null, host text[] default null
 ) returns setof recrawl.added_page
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 begin
     return query select * from add_pages_at(clock_timestamp(), urls, value, rate, due, meta, host);
 end $$;

@@ -46,11 +46,7 @@ comment on function recrawl_internal.problem_with_sketch is 'The problem with a 
 -- The header is a number of seconds or a date in one of three forms. The oldest form (asctime) does not name its zone:
 -- it is GMT.
 create or replace function recrawl_internal.wait_asked_for(retry_after text, t timestamptz) returns interval
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-set timezone = 'UTC'
-set datestyle = 'ISO, MDY'
-as $$
+language plpgsql stable set timezone = 'UTC' set datestyle = 'ISO, MDY' as $$
 begin
     if retry_after ~ '^ *[0-9]{1,99}([.][0-9]+)? *$' then
         return least(retry_after::float8, 1e6) * interval '1 second';
@@ -118,9 +114,7 @@ end;
 comment on function recrawl_internal.checked is 'A result with its problem, and without hints that make no sense.';
 
 create or replace function recrawl_internal.result_keys() returns text[]
-language sql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable as $$
     select array_agg(k) from (
         select jsonb_object_keys(to_jsonb(jsonb_populate_record(null::result, '{}')) - '{ord,problem,extras}'::text[])
         union all select jsonb_object_keys(to_jsonb(jsonb_populate_record(null::result_extras, '{}')))) keys (k)
@@ -130,11 +124,7 @@ comment on function recrawl_internal.result_keys is 'The keys that an element of
 -- Raises if a value has the wrong type: data_exception, or program_limit_exceeded for an array of more than six
 -- dimensions. A time without a zone is UTC.
 create or replace function recrawl_internal.checked_results(elements jsonb) returns recrawl_internal.result[]
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-set timezone = 'UTC'
-set datestyle = 'ISO, MDY'
-as $$
+language plpgsql stable set timezone = 'UTC' set datestyle = 'ISO, MDY' as $$
 -- plans: lookups
 declare
     known_keys constant text[] := result_keys();
@@ -165,9 +155,7 @@ end $$;
 comment on function recrawl_internal.checked_results is 'Turns the elements of report''s array into checked results.';
 
 create or replace function recrawl_internal.without_unreadable_hints(element jsonb) returns jsonb
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 declare
     hint text;
 begin
@@ -184,9 +172,7 @@ comment on function recrawl_internal.without_unreadable_hints is
     'An element of report''s array without last_modified or crawl_delay if that value cannot be read.';
 
 create or replace function recrawl_internal.problem_of(element jsonb) returns text
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 declare
     given record;
 begin

@@ -2,9 +2,7 @@
 -- meta that the other keeps with its pages.
 
 create or replace function recrawl.claim(who text) returns text
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 -- plans: lookups; writes setting; locks setting
 declare
     owner text;

@@ -2,9 +2,7 @@
 
 create or replace function recrawl_internal.without_urls(given recrawl_internal.given_url[], are_held boolean[])
 returns recrawl_internal.given_url[]
-language plpgsql immutable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql immutable as $$
 begin
     return (
         select array_agg(case when g.is_held then null
@@ -15,12 +13,10 @@ end $$;
 comment on function recrawl_internal.without_urls is
     'Links with null instead of the held ones. They stay in their places.';
 
+-- The lock_timeout is for intern_where_free().
 create or replace function recrawl_internal.intern_links(t timestamptz, results recrawl_internal.result[])
 returns recrawl_internal.found_links[]
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-set lock_timeout = '300ms'             -- for intern_where_free()
-as $$
+language plpgsql volatile set lock_timeout = '300ms' as $$
 -- plans: hashes; writes link_later; locks exclusion (shared), new keys
 #variable_conflict use_column
 declare
@@ -93,9 +89,7 @@ comment on function recrawl_internal.intern_links is
 
 -- A row of link that a report has locked is skipped, and its links stay set aside.
 create or replace function recrawl_internal.settle_links(late recrawl_internal.late_link[]) returns int
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: hashes; writes link_later, link; locks link_later, link by id
 declare
     changed bigint[];
@@ -144,10 +138,7 @@ comment on function recrawl_internal.settle_links is
 -- Takes in all URLs of the batch at once. If another transaction still holds one of them, up to 50 URLs are tried one
 -- by one, to find the held ones. The function waits at most 5 ms for a lock.
 create or replace function recrawl_internal.take_links_in(t timestamptz, most int) returns int
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-set lock_timeout = '5ms'
-as $$
+language plpgsql volatile set lock_timeout = '5ms' as $$
 -- plans: hashes; locks link_later, exclusion (shared), new keys, link by id
 declare
     given   given_url[];
@@ -195,9 +186,7 @@ comment on function recrawl_internal.take_links_in is 'Takes in links that were 
 -- ignored, because otherwise all pages of the circle would be lost. The caller has locked sources and targets, so that
 -- the answer is still true when it is written.
 create or replace function recrawl_internal.resolved_redirects(led_to recrawl_internal.found_links[]) returns bigint[]
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 -- plans: lookups
 declare
     redirects bigint[];                -- by ord of the result: the live page at the end of its redirect
@@ -234,9 +223,7 @@ comment on function recrawl_internal.resolved_redirects is
 
 create or replace function recrawl_internal.replace_links(led_to recrawl_internal.found_links[], ords int[])
 returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: hashes; writes link; locks link by id
 declare
     changed bigint[];

@@ -5,9 +5,7 @@
 create or replace function recrawl_internal.hint_change_at(
     t timestamptz, page_ids bigint[], recall float8, false_rate float8, changed_at timestamptz[] default null
 ) returns int
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; locks page by id
 begin
     if recall is null or recall not between 0 and 1 then
@@ -49,9 +47,7 @@ create or replace function recrawl.hint_change(
     page_ids bigint[], recall float8 default 0.9, false_rate float8 default 0.1,
     changed_at timestamptz[] default null
 ) returns int
-language sql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql volatile security definer as $$
     select check_isolation('hint_change');
     select hint_change_at(clock_timestamp(), page_ids, recall, false_rate, changed_at)
 $$;

@@ -1,9 +1,7 @@
 -- From URLs to pages: finds the known pages and makes the others.
 
 create or replace function recrawl_internal.where_now(page_id bigint) returns bigint
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 -- plans: lookups
 declare
     next_id bigint;
@@ -22,9 +20,7 @@ comment on function recrawl_internal.where_now is
 
 create or replace function recrawl_internal.parsed_urls(given recrawl_internal.given_url[])
 returns recrawl_internal.parsed_url[]
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 -- plans: lookups
 begin
     return (
@@ -73,9 +69,7 @@ comment on function recrawl_internal.parsed_urls is
 create or replace function recrawl_internal.intern_pages(
     t timestamptz, given recrawl_internal.given_url[], are_links boolean
 ) returns setof recrawl.added_page
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups
 declare
     urls      constant parsed_url[] := parsed_urls(given);

@@ -11,9 +11,7 @@
 -- host in a second statement: so all names are inserted in one order. A name that already has a row keeps its host.
 -- A name that other names are requested as keeps a host of its own.
 create or replace function recrawl_internal.intern_hosts(names text[], hosts text[]) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; writes host_name, host; locks new keys, host_name
 declare
     made text[];                       -- new names that are requested as another host
@@ -73,9 +71,7 @@ comment on function recrawl_internal.on_their_way is
 
 create or replace function recrawl_internal.kept_out(urls recrawl_internal.parsed_url[])
 returns recrawl_internal.made_page[]
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 -- plans: lookups
 begin
     return array(
@@ -94,9 +90,7 @@ comment on function recrawl_internal.kept_out is
 create or replace function recrawl_internal.insert_pages(
     t timestamptz, urls recrawl_internal.parsed_url[], are_links boolean
 ) returns recrawl_internal.made_page[]
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; writes page, inbox; locks new keys
 declare
     made made_page[];
@@ -170,9 +164,7 @@ comment on function recrawl_internal.insert_pages is
 create or replace function recrawl_internal.intern_unknown(
     t timestamptz, urls recrawl_internal.parsed_url[], are_links boolean
 ) returns recrawl_internal.made_page[]
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; locks exclusion (shared), new keys
 declare
     refused made_page[];                       -- the URLs that a rule keeps out
@@ -200,9 +192,7 @@ create or replace function recrawl_internal.intern_where_free(
     t timestamptz, urls recrawl_internal.parsed_url[], are_links boolean,
     out place int, out page_id bigint, out is_new boolean, out reason text
 ) returns setof record
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups
 declare
     made made_page[];

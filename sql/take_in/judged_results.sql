@@ -11,9 +11,7 @@ end;
 comment on function recrawl_internal.page_in is 'The page in a place of the table page, if it is visible there.';
 
 create or replace function recrawl_internal.turns_of(t timestamptz, results recrawl_internal.result[]) returns text[]
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 -- plans: lookups
 begin
     return array(

@@ -15,9 +15,7 @@
 -- A due time can lie in the year 2200, so it ends a page too.
 create or replace function recrawl_internal.without_ends(results recrawl_internal.result[])
 returns recrawl_internal.result[]
-language sql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable as $$
 -- plans: lookups
     select array_agg(case
         when r.lease_id is null and r.problem is null
@@ -33,9 +31,7 @@ comment on function recrawl_internal.without_ends is
 
 create or replace function recrawl_internal.record_results(t timestamptz, results recrawl_internal.result[])
 returns setof recrawl.report_result
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: hashes; locks exclusion (shared), new keys, lease, page by id, link by id, host by id
 declare
     led_to    found_links[];
@@ -88,9 +84,7 @@ create or replace function recrawl_internal.record_pages(
     t timestamptz, results recrawl_internal.result[], leases bigint[], locked recrawl_internal.locked_pages,
     redirects bigint[]
 ) returns recrawl_internal.recorded
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: inherited; writes page, inbox, fetch_log, pulse; locks page by id
 declare
     rules judging_rules;
@@ -163,9 +157,7 @@ comment on function recrawl_internal.record_pages is
     'Judges results and writes their pages. Returns what is left to do.';
 
 create or replace function recrawl_internal.take_off_leases(taken recrawl_internal.lease_count[]) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: inherited; writes lease; locks lease
 declare
     one lease_count;
@@ -185,9 +177,7 @@ comment on function recrawl_internal.take_off_leases is
 
 create or replace function recrawl_internal.follow_up_on_hosts(t timestamptz, done recrawl_internal.recorded)
 returns recrawl.report_result[]
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: inherited
 declare
     any_host record;                   -- flags: whether any of the hosts has a property
@@ -213,9 +203,7 @@ comment on function recrawl_internal.follow_up_on_hosts is
 -- No page of a blocked host is fetched before the block ends, so next_fetch_at is not earlier than that.
 create or replace function recrawl_internal.answers_with_blocks(t timestamptz, answers recrawl.report_result[])
 returns recrawl.report_result[]
-language sql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable as $$
 -- plans: lookups
     select array_agg((
         a.ord, a.page_id, a.code, a.detail,
@@ -234,9 +222,7 @@ comment on function recrawl_internal.answers_with_blocks is
 -- Hosts are locked one after the other, in order of id.
 create or replace function recrawl_internal.update_hosts(t timestamptz, updates recrawl_internal.host_update[])
 returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 declare
     host record;
 begin

@@ -1,9 +1,7 @@
 -- report: takes in the results of requests, as JSON.
 
 create or replace function recrawl_internal.report_at(t timestamptz, results jsonb) returns setof recrawl.report_result
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 declare
     checked result[];
     one     result;
@@ -33,9 +31,7 @@ end $$;
 comment on function recrawl_internal.report_at is 'report at a given time.';
 
 create or replace function recrawl.report(results jsonb) returns setof recrawl.report_result
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 begin
     return query select * from report_at(clock_timestamp(), results);
 end $$;

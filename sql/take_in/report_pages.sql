@@ -8,9 +8,7 @@ create or replace function recrawl_internal.report_pages_at(
     robots_denied boolean[] default null, meta jsonb[] default null, due timestamptz[] default null,
     declined boolean[] default null
 ) returns setof recrawl.report_result
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups
 declare
     sketches constant int[] := array(select unnest(sketch));
@@ -83,9 +81,7 @@ create or replace function recrawl.report_pages(
     crawl_delay float8[] default null, redirect_to text[] default null, robots_denied boolean[] default null,
     meta jsonb[] default null, due timestamptz[] default null, declined boolean[] default null
 ) returns setof recrawl.report_result
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 begin
     return query
     select * from report_pages_at(

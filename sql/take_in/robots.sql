@@ -2,9 +2,7 @@
 -- host. The text is only stored here. Crawlers interpret it.
 
 create or replace function recrawl_internal.site_of(url text) returns text
-language plpgsql immutable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql immutable as $$
 begin
     return substring(canonical_of(url) from '^[^/]*//[^/]*');
 end $$;
@@ -13,9 +11,7 @@ comment on function recrawl_internal.site_of is
 
 create or replace function recrawl_internal.robots_at(t timestamptz, urls text[])
 returns setof recrawl.site_robots
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 -- plans: lookups
 begin
     return query
@@ -28,9 +24,7 @@ end $$;
 comment on function recrawl_internal.robots_at is 'robots at a given time.';
 
 create or replace function recrawl.robots(urls text[]) returns setof recrawl.site_robots
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 begin
     return query select * from robots_at(clock_timestamp(), urls);
 end $$;
@@ -47,9 +41,7 @@ grant execute on function recrawl.robots to recrawl_crawler;
 create or replace function recrawl_internal.set_robots_at(
     t timestamptz, url text, status int, rules text, crawl_delay float8, retry_after text default null
 ) returns boolean
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; writes robots; locks new keys, robots, host
 declare
     longest constant int := 500 * 1024;          -- characters; RFC 9309 (2.5) requires at least this many bytes
@@ -96,9 +88,7 @@ comment on function recrawl_internal.set_robots_at is 'set_robots at a given tim
 create or replace function recrawl.set_robots(
     url text, status int, rules text default null, crawl_delay float8 default null, retry_after text default null
 ) returns boolean
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 begin
     return set_robots_at(clock_timestamp(), url, status, rules, crawl_delay, retry_after);
 end $$;

@@ -33,9 +33,7 @@ comment on function recrawl_internal.small_step is 'If the clock was ahead by le
 grant execute on function recrawl_internal.small_step to recrawl_reader;
 
 create or replace function recrawl_internal.clock_was_ahead(t timestamptz) returns boolean
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: inherited
 declare
     latest constant timestamptz := from_micros((select last_value from latest_tick));
@@ -51,9 +49,7 @@ comment on function recrawl_internal.clock_was_ahead is
 
 -- Entries of the inbox keep their order. They stay before the entries that are written from now on.
 create or replace function recrawl_internal.begin_pulling_in(t timestamptz) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: whole; writes inbox, fetch_log, pulse; locks nothing that anybody holds or waits for
 begin
     update inbox i set at = i.at - (select max(at) from inbox) + clock_timestamp()
@@ -68,9 +64,7 @@ comment on function recrawl_internal.begin_pulling_in is
     'The part of the repair that is done at once: the inbox, the logs, and the counts of the budget.';
 
 create or replace function recrawl_internal.pull_in_leases(t timestamptz) returns int
-language sql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql volatile as $$
 -- plans: whole; writes lease; locks lease (passing over locked ones)
     with
     -- The leases end now, and their pages are due now at the latest.
@@ -91,9 +85,7 @@ comment on function recrawl_internal.pull_in_leases is
 create or replace function recrawl_internal.pull_in_pages(
     t timestamptz, after_id bigint, up_to_id bigint, out pulled_in int, out passed_over int
 )
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; writes page; locks page by id (passing over locked ones)
 declare
     suspects bigint[];
@@ -135,9 +127,7 @@ comment on function recrawl_internal.pull_in_pages is
 create or replace function recrawl_internal.corrected_host(
     h recrawl_internal.host, s recrawl_internal.setting, t timestamptz, wrong_until timestamptz
 ) returns recrawl_internal.host
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 -- plans: lookups
 declare
     ahead     constant interval := wrong_until - t;
@@ -168,9 +158,7 @@ comment on function recrawl_internal.corrected_host is
 create or replace function recrawl_internal.pull_in_hosts(
     t timestamptz, wrong_until timestamptz, after_id bigint, up_to_id bigint, out pulled_in int, out passed_over int
 )
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host by id (passing over locked ones)
 declare
     suspects bigint[];
@@ -213,9 +201,7 @@ comment on function recrawl_internal.pull_in_hosts is
 -- the step, so a step that is rolled back is done again. The repair ends with the first round that passed over no
 -- locked row.
 create or replace function recrawl_internal.pull_in(t timestamptz, at_once int) returns int
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; writes pulling_in; locks pulling_in, lease, page by id, host by id (passing over locked ones)
 declare
     work    pulling_in;

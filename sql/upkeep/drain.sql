@@ -55,9 +55,7 @@ comment on type recrawl_internal.queue_changes is
 -- other direction if the table was once empty, and would read all of it when it has grown.
 create or replace function recrawl_internal.placed(entries recrawl_internal.inbox[])
 returns recrawl_internal.placed_entry[]
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 -- plans: inherited
 begin
     return array(
@@ -89,9 +87,7 @@ comment on function recrawl_internal.placed is 'The new place of the page of eac
 
 create or replace function recrawl_internal.move_in_queues(entries recrawl_internal.placed_entry[])
 returns recrawl_internal.queue_changes[]
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: inherited; writes new_page, queue; locks nothing: the caller holds the hosts
 declare
     changes queue_changes[];
@@ -166,9 +162,7 @@ comment on function recrawl_internal.move_in_queues is
 create or replace function recrawl_internal.wake_hosts(
     t timestamptz, changes recrawl_internal.queue_changes[], s recrawl_internal.setting
 ) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: inherited; writes host; locks nothing: the caller holds the hosts
 declare
     classes bigint;                    -- the classes of new pages of these hosts, one bit each
@@ -199,9 +193,7 @@ comment on function recrawl_internal.wake_hosts is
 create or replace function recrawl_internal.apply_inbox(
     t timestamptz, entries recrawl_internal.inbox[], s recrawl_internal.setting
 ) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 begin
     perform wake_hosts(t, move_in_queues(placed(entries)), s);
 end $$;
@@ -210,9 +202,7 @@ comment on function recrawl_internal.apply_inbox is
     'hosts.';
 
 create or replace function recrawl_internal.drain_at(t timestamptz, max_entries int) returns int
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; writes inbox; locks host by id (passing over locked ones), inbox
 declare
     -- The time of the oldest entry. It is looked up once, because the index still contains recently drained entries
@@ -283,9 +273,7 @@ comment on function recrawl_internal.drain_at is
 
 -- In small steps, because drain_at() reads many more entries than it applies if there are many.
 create or replace function recrawl_internal.drain_up_to(t timestamptz, max_entries int) returns int
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: inherited
 declare
     drained int := 0;

@@ -64,9 +64,7 @@ comment on function recrawl_internal.occupied_classes is
 
 -- If two sessions write at the same time, one change may be lost. The next tick finds the class again.
 create or replace function recrawl_internal.note_classes(classes bigint) returns boolean
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: inherited
 declare
     known constant bigint := (select last_value from new_classes);
@@ -81,9 +79,7 @@ comment on function recrawl_internal.note_classes is
     'returns true.';
 
 create or replace function recrawl_internal.advance_new_horizons(t timestamptz, recheck boolean) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups
 begin
     -- The horizon of a class that became empty moves once more, and then stays: an empty class gets no dead entries.
@@ -107,9 +103,7 @@ comment on function recrawl_internal.advance_new_horizons is
     'Moves the horizon of each class of new pages, and finds the classes that hosts are in.';
 
 create or replace function recrawl_internal.advance_horizons(t timestamptz) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups
 declare
     since   constant timestamptz := clock_timestamp();

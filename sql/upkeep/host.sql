@@ -6,9 +6,7 @@
 create or replace function recrawl_internal.block_until(
     host_id bigint, until timestamptz, reason text, strikes smallint, t timestamptz
 ) returns void
-language sql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql volatile as $$
 -- plans: lookups; writes host; locks host
     update host h set
         blocked_until = until,
@@ -22,9 +20,7 @@ $$;
 comment on function recrawl_internal.block_until is 'Blocks a host until a time; null ends the block.';
 
 create or replace function recrawl_internal.wake_host(host_id bigint, t timestamptz) returns void
-language sql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql volatile as $$
 -- plans: lookups; writes host; locks host
     update host h set
         ready_at = when_ready(h.head_due, next_slot(h, s), h.blocked_until, h.busy_until, t),
@@ -45,9 +41,7 @@ comment on function recrawl_internal.wake_host is
 create or replace function recrawl_internal.strike_host(
     host_id bigint, retry_after interval, reason text, t timestamptz
 ) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; locks host
 declare
     h        host;
@@ -73,9 +67,7 @@ comment on function recrawl_internal.strike_host is
 -- Hosts that another transaction has locked are passed over: a later report can forgive them. This function updates
 -- several hosts, so it must not wait for one.
 create or replace function recrawl_internal.forgive_strike(t timestamptz, hosts bigint[]) returns void
-language sql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql volatile as $$
 -- plans: lookups; writes host; locks host (passing over locked ones)
     update host h set strikes = h.strikes - 1
     from (select host_id from host
@@ -89,9 +81,7 @@ comment on function recrawl_internal.forgive_strike is
 -- Ten failures, and at least half of the fetches since the first of them failed: then the host is down, not only one
 -- page.
 create or replace function recrawl_internal.count_failures(host_id bigint, more int, t timestamptz) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host
 declare
     h host;
@@ -115,9 +105,7 @@ comment on function recrawl_internal.count_failures is
 
 -- Only the current lease of the page ends the wait. A report or a release with an older lease changes nothing here.
 create or replace function recrawl_internal.free_host(host_id bigint, lease_id bigint, t timestamptz) returns void
-language sql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql volatile as $$
 -- plans: lookups; writes host; locks host
     update host h set
         busy_until = null,
@@ -133,9 +121,7 @@ comment on function recrawl_internal.free_host is
 -- A request that began after its slot counts as well: the gap is measured from its real start.
 create or replace function recrawl_internal.push_slot(host_id bigint, started_at timestamptz, t timestamptz)
 returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host
 begin
     update host h set last_start_by = started_at where h.host_id = push_slot.host_id and h.last_start_by < started_at;
@@ -148,9 +134,7 @@ comment on function recrawl_internal.push_slot is 'Moves the next slot of a host
 -- The delay is limited to a minute, so that no robots.txt can stop the crawl of a host. A host that already has this
 -- delay is not changed.
 create or replace function recrawl_internal.set_crawl_delay(host_id bigint, delay interval, t timestamptz) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host
 declare
     clamped constant interval := least(greatest(delay, '0'), '1 minute');

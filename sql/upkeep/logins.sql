@@ -5,9 +5,7 @@
 -- login with the most pages still lacked at the last count. A count reads all leases that have not ended.
 
 create or replace function recrawl_internal.leased_by(login text, t timestamptz) returns bigint
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 -- plans: whole
 begin
     return (
@@ -17,9 +15,7 @@ end $$;
 comment on function recrawl_internal.leased_by is 'The number of pages that a login has leased at a time.';
 
 create or replace function recrawl_internal.watch_logins(t timestamptz) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: whole; writes setting; locks setting (passing over a locked one)
 declare
     most       constant int := (select max_leased from setting);

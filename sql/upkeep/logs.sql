@@ -18,9 +18,7 @@ comment on function recrawl_internal.pulse_kept is 'How long rows of pulse are k
 
 -- Nothing is written if no worker ran for a day, because then no job adds up the rows.
 create or replace function recrawl_internal.note_no_request(t timestamptz, expired int, missed int) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; writes pulse; locks nothing
 begin
     insert into pulse (part, at, letters, expired, missed)
@@ -33,10 +31,7 @@ comment on function recrawl_internal.note_no_request is
 
 -- If another session reads a part (pg_dump, for example), the part is emptied at a later tick.
 create or replace function recrawl_internal.rotate_log_at(t timestamptz) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-set lock_timeout = '10ms'
-as $$
+language plpgsql volatile set lock_timeout = '10ms' as $$
 declare
     stale  text;
     filled boolean;

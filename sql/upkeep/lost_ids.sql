@@ -27,9 +27,7 @@ grant execute on function recrawl_internal.ids_skipped to recrawl_reader;
 -- Of several callers one skips. The others wait until it has done so, not until its transaction ends. The lock is one
 -- that only the owner of the tables can take. Any login can hold an advisory lock, and would stop the crawl with it.
 create or replace function recrawl_internal.skip_lost_ids() returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; locks setting (without waiting)
 declare
     skipped       constant bigint := ids_skipped();

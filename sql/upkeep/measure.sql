@@ -34,9 +34,7 @@ comment on function recrawl_internal.step_of_measure is 'The time between two me
 
 -- Nothing is known at the start. The first hours correct the first value.
 create or replace function recrawl_internal.first_measure(t timestamptz, budget float8) returns float8
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; writes budget_step
 begin
     insert into budget_step (at, asks, short, handed_out)
@@ -50,9 +48,7 @@ comment on function recrawl_internal.first_measure is
 -- 1970, so they move by the difference between the two budgets.
 create or replace function recrawl_internal.follow_budget(t timestamptz, before float8, after float8, discovery float8)
 returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 begin
     perform setval('fetch_count', greatest(0, f.last_value + fetches_by(t, after) - fetches_by(t, before))),
             setval('new_count', greatest(0, n.last_value + fetches_by(t, after * discovery)
@@ -82,9 +78,7 @@ comment on function recrawl_internal.budget_after is
     'The budget that follows from the last budget and the measurements.';
 
 create or replace function recrawl_internal.measured_of_late(t timestamptz) returns recrawl_internal.measured
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups
 declare
     one_step constant float8 := date_part('epoch', step_of_measure()) / 86400;
@@ -122,9 +116,7 @@ comment on function recrawl_internal.measured_of_late is
     'The recent measurements of the crawlers. A value that is not known is null.';
 
 create or replace function recrawl_internal.measure_budget(t timestamptz) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; writes setting, budget_step; locks setting (passing over a locked one), budget_step
 declare
     before     setting;

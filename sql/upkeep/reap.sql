@@ -11,9 +11,7 @@
 -- its pages are free.
 
 create or replace function recrawl_internal.reap_at(t timestamptz, max_leases int) returns int
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; writes lease, page, inbox; locks lease, page by id (passing over locked ones)
 declare
     horizon constant timestamptz := from_micros((select last_value from lease_horizon));

@@ -9,9 +9,7 @@ begin atomic select interval '500 milliseconds'; end;
 comment on function recrawl_internal.between_ticks is 'If there was no tick for this long, next_pages does one.';
 
 create or replace function recrawl_internal.tick_at(t timestamptz, max_leases int, max_entries int) returns int
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 declare
     was_ahead constant boolean := clock_was_ahead(t);
     pulled_in int := 0;
@@ -36,9 +34,7 @@ end;
 comment on function recrawl_internal.tick_is_due is 'Whether the last tick was more than half a second ago.';
 
 create or replace function recrawl_internal.tick(max_leases int, max_entries int) returns int
-language sql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql volatile security definer as $$
     select setval('worker_ticked', micros(clock_timestamp())), rotate_log_at(clock_timestamp());
     select tick_at(clock_timestamp(), max_leases, max_entries)
 $$;

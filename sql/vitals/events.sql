@@ -3,9 +3,7 @@
 create or replace function recrawl_internal.note_event(
     t timestamptz, kind text, subject text, says text, by text
 ) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; writes event
 begin
     insert into event (at, kind, subject, says, by)
@@ -15,9 +13,7 @@ comment on function recrawl_internal.note_event is
     'Writes an event. by: the login that caused it; null if the crawl itself did.';
 
 create or replace function recrawl_internal.note_now(kind text, subject text, says text) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 begin
     perform note_event(clock_timestamp(), kind, subject, says, session_user);
 end $$;
@@ -26,9 +22,7 @@ comment on function recrawl_internal.note_now is 'Writes an event of this login,
 -- If all hosts fail for a night, that must not write millions of events. The limit is 100 events an hour for all hosts.
 -- Transactions that run at the same time do not see each other's events, so there may be a few more.
 create or replace function recrawl_internal.may_note_host(t timestamptz) returns boolean
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups
 begin
     return (
@@ -44,9 +38,7 @@ comment on function recrawl_internal.may_note_host is
 create or replace function recrawl_internal.note_strike(
     t timestamptz, host text, until timestamptz, reason text, strikes int
 ) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 begin
     if strikes in (1, 4, 16) and may_note_host(t) then
         perform note_event(t, 'host', host, format(

@@ -17,9 +17,7 @@ begin atomic select length(letters) - length(replace(letters, letter, '')); end;
 comment on function recrawl_internal.times is 'How often a letter occurs in a text.';
 
 create or replace function recrawl_internal.fold_pulses(since timestamptz, until timestamptz) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: whole; writes vital; locks nothing: the caller holds vitals_state
 declare
     parts constant int[] := array(
@@ -69,9 +67,7 @@ end $$;
 comment on function recrawl_internal.fold_pulses is 'Sums up the reports of a range of minutes again.';
 
 create or replace function recrawl_internal.fold_minutes(since timestamptz) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: whole; writes vital_hour; locks nothing: the caller holds vitals_state
 begin
     delete from vital_hour where at >= hour_of(since);

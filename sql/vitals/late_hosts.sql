@@ -2,9 +2,7 @@
 -- job allocate reads all hosts too.)
 
 create or replace function recrawl_internal.look_at_hosts(t timestamptz) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: whole; writes late_host, vitals_state; locks nothing: the caller holds vitals_state
 declare
     most constant int := 200;
@@ -28,9 +26,7 @@ comment on function recrawl_internal.look_at_hosts is
     'Counts hosts and their pages, and finds the hosts whose revisits are most overdue.';
 
 create or replace function recrawl_internal.due_of(host_id bigint, head_due timestamptz, t timestamptz) returns bigint
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups
 begin
     return (select count(*) from (

@@ -5,9 +5,7 @@
 create or replace function recrawl_internal.hosts_waiting(
     t timestamptz, out hosts_ready bigint, out ready_wait interval
 )
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups
 declare
     s        setting;

@@ -2,9 +2,7 @@
 -- last run that failed says what went wrong. The first run shows how old the crawl is.
 
 create or replace function recrawl_internal.forget_history_at(t timestamptz) returns int
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: whole; writes vital, vital_hour, event, job, allocation, opic, robots; locks nothing that anybody waits for
 declare
     gone int;
@@ -59,9 +57,7 @@ comment on function recrawl_internal.forget_history_at is
     'Deletes rows that are older than the settings keep_vitals and keep_history allow. Returns how many.';
 
 create or replace function recrawl_internal.forget_history() returns int
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 begin
     return forget_history_at(clock_timestamp());
 end $$;

@@ -6,9 +6,7 @@
 create or replace function recrawl_internal.sample_due(
     t timestamptz, blocks int, out due bigint, out due_crawler bigint, out due_gap bigint, out due_blocked bigint
 )
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups
 declare
     s setting;
@@ -51,9 +49,7 @@ comment on function recrawl_internal.sample_due is
 create or replace function recrawl_internal.sample_pages(
     t timestamptz, blocks int, out fresh real, out fresh_error real, out covered real
 )
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: whole
 declare
     share real := sample_percent('page', blocks);

@@ -3,9 +3,7 @@
 create or replace function recrawl_internal.last_pulses(
     t timestamptz, out last_report_at timestamptz, out fetches_per_second float8
 )
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups
 declare
     most      constant int := 64;      -- the most blocks that are read of a part, about 4,000 reports

@@ -1,9 +1,7 @@
 -- The job vitals. Once a minute it sums up the reports, and writes counts and samples of the queue and the pages.
 
 create or replace function recrawl_internal.take_vitals_at(t timestamptz) returns boolean
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: whole; writes vital, vital_hour; locks vitals_state (passing over it when it is locked), vital, vital_hour
 declare
     newest constant timestamptz := minute_of(t) - interval '1 minute';    -- the last whole minute
@@ -40,9 +38,7 @@ comment on function recrawl_internal.take_vitals_at is
     'has written this minute.';
 
 create or replace function recrawl_internal.take_vitals() returns boolean
-language plpgsql volatile security definer
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile security definer as $$
 begin
     return take_vitals_at(clock_timestamp());
 end $$;
@@ -52,9 +48,7 @@ grant execute on function recrawl_internal.take_vitals to recrawl_worker;
 -- The counts of sequences since the last call. After a crash a sequence may have skipped a few numbers. Page ids may
 -- also have skipped ids_skipped() numbers, and these are no pages. If lease ids were skipped, no call counts as empty.
 create or replace function recrawl_internal.take_counts(minute timestamptz) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups; writes vital, vitals_state; locks nothing: the caller holds vitals_state
 declare
     before vitals_state;
@@ -81,9 +75,7 @@ comment on function recrawl_internal.take_counts is
     'Writes the counts since the last call into a minute: pages handed out, calls of next_pages, new pages.';
 
 create or replace function recrawl_internal.take_samples(t timestamptz, minute timestamptz) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: whole; writes vital; locks nothing: the caller holds vitals_state
 begin
     update vital v set
@@ -112,9 +104,7 @@ comment on function recrawl_internal.take_samples is
 
 -- The crawl stands still if there was no report for five minutes although a host was free for all that time.
 create or replace function recrawl_internal.note_standstill(t timestamptz, minute timestamptz) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: whole; writes vitals_state; locks nothing: the caller holds it
 declare
     patience    constant interval := '5 minutes';

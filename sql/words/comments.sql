@@ -3,9 +3,7 @@
 -- differ.
 
 create or replace function recrawl_internal.copy_comments(of_view regclass) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 declare
     c record;
 begin

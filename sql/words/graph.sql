@@ -22,9 +22,7 @@ comment on function recrawl_internal.is_news_full is
     'Whether the table of news is full, so that the next run must read the whole graph again.';
 
 create or replace function recrawl_internal.tell_graph(page_ids bigint[]) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: inherited; writes graph_news
 begin
     insert into graph_news (page_id) select unnest(page_ids) where not (select is_news_full());

@@ -40,9 +40,7 @@ comment on function recrawl_internal.move_of is
     'The move of a page from its place in the queue, or among the new pages, to a due time.';
 
 create or replace function recrawl_internal.move_pages(moves recrawl_internal.due_move[]) returns int
-language sql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql volatile as $$
 -- plans: lookups; writes page, inbox; locks page by id
     with
     -- The rows of the pages.

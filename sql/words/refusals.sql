@@ -1,9 +1,7 @@
 -- Checks of arguments. All messages have one form: FUNCTION: ARGUMENT must be …, got VALUE.
 
 create or replace function recrawl_internal.refuse(problem text) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 begin
     raise exception using message = left(problem, 500), errcode = 'invalid_parameter_value';
 end $$;
@@ -11,9 +9,7 @@ comment on function recrawl_internal.refuse is 'Raises an error with this messag
 
 -- Callers may pass nested arrays, and arrays whose first index is not 1. Other functions read element n as a[n].
 create or replace function recrawl_internal.plain_array(a anyarray) returns anyarray
-language plpgsql immutable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql immutable as $$
 begin
     return case when array_ndims(a) > 1 or array_lower(a, 1) <> 1 then array(select unnest(a)) else a end;
 end $$;
@@ -37,9 +33,7 @@ comment on function recrawl_internal.problem_with_amount is
 -- each a tenth longer than the last. Of three tries the fastest counts, because other processes may have disturbed the
 -- others.
 create or replace function recrawl_internal.check_pattern(verb text, pattern text) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 -- plans: lookups
 declare
     most  constant float8 := 0.5;      -- milliseconds for a URL
@@ -82,9 +76,7 @@ comment on function recrawl_internal.check_pattern is
 
 -- A snapshot that is older than the locks on the hosts would still show pages that another call has already handed out.
 create or replace function recrawl_internal.check_isolation(verb text) returns void
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 begin
     if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
         raise exception using

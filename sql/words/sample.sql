@@ -23,9 +23,7 @@ create or replace function recrawl_internal.sampled_blocks(
     t regclass, blocks int, out first tid, out past tid, out times float8
 )
 returns setof record
-language plpgsql volatile
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql volatile as $$
 declare
     total constant bigint := blocks_of(t);
     step  constant float8 := total / blocks::float8;

@@ -2,18 +2,14 @@
 -- other code decides which URLs are the same page.
 
 create or replace function recrawl_internal.percent_encoded(piece text) returns text
-language sql immutable strict parallel safe
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql immutable strict parallel safe as $$
     select regexp_replace(upper(encode(convert_to(piece, 'UTF8'), 'hex')), '(..)', E'%\\1', 'g')
 $$;
 comment on function recrawl_internal.percent_encoded is 'Each byte of a text as % and two hexadecimal digits.';
 
 -- One form of percent-encoding: characters are encoded only if they must be, with capitals as hexadecimal digits.
 create or replace function recrawl_internal.normalise_percent(part text) returns text
-language sql immutable strict parallel safe
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql immutable strict parallel safe as $$
     select coalesce(string_agg(
         case
             when piece !~ '^%..$' and piece ~ '^[A-Za-z0-9_.~!$&''()*+,;=:@/?-]+$' then piece
@@ -30,9 +26,7 @@ comment on function recrawl_internal.normalise_percent is
     'One spelling of the percent-encoding of a path or query (RFC 3986, section 6.2.2).';
 
 create or replace function recrawl_internal.resolve_dots(path text) returns text
-language plpgsql immutable strict parallel safe
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql immutable strict parallel safe as $$
 declare
     segments text[] := string_to_array(substr(path, 2), '/');
     kept     text[] := '{}';
@@ -54,9 +48,7 @@ comment on function recrawl_internal.resolve_dots is 'A path without its . and .
 
 -- An IP address has many spellings, and every browser accepts them: 127.0.0.1 is also 127.1, 0x7f.0.0.1 and 2130706433.
 create or replace function recrawl_internal.address(host text) returns text
-language plpgsql immutable strict parallel safe
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql immutable strict parallel safe as $$
 declare
     parts   text[] := string_to_array(host, '.');
     part    text;
@@ -121,9 +113,7 @@ comment on function recrawl_internal.problem_with_host is
 -- Characters that a request line must not contain are encoded in the URL to fetch too, because not every HTTP client
 -- does it.
 create or replace function recrawl_internal.in_ascii(url text) returns text
-language sql immutable strict parallel safe
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql immutable strict parallel safe as $$
     select string_agg(case when piece ~ '^[!-~]' then piece else percent_encoded(piece) end, '' order by place)
     from regexp_matches(url, '[!-~]+|.', 'g') with ordinality as m (match, place),
          lateral (select match[1]) as p (piece)
@@ -135,9 +125,7 @@ comment on function recrawl_internal.in_ascii is 'A URL whose characters outside
 create or replace function recrawl_internal.parse_url(
     raw text, out url text, out canonical text, out host text, out problem text
 )
-language plpgsql immutable parallel safe
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql immutable parallel safe as $$
 declare
     scheme text;
     name   text;                       -- the host as given

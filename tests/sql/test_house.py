@@ -74,7 +74,7 @@ def code(function: Row) -> str:
 def sources() -> dict[str, str]:
     """The text in the files between the head of a function and its end."""
     text = "\n".join(path.read_text() for path in project.sql_files())
-    head = r"^create or replace function \w+\.(\w+)\((?:.*\n)*?(?:as \$\$|begin atomic)"
+    head = r"^create or replace function \w+\.(\w+)\((?:.*\n)*?.*?(?:as \$\$|begin atomic)"
     end = r"(?:^(?:end )?\$\$;$|^end;$|; end;$)"
     return dict(re.findall(rf"{head}((?:.*\n)*?.*?){end}", text, re.MULTILINE))
 

@@ -2,9 +2,7 @@
 
 create or replace function recrawl_internal.explain_dead(t timestamptz, p recrawl_internal.page)
 returns setof recrawl.explanation
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 -- plans: lookups
 declare
     kept_by text[];
@@ -53,9 +51,7 @@ end $$;
 comment on function recrawl_internal.explain_dead is 'Explains a page that is not live.';
 
 create or replace function recrawl_internal.just(canonical text) returns text
-language sql immutable
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql immutable as $$
     -- The bracket expression begins with «[].[»: in the order «[][.» the characters «[.» would begin the name of a
     -- character.
     select '^' || regexp_replace(canonical, '([].[^$*+?(){}|\\])', '\\\1', 'g') || '$'

@@ -5,9 +5,7 @@ create or replace function recrawl_internal.lease_of(p recrawl_internal.page)
 returns table (
     lease_id bigint, popped_at timestamptz, lease_until timestamptz, slot timestamptz, start_by timestamptz
 )
-language sql stable rows 1
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable rows 1 as $$
 -- plans: lookups
     select l.lease_id, l.popped_at, l.lease_until, l.slots[i.place], l.start_bys[i.place]
     from lease l
@@ -23,9 +21,7 @@ create or replace function recrawl_internal.explain_lease(
     t timestamptz, lease_id bigint, popped_at timestamptz, lease_until timestamptz, slot timestamptz,
     start_by timestamptz
 ) returns setof recrawl.explanation
-language sql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable as $$
     select 'now', 'leased',
            format('A crawler has it: handed out %s ago with lease %s, %s. If it is not reported within %s, the lease '
                   'ends and it is handed out again.',
@@ -40,9 +36,7 @@ $$;
 comment on function recrawl_internal.explain_lease is 'Explains a page that is leased.';
 
 create or replace function recrawl_internal.place_of(t timestamptz, p recrawl_internal.page, out place text)
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 -- plans: lookups
 begin
     place := case

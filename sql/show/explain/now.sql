@@ -9,9 +9,7 @@
 
 create or replace function recrawl_internal.explain_place(t timestamptz, p recrawl_internal.page, place text)
 returns setof recrawl.explanation
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 -- plans: lookups
 declare
     oldest constant timestamptz := (
@@ -42,9 +40,7 @@ comment on function recrawl_internal.explain_place is 'Why a page is in no queue
 create or replace function recrawl_internal.explain_holds(
     t timestamptz, h recrawl_internal.host, s recrawl_internal.setting
 ) returns setof recrawl.explanation
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 -- plans: lookups
 declare
     latest constant timestamptz := from_micros((select last_value from latest_tick));
@@ -89,9 +85,7 @@ comment on function recrawl_internal.explain_holds is 'The reasons why no page o
 -- The result is one of the words of outcome_of(). A page whose last status was 301 or 308 is live only if the target of
 -- the redirect could not be used.
 create or replace function recrawl_internal.last_outcome(p recrawl_internal.page) returns text
-language sql immutable
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql immutable as $$
     select case when p.reported_at is null then 'none'
                 else outcome_of(p.last_status, p.is_denied, p.moved_to, p.page_id) end
 $$;
@@ -101,9 +95,7 @@ comment on function recrawl_internal.last_outcome is
 create or replace function recrawl_internal.explain_wait(
     t timestamptz, p recrawl_internal.page, s recrawl_internal.setting
 ) returns setof recrawl.explanation
-language sql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable as $$
     select 'now', c.code,
            format(c.says, in_words(p.due_at - t), how_many(p.attempts, 30000, 'time'),
                   coalesce(p.last_status::text, 'nothing'), in_words(t - p.reported_at)),

@@ -11,9 +11,7 @@ comment on function recrawl_internal.most_counted is 'explain_page stops countin
 create or replace function recrawl_internal.revisits_before(
     p recrawl_internal.page, h recrawl_internal.host
 ) returns bigint
-language sql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable as $$
 -- plans: lookups
     select count(*)
     from (select from queue q
@@ -27,9 +25,7 @@ comment on function recrawl_internal.revisits_before is
 create or replace function recrawl_internal.new_pages_before(
     p recrawl_internal.page, h recrawl_internal.host
 ) returns bigint
-language sql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable as $$
 -- plans: lookups
     select count(*)
     from (select from new_page n
@@ -43,9 +39,7 @@ comment on function recrawl_internal.new_pages_before is
 create or replace function recrawl_internal.hosts_before(
     t timestamptz, h recrawl_internal.host, s recrawl_internal.setting
 ) returns bigint
-language sql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable as $$
 -- plans: lookups
     select count(*)
     from (select from host o
@@ -59,9 +53,7 @@ comment on function recrawl_internal.hosts_before is
 create or replace function recrawl_internal.better_class(
     t timestamptz, h recrawl_internal.host, s recrawl_internal.setting
 ) returns int
-language sql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable as $$
 -- plans: lookups
     select min(c.class)
     from occupied_classes(0) c
@@ -77,9 +69,7 @@ comment on function recrawl_internal.better_class is
 create or replace function recrawl_internal.turn_comes(
     pages_before bigint, share float8, free_at timestamptz, every interval
 ) returns timestamptz
-language sql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable as $$
     select free_at + make_interval(secs => least(
         date_part('epoch', every) * ceil(pages_before / greatest(share, 0.01)), 3e9))
 $$;
@@ -90,9 +80,7 @@ comment on function recrawl_internal.turn_comes is 'About when a host will have 
 create or replace function recrawl_internal.free_from(
     t timestamptz, h recrawl_internal.host, s recrawl_internal.setting, place_at timestamptz
 ) returns timestamptz
-language sql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable as $$
     select readable(greatest(timestamptz 'epoch', next_slot(h, s),
                              case when greatest(h.blocked_until, h.busy_until) > t then null else place_at end))
 $$;
@@ -101,9 +89,7 @@ comment on function recrawl_internal.free_from is 'When a host is free, apart fr
 create or replace function recrawl_internal.explain_revisit(
     t timestamptz, p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting
 ) returns setof recrawl.explanation
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 declare
     every     constant interval := slot_every(h, s);
     most      constant int := most_counted();
@@ -143,9 +129,7 @@ comment on function recrawl_internal.explain_revisit is 'Explains why a due page
 create or replace function recrawl_internal.explain_new(
     t timestamptz, p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting
 ) returns setof recrawl.explanation
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 declare
     every    constant interval := slot_every(h, s);
     most     constant int := most_counted();
@@ -213,9 +197,7 @@ end $$;
 comment on function recrawl_internal.explain_new is 'Explains why a new page is not handed out.';
 
 create or replace function recrawl_internal.is_revisit_due(t timestamptz, s recrawl_internal.setting) returns boolean
-language sql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable as $$
 -- plans: lookups
     select exists (select from host o
                    where o.ready_at between from_micros((select last_value from host_horizon)) and t
@@ -224,9 +206,7 @@ $$;
 comment on function recrawl_internal.is_revisit_due is 'Whether a free host has a revisit due.';
 
 create or replace function recrawl_internal.halved_gap(h recrawl_internal.host, s recrawl_internal.setting) returns text
-language sql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable as $$
     select format('SELECT recrawl.set_host(%L, gap => ''%s seconds'');', h.name,
                   short_number(date_part('epoch', host_gap(h.gap, h.crawl_delay, s.default_gap)) / 2))
     where host_gap(h.gap, h.crawl_delay, s.default_gap) >= interval '2 milliseconds'

@@ -1,9 +1,7 @@
 -- URLs, ids and names that are not a page in the crawl: the reason, and whether add_pages would add them.
 
 create or replace function recrawl_internal.explain_no_url(problem text) returns setof recrawl.explanation
-language sql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable as $$
     select 'now', 'invalid',
            format('This is not a valid URL: %s. Give the URL or the page_id of a page, or the name of a host that has '
                   'pages.', problem), null,
@@ -12,9 +10,7 @@ $$;
 comment on function recrawl_internal.explain_no_url is 'Explains an argument that is not a URL.';
 
 create or replace function recrawl_internal.explain_no_page(page_id bigint) returns setof recrawl.explanation
-language sql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable as $$
     select 'now', 'no_page',
            format('There is no page with the page_id %s.', coalesce(page_id::text, 'without a number')), null,
            jsonb_build_object('page_id', page_id)
@@ -24,9 +20,7 @@ comment on function recrawl_internal.explain_no_page is 'Explains a page_id that
 -- A block of a host applies to all of its pages.
 create or replace function recrawl_internal.explain_host(t timestamptz, name text, id bigint)
 returns setof recrawl.explanation
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 -- plans: lookups
 declare
     h host;
@@ -50,9 +44,7 @@ comment on function recrawl_internal.explain_host is 'Explains the name of a hos
 create or replace function recrawl_internal.room_on_host(
     name text, s recrawl_internal.setting, out pages bigint, out max_pages int
 )
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 -- plans: lookups
 declare
     id bigint;
@@ -72,9 +64,7 @@ comment on function recrawl_internal.room_on_host is
 
 -- A link that somebody else's open transaction was taking in: see intern_where_free().
 create or replace function recrawl_internal.is_set_aside(canonical text) returns boolean
-language sql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable as $$
 -- plans: lookups
     select exists (select from link_later l where l.tries > 0 and l.key = url_key(canonical))
            or exists (select from (select l.key from link_later l where l.tries = 0 order by l.at limit 1000) l
@@ -85,9 +75,7 @@ comment on function recrawl_internal.is_set_aside is
 
 create or replace function recrawl_internal.explain_unknown(url text, host text, canonical text)
 returns setof recrawl.explanation
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 -- plans: lookups
 declare
     s       setting;

@@ -2,9 +2,7 @@
 
 create or replace function recrawl_internal.explain_last(t timestamptz, p recrawl_internal.page)
 returns setof recrawl.explanation
-language sql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable as $$
     select 'last', case o.outcome when 'none' then 'never_reported' else 'last_' || o.outcome end,
            case o.outcome
                when 'none' then 'It was never reported'
@@ -51,9 +49,7 @@ comment on type recrawl_internal.fetching is
 -- A page is fetched at its floor until one more fetch gains the price of its host. The value at which that happens
 -- depends on the objective. So values are tried, each four times the one before.
 create or replace function recrawl_internal.value_for_more(f recrawl_internal.fetching) returns float8
-language sql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable as $$
     select v.value
     from generate_series(0, 49) as k
     cross join lateral (select greatest((f.p).value, 0.01)::float8 * 2 * 4.0 ^ k as value offset 0) v
@@ -65,9 +61,7 @@ comment on function recrawl_internal.value_for_more is
     'A value at which a page would be fetched more often; null = no value would help.';
 
 create or replace function recrawl_internal.why_so_often(f recrawl_internal.fetching) returns text
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 declare
     p           constant page := f.p;
     s           constant setting := f.s;
@@ -105,9 +99,7 @@ end $$;
 comment on function recrawl_internal.why_so_often is 'The code for what decides how often a page is fetched.';
 
 create or replace function recrawl_internal.worth_in_words(f recrawl_internal.fetching) returns text
-language sql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable as $$
     select format('It changes %s, and its value is %s (the average is 1)', often_in_words(f.rate), amount((f.p).value))
 $$;
 comment on function recrawl_internal.worth_in_words is 'The rate and the value of a page, in words.';
@@ -116,9 +108,7 @@ comment on function recrawl_internal.worth_in_words is 'The rate and the value o
 create or replace function recrawl_internal.often_by_price(
     f recrawl_internal.fetching, code text, out says text, out fix text
 )
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 declare
     h       constant host := f.h;
     p       constant page := f.p;
@@ -170,9 +160,7 @@ comment on function recrawl_internal.often_by_price is
 create or replace function recrawl_internal.often_by_rule(
     t timestamptz, f recrawl_internal.fetching, code text, out says text, out fix text
 )
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 declare
     h       constant host := f.h;
     p       constant page := f.p;
@@ -242,9 +230,7 @@ create or replace function recrawl_internal.explain_often(
     t timestamptz, p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting,
     rate float8, frequency float8
 ) returns setof recrawl.explanation
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 -- plans: lookups
 declare
     own     host_terms;
@@ -277,9 +263,7 @@ comment on function recrawl_internal.explain_often is 'Explains how often a page
 create or replace function recrawl_internal.explain_rate(
     p recrawl_internal.page, rate float8, rate_low float8, rate_high float8
 ) returns setof recrawl.explanation
-language sql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable as $$
     select 'changes', c.code, c.says, c.fix,
            jsonb_build_object('rate', rate, 'rate_low', rate_low, 'rate_high', rate_high,
                               'seen_changes', p.seen_changes, 'seen_days', p.seen_days)
@@ -308,9 +292,7 @@ comment on function recrawl_internal.explain_rate is 'Explains how often a page 
 create or replace function recrawl_internal.explain_value(
     p recrawl_internal.page, hub real, authority real, importance real
 ) returns setof recrawl.explanation
-language sql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language sql stable as $$
     select 'value', c.code,
            c.says || case when p.boost is not null
                           then format(' Boosts of its URL multiplied the value by %s.', amount(p.boost))
@@ -343,9 +325,7 @@ comment on function recrawl_internal.explain_value is 'Explains the value of a p
 create or replace function recrawl_internal.explain_worth(
     t timestamptz, p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting
 ) returns setof recrawl.explanation
-language plpgsql stable
-set search_path = recrawl_internal, pg_temp
-as $$
+language plpgsql stable as $$
 -- plans: lookups
 declare
     known record;

@@ -22,6 +22,11 @@ from sqlalchemy.exc import DBAPIError
 
 from recrawl.setup import project
 
+# Also if the login that migrates has another search path.
+PATH = "set local search_path = pg_catalog, pg_temp;"
+# As in install.sql.
+PATH_OF_FILES = "set local search_path = recrawl_internal, pg_temp;"
+
 # A hash of all things that sql/ made and of the rights on them. It uses names and no ids, so it is the same in a
 # restored database. A restore may have lost roles and rights, and people may have changed them.
 IN_FORCE = """
@@ -126,7 +131,7 @@ def replay(connection: Connection, with_roles: bool | None = None) -> None:
         if thing.partition(" ")[2].partition("(")[0] in changed and not may_stay:
             raise SystemExit(refusal(thing, others))
     try:
-        for text in project.sql_texts(with_roles):
+        for text in texts(with_roles):
             run(connection, text)
     except DBAPIError as error:
         if blocked and isinstance(error.orig, InvalidTableDefinition):
@@ -135,6 +140,11 @@ def replay(connection: Connection, with_roles: bool | None = None) -> None:
         raise
     grant_again(connection, [right for right in granted_by_hand if right[0] in dropped])
     run(connection, record(with_roles))
+
+
+def texts(with_roles: bool) -> list[str]:
+    """The statements that run all files."""
+    return [PATH_OF_FILES, *project.sql_texts(with_roles), PATH]
 
 
 def drop(connection: Connection, names: set[str]) -> tuple[set[str], dict[str, set[str]]]:
