@@ -1,5 +1,5 @@
--- The search path of functions, and how they are planned. A function with «begin atomic» has no path of its own: its
--- names are bound already, and with a path it would not be inlined.
+-- The search path of functions, and how they are planned. A function with «return» or «begin atomic» has no path of its
+-- own: its names are bound already, and with a path it would not be inlined.
 --
 -- Each function that reads tables says its kind of plan in its first line: «-- plans: lookups», or another kind below.
 -- A never-analysed table and a generic plan must not hurt, and costs must not grow with the tables.

@@ -9,9 +9,7 @@
 
 create or replace function recrawl_internal.slots_end(a recrawl_internal.ask, step interval) returns timestamptz
 language sql stable parallel safe
-begin atomic
-    select least(a.slots_until, a.slots_from + a.per_host * step - interval '1 microsecond');
-end;
+return least(a.slots_until, a.slots_from + a.per_host * step - interval '1 microsecond');
 comment on function recrawl_internal.slots_end is
     'The latest slot that a host may give, if its slots are one step apart: it is within the look-ahead, and is one of '
     'at most per_host slots.';
@@ -20,11 +18,9 @@ create or replace function recrawl_internal.has_slot(
     h recrawl_internal.host, page_due timestamptz, a recrawl_internal.ask
 ) returns boolean
 language sql stable parallel safe
-begin atomic
-    select greatest(recrawl_internal.next_slot(h, a.s), page_due)
-           <= recrawl_internal.slots_end(a, recrawl_internal.slot_every(h, a.s))
-       and greatest(h.blocked_until, h.busy_until) > a.t is not true;
-end;
+return greatest(recrawl_internal.next_slot(h, a.s), page_due)
+       <= recrawl_internal.slots_end(a, recrawl_internal.slot_every(h, a.s))
+   and greatest(h.blocked_until, h.busy_until) > a.t is not true;
 comment on function recrawl_internal.has_slot is
     'Whether a host can give a page with this due time (null: a new page) within the look-ahead. It cannot if it is '
     'blocked now, or waits for a page that is leased.';

@@ -8,9 +8,7 @@
 
 create or replace function recrawl_internal.fetches_by(t timestamptz, per_day float8) returns bigint
 language sql immutable parallel safe
-begin atomic
-    select floor(extract(epoch from t)::float8 * (per_day / 86400))::bigint;
-end;
+return floor(extract(epoch from t)::float8 * (per_day / 86400))::bigint;
 comment on function recrawl_internal.fetches_by is
     'The number of fetches from 1970 to a time, at a number of fetches per day.';
 

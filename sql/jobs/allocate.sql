@@ -7,10 +7,8 @@ create or replace function recrawl_internal.takes_part(
     state text, attempts smallint, max_attempts int, fetched_at timestamptz, pinned_rate real, due_is text
 ) returns boolean
 language sql immutable parallel safe
-begin atomic
-    select state = 'live' and attempts < max_attempts and (fetched_at is not null or pinned_rate is not null)
-           and (due_is in ('done', 'declined')) is not true;
-end;
+return state = 'live' and attempts < max_attempts and (fetched_at is not null or pinned_rate is not null)
+       and (due_is in ('done', 'declined')) is not true;
 comment on function recrawl_internal.takes_part is 'Whether a page takes part in allocation.';
 grant execute on function recrawl_internal.takes_part to recrawl_reader;
 
@@ -18,10 +16,8 @@ grant execute on function recrawl_internal.takes_part to recrawl_reader;
 -- or a caller set them, attempts failed, or robots.txt denies the page.
 create or replace function recrawl_internal.due_follows_frequency(p recrawl_internal.page) returns boolean
 language sql immutable parallel safe
-begin atomic
-    select p.state = 'live' and p.fetched_at is not null and p.due_at is not null and p.planned_due is null
-           and p.attempts = 0 and p.is_denied is null and p.due_is is null;
-end;
+return p.state = 'live' and p.fetched_at is not null and p.due_at is not null and p.planned_due is null
+       and p.attempts = 0 and p.is_denied is null and p.due_is is null;
 comment on function recrawl_internal.due_follows_frequency is
     'Whether the due time of a page follows from its frequency alone.';
 grant execute on function recrawl_internal.due_follows_frequency to recrawl_reader;
@@ -140,9 +136,7 @@ comment on function recrawl_internal.new_pages_to_allocate is
 
 create or replace function recrawl_internal.slots_per_day(gap interval, start_within real) returns float8
 language sql immutable parallel safe
-begin atomic
-    select 86400 / date_part('epoch', gap + recrawl_internal.start_window(gap, start_within));
-end;
+return 86400 / date_part('epoch', gap + recrawl_internal.start_window(gap, start_within));
 comment on function recrawl_internal.slots_per_day is 'The number of slots per day of a host with this gap.';
 grant execute on function recrawl_internal.slots_per_day to recrawl_reader;
 

@@ -3,9 +3,7 @@
 
 create or replace function recrawl_internal.after_failures(failures bigint) returns interval
 language sql immutable parallel safe
-begin atomic
-    select least(interval '1 second' * 4 ^ least(failures - 1, 20), interval '6 hours');
-end;
+return least(interval '1 second' * 4 ^ least(failures - 1, 20), interval '6 hours');
 comment on function recrawl_internal.after_failures is
     'The pause of a job after this number of failures without a success between them.';
 grant execute on function recrawl_internal.after_failures to recrawl_reader;
@@ -14,11 +12,9 @@ grant execute on function recrawl_internal.after_failures to recrawl_reader;
 -- next run would be too long. So at first each pause is the time since the first run, and at least 10 minutes.
 create or replace function recrawl_internal.pause_after(job text, every interval, age interval) returns interval
 language sql immutable parallel safe
-begin atomic
-    select case when job = 'rates' and age between interval '0' and every
-                then least(every, greatest(age, interval '10 minutes'))
-                else every end;
-end;
+return case when job = 'rates' and age between interval '0' and every
+            then least(every, greatest(age, interval '10 minutes'))
+            else every end;
 comment on function recrawl_internal.pause_after is
     'The time from the start of the last run of a job to the start of the next one. `age` = the time from its first '
     'run to its last run.';
@@ -117,12 +113,10 @@ create or replace function recrawl_internal.share_in_slots(
     slots float8, given float8, was_capped boolean, discovery float8
 ) returns float8
 language sql immutable parallel safe
-begin atomic
-    select case when slots < given then slots / given
-                when was_capped and slots * (1 - discovery) > given then
-                    least(2, slots * (1 - discovery) / nullif(given, 0))
-                else 1 end;
-end;
+return case when slots < given then slots / given
+            when was_capped and slots * (1 - discovery) > given then
+                least(2, slots * (1 - discovery) / nullif(given, 0))
+            else 1 end;
 comment on function recrawl_internal.share_in_slots is
     'The factor by which the frequency of a host changes with its present slots: 1 = no change. given = the fetches '
     'per day of the last allocation.';

@@ -14,7 +14,7 @@ grant execute on function recrawl_internal.run_is_dead to recrawl_reader;
 
 create or replace function recrawl_internal.died() returns text
 language sql immutable
-begin atomic select 'its process died, or lost its connection'::text; end;
+return 'its process died, or lost its connection'::text;
 comment on function recrawl_internal.died is 'The message of a run that nobody ended.';
 grant execute on function recrawl_internal.died to recrawl_reader;
 

@@ -2,9 +2,7 @@
 
 create or replace function recrawl_internal.sum_of_weights(s recrawl_internal.setting) returns real
 language sql immutable parallel safe
-begin atomic
-    select s.authority_weight + s.hub_weight + s.importance_weight + s.relevance_weight;
-end;
+return s.authority_weight + s.hub_weight + s.importance_weight + s.relevance_weight;
 comment on function recrawl_internal.sum_of_weights is
     'The sum of the weights of a page''s scores. If it is 0, values stay as they are.';
 
@@ -14,16 +12,14 @@ create or replace function recrawl_internal.combined_value(
     s recrawl_internal.setting, mean_relevance float8, hub real, authority real, importance real, relevance real
 ) returns real
 language sql immutable parallel safe
-begin atomic
-    select ((case when s.authority_weight > 0 then s.authority_weight * authority else 0 end
-             + case when s.hub_weight > 0 then s.hub_weight * hub else 0 end
-             + case when s.importance_weight > 0 then s.importance_weight * importance else 0 end
-             + case when s.relevance_weight = 0 then 0
-                    when mean_relevance > 1e-6 then
-                        s.relevance_weight * coalesce(relevance, recrawl_internal.unknown_relevance()) / mean_relevance
-                    else s.relevance_weight end)
-            / nullif(recrawl_internal.sum_of_weights(s), 0))::real;
-end;
+return ((case when s.authority_weight > 0 then s.authority_weight * authority else 0 end
+         + case when s.hub_weight > 0 then s.hub_weight * hub else 0 end
+         + case when s.importance_weight > 0 then s.importance_weight * importance else 0 end
+         + case when s.relevance_weight = 0 then 0
+                when mean_relevance > 1e-6 then
+                    s.relevance_weight * coalesce(relevance, recrawl_internal.unknown_relevance()) / mean_relevance
+                else s.relevance_weight end)
+        / nullif(recrawl_internal.sum_of_weights(s), 0))::real;
 comment on function recrawl_internal.combined_value is
     'The value of a page, from its scores and the weights in the settings. The mean over all pages is 1.';
 

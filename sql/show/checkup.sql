@@ -4,9 +4,7 @@
 -- All hosts are read only if the table has at most 4 MB. That takes about 2 ms for each column.
 create or replace function recrawl_internal.are_few_hosts() returns boolean
 language sql stable
-begin atomic
-    select pg_relation_size('recrawl_internal.host') <= 4000000;
-end;
+return pg_relation_size('recrawl_internal.host') <= 4000000;
 comment on function recrawl_internal.are_few_hosts is 'Whether the table of hosts is small enough to be read whole.';
 
 -- `recrawl doctor` warns of a host with half of all pages. Such a host also has the most pages of a sample, so a sample

@@ -7,40 +7,32 @@ create or replace function recrawl_internal.problem_with(
     status int, robots_denied boolean, fetched_at timestamptz, content_hash text
 ) returns text
 language sql stable parallel safe      -- stable because format() is; an immutable function would not be inlined
-begin atomic
-    select case
-        when status is null and robots_denied is not true then 'status is missing'
-        when status > 999 or status between 1 and 99 or status < -32768 then
-            format('status must be an HTTP status, or 0 or less when there was no answer, got %s', status)
-        when not (isfinite(fetched_at) and fetched_at > 'epoch') then 'fetched_at must be a finite time after 1970'
-        when length(content_hash) > 1000 then 'content_hash is longer than 1000 characters'
-    end;
+return case
+    when status is null and robots_denied is not true then 'status is missing'
+    when status > 999 or status between 1 and 99 or status < -32768 then
+        format('status must be an HTTP status, or 0 or less when there was no answer, got %s', status)
+    when not (isfinite(fetched_at) and fetched_at > 'epoch') then 'fetched_at must be a finite time after 1970'
+    when length(content_hash) > 1000 then 'content_hash is longer than 1000 characters'
 end;
 comment on function recrawl_internal.problem_with is 'The problem with a result; null if there is no problem.';
 
 create or replace function recrawl_internal.usable_etag(etag text) returns text
 language sql immutable parallel safe
-begin atomic
-    select case when length(etag) between 1 and 1000 then etag end;
-end;
+return case when length(etag) between 1 and 1000 then etag end;
 comment on function recrawl_internal.usable_etag is 'The etag if it has 1 to 1000 characters, otherwise null.';
 
 create or replace function recrawl_internal.opaque_tag(etag text) returns text
 language sql immutable parallel safe
-begin atomic
-    select case when etag like 'W/%' then substr(etag, 3) else etag end;
-end;
+return case when etag like 'W/%' then substr(etag, 3) else etag end;
 comment on function recrawl_internal.opaque_tag is
     'The part of an etag that is compared (RFC 9110, 8.8.3.2): without W/, because a weak and a strong etag name the '
     'same version.';
 
 create or replace function recrawl_internal.problem_with_sketch(sketch int[]) returns text
 language sql stable parallel safe      -- stable because || with a number is; otherwise it would not be inlined
-begin atomic
-    select case when array_ndims(sketch) > 1 or cardinality(sketch) <> recrawl_internal.sketch_values()
-                     or array_position(sketch, null) is not null
-                then 'sketch must have ' || recrawl_internal.sketch_values() || ' numbers' end;
-end;
+return case when array_ndims(sketch) > 1 or cardinality(sketch) <> recrawl_internal.sketch_values()
+                 or array_position(sketch, null) is not null
+            then 'sketch must have ' || recrawl_internal.sketch_values() || ' numbers' end;
 comment on function recrawl_internal.problem_with_sketch is 'The problem with a sketch; null if there is no problem.';
 
 -- The header is a number of seconds or a date in one of three forms. The oldest form (asctime) does not name its zone:
@@ -61,24 +53,22 @@ comment on function recrawl_internal.wait_asked_for is
 
 create or replace function recrawl_internal.problem_with_result(r recrawl_internal.result) returns text
 language sql stable parallel safe
-begin atomic
-    select coalesce(
-        r.problem,
-        case when (r.extras).declined
-                  and (r.status is not null or (r.extras).robots_denied or (r.extras).due is not null)
-             then 'declined says that no request was made: without status, robots_denied and due' end,
-        recrawl_internal.problem_with(
-            r.status, (r.extras).robots_denied or (r.extras).declined, r.fetched_at, r.content_hash),
-        case when r.changes < 0 then 'changes must not be negative, got ' || r.changes end,
-        case when not (r.extras is null) then coalesce(
-            recrawl_internal.problem_with_due((r.extras).due),
-            recrawl_internal.problem_with_meta((r.extras).meta),
-            case when not (r.extras).relevance between 0 and 1 then
-                'relevance must lie between 0 and 1, got ' || (r.extras).relevance end,
-            recrawl_internal.problem_with_sketch((r.extras).sketch),
-            case when array_ndims((r.extras).links) > 1 then
-                'links must be one list of URLs, without lists in it' end) end);
-end;
+return coalesce(
+    r.problem,
+    case when (r.extras).declined
+              and (r.status is not null or (r.extras).robots_denied or (r.extras).due is not null)
+         then 'declined says that no request was made: without status, robots_denied and due' end,
+    recrawl_internal.problem_with(
+        r.status, (r.extras).robots_denied or (r.extras).declined, r.fetched_at, r.content_hash),
+    case when r.changes < 0 then 'changes must not be negative, got ' || r.changes end,
+    case when not (r.extras is null) then coalesce(
+        recrawl_internal.problem_with_due((r.extras).due),
+        recrawl_internal.problem_with_meta((r.extras).meta),
+        case when not (r.extras).relevance between 0 and 1 then
+            'relevance must lie between 0 and 1, got ' || (r.extras).relevance end,
+        recrawl_internal.problem_with_sketch((r.extras).sketch),
+        case when array_ndims((r.extras).links) > 1 then
+            'links must be one list of URLs, without lists in it' end) end);
 comment on function recrawl_internal.problem_with_result is 'The problem with a result; null if there is no problem.';
 
 -- After a permanent redirect (301, 308) the page has moved to the target. The target of a temporary redirect counts as
@@ -86,18 +76,16 @@ comment on function recrawl_internal.problem_with_result is 'The problem with a 
 create or replace function recrawl_internal.checked_extras(e recrawl_internal.result_extras, status int)
 returns recrawl_internal.result_extras
 language sql stable parallel safe
-begin atomic
-    select case when not (e is null) then
-        (e.url,
-         case when e.redirect_to is not null and status in (302, 303, 307)
-              then coalesce(e.links[:], '{}') || e.redirect_to
-              else e.links[:] end,      -- [:] makes the subscripts start at 1
-         case when e.relevance between recrawl_internal.least_amount() and 1 then e.relevance
-              when e.relevance is not null then 0 end,
-         e.sketch[:], e.meta, e.due, e.declined, e.robots_denied,
-         case when status in (301, 308) then e.redirect_to end,
-         e.retry_after, e.crawl_delay)::recrawl_internal.result_extras end;
-end;
+return case when not (e is null) then
+    (e.url,
+     case when e.redirect_to is not null and status in (302, 303, 307)
+          then coalesce(e.links[:], '{}') || e.redirect_to
+          else e.links[:] end,      -- [:] makes the subscripts start at 1
+     case when e.relevance between recrawl_internal.least_amount() and 1 then e.relevance
+          when e.relevance is not null then 0 end,
+     e.sketch[:], e.meta, e.due, e.declined, e.robots_denied,
+     case when status in (301, 308) then e.redirect_to end,
+     e.retry_after, e.crawl_delay)::recrawl_internal.result_extras end;
 comment on function recrawl_internal.checked_extras is
     'Checked values of the keys that most results do not have; null if a result has none of them.';
 
@@ -105,12 +93,10 @@ comment on function recrawl_internal.checked_extras is
 -- argument that it uses twice contains a query (PostgreSQL 15 and 18).
 create or replace function recrawl_internal.checked(r recrawl_internal.result) returns recrawl_internal.result
 language sql stable parallel safe
-begin atomic
-    select (r.ord, recrawl_internal.problem_with_result(r), r.page_id, r.lease_id, r.status, r.fetched_at, r.changed,
-            r.changes, recrawl_internal.usable_etag(r.etag),
-            case when recrawl_internal.within_reach(r.last_modified) then r.last_modified end, r.content_hash,
-            recrawl_internal.checked_extras(r.extras, r.status))::recrawl_internal.result;
-end;
+return (r.ord, recrawl_internal.problem_with_result(r), r.page_id, r.lease_id, r.status, r.fetched_at, r.changed,
+        r.changes, recrawl_internal.usable_etag(r.etag),
+        case when recrawl_internal.within_reach(r.last_modified) then r.last_modified end, r.content_hash,
+        recrawl_internal.checked_extras(r.extras, r.status))::recrawl_internal.result;
 comment on function recrawl_internal.checked is 'A result with its problem, and without hints that make no sense.';
 
 create or replace function recrawl_internal.result_keys() returns text[]

@@ -13,17 +13,15 @@ create or replace function recrawl_internal.outcome_of(
     status int, robots_denied boolean, target bigint, page_id bigint
 ) returns text
 language sql immutable parallel safe
-begin atomic
-    select case
-        when robots_denied then 'denied'
-        when status in (301, 308) then case when target <> page_id then 'moved' else 'missing' end
-        when status between 200 and 399 then 'fetched'
-        when status = 410 then 'gone'
-        when status in (429, 503) then 'throttled'
-        when status in (408, 425) then 'failed'
-        when status between 400 and 499 then 'missing'
-        else 'failed'
-    end;
+return case
+    when robots_denied then 'denied'
+    when status in (301, 308) then case when target <> page_id then 'moved' else 'missing' end
+    when status between 200 and 399 then 'fetched'
+    when status = 410 then 'gone'
+    when status in (429, 503) then 'throttled'
+    when status in (408, 425) then 'failed'
+    when status between 400 and 499 then 'missing'
+    else 'failed'
 end;
 comment on function recrawl_internal.outcome_of is
     'What a status means for the schedule: fetched, moved (permanently), missing, gone, throttled (the host wants '
@@ -33,22 +31,20 @@ create or replace function recrawl_internal.letter_of(
     code text, outcome text, is_first boolean, is_retry boolean, has_changed boolean, has_taught boolean
 ) returns text
 language sql immutable parallel safe
-begin atomic
-    select case when code = 'ok' then
-                    substr(case outcome
-                               when 'fetched' then
-                                   case when is_first then 'fF' when has_changed then 'cC' when has_taught then 'uU'
-                                        else 'nN' end
-                               when 'failed' then 'eE'
-                               when 'throttled' then 'tT'
-                               when 'denied' then 'dD'
-                               when 'declined' then null
-                               else 'mM' end,
-                           case when is_retry then 2 else 1 end, 1)
-                when code = 'duplicate' then 'r'
-                when code = 'stale_lease' then 's'
-                else 'x' end;
-end;
+return case when code = 'ok' then
+                substr(case outcome
+                           when 'fetched' then
+                               case when is_first then 'fF' when has_changed then 'cC' when has_taught then 'uU'
+                                    else 'nN' end
+                           when 'failed' then 'eE'
+                           when 'throttled' then 'tT'
+                           when 'denied' then 'dD'
+                           when 'declined' then null
+                           else 'mM' end,
+                       case when is_retry then 2 else 1 end, 1)
+            when code = 'duplicate' then 'r'
+            when code = 'stale_lease' then 's'
+            else 'x' end;
 comment on function recrawl_internal.letter_of is 'The letter that a result is counted as, see pulse.letters.';
 
 -- The first retry of a failed page comes after a minute, because many failures are short. The next retry comes after a
@@ -62,19 +58,17 @@ create or replace function recrawl_internal.wait_after(
     outcome text, attempts smallint, was_missing boolean, retry_after interval, per_day real
 ) returns interval
 language sql volatile parallel safe    -- volatile because backoff() is; otherwise it would not be inlined
-begin atomic
-    select case
-        when outcome = 'denied' then interval '168 hours'
-        when outcome = 'missing' then
-            recrawl_internal.backoff('24 hours', '2160 hours', case when was_missing then attempts else 0 end)
-        when outcome in ('failed', 'throttled') then greatest(
-            case when attempts = 0 then recrawl_internal.backoff('1 minute', '1 minute', 0)
-                 else recrawl_internal.backoff(
-                     greatest(interval '1 minute', least(interval '24 hours' / per_day / 4, interval '24 hours')),
-                     '720 hours', attempts - 1) end,
-            case when outcome = 'throttled' and retry_after < interval '24 hours' then retry_after
-                 when outcome = 'throttled' and retry_after is not null then interval '24 hours' end)
-    end;
+return case
+    when outcome = 'denied' then interval '168 hours'
+    when outcome = 'missing' then
+        recrawl_internal.backoff('24 hours', '2160 hours', case when was_missing then attempts else 0 end)
+    when outcome in ('failed', 'throttled') then greatest(
+        case when attempts = 0 then recrawl_internal.backoff('1 minute', '1 minute', 0)
+             else recrawl_internal.backoff(
+                 greatest(interval '1 minute', least(interval '24 hours' / per_day / 4, interval '24 hours')),
+                 '720 hours', attempts - 1) end,
+        case when outcome = 'throttled' and retry_after < interval '24 hours' then retry_after
+             when outcome = 'throttled' and retry_after is not null then interval '24 hours' end)
 end;
 comment on function recrawl_internal.wait_after is
     'How long a page waits after a request that failed; null if it is never requested again. attempts: requests in '
@@ -158,30 +152,26 @@ create or replace function recrawl_internal.detail_of(
     code text, is_observed boolean, r recrawl_internal.result
 ) returns text
 language sql stable parallel safe      -- like format()
-begin atomic
-    select case code
-        when 'invalid' then r.problem
-        when 'unknown_page' then
-            format('there is no page %s', coalesce(r.page_id::text, left((r.extras).url, 200)))
-        when 'duplicate' then 'it was reported before'
-        when 'stale_lease' then
-            case when is_observed then 'the lease does not hold the page; it counts as an observation'
-                 else format('lease %s does not hold the page', r.lease_id) end
-        when 'ok' then
-            case when cardinality((r.extras).links) > recrawl_internal.most_links() then
-                format('the first %s of its %s links were taken', recrawl_internal.most_links(),
-                       cardinality((r.extras).links)) end
-    end;
+return case code
+    when 'invalid' then r.problem
+    when 'unknown_page' then
+        format('there is no page %s', coalesce(r.page_id::text, left((r.extras).url, 200)))
+    when 'duplicate' then 'it was reported before'
+    when 'stale_lease' then
+        case when is_observed then 'the lease does not hold the page; it counts as an observation'
+             else format('lease %s does not hold the page', r.lease_id) end
+    when 'ok' then
+        case when cardinality((r.extras).links) > recrawl_internal.most_links() then
+            format('the first %s of its %s links were taken', recrawl_internal.most_links(),
+                   cardinality((r.extras).links)) end
 end;
 comment on function recrawl_internal.detail_of is
     'The explanation of a code in the answer to a result; null if there is nothing to explain.';
 
 create or replace function recrawl_internal.meaning_of_due(extras recrawl_internal.result_extras) returns text
 language sql immutable parallel safe
-begin atomic
-    select case when extras.declined then 'declined' when extras.due = 'infinity' then 'done'
-                when extras.due is not null then 'set' end;
-end;
+return case when extras.declined then 'declined' when extras.due = 'infinity' then 'done'
+            when extras.due is not null then 'set' end;
 comment on function recrawl_internal.meaning_of_due is
     'page.due_is of the due time that a result states; null if it states none.';
 
@@ -191,18 +181,16 @@ create or replace function recrawl_internal.page_after(
     state text, moved_to bigint, due_at timestamptz, due_is text
 ) returns recrawl_internal.page_after
 language sql stable parallel safe
-begin atomic
-    select (state, moved_to, due_at, due_is,
-            case when v.outcome = 'declined' then p.reported_at else t end,
-            case when v.outcome = 'declined' then p.last_status else r.status end,
-            case when v.outcome = 'declined' then p.is_denied when v.outcome = 'denied' then true end,
-            case when v.outcome in ('fetched', 'denied') then 0
-                 when v.is_held and v.outcome in ('missing', 'failed', 'throttled') then least(p.attempts + 1, 30000)
-                 else p.attempts end,
-            case when v.is_held then r.lease_id else p.last_lease end,
-            case when v.code = 'stale_lease' then r.lease_id else p.stale_lease end,
-            coalesce((r.extras).relevance::real, p.relevance))::recrawl_internal.page_after;
-end;
+return (state, moved_to, due_at, due_is,
+        case when v.outcome = 'declined' then p.reported_at else t end,
+        case when v.outcome = 'declined' then p.last_status else r.status end,
+        case when v.outcome = 'declined' then p.is_denied when v.outcome = 'denied' then true end,
+        case when v.outcome in ('fetched', 'denied') then 0
+             when v.is_held and v.outcome in ('missing', 'failed', 'throttled') then least(p.attempts + 1, 30000)
+             else p.attempts end,
+        case when v.is_held then r.lease_id else p.last_lease end,
+        case when v.code = 'stale_lease' then r.lease_id else p.stale_lease end,
+        coalesce((r.extras).relevance::real, p.relevance))::recrawl_internal.page_after;
 comment on function recrawl_internal.page_after is 'A page after a report, without what its fetches say.';
 
 -- A part of the version that the fetch did not bring stays if the page is the same version.
@@ -211,28 +199,26 @@ create or replace function recrawl_internal.fetches_after(
     c recrawl_internal.page_comparison, e recrawl_internal.evidence
 ) returns recrawl_internal.fetches_after
 language sql stable parallel safe
-begin atomic
-    select case when v.is_observed then
-               (v.seen_at,
-                p.fetches + 1,
-                least(p.changes + case when p.fetched_at is not null
-                                       then coalesce(c.counted, c.has_changed::int, 0) else 0 end::bigint, 2147483647),
-                coalesce(e.seen_changes, p.seen_changes),
-                coalesce(e.seen_days, p.seen_days),
-                e.frequency,
-                case when c.is_open then c.compared_since end,
-                null,
-                coalesce(r.etag, case when c.is_same then p.etag end),
-                coalesce(case when not c.is_open and r.last_modified is not null then least(r.last_modified, t) end,
-                         case when c.is_same then p.last_modified end),
-                coalesce(r.content_hash, case when c.is_same then p.content_hash end),
-                coalesce((r.extras).sketch, case when c.is_same then p.sketch end)
-               )::recrawl_internal.fetches_after
-           else
-               (p.fetched_at, p.fetches, p.changes, p.seen_changes, p.seen_days, p.frequency, p.base_at, p.planned_due,
-                p.etag, p.last_modified, p.content_hash, p.sketch)::recrawl_internal.fetches_after
-           end;
-end;
+return case when v.is_observed then
+           (v.seen_at,
+            p.fetches + 1,
+            least(p.changes + case when p.fetched_at is not null
+                                   then coalesce(c.counted, c.has_changed::int, 0) else 0 end::bigint, 2147483647),
+            coalesce(e.seen_changes, p.seen_changes),
+            coalesce(e.seen_days, p.seen_days),
+            e.frequency,
+            case when c.is_open then c.compared_since end,
+            null,
+            coalesce(r.etag, case when c.is_same then p.etag end),
+            coalesce(case when not c.is_open and r.last_modified is not null then least(r.last_modified, t) end,
+                     case when c.is_same then p.last_modified end),
+            coalesce(r.content_hash, case when c.is_same then p.content_hash end),
+            coalesce((r.extras).sketch, case when c.is_same then p.sketch end)
+           )::recrawl_internal.fetches_after
+       else
+           (p.fetched_at, p.fetches, p.changes, p.seen_changes, p.seen_days, p.frequency, p.base_at, p.planned_due,
+            p.etag, p.last_modified, p.content_hash, p.sketch)::recrawl_internal.fetches_after
+       end;
 comment on function recrawl_internal.fetches_after is
     'A page after a report: its fetches, what they taught, and the version that the next fetch is compared with.';
 
@@ -241,18 +227,16 @@ create or replace function recrawl_internal.host_update_of(
     v recrawl_internal.verdict, retry_after interval
 ) returns recrawl_internal.host_update
 language sql stable parallel safe
-begin atomic
-    select case
-        when v.code not in ('ok', 'stale_lease') then null
-        when v.outcome = 'throttled' or l.is_busy or (r.extras).crawl_delay between 0 and 1e9
-             or r.fetched_at > coalesce(l.start_by, '-infinity') then
-            (p.host_id, v.outcome = 'throttled', retry_after, r.status,
-             case when r.fetched_at > coalesce(l.start_by, '-infinity')
-                  then least(r.fetched_at, t) end,
-             case when l.is_busy then r.lease_id end,
-             case when (r.extras).crawl_delay between 0 and 1e9 then (r.extras).crawl_delay * interval '1 second' end
-            )::recrawl_internal.host_update
-    end;
+return case
+    when v.code not in ('ok', 'stale_lease') then null
+    when v.outcome = 'throttled' or l.is_busy or (r.extras).crawl_delay between 0 and 1e9
+         or r.fetched_at > coalesce(l.start_by, '-infinity') then
+        (p.host_id, v.outcome = 'throttled', retry_after, r.status,
+         case when r.fetched_at > coalesce(l.start_by, '-infinity')
+              then least(r.fetched_at, t) end,
+         case when l.is_busy then r.lease_id end,
+         case when (r.extras).crawl_delay between 0 and 1e9 then (r.extras).crawl_delay * interval '1 second' end
+        )::recrawl_internal.host_update
 end;
 comment on function recrawl_internal.host_update_of is
     'The facts about its host in a result: a refusal, a request after its start_by, the end of a wait, a crawl delay.';

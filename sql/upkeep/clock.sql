@@ -28,7 +28,7 @@
 -- Clocks are corrected by small steps all the time. The effects of such a step end without a repair.
 create or replace function recrawl_internal.small_step() returns interval
 language sql immutable parallel safe
-begin atomic select interval '1 minute'; end;
+return interval '1 minute';
 comment on function recrawl_internal.small_step is 'If the clock was ahead by less than this, no repair is needed.';
 grant execute on function recrawl_internal.small_step to recrawl_reader;
 

@@ -13,36 +13,28 @@
 
 create or replace function recrawl_internal.slack() returns interval
 language sql immutable parallel safe
-begin atomic select interval '500 milliseconds'; end;
+return interval '500 milliseconds';
 comment on function recrawl_internal.slack is
     'A row that is committed within this time after the time it was written with is never below a horizon.';
 
 create or replace function recrawl_internal.micros(t timestamptz) returns bigint
 language sql immutable parallel safe
-begin atomic
-    select greatest(1, least((extract(epoch from t) * 1000000)::numeric, 9e18)::bigint);
-end;
+return greatest(1, least((extract(epoch from t) * 1000000)::numeric, 9e18)::bigint);
 comment on function recrawl_internal.micros is 'A time as a number that a sequence can store: microseconds since 1970.';
 
 create or replace function recrawl_internal.from_micros(micros bigint) returns timestamptz
 language sql stable parallel safe
-begin atomic
-    select timestamptz 'epoch' + micros * interval '1 microsecond';
-end;
+return timestamptz 'epoch' + micros * interval '1 microsecond';
 comment on function recrawl_internal.from_micros is 'The time that a sequence stores.';
 
 create or replace function recrawl_internal.new_horizon(class int) returns regclass
 language sql stable parallel safe
-begin atomic
-    select ('recrawl_internal.new_horizon_' || class)::regclass;
-end;
+return ('recrawl_internal.new_horizon_' || class)::regclass;
 comment on function recrawl_internal.new_horizon is 'The sequence with the horizon of a class of new pages.';
 
 create or replace function recrawl_internal.new_since(class int) returns timestamptz
 language sql volatile parallel safe
-begin atomic
-    select recrawl_internal.from_micros(coalesce(pg_sequence_last_value(recrawl_internal.new_horizon(class)), 1));
-end;
+return recrawl_internal.from_micros(coalesce(pg_sequence_last_value(recrawl_internal.new_horizon(class)), 1));
 comment on function recrawl_internal.new_since is
     'The horizon of a class of new pages. Not for the condition of an index scan: because the function is volatile, it '
     'would be a filter there and not a bound.';

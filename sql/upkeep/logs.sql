@@ -6,14 +6,12 @@
 
 create or replace function recrawl_internal.log_part(t timestamptz, keep interval) returns int
 language sql immutable parallel safe
-begin atomic
-    select mod(floor(2 * extract(epoch from t) / extract(epoch from keep))::bigint, 4)::int;
-end;
+return mod(floor(2 * extract(epoch from t) / extract(epoch from keep))::bigint, 4)::int;
 comment on function recrawl_internal.log_part is 'The part of a log (0 to 3) for rows of a time.';
 
 create or replace function recrawl_internal.pulse_kept() returns interval
 language sql immutable parallel safe
-begin atomic select interval '30 minutes'; end;
+return interval '30 minutes';
 comment on function recrawl_internal.pulse_kept is 'How long rows of pulse are kept, at least.';
 
 -- Nothing is written if no worker ran for a day, because then no job adds up the rows.

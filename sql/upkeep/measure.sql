@@ -29,7 +29,7 @@ comment on type recrawl_internal.measured is
 
 create or replace function recrawl_internal.step_of_measure() returns interval
 language sql immutable parallel safe
-begin atomic select interval '5 minutes'; end;
+return interval '5 minutes';
 comment on function recrawl_internal.step_of_measure is 'The time between two measurements of the budget.';
 
 -- Nothing is known at the start. The first hours correct the first value.
@@ -63,17 +63,15 @@ comment on function recrawl_internal.follow_budget is
 -- far too low, and it rises faster.
 create or replace function recrawl_internal.budget_after(budget float8, m recrawl_internal.measured) returns float8
 language sql immutable parallel safe
-begin atomic
-    select least(1e12, greatest(1, case
-        when m.short_share >= 0.5 and greatest(m.now, m.hour) < 0.9 * budget then
-            greatest(1.03 * m.hour, 0.995 * budget)
-        when m.short_share >= 0.5 and m.most is null and m.now >= 0.97 * budget then 1.05 * budget
-        when m.short_share >= 0.5 and m.hour >= 0.93 * budget then
-            greatest(budget, least(budget * case when budget < 0.9 * m.in_a_day then 1.03 else 1.005 end,
-                                   1.05 * greatest(m.most, m.hour)))
-        when m.short_share <= 0.1 and budget > m.in_a_day then greatest(m.in_a_day, 0.97 * budget)
-        else budget end));
-end;
+return least(1e12, greatest(1, case
+    when m.short_share >= 0.5 and greatest(m.now, m.hour) < 0.9 * budget then
+        greatest(1.03 * m.hour, 0.995 * budget)
+    when m.short_share >= 0.5 and m.most is null and m.now >= 0.97 * budget then 1.05 * budget
+    when m.short_share >= 0.5 and m.hour >= 0.93 * budget then
+        greatest(budget, least(budget * case when budget < 0.9 * m.in_a_day then 1.03 else 1.005 end,
+                               1.05 * greatest(m.most, m.hour)))
+    when m.short_share <= 0.1 and budget > m.in_a_day then greatest(m.in_a_day, 0.97 * budget)
+    else budget end));
 comment on function recrawl_internal.budget_after is
     'The budget that follows from the last budget and the measurements.';
 

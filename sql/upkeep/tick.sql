@@ -5,7 +5,7 @@
 
 create or replace function recrawl_internal.between_ticks() returns interval
 language sql immutable parallel safe
-begin atomic select interval '500 milliseconds'; end;
+return interval '500 milliseconds';
 comment on function recrawl_internal.between_ticks is 'If there was no tick for this long, next_pages does one.';
 
 create or replace function recrawl_internal.tick_at(t timestamptz, max_leases int, max_entries int) returns int
@@ -28,9 +28,7 @@ comment on function recrawl_internal.tick_at is 'One small step of upkeep. Retur
 -- If the clock jumps back, next_tick is far in the future. Ticks must continue anyway.
 create or replace function recrawl_internal.tick_is_due(next_tick bigint, t timestamptz) returns boolean
 language sql stable parallel safe
-begin atomic
-    select recrawl_internal.from_micros(next_tick) not between t and t + interval '1 minute';
-end;
+return recrawl_internal.from_micros(next_tick) not between t and t + interval '1 minute';
 comment on function recrawl_internal.tick_is_due is 'Whether the last tick was more than half a second ago.';
 
 create or replace function recrawl_internal.tick(max_leases int, max_entries int) returns int

@@ -50,8 +50,6 @@ comment on function recrawl_internal.note_strike is 'Writes the event that a hos
 
 create or replace function recrawl_internal.time_in_text(t timestamptz) returns text
 language sql stable
-begin atomic
-    select case when t = 'infinity' then 'further notice'
-                else to_char(t at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"') end;
-end;
+return case when t = 'infinity' then 'further notice'
+            else to_char(t at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"') end;
 comment on function recrawl_internal.time_in_text is 'A time as text in UTC, the same for every session.';

@@ -3,17 +3,17 @@
 
 create or replace function recrawl_internal.minute_of(t timestamptz) returns timestamptz
 language sql immutable parallel safe
-begin atomic select date_bin('1 minute', t, timestamptz '1970-01-01 00:00+00'); end;
+return date_bin('1 minute', t, timestamptz '1970-01-01 00:00+00');
 comment on function recrawl_internal.minute_of is 'The beginning of the minute of a time.';
 
 create or replace function recrawl_internal.hour_of(t timestamptz) returns timestamptz
 language sql immutable parallel safe
-begin atomic select date_bin('1 hour', t, timestamptz '1970-01-01 00:00+00'); end;
+return date_bin('1 hour', t, timestamptz '1970-01-01 00:00+00');
 comment on function recrawl_internal.hour_of is 'The beginning of the hour of a time, the same in every time zone.';
 
 create or replace function recrawl_internal.times(letter text, letters text) returns int
 language sql immutable parallel safe
-begin atomic select length(letters) - length(replace(letters, letter, '')); end;
+return length(letters) - length(replace(letters, letter, ''));
 comment on function recrawl_internal.times is 'How often a letter occurs in a text.';
 
 create or replace function recrawl_internal.fold_pulses(since timestamptz, until timestamptz) returns void

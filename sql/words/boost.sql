@@ -3,20 +3,16 @@
 
 create or replace function recrawl_internal.boosted(plain_value float8, boost real) returns real
 language sql immutable parallel safe
-begin atomic
-    select case when boost is not null and plain_value > 0
-                then greatest(least(plain_value * boost, recrawl_internal.most_amount()),
-                              recrawl_internal.least_amount())
-                else plain_value end::real;
-end;
+return case when boost is not null and plain_value > 0
+            then greatest(least(plain_value * boost, recrawl_internal.most_amount()),
+                          recrawl_internal.least_amount())
+            else plain_value end::real;
 comment on function recrawl_internal.boosted is
     'The value of a page with its boosts, given its value without them and their product; null = no boost.';
 
 create or replace function recrawl_internal.plain_value(value float8, boost real, pinned_value real) returns float8
 language sql immutable parallel safe
-begin atomic
-    select coalesce(pinned_value, value / coalesce(boost, 1));
-end;
+return coalesce(pinned_value, value / coalesce(boost, 1));
 comment on function recrawl_internal.plain_value is 'The value of a page without its boosts.';
 
 -- Returns a table of one row, so that the planner can inline it. The sum is limited, because exp() raises if its result

@@ -15,9 +15,7 @@ comment on function recrawl_internal.unpacked is 'The ids of the pages in a pack
 -- locks. So the worker, which reads the graph afterwards, sees the changes that were not written down as news.
 create or replace function recrawl_internal.is_news_full() returns boolean
 language sql volatile
-begin atomic
-    select pg_relation_size('recrawl_internal.graph_news') >= 64 * 1024 * 1024;
-end;
+return pg_relation_size('recrawl_internal.graph_news') >= 64 * 1024 * 1024;
 comment on function recrawl_internal.is_news_full is
     'Whether the table of news is full, so that the next run must read the whole graph again.';
 

@@ -4,7 +4,7 @@
 
 create or replace function recrawl_internal.last_class() returns int
 language sql immutable parallel safe
-begin atomic select 32; end;
+return 32;
 comment on function recrawl_internal.last_class is
     'The last class. It is for hosts whose revisits come first now. Their new pages come last, even if their values '
     'are high.';
@@ -17,20 +17,16 @@ comment on function recrawl_internal.last_class is
 -- .89 (σ = 2) of the value of the best pages that waited.
 create or replace function recrawl_internal.value_class(rank real) returns smallint
 language sql immutable parallel safe
-begin atomic
-    select case when rank is not null then
-               greatest(0, least(recrawl_internal.last_class() - 1, 19 - floor(
-                   ln(greatest(-rank::float8, recrawl_internal.least_amount())) / ln(2::float8))))::smallint
-           end;
-end;
+return case when rank is not null then
+           greatest(0, least(recrawl_internal.last_class() - 1, 19 - floor(
+               ln(greatest(-rank::float8, recrawl_internal.least_amount())) / ln(2::float8))))::smallint
+       end;
 comment on function recrawl_internal.value_class is
     'The class of a new page by its rank: 0 from 2^19 up, then a factor of two each, 31 below 2^-11.';
 
 create or replace function recrawl_internal.worst_rank_of(class int) returns real
 language sql immutable parallel safe
-begin atomic
-    select case when class >= recrawl_internal.last_class() - 1 then 0 else -(2::float8 ^ (19 - class)) end::real;
-end;
+return case when class >= recrawl_internal.last_class() - 1 then 0 else -(2::float8 ^ (19 - class)) end::real;
 comment on function recrawl_internal.worst_rank_of is 'The rank of the least valuable page in a class of new pages.';
 
 -- A host whose new pages are better than all others would give almost no revisits. Measured with 30 hosts for each kind
@@ -39,9 +35,7 @@ comment on function recrawl_internal.worst_rank_of is 'The rank of the least val
 -- are taken in bursts, and with exactly their share new pages got 0.46 of the slots instead of 0.5.
 create or replace function recrawl_internal.new_pages_a_revisit(discovery real) returns real
 language sql immutable parallel safe
-begin atomic
-    select least(1.25 * discovery / nullif(1 - discovery, 0), 1e6)::real;
-end;
+return least(1.25 * discovery / nullif(1 - discovery, 0), 1e6)::real;
 comment on function recrawl_internal.new_pages_a_revisit is
     'How many new pages a host with due revisits may give for each of them: a quarter more than the share of new '
     'pages.';
@@ -51,12 +45,10 @@ create or replace function recrawl_internal.credit_after(
     credit real, of_new boolean, given bigint, revisits_wait boolean, discovery real
 ) returns real
 language sql immutable parallel safe
-begin atomic
-    select case when of_new and revisits_wait and discovery < 1 then greatest(credit, 0) - given
-                when of_new then 1 + recrawl_internal.new_pages_a_revisit(discovery)
-                else least(credit + given * recrawl_internal.new_pages_a_revisit(discovery),
-                           greatest(given, 1) * (1 + recrawl_internal.new_pages_a_revisit(discovery))) end::real;
-end;
+return case when of_new and revisits_wait and discovery < 1 then greatest(credit, 0) - given
+            when of_new then 1 + recrawl_internal.new_pages_a_revisit(discovery)
+            else least(credit + given * recrawl_internal.new_pages_a_revisit(discovery),
+                       greatest(given, 1) * (1 + recrawl_internal.new_pages_a_revisit(discovery))) end::real;
 comment on function recrawl_internal.credit_after is
     'The number of new pages that a host may give before its next revisit, after it gave pages of either kind.';
 
@@ -64,10 +56,8 @@ create or replace function recrawl_internal.class_in_line(
     head_new_rank real, head_due timestamptz, new_credit float8, t timestamptz
 ) returns smallint
 language sql immutable parallel safe
-begin atomic
-    select case when head_due > t or new_credit >= 1 then recrawl_internal.value_class(head_new_rank)
-                when head_new_rank is not null then recrawl_internal.last_class()::smallint end;
-end;
+return case when head_due > t or new_credit >= 1 then recrawl_internal.value_class(head_new_rank)
+            when head_new_rank is not null then recrawl_internal.last_class()::smallint end;
 comment on function recrawl_internal.class_in_line is
     'The class of a host in the queue of new pages: the class of its best new page, or 32 (the last) if its revisits '
     'come first now. Null = the host has no new page.';
@@ -79,8 +69,6 @@ create or replace function recrawl_internal.place_after_visit(
     place timestamptz, was_chosen boolean, is_back_soon boolean, next_place timestamptz, t timestamptz
 ) returns timestamptz
 language sql immutable parallel safe
-begin atomic
-    select case when place <= t and is_back_soon and not was_chosen then place else next_place end;
-end;
+return case when place <= t and is_back_soon and not was_chosen then place else next_place end;
 comment on function recrawl_internal.place_after_visit is
     'The place of a host in a queue of hosts after it gave pages: its place before, or the next place.';

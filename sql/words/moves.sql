@@ -32,10 +32,8 @@ create or replace function recrawl_internal.move_of(
     p recrawl_internal.page, new_due timestamptz, due_is text, planned_due timestamptz, frequency real
 ) returns recrawl_internal.due_move
 language sql immutable parallel safe
-begin atomic
-    select (p.page_id, p.host_id, p.due_at, case when p.due_at is null then -p.value end, new_due, due_is, planned_due,
-            frequency)::recrawl_internal.due_move;
-end;
+return (p.page_id, p.host_id, p.due_at, case when p.due_at is null then -p.value end, new_due, due_is, planned_due,
+        frequency)::recrawl_internal.due_move;
 comment on function recrawl_internal.move_of is
     'The move of a page from its place in the queue, or among the new pages, to a due time.';
 

@@ -49,12 +49,10 @@ grant execute on function recrawl_internal.belief to recrawl_reader;
 -- its square is never 0 either, because learnt() divides by it.
 create or replace function recrawl_internal.days_worth(days float8, planned_days float8, rate float8) returns float8
 language sql immutable parallel safe
-begin atomic
-    select case when rate * planned_days < 1e-6 then days
-                else greatest(recrawl_internal.least_amount(),
-                              planned_days * exp(-least(rate * (planned_days - days), 500))
-                              * (1 - exp(-least(rate * days, 500))) / (1 - exp(-least(rate * planned_days, 500)))) end;
-end;
+return case when rate * planned_days < 1e-6 then days
+            else greatest(recrawl_internal.least_amount(),
+                          planned_days * exp(-least(rate * (planned_days - days), 500))
+                          * (1 - exp(-least(rate * days, 500))) / (1 - exp(-least(rate * planned_days, 500)))) end;
 comment on function recrawl_internal.days_worth is
     'The days without a change that a fetch proves. It found no change after `days`, and was planned after '
     'planned_days.';

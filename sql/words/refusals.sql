@@ -18,12 +18,10 @@ comment on function recrawl_internal.plain_array is 'The elements of an array, i
 -- For values and rates: a real can store each of them, and a float8 their products.
 create or replace function recrawl_internal.problem_with_amount(argument text, amount float8) returns text
 language sql stable parallel safe      -- because format() is: immutable would stop inlining
-begin atomic
-    select case when not (amount = 0
-                          or amount between recrawl_internal.least_amount() and recrawl_internal.most_amount()) then
-        format('%s must be 0 or between 1e-30 and 1e30%s, got %s',
-               argument, case argument when 'rate' then ' changes per day' else '' end, amount) end;
-end;
+return case when not (amount = 0
+                      or amount between recrawl_internal.least_amount() and recrawl_internal.most_amount()) then
+    format('%s must be 0 or between 1e-30 and 1e30%s, got %s',
+           argument, case argument when 'rate' then ' changes per day' else '' end, amount) end;
 comment on function recrawl_internal.problem_with_amount is
     'The error message for a value or a rate; null = it is valid.';
 

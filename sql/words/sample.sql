@@ -3,16 +3,12 @@
 
 create or replace function recrawl_internal.blocks_of(t regclass) returns bigint
 language sql volatile
-begin atomic
-    select greatest(pg_relation_size(t) / current_setting('block_size')::int, 1);
-end;
+return greatest(pg_relation_size(t) / current_setting('block_size')::int, 1);
 comment on function recrawl_internal.blocks_of is 'The number of blocks of a table, at least one.';
 
 create or replace function recrawl_internal.sample_percent(t regclass, blocks int) returns real
 language sql volatile
-begin atomic
-    select least(100, 100.0 * blocks / recrawl_internal.blocks_of(t))::real;
-end;
+return least(100, 100.0 * blocks / recrawl_internal.blocks_of(t))::real;
 comment on function recrawl_internal.sample_percent is
     'The percentage of a table that a number of blocks is; for TABLESAMPLE SYSTEM.';
 

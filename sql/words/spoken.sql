@@ -3,18 +3,14 @@
 
 create or replace function recrawl_internal.grouped(n numeric) returns text
 language sql immutable parallel safe
-begin atomic
-    select ltrim(to_char(n, '999,999,999,999,999,990'));
-end;
+return ltrim(to_char(n, '999,999,999,999,999,990'));
 comment on function recrawl_internal.grouped is 'A whole number with commas: 1,234,567.';
 
 create or replace function recrawl_internal.how_many(n bigint, most bigint, thing text) returns text
 language sql immutable parallel safe
-begin atomic
-    select case when n >= most then 'more than ' else '' end
-           || case n when 0 then 'no' else recrawl_internal.grouped(n) end
-           || ' ' || thing || case when n = 1 then '' when thing like '%ch' then 'es' else 's' end;
-end;
+return case when n >= most then 'more than ' else '' end
+       || case n when 0 then 'no' else recrawl_internal.grouped(n) end
+       || ' ' || thing || case when n = 1 then '' when thing like '%ch' then 'es' else 's' end;
 comment on function recrawl_internal.how_many is
     'A number and its noun: 3 pages. Counting stopped at `most`: more than 1,000 pages.';
 
@@ -35,32 +31,26 @@ comment on function recrawl_internal.in_words is 'How long something lasts: 90 s
 
 create or replace function recrawl_internal.often_in_words(per_day float8) returns text
 language sql immutable parallel safe
-begin atomic
-    select case when per_day > 1e-9 then
-               'every ' || recrawl_internal.in_words(make_interval(secs => least(86400 / per_day, 1e11)))
-           else 'never' end;
-end;
+return case when per_day > 1e-9 then
+           'every ' || recrawl_internal.in_words(make_interval(secs => least(86400 / per_day, 1e11)))
+       else 'never' end;
 comment on function recrawl_internal.often_in_words is 'How often something happens: every 3 days.';
 
 create or replace function recrawl_internal.amount(x float8) returns text
 language sql immutable parallel safe
-begin atomic
-    select case
-        when abs(x) = 'infinity' then 'unlimited'
-        when abs(x) < 1e15 and (abs(x) >= 9.95 or x = round(x)) then recrawl_internal.grouped(round(x)::numeric)
-        when abs(x) between 0.0001 and 9.95 then trim_scale(round(x::numeric, 1 - floor(log(abs(x)))::int))::text
-        else ltrim(to_char(x, '9.9EEEE')) end;
-end;
+return case
+    when abs(x) = 'infinity' then 'unlimited'
+    when abs(x) < 1e15 and (abs(x) >= 9.95 or x = round(x)) then recrawl_internal.grouped(round(x)::numeric)
+    when abs(x) between 0.0001 and 9.95 then trim_scale(round(x::numeric, 1 - floor(log(abs(x)))::int))::text
+    else ltrim(to_char(x, '9.9EEEE')) end;
 comment on function recrawl_internal.amount is
     'A number: 7,718. Below ten with two digits, unless it is whole: 2.2, 0.017.';
 
 -- Without commas, unlike amount(): for statements that a person copies.
 create or replace function recrawl_internal.short_number(x float8) returns text
 language sql immutable parallel safe
-begin atomic
-    select case when x = 0 or x is null then '0'
-                when abs(x) between 1e-4 and 1e6 then
-                    trim_scale(round(x::numeric, greatest(0, 2 - floor(log(abs(x)))::int)))::text
-                else ltrim(to_char(x, '9.99EEEE')) end;
-end;
+return case when x = 0 or x is null then '0'
+            when abs(x) between 1e-4 and 1e6 then
+                trim_scale(round(x::numeric, greatest(0, 2 - floor(log(abs(x)))::int)))::text
+            else ltrim(to_char(x, '9.99EEEE')) end;
 comment on function recrawl_internal.short_number is 'A number to three digits, as SQL reads it.';

@@ -10,18 +10,14 @@
 -- not overflow.
 create or replace function recrawl_internal.in_seconds(given interval) returns interval
 language sql immutable parallel safe
-begin atomic
-    select case when given is not null then
-        make_interval(secs => least(greatest(date_part('epoch', given), -1e11), 1e11)) end;
-end;
+return case when given is not null then
+    make_interval(secs => least(greatest(date_part('epoch', given), -1e11), 1e11)) end;
 comment on function recrawl_internal.in_seconds is
     'An interval from a caller, converted to seconds: it has the same length in each time zone and month.';
 
 create or replace function recrawl_internal.readable(t timestamptz) returns timestamptz
 language sql stable parallel safe
-begin atomic
-    select least(t, recrawl_internal.for_ever());
-end;
+return least(t, recrawl_internal.for_ever());
 comment on function recrawl_internal.readable is
     'A time for clients that cannot read infinity (many clients of Postgres cannot): the year 9999 means never.';
 grant execute on function recrawl_internal.readable to recrawl_reader;
@@ -30,25 +26,19 @@ grant execute on function recrawl_internal.readable to recrawl_reader;
 -- finds a page by its due time, and would have to read all pages with the same due time.
 create or replace function recrawl_internal.never(page_id bigint) returns timestamptz
 language sql stable parallel safe
-begin atomic
-    select recrawl_internal.for_ever() + page_id % 1000000000000 * interval '1 microsecond';
-end;
+return recrawl_internal.for_ever() + page_id % 1000000000000 * interval '1 microsecond';
 comment on function recrawl_internal.never is
     'The due time of a page that is known but must not be fetched until somebody asks for it.';
 
 create or replace function recrawl_internal.is_never(due timestamptz) returns boolean
 language sql stable parallel safe
-begin atomic
-    select due >= recrawl_internal.for_ever();
-end;
+return due >= recrawl_internal.for_ever();
 comment on function recrawl_internal.is_never is 'Whether a due time means never.';
 grant execute on function recrawl_internal.is_never to recrawl_reader;
 
 create or replace function recrawl_internal.null_if_never(t timestamptz) returns timestamptz
 language sql stable parallel safe
-begin atomic
-    select case when not recrawl_internal.is_never(t) then t end;
-end;
+return case when not recrawl_internal.is_never(t) then t end;
 comment on function recrawl_internal.null_if_never is 'The time; null if it means never.';
 grant execute on function recrawl_internal.null_if_never to recrawl_reader;
 
@@ -56,10 +46,8 @@ grant execute on function recrawl_internal.null_if_never to recrawl_reader;
 -- different times.
 create or replace function recrawl_internal.spread_due(due timestamptz, page_id bigint) returns timestamptz
 language sql stable parallel safe
-begin atomic
-    select case when due = 'infinity' then recrawl_internal.never(page_id)
-                when recrawl_internal.within_reach(due) then due + page_id % 1000 * interval '1 microsecond' end;
-end;
+return case when due = 'infinity' then recrawl_internal.never(page_id)
+            when recrawl_internal.within_reach(due) then due + page_id % 1000 * interval '1 microsecond' end;
 comment on function recrawl_internal.spread_due is
     'The due time of a page, from a due time that a crawler gave. Infinity becomes never(); other times are spread '
     'over a millisecond. Null if the time is refused, see problem_with_due().';
@@ -71,26 +59,20 @@ create or replace function recrawl_internal.page_frequency(
     frequency float8, pinned_rate float8, default_frequency float8
 ) returns real
 language sql immutable parallel safe
-begin atomic
-    select greatest(least(coalesce(frequency, pinned_rate, default_frequency), 86400), 1e-4)::real;
-end;
+return greatest(least(coalesce(frequency, pinned_rate, default_frequency), 86400), 1e-4)::real;
 comment on function recrawl_internal.page_frequency is 'The fetches per day that the due times of a page follow.';
 grant execute on function recrawl_internal.page_frequency to recrawl_reader;
 
 create or replace function recrawl_internal.times_per_day(every interval) returns float8
 language sql immutable parallel safe
-begin atomic
-    select 86400 / date_part('epoch', every);
-end;
+return 86400 / date_part('epoch', every);
 comment on function recrawl_internal.times_per_day is
     'How often per day something happens that happens once in each interval.';
 grant execute on function recrawl_internal.times_per_day to recrawl_reader;
 
 create or replace function recrawl_internal.highest_frequency(s recrawl_internal.setting) returns float8
 language sql immutable parallel safe
-begin atomic
-    select recrawl_internal.times_per_day((s).shortest_interval);
-end;
+return recrawl_internal.times_per_day((s).shortest_interval);
 comment on function recrawl_internal.highest_frequency is 'The most fetches per day of any page; null = no limit.';
 grant execute on function recrawl_internal.highest_frequency to recrawl_reader;
 
@@ -101,20 +83,16 @@ create or replace function recrawl_internal.next_due(
     due timestamptz, slot timestamptz, frequency real, shortest_interval interval
 ) returns timestamptz
 language sql stable parallel safe
-begin atomic
-    select greatest(due + greatest(1, ceil(date_part('epoch', slot - due) / (86400 / frequency::float8)))
-                          * (86400 / frequency::float8) * interval '1 second',
-                    slot + shortest_interval);
-end;
+return greatest(due + greatest(1, ceil(date_part('epoch', slot - due) / (86400 / frequency::float8)))
+                      * (86400 / frequency::float8) * interval '1 second',
+                slot + shortest_interval);
 comment on function recrawl_internal.next_due is
     'The next due time of a page, given its last due time and the slot that it got.';
 
 create or replace function recrawl_internal.host_gap(gap interval, crawl_delay interval, default_gap interval)
 returns interval
 language sql stable parallel safe
-begin atomic
-    select coalesce(gap, greatest(crawl_delay, default_gap));
-end;
+return coalesce(gap, greatest(crawl_delay, default_gap));
 comment on function recrawl_internal.host_gap is
     'The least time between two requests to a host: the gap that an operator set, otherwise the greater of the crawl '
     'delay of its robots.txt and the default.';
@@ -124,9 +102,7 @@ grant execute on function recrawl_internal.host_gap to recrawl_reader;
 -- Slots are one gap and one window apart. So two requests that start in their windows are never closer than the gap.
 create or replace function recrawl_internal.start_window(gap interval, start_within real) returns interval
 language sql immutable parallel safe
-begin atomic
-    select least(gap * start_within, interval '2 seconds');
-end;
+return least(gap * start_within, interval '2 seconds');
 comment on function recrawl_internal.start_window is 'How long after its slot a request to a host may start.';
 grant execute on function recrawl_internal.start_window to recrawl_reader;
 
@@ -138,20 +114,16 @@ create or replace function recrawl_internal.last_start_by_after(
     last_start_by timestamptz, gap interval, new_gap interval
 ) returns timestamptz
 language sql stable parallel safe
-begin atomic
-    select case when new_gap > gap then last_start_by + interval '1 microsecond' else last_start_by end;
-end;
+return case when new_gap > gap then last_start_by + interval '1 microsecond' else last_start_by end;
 comment on function recrawl_internal.last_start_by_after is
     'last_start_by of a host after a change of its gap. After a longer gap no earlier slot is given again.';
 
 create or replace function recrawl_internal.slot_every(h recrawl_internal.host, s recrawl_internal.setting)
 returns interval
 language sql stable parallel safe
-begin atomic
-    select recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap)
-           + recrawl_internal.start_window(
-                 recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap), s.start_within);
-end;
+return recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap)
+       + recrawl_internal.start_window(
+             recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap), s.start_within);
 comment on function recrawl_internal.slot_every is
     'The time between two slots of a host: its gap plus the window in which a request may start.';
 grant execute on function recrawl_internal.slot_every to recrawl_reader;
@@ -159,9 +131,7 @@ grant execute on function recrawl_internal.slot_every to recrawl_reader;
 create or replace function recrawl_internal.next_slot(h recrawl_internal.host, s recrawl_internal.setting)
 returns timestamptz
 language sql stable parallel safe
-begin atomic
-    select h.last_start_by + recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap);
-end;
+return h.last_start_by + recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap);
 comment on function recrawl_internal.next_slot is 'The earliest time at which a request to a host may start.';
 grant execute on function recrawl_internal.next_slot to recrawl_reader;
 
@@ -171,18 +141,14 @@ create or replace function recrawl_internal.when_ready(
     head_due timestamptz, next_slot_at timestamptz, blocked_until timestamptz, busy_until timestamptz, t timestamptz
 ) returns timestamptz
 language sql immutable parallel safe
-begin atomic
-    select greatest(head_due, next_slot_at, blocked_until, busy_until, t);
-end;
+return greatest(head_due, next_slot_at, blocked_until, busy_until, t);
 comment on function recrawl_internal.when_ready is
     'When next_pages should look at a host again: a page is due (null: for a new page), a slot is free, the host is '
     'not blocked, and it waits for no leased page.';
 
 create or replace function recrawl_internal.backoff(first interval, longest interval, times int) returns interval
 language sql volatile parallel safe
-begin atomic
-    select (0.9 + 0.2 * random()) * least(first * 2 ^ least(times, 20), longest);
-end;
+return (0.9 + 0.2 * random()) * least(first * 2 ^ least(times, 20), longest);
 comment on function recrawl_internal.backoff is
     'The pause after a failure: `first`, doubled for each earlier pause, at most `longest`. It varies by 10 %, so that '
     'pages that failed together are not tried again at the same moment.';

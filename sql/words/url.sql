@@ -84,29 +84,25 @@ comment on function recrawl_internal.address is
 
 create or replace function recrawl_internal.problem_with_url(url text) returns text
 language sql stable parallel safe      -- like format(); otherwise it would not be inlined
-begin atomic
-    select case
-        when url is null or url = '' then 'the URL is empty'
-        when length(url) > 2048 then format('the URL is longer than 2048 characters (%s)', length(url))
-        when url ~ '[[:cntrl:]]' then 'the URL contains a control character'
-        when url !~* '^https?://' then 'the URL must begin with http:// or https://'
-        when substring(url from '^[^:]*://([^/?]*)') like '%@%' then 'the URL carries credentials' end;
-end;
+return case
+    when url is null or url = '' then 'the URL is empty'
+    when length(url) > 2048 then format('the URL is longer than 2048 characters (%s)', length(url))
+    when url ~ '[[:cntrl:]]' then 'the URL contains a control character'
+    when url !~* '^https?://' then 'the URL must begin with http:// or https://'
+    when substring(url from '^[^:]*://([^/?]*)') like '%@%' then 'the URL carries credentials' end;
 comment on function recrawl_internal.problem_with_url is
     'The reason why a URL is invalid, apart from its host and port; null = it is valid so far.';
 
 create or replace function recrawl_internal.problem_with_host(host text, port text) returns text
 language sql stable parallel safe      -- see problem_with_url()
-begin atomic
-    select case
-        when host ~ '[^ -~]' then format('the host %s is not ASCII: give it in its xn-- form', host)
-        when host !~ '^([a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?|[[][0-9a-f:.]*:[0-9a-f:.]*[]])$' or host ~ '[.][.]|[.]-|-[.]'
-             or length(host) > 253 or (length(host) > 63 and host ~ '[^.]{64}') then
-            format('the host "%s" is not a valid name', left(host, 100))
-        when port !~ '^(:0*[0-9]{0,5})?$' or port ~ '^:0+$'
-             or coalesce(nullif(substr(port, 2), ''), '1')::bigint > 65535 then
-            format('the port "%s" is not valid', left(substr(port, 2), 20)) end;
-end;
+return case
+    when host ~ '[^ -~]' then format('the host %s is not ASCII: give it in its xn-- form', host)
+    when host !~ '^([a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?|[[][0-9a-f:.]*:[0-9a-f:.]*[]])$' or host ~ '[.][.]|[.]-|-[.]'
+         or length(host) > 253 or (length(host) > 63 and host ~ '[^.]{64}') then
+        format('the host "%s" is not a valid name', left(host, 100))
+    when port !~ '^(:0*[0-9]{0,5})?$' or port ~ '^:0+$'
+         or coalesce(nullif(substr(port, 2), ''), '1')::bigint > 65535 then
+        format('the port "%s" is not valid', left(substr(port, 2), 20)) end;
 comment on function recrawl_internal.problem_with_host is
     'The reason why the host of a URL is invalid, in lower case, or its port with the colon; null = they are valid.';
 
@@ -179,26 +175,20 @@ comment on function recrawl_internal.parse_url is
 -- result.
 create or replace function recrawl_internal.is_canonical(raw text) returns boolean
 language sql immutable parallel safe
-begin atomic
-    select raw ~ ('^https?://([a-z0-9][a-z0-9-]*[.])+[a-z][a-z0-9-]*'
-                  '/[A-Za-z0-9_.~!$&''()*+,;=:@/-]*([?][A-Za-z0-9_.~!$&''()*+,;=:@/?-]*)?$')
-           and strpos(raw, '/.') = 0 and strpos(raw, '-.') = 0 and strpos(raw, '-/') = 0
-           and length(split_part(raw, '/', 3)) <= 63 and length(raw) <= 2048;
-end;
+return raw ~ ('^https?://([a-z0-9][a-z0-9-]*[.])+[a-z][a-z0-9-]*'
+              '/[A-Za-z0-9_.~!$&''()*+,;=:@/-]*([?][A-Za-z0-9_.~!$&''()*+,;=:@/?-]*)?$')
+       and strpos(raw, '/.') = 0 and strpos(raw, '-.') = 0 and strpos(raw, '-/') = 0
+       and length(split_part(raw, '/', 3)) <= 63 and length(raw) <= 2048;
 comment on function recrawl_internal.is_canonical is 'True only if a URL already is its own canonical spelling.';
 
 create or replace function recrawl_internal.canonical_of(url text) returns text
 language sql immutable parallel safe
-begin atomic
-    select case when recrawl_internal.is_canonical(url) then url else (recrawl_internal.parse_url(url)).canonical end;
-end;
+return case when recrawl_internal.is_canonical(url) then url else (recrawl_internal.parse_url(url)).canonical end;
 comment on function recrawl_internal.canonical_of is 'The canonical spelling of a URL; null for an invalid URL.';
 
 create or replace function recrawl_internal.url_key(canonical text) returns uuid
 language sql immutable parallel safe
-begin atomic
-    select encode(substring(sha256(canonical::bytea) for 16), 'hex')::uuid;
-end;
+return encode(substring(sha256(canonical::bytea) for 16), 'hex')::uuid;
 comment on function recrawl_internal.url_key is
     'The identity of a page: the first 128 bits of the sha256 of its canonical URL (which is ASCII without '
     'backslashes).';

@@ -5,7 +5,7 @@
 -- Counting stops at this number, because each counted entry is read from an index.
 create or replace function recrawl_internal.most_counted() returns int
 language sql immutable parallel safe
-begin atomic select 1000; end;
+return 1000;
 comment on function recrawl_internal.most_counted is 'explain_page stops counting here.';
 
 create or replace function recrawl_internal.revisits_before(
