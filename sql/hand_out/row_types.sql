@@ -5,52 +5,22 @@ do $$
 begin
     if to_regtype('recrawl_internal.ask') is null then
         create type recrawl_internal.ask as (
-            t           timestamptz,
-            slots_from  timestamptz,
-            slots_until timestamptz,
-            due_until   timestamptz,
-            lease_ends  timestamptz,
-            per_host    int,
-            host_from   timestamptz,
-            draw        numeric,
-            first_class int,
-            only_host   bigint,
-            s           recrawl_internal.setting
-        );
+            t timestamptz, slots_from timestamptz, slots_until timestamptz, due_until timestamptz,
+            lease_ends timestamptz, per_host int, host_from timestamptz, draw numeric, first_class int,
+            only_host bigint, s recrawl_internal.setting);
     end if;
-
     if to_regtype('recrawl_internal.visits') is null then
         create type recrawl_internal.visits as (
-            due_hosts  tid[],
-            new_hosts  tid[],
-            due_pages  int,
-            new_pages  int,
-            due_short  boolean,
-            new_short  boolean,
-            worst_rank real
-        );
+            due_hosts tid[], new_hosts tid[], due_pages int, new_pages int, due_short boolean, new_short boolean,
+            worst_rank real);
     end if;
-
     if to_regtype('recrawl_internal.host_visited') is null then
         create type recrawl_internal.host_visited as (
-            host_tid      tid,
-            is_new        boolean,
-            given         bigint,
-            dropped       bigint,
-            last_start_by timestamptz,
-            busy_until    timestamptz,
-            head_due      timestamptz,
-            head_new_rank real,
-            head_new_id   bigint
-        );
+            host_tid tid, is_new boolean, given bigint, dropped bigint, last_start_by timestamptz,
+            busy_until timestamptz, head_due timestamptz, head_new_rank real, head_new_id bigint);
     end if;
-
     if to_regtype('recrawl_internal.slot_of_host') is null then
-        create type recrawl_internal.slot_of_host as (
-            host_id  bigint,
-            slot     timestamptz,
-            start_by timestamptz
-        );
+        create type recrawl_internal.slot_of_host as (host_id bigint, slot timestamptz, start_by timestamptz);
     end if;
 end $$;
 

@@ -7,258 +7,99 @@ do $$
 begin
     if to_regtype('recrawl_internal.given_url') is null then
         create type recrawl_internal.given_url as (
-            url      text,
-            value    float8,
-            rate     float8,
-            due      timestamptz,
-            meta     jsonb,
-            asked_as text,
-            depth    int
-        );
+            url text, value float8, rate float8, due timestamptz, meta jsonb, asked_as text, depth int);
     end if;
-
     if to_regtype('recrawl_internal.parsed_url') is null then
         create type recrawl_internal.parsed_url as (
-            ord       int,
-            place     int,
-            problem   text,
-            key       uuid,
-            url       text,
-            canonical text,
-            host      text,
-            asked_as  text,
-            given     recrawl_internal.given_url
-        );
+            ord int, place int, problem text, key uuid, url text, canonical text, host text, asked_as text,
+            given recrawl_internal.given_url);
     end if;
-
     if to_regtype('recrawl_internal.made_page') is null then
-        create type recrawl_internal.made_page as (
-            place   int,
-            key     uuid,
-            page_id bigint,
-            reason  text
-        );
+        create type recrawl_internal.made_page as (place int, key uuid, page_id bigint, reason text);
     end if;
-
     if to_regtype('recrawl_internal.late_link') is null then
-        create type recrawl_internal.late_link as (
-            tid     tid,
-            source  bigint,
-            page_id bigint,
-            code    text,
-            is_held boolean
-        );
+        create type recrawl_internal.late_link as (tid tid, source bigint, page_id bigint, code text, is_held boolean);
     end if;
-
     if to_regtype('recrawl_internal.found_links') is null then
-        create type recrawl_internal.found_links as (
-            ord      int,
-            page_id  bigint,
-            targets  bytea,
-            moved_to bigint
-        );
+        create type recrawl_internal.found_links as (ord int, page_id bigint, targets bytea, moved_to bigint);
     end if;
-
     if to_regtype('recrawl_internal.result_extras') is null then
         create type recrawl_internal.result_extras as (
-            url           text,
-            links         text[],
-            relevance     float8,
-            sketch        int[],
-            meta          jsonb,
-            due           timestamptz,
-            declined      boolean,
-            robots_denied boolean,
-            redirect_to   text,
-            retry_after   text,
-            crawl_delay   float8
-        );
+            url text, links text[], relevance float8, sketch int[], meta jsonb, due timestamptz, declined boolean,
+            robots_denied boolean, redirect_to text, retry_after text, crawl_delay float8);
     end if;
-
     if to_regtype('recrawl_internal.result') is null then
         create type recrawl_internal.result as (
-            ord           int,
-            problem       text,
-            page_id       bigint,
-            lease_id      bigint,
-            status        int,
-            fetched_at    timestamptz,
-            changed       boolean,
-            changes       int,
-            etag          text,
-            last_modified timestamptz,
-            content_hash  text,
-            extras        recrawl_internal.result_extras
-        );
+            ord int, problem text, page_id bigint, lease_id bigint, status int, fetched_at timestamptz, changed boolean,
+            changes int, etag text, last_modified timestamptz, content_hash text,
+            extras recrawl_internal.result_extras);
     end if;
-
     if to_regtype('recrawl_internal.lease_place') is null then
         create type recrawl_internal.lease_place as (
-            round     int,
-            popped_at timestamptz,
-            slot      timestamptz,
-            start_by  timestamptz,
-            due       timestamptz,
-            held_due  timestamptz,
-            is_busy   boolean
-        );
+            round int, popped_at timestamptz, slot timestamptz, start_by timestamptz, due timestamptz,
+            held_due timestamptz, is_busy boolean);
     end if;
-
     if to_regtype('recrawl_internal.judging_rules') is null then
         create type recrawl_internal.judging_rules as (
-            setting      recrawl_internal.setting,
-            common       recrawl_internal.host_terms,
-            newest_lease bigint
-        );
+            setting recrawl_internal.setting, common recrawl_internal.host_terms, newest_lease bigint);
     end if;
-
     if to_regtype('recrawl_internal.verdict') is null then
         create type recrawl_internal.verdict as (
-            outcome     text,
-            code        text,
-            seen_at     timestamptz,
-            is_held     boolean,
-            is_observed boolean
-        );
+            outcome text, code text, seen_at timestamptz, is_held boolean, is_observed boolean);
     end if;
-
     if to_regtype('recrawl_internal.page_comparison') is null then
         create type recrawl_internal.page_comparison as (
-            has_changed    boolean,
-            counted        int,
-            days_since     float8,
-            planned_days   float8,
-            age_days       float8,
-            compared_since timestamptz,
-            is_open        boolean,
-            is_same        boolean
-        );
+            has_changed boolean, counted int, days_since float8, planned_days float8, age_days float8,
+            compared_since timestamptz, is_open boolean, is_same boolean);
     end if;
-
     if to_regtype('recrawl_internal.evidence') is null then
-        create type recrawl_internal.evidence as (
-            seen_changes real,
-            seen_days    real,
-            days         real,
-            frequency    real
-        );
+        create type recrawl_internal.evidence as (seen_changes real, seen_days real, days real, frequency real);
     end if;
-
     if to_regtype('recrawl_internal.page_after') is null then
         create type recrawl_internal.page_after as (
-            state       text,
-            moved_to    bigint,
-            due_at      timestamptz,
-            due_is      text,
-            reported_at timestamptz,
-            last_status smallint,
-            is_denied   boolean,
-            attempts    smallint,
-            last_lease  bigint,
-            stale_lease bigint,
-            relevance   real
-        );
+            state text, moved_to bigint, due_at timestamptz, due_is text, reported_at timestamptz, last_status smallint,
+            is_denied boolean, attempts smallint, last_lease bigint, stale_lease bigint, relevance real);
     end if;
-
     if to_regtype('recrawl_internal.fetches_after') is null then
         create type recrawl_internal.fetches_after as (
-            fetched_at    timestamptz,
-            fetches       int,
-            changes       int,
-            seen_changes  real,
-            seen_days     real,
-            frequency     real,
-            base_at       timestamptz,
-            planned_due   timestamptz,
-            etag          text,
-            last_modified timestamptz,
-            content_hash  text,
-            sketch        int[]
-        );
+            fetched_at timestamptz, fetches int, changes int, seen_changes real, seen_days real, frequency real,
+            base_at timestamptz, planned_due timestamptz, etag text, last_modified timestamptz, content_hash text,
+            sketch int[]);
     end if;
-
     if to_regtype('recrawl_internal.page_move') is null then
         create type recrawl_internal.page_move as (
-            host_id  bigint,
-            page_id  bigint,
-            old_due  timestamptz,
-            old_rank real,
-            new_due  timestamptz,
-            failed   boolean
-        );
+            host_id bigint, page_id bigint, old_due timestamptz, old_rank real, new_due timestamptz, failed boolean);
     end if;
-
     if to_regtype('recrawl_internal.host_update') is null then
         create type recrawl_internal.host_update as (
-            host_id     bigint,
-            throttled   boolean,
-            retry_after interval,
-            status      int,
-            late_start  timestamptz,
-            freed_by    bigint,
-            crawl_delay interval
-        );
+            host_id bigint, throttled boolean, retry_after interval, status int, late_start timestamptz,
+            freed_by bigint, crawl_delay interval);
     end if;
-
     if to_regtype('recrawl_internal.observation') is null then
-        create type recrawl_internal.observation as (
-            at      timestamptz,
-            days    real,
-            changed boolean
-        );
+        create type recrawl_internal.observation as (at timestamptz, days real, changed boolean);
     end if;
-
     if to_regtype('recrawl_internal.pulse_part') is null then
-        create type recrawl_internal.pulse_part as (
-            letters text,
-            late    real,
-            skipped float8
-        );
+        create type recrawl_internal.pulse_part as (letters text, late real, skipped float8);
     end if;
-
     if to_regtype('recrawl_internal.judgement') is null then
         create type recrawl_internal.judgement as (
-            answer        recrawl.report_result,
-            is_held       boolean,
-            is_observed   boolean,
-            is_graph_news boolean,
-            page_after    recrawl_internal.page_after,
-            fetches_after recrawl_internal.fetches_after,
-            meta          jsonb,
-            move          recrawl_internal.page_move,
-            host_update   recrawl_internal.host_update,
-            unused_slot   recrawl_internal.slot_of_host,
-            observation   recrawl_internal.observation,
-            pulse         recrawl_internal.pulse_part
-        );
+            answer recrawl.report_result, is_held boolean, is_observed boolean, is_graph_news boolean,
+            page_after recrawl_internal.page_after, fetches_after recrawl_internal.fetches_after, meta jsonb,
+            move recrawl_internal.page_move, host_update recrawl_internal.host_update,
+            unused_slot recrawl_internal.slot_of_host, observation recrawl_internal.observation,
+            pulse recrawl_internal.pulse_part);
     end if;
-
     if to_regtype('recrawl_internal.lease_count') is null then
-        create type recrawl_internal.lease_count as (
-            lease_id bigint,
-            round    int,
-            pages    int
-        );
+        create type recrawl_internal.lease_count as (lease_id bigint, round int, pages int);
     end if;
-
     if to_regtype('recrawl_internal.locked_pages') is null then
-        create type recrawl_internal.locked_pages as (
-            page_ids bigint[],
-            tids     tid[]
-        );
+        create type recrawl_internal.locked_pages as (page_ids bigint[], tids tid[]);
     end if;
-
     if to_regtype('recrawl_internal.recorded') is null then
         create type recrawl_internal.recorded as (
-            answers          recrawl.report_result[],
-            observed         int[],
-            graph_news       bigint[],
-            hosts            bigint[],
-            responding_hosts bigint[],
-            host_updates     recrawl_internal.host_update[],
-            left_leases      recrawl_internal.lease_count[],
-            unused_slots     recrawl_internal.slot_of_host[]
-        );
+            answers recrawl.report_result[], observed int[], graph_news bigint[], hosts bigint[],
+            responding_hosts bigint[], host_updates recrawl_internal.host_update[],
+            left_leases recrawl_internal.lease_count[], unused_slots recrawl_internal.slot_of_host[]);
     end if;
 end $$;
 

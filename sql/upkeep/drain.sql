@@ -21,27 +21,12 @@ do $$
 begin
     if to_regtype('recrawl_internal.placed_entry') is null then
         create type recrawl_internal.placed_entry as (
-            host_id   bigint,
-            page_id   bigint,
-            new_due   timestamptz,
-            new_rank  real,
-            is_first  boolean,
-            is_live   boolean,
-            leaves    boolean,
-            revived   boolean,
-            new_tid   tid,
-            queue_tid tid
-        );
+            host_id bigint, page_id bigint, new_due timestamptz, new_rank real, is_first boolean, is_live boolean,
+            leaves boolean, revived boolean, new_tid tid, queue_tid tid);
     end if;
-
     if to_regtype('recrawl_internal.queue_changes') is null then
         create type recrawl_internal.queue_changes as (
-            host_id    bigint,
-            more_pages int,
-            due        timestamptz,
-            rank       real,
-            id         bigint
-        );
+            host_id bigint, more_pages int, due timestamptz, rank real, id bigint);
     end if;
 end $$;
 comment on type recrawl_internal.placed_entry is

@@ -14,12 +14,7 @@ do $$
 begin
     if to_regtype('recrawl_internal.measured') is null then
         create type recrawl_internal.measured as (
-            short_share float8,
-            now         float8,
-            hour        float8,
-            most        float8,
-            in_a_day    float8
-        );
+            short_share float8, now float8, hour float8, most float8, in_a_day float8);
     end if;
 end $$;
 comment on type recrawl_internal.measured is

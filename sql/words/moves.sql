@@ -14,15 +14,8 @@ do $$
 begin
     if to_regtype('recrawl_internal.due_move') is null then
         create type recrawl_internal.due_move as (
-            page_id     bigint,
-            host_id     bigint,
-            old_due     timestamptz,
-            old_rank    real,
-            new_due     timestamptz,
-            due_is      text,
-            planned_due timestamptz,
-            frequency   real
-        );
+            page_id bigint, host_id bigint, old_due timestamptz, old_rank real, new_due timestamptz, due_is text,
+            planned_due timestamptz, frequency real);
     end if;
 end $$;
 comment on type recrawl_internal.due_move is

@@ -31,15 +31,9 @@ do $$
 begin
     if to_regtype('recrawl_internal.fetching') is null then
         create type recrawl_internal.fetching as (
-            p         recrawl_internal.page,
-            h         recrawl_internal.host,
-            s         recrawl_internal.setting,
-            own       recrawl_internal.host_terms,
-            common    recrawl_internal.host_terms,
-            a         recrawl_internal.allocation,
-            rate      float8,
-            frequency float8
-        );
+            p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting,
+            own recrawl_internal.host_terms, common recrawl_internal.host_terms, a recrawl_internal.allocation,
+            rate float8, frequency float8);
     end if;
 end $$;
 comment on type recrawl_internal.fetching is
