@@ -25,10 +25,7 @@ grant execute on function recrawl_internal.due_follows_frequency to recrawl_read
 -- The job reads millions of these rows. With whole rows of host_terms, and joins with tables of one row, the query took
 -- 1.4 times the CPU time.
 create or replace view recrawl_internal.page_to_allocate as
-select p.page_id,
-       p.host_id,
-       p.value,
-       b.rate,
+select p.page_id, p.host_id, p.value, b.rate,
        coalesce(date_part('epoch', p.due_at) / 86400, 'NaN')::float8 as due_on,
        case when recrawl_internal.due_follows_frequency(p) then date_part('epoch', p.due_at - p.fetched_at) / 86400
             else 'NaN' end::real as promised,

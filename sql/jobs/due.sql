@@ -23,8 +23,7 @@ grant execute on function recrawl_internal.pause_after to recrawl_reader;
 -- «between j.job and j.job» means «= j.job». With «=» the planner may read all runs in the order of their tokens to
 -- find the last run of a job.
 create or replace view recrawl.job_schedule as
-select j.job,
-       j.every,
+select j.job, j.every,
        case when running.token is null and (j.every is not null)
             then case when last.token is null              -- since a worker first wrote vitals
                           then least((select min(v.at) from recrawl_internal.vital v), now.t)
@@ -35,12 +34,8 @@ select j.job,
                       else last.started_at
                            + recrawl_internal.pause_after(j.job, j.every, last.started_at - first.started_at) end
        end as due_at,
-       running.started_at as running_since,
-       ok.ended_at as succeeded_at,
-       failed.times as failures,
-       last.message,
-       newest.started_at as ran_at,
-       newest.seconds,
+       running.started_at as running_since, ok.ended_at as succeeded_at, failed.times as failures,
+       last.message, newest.started_at as ran_at, newest.seconds,
        case when newest.is_dead then false else newest.ok end as ok
 from recrawl_internal.setting s
 cross join lateral (

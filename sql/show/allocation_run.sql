@@ -1,27 +1,9 @@
 create or replace view recrawl.allocation_run as
-select started_at,
-       policy,
-       objective,
-       budget,
-       spent,
+select started_at, policy, objective, budget, spent,
        greatest(budget - spent - new_pages - coalesce(retries, 0), 0) as unspent,
-       price,
-       pages,
-       hosts,
-       capped_hosts,
-       utility,
-       polite_bound,
-       unpolite_bound,
-       residual,
-       spread,
-       duality_gap,
+       price, pages, hosts, capped_hosts, utility, polite_bound, unpolite_bound, residual, spread, duality_gap,
        polite_bound - utility as limits_cost,
-       floor_days,
-       seconds,
-       new_pages,
-       pinned,
-       pinned_wanted,
-       retries
+       floor_days, seconds, new_pages, pinned, pinned_wanted, retries
 from recrawl_internal.allocation
 order by started_at;
 comment on view recrawl.allocation_run is

@@ -1,8 +1,5 @@
 create or replace view recrawl.boosts as
-select pattern,
-       times,
-       since,
-       pages,
+select pattern, times, since, pages,
        case when in_force_at is not null then 1
             else coalesce(least(done_to, last_page)::float8 / nullif(last_page, 0), 0) end::real as done,
        in_force_at

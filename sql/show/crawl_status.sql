@@ -55,24 +55,10 @@ comment on function recrawl_internal.longest_transaction is
     'The age of the oldest other transaction that has row locks or a snapshot, among those that may be seen.';
 
 create or replace view recrawl.crawl_status as
-select c.as_of,
-       s.paused,
-       n.last_report_at,
-       n.fetches_per_second,
-       n.ready_wait,
-       n.hosts_ready,
-       n.due,
-       n.new_waiting,
-       n.is_estimate,
-       n.leased,
-       n.leases,
-       n.oldest_lease_at,
-       n.next_ready_at,
-       n.ticked_at,
+select c.as_of, s.paused, n.last_report_at, n.fetches_per_second, n.ready_wait, n.hosts_ready, n.due, n.new_waiting,
+       n.is_estimate, n.leased, n.leases, n.oldest_lease_at, n.next_ready_at, n.ticked_at,
        coalesce(n.worker_runs, false) as worker_runs,
-       n.vitals_at,
-       n.longest_transaction,
-       n.inbox_wait
+       n.vitals_at, n.longest_transaction, n.inbox_wait
 from (select clock_timestamp() as as_of offset 0) c
 cross join lateral recrawl_internal.crawl_now(c.as_of) n
 cross join recrawl_internal.setting s;

@@ -3,13 +3,10 @@
 -- but it would cost each report more than it is worth.
 
 create or replace view recrawl.graph_node as
-select p.page_id,
-       p.url,
+select p.page_id, p.url,
        length(l.targets) / 8 as out_links,
        c.in_links::bigint as in_links,
-       c.hub,
-       c.authority,
-       c.importance,
+       c.hub, c.authority, c.importance,
        coalesce(p.pinned_relevance, p.relevance) as relevance
 from recrawl_internal.page p
 left join recrawl_internal.link l using (page_id)
@@ -30,8 +27,7 @@ comment on column recrawl.graph_node.importance is
 comment on column recrawl.graph_node.relevance is 'How well it fits your subject, 0 to 1; null = unknown.';
 
 create or replace view recrawl.graph_link as
-select l.page_id as source_id,
-       t.target_id
+select l.page_id as source_id, t.target_id
 from recrawl_internal.link l
 join recrawl_internal.page s on s.page_id = l.page_id and s.state = 'live'
 cross join lateral recrawl_internal.unpacked(l.targets) as t (target_id)

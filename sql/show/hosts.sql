@@ -1,9 +1,7 @@
 -- Hosts that a person should look at. The worker finds the hosts; their state is read when the view is read.
 
 create or replace view recrawl.late_hosts as
-select h.name as host,
-       l.due,
-       l.oldest_due,
+select h.name as host, l.due, l.oldest_due,
        l.as_of - l.oldest_due as late,
        case when h.blocked_until > c.now then 'block'
             when greatest(h.last_start_by + recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap),

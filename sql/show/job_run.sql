@@ -1,6 +1,5 @@
 create or replace view recrawl.job_run as
-select job,
-       started_at,
+select job, started_at,
        date_part('epoch', coalesce(ended_at, least(clock_timestamp(), alive_until)) - started_at) as seconds,
        case when ended_at is null and recrawl_internal.run_is_dead(j) then false else ok end as ok,
        case when ended_at is not null then message

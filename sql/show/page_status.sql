@@ -1,14 +1,7 @@
 -- page_status: everything that is known of a page. Frequencies are computed from the price of the host when the view is
 -- read. So right after an allocation they are exactly its result.
 create or replace view recrawl.page_status as
-select p.page_id,
-       p.url,
-       h.name as host,
-       p.value,
-       p.pinned_value,
-       c.hub,
-       c.authority,
-       c.importance,
+select p.page_id, p.url, h.name as host, p.value, p.pinned_value, c.hub, c.authority, c.importance,
        coalesce(p.pinned_relevance, p.relevance) as relevance,
        b.rate,
        coalesce(p.pinned_rate, i.low) as rate_low,
@@ -20,28 +13,19 @@ select p.page_id,
                     p.pinned_rate, s.frequency)
        end as frequency,
        case when p.due_at is not null then recrawl_internal.readable(p.due_at) end as due_at,
-       p.fetched_at,
-       p.fetches,
-       p.changes,
+       p.fetched_at, p.fetches, p.changes,
        case when p.state <> 'live' then p.state
             when p.due_is in ('done', 'declined') then p.due_is
             when p.is_denied then 'denied'
             when p.attempts >= s.max_attempts then 'failing'
             when p.fetched_at is null then 'new'
             else 'live' end as state,
-       p.attempts,
-       p.last_status,
-       p.reported_at,
-       p.depth,
-       p.moved_to,
+       p.attempts, p.last_status, p.reported_at, p.depth, p.moved_to,
        case when p.base_at is null then p.etag end as etag,
        case when p.base_at is null then p.last_modified end as last_modified,
        case when p.base_at is null then p.content_hash end as content_hash,
        case when p.base_at is null then p.sketch end as sketch,
-       p.meta,
-       p.pinned_interval,
-       p.boost,
-       p.found_at
+       p.meta, p.pinned_interval, p.boost, p.found_at
 from recrawl_internal.page p
 join recrawl_internal.host h using (host_id)
 left join recrawl_internal.page_score c on c.page_id = p.page_id and p.state = 'live'

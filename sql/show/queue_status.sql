@@ -91,15 +91,8 @@ comment on function recrawl_internal.queue_now is 'The row of the view queue_sta
 
 create or replace view recrawl.queue_status as
 select q.due + q.waiting_new as due,
-       q.leased,
-       q.oldest_due,
-       q.next_ready_at,
-       q.waiting_new as new,
-       s.paused,
-       c.as_of,
-       q.is_estimate,
-       q.due as revisits_due,
-       q.oldest_is_exact
+       q.leased, q.oldest_due, q.next_ready_at, q.waiting_new as new, s.paused, c.as_of, q.is_estimate,
+       q.due as revisits_due, q.oldest_is_exact
 from (select clock_timestamp() as as_of offset 0) c
 cross join lateral recrawl_internal.queue_now(c.as_of) q
 cross join recrawl_internal.setting s;
