@@ -33,7 +33,7 @@
 --     horizons and other cells                1 µs after 1970        never written
 --
 -- `recrawl migrate` and `alembic upgrade head` replay it whenever a file changed; by hand, on a migrated database:
--- psql -f sql/install.sql
+-- psql --single-transaction -f sql/install.sql
 
 -- Names without a schema are PostgreSQL's own, otherwise those of recrawl_internal. plans.sql sets the same path on each
 -- function that is not inlined. So the path of a caller has no effect.
