@@ -462,13 +462,6 @@ def test_a_figure_of_top_that_does_not_fit_is_left_out_and_not_cut() -> None:
     assert line.endswith("gap 5,244,000  block 2,402,000")
 
 
-@pytest.mark.parametrize("code", ["gaps_set_pace", "paused", "job_failing", "nothing_due", "empty"])
-def test_the_status_line_of_up_says_what_happens_what_ran_and_what_comes_next(code: str) -> None:
-    figures = STATES[code]
-    due = {run.job: run.started_at + 6 * HOUR for run in figures.runs if run.ok}
-    assert_golden("line", code, [screens.line(figures.now, figures.runs, due)])
-
-
 def test_bars_and_lines_of_blocks() -> None:
     assert (screens.bar(0.5, 4), screens.bar(1.7, 4), screens.bar(0, 4)) == ("██", "████", "")
     assert screens.sparkline([0, 1, 2], 2) == "▅█"

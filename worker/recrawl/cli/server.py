@@ -7,13 +7,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
 
-from recrawl.cli import live
 from recrawl.cli.database import database, given_url, lasting_database, without_password
 from recrawl.cli.example import example
 
@@ -25,7 +24,8 @@ Address = tuple[str, int]
 NEXT = """Next, in another terminal:
   recrawl add https://example.com/
   recrawl psql -c 'SELECT * FROM next_pages(5)'
-  recrawl status"""
+  recrawl status
+  recrawl top"""
 
 
 def address(_context: click.Context, _option: click.Parameter, value: str | None) -> Address | None:
@@ -63,7 +63,7 @@ def up(metrics: Address | None) -> None:
         else:
             click.echo(f"Your crawlers need this setting:\nexport DATABASE_URL='{url}'")
         click.echo(NEXT)
-        work(url, restart, metrics, live.line(url))
+        work(url, restart, metrics)
 
 
 @click.command("migrate", epilog=example("recrawl migrate", "recrawl migrate --sql > recrawl.sql"))
@@ -112,7 +112,7 @@ def worker(metrics: Address | None) -> None:
     The batch jobs then do not run.
     """
     with lasting_database(makes=True) as (url, restart):
-        work(url, restart, metrics, nullcontext())
+        work(url, restart, metrics)
 
 
 @click.command(
@@ -148,7 +148,7 @@ def psql(arguments: tuple[str, ...]) -> None:
     sys.exit(code)
 
 
-def work(url: str, restart: Callable[[], None], metrics: Address | None, shown: AbstractContextManager[None]) -> None:
+def work(url: str, restart: Callable[[], None], metrics: Address | None) -> None:
     from recrawl import store
     from recrawl.jobs import clock
 
@@ -157,7 +157,7 @@ def work(url: str, restart: Callable[[], None], metrics: Address | None, shown: 
         if others := store.verbs.workers(connection):
             run = "worker already runs" if others == 1 else "workers already run"
             click.echo(f"{others} other {run}. This one helps with upkeep.")
-    with shown, served(url, metrics):
+    with served(url, metrics):
         logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
         clock.run(url, ready=lambda: click.echo("The worker is at work; Ctrl-C stops it."), restart=restart)
     click.echo(

@@ -4,13 +4,13 @@ A terminal colours the mark (✓ ▲ ✕) at the beginning of a line.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from textwrap import wrap
 from typing import Any
 
-from recrawl.view.figures import Figures, LastRun, Minute, Now, fared
+from recrawl.view.figures import Figures, LastRun, Minute, fared
 from recrawl.view.rule import Finding, Fix
 from recrawl.words import count, either, lasting, percent, things, when
 
@@ -163,21 +163,6 @@ def _ran(job: Scheduled, run: LastRun | None, as_of: datetime) -> str:
 
 def _next(job: Scheduled, as_of: datetime, worker_runs: bool) -> str:
     return f"next {when(job.due_at, as_of)}" if job.due_at and worker_runs else ""
-
-
-def line(now: Now, runs: Sequence[LastRun], due: Mapping[str, datetime]) -> str:
-    """One line: what happens, which job ran last and which comes next."""
-    about = "about " if now.is_estimate else ""
-    parts = ["paused"] if now.paused else [f"{count(now.fetches_per_second or 0)} fetches/s"]
-    parts.append(f"{about}{count(now.due)} overdue, {count(now.new_waiting)} new, {count(now.leased)} leased")
-    if runs:
-        last = max(runs, key=lambda run: run.started_at)
-        did = "began" if last.ok is None else last.fared
-        parts.append(f"{last.job} {did} {lasting(now.as_of - last.started_at)} ago")
-    if due:
-        job, at = min(due.items(), key=lambda each: each[1])
-        parts.append(f"{job} next {when(at, now.as_of)}")
-    return " · ".join(parts)
 
 
 def top(figures: Figures, said: Finding, name: str, height: int = 24) -> list[str]:
