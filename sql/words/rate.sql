@@ -1,8 +1,8 @@
 -- Learns how often a page changes from its fetches. The belief about the rate is a Gamma distribution with two numbers,
 -- changes and days: as if that number of changes had been seen in that number of days. The belief is the prior of the
 -- host plus the evidence of the page. Only the evidence is stored in the row of the page, so a new prior changes the
--- rates of all pages of a host, and no page is written. recrawl.lab.methods.beliefs is the same in Python;
--- recrawl.model.change.gamma_filter explains the method.
+-- rates of all pages of a host, and no page is written. recrawl.lab.methods.beliefs is the same in Python, and explains
+-- the method.
 --
 -- The functions return a table of one row, so that the planner can inline them. Each «offset 0» stops the
 -- planner from computing an expression again at each place that uses it.

@@ -11,12 +11,11 @@ import pytest
 
 from helpers import Row
 from recrawl.client import fingerprint
-from recrawl.lab import replay
+from recrawl.lab import replay, visits
 from recrawl.lab.methods import beliefs
 from recrawl.model import limits
 from recrawl.model.allocation.floors import Limits
 from recrawl.model.allocation.objectives import OBJECTIVES
-from recrawl.model.change import gamma_filter
 from recrawl.setup import project
 from recrawl.urlfrontier import items
 
@@ -233,7 +232,7 @@ def test_sql_and_python_agree_on_their_numbers(said: Said, catalogue: psycopg.Co
     assert said("has_moved", r"> (\S+) \*") == (limits.MOVED,)
     assert said("comparison", r"interval '(\d+) seconds'") == (round(beliefs.ANSWERED_NOW * 86400),)
     assert said("learnt", r"least\(1 / ([\d.]+), days / (\d+)\)") == (
-        gamma_filter.MEMORY_VISITS, gamma_filter.MEMORY_DAYS,
+        visits.MEMORY_VISITS, visits.MEMORY_DAYS,
     )  # fmt: skip
     (row,) = catalogue.execute(
         """

@@ -35,7 +35,7 @@ ALLOWED = {
     "model": "model.compiled numba numpy scipy",
     "model.compiled": "numba numpy platformdirs",  # the one place of the model that writes: the user's cache
     "lab": "lab.methods lab.visits model words numpy",
-    "lab.methods": "model numpy scipy",
+    "lab.methods": "lab.visits model numpy scipy",
     "lab.policies": "model numpy scipy",
     "lab.visits": "model model.compiled numpy",
     "lab.verbs_at": "client.fingerprint store psycopg",

@@ -16,8 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.model.allocation.objectives import Floats, Objective, Scalar, objective_named
-from recrawl.model.change.gamma_filter import changed_once, kept_after
-from recrawl.model.compiled import compiled
+from recrawl.model.compiled import compiled, scalar
+
+# The past counts for 50 visits or 100 days, the longer of the two: see lab.methods.beliefs.remembered.
+MEMORY_VISITS = 50.0
+MEMORY_DAYS = 100.0
 
 
 class Pages(NamedTuple):
@@ -66,6 +69,31 @@ class VisitTerms(NamedTuple):
     ceiling: float
     objective: str
     learns: bool  # whether visits change the estimates from now on
+
+
+@scalar
+def changed_once(a, b, w):  # type: ignore[no-untyped-def]
+    """The belief after a visit that found the page changed, once or more often.
+
+    With s = w/(b+w) and q = P(unchanged)/P(changed), the posterior's mean is (a/b)·(1 + qs) and its variance
+    (a/b²)·(1 + qs(2 − s) − as²q(1 + q)). Textbooks use differences of 1 − (b/(b+w))^a, ^(a+1) and ^(a+2). Their result
+    is the same, but they lose every digit if w << b or a << 1. This form does not, and needs no special case there.
+    The new a is between a and a + 1, and the new b is at least b: "changed" never says more than one counted change.
+    """
+    x = w / b
+    log_ratio = x * (1 - x * (0.5 - x / 3)) if x < 1e-4 else math.log(1 + x)
+    s = w / (b + w)
+    surprise = min(a * log_ratio, 100.0)  # −ln P(unchanged); above 100, q would underflow, which is an error in SQL
+    q = 1 / surprise - 0.5 + surprise / 12 if surprise < 1e-4 else 1 / (math.exp(surprise) - 1)
+    mean = 1 + q * s
+    variance = 1 + q * s * (2 - s) - a * s * s * q * (1 + q)
+    return a * mean * mean / variance, b * mean / variance
+
+
+@scalar
+def kept_after(interval):  # type: ignore[no-untyped-def]
+    """The share of the evidence that is left at the next visit."""
+    return math.exp(-min(1 / MEMORY_VISITS, interval / MEMORY_DAYS))
 
 
 def visit(begin: float, end: float, pages: Pages, events: Events, terms: VisitTerms) -> int:

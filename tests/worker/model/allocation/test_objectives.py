@@ -159,9 +159,9 @@ def test_hopeless_pages_do_not_overflow(name: str) -> None:
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -1.0])
 def test_bad_input_is_named(bad: float) -> None:
-    with pytest.raises(ValueError, match=rf"value\[1\] must be a finite number and not negative, got {bad}"):
+    with pytest.raises(ValueError, match=rf"value\[1\] must be finite and not negative, got {bad}"):
         FRESHNESS.weight([1, bad], [1, 1])
-    with pytest.raises(ValueError, match=r"rate must be a finite number and not negative"):
+    with pytest.raises(ValueError, match=r"rate must be finite and not negative"):
         FRESHNESS.frequency(1, 1, bad)
     with pytest.raises(ValueError, match=r"frequency\[0, 1\] must be"):
         FRESHNESS.utility([[1, bad]], 1, 1)

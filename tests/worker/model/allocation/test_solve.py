@@ -434,11 +434,11 @@ def test_without_floors_there_is_no_longest_wait() -> None:
 
 
 def test_bad_input_is_named() -> None:
-    with pytest.raises(ValueError, match=r"value\[1\] must be a finite number and not negative, got nan"):
+    with pytest.raises(ValueError, match=r"value\[1\] must be finite and not negative, got nan"):
         web([1, math.nan], [1, 1], [2], [1])
-    with pytest.raises(ValueError, match=r"rate\[0\] must be a finite number and not negative, got -1.0"):
+    with pytest.raises(ValueError, match=r"rate\[0\] must be finite and not negative, got -1.0"):
         web([1, 1], [-1, 1], [2], [1])
-    with pytest.raises(ValueError, match=r"cap\[1\] must not be negative, got nan"):
+    with pytest.raises(ValueError, match=r"cap\[1\] must be 0 or more, got nan"):
         web([1], [1], [1, 0], [1, math.nan])
     with pytest.raises(ValueError, match="first must rise from 0 to the number of pages, 2"):
         web([1, 1], [1, 1], [1], [1])
@@ -453,9 +453,9 @@ def test_bad_input_is_named() -> None:
 
 
 def test_weights_beyond_double_precision_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"value\[1\] must be 0 or lie between 1e-100 and 1e100, got 1e\+200"):
+    with pytest.raises(ValueError, match=r"value\[1\] must be 0, or between 1e-100 and 1e100, got 1e\+200"):
         web([1, 1e200], [1, 1], [2], [1])
-    with pytest.raises(ValueError, match=r"rate\[2\] must be 0 or lie between 1e-100 and 1e100, got 5e-324"):
+    with pytest.raises(ValueError, match=r"rate\[2\] must be 0, or between 1e-100 and 1e100, got 5e-324"):
         web([1, 1, 1], [0, 1, 5e-324], [3], [1])
 
 

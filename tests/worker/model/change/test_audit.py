@@ -6,7 +6,7 @@ import pytest
 from recrawl.lab.methods.beliefs import changed
 from recrawl.model.change.audit import Agreement, agreement
 from recrawl.model.change.estimators import VisitLog
-from recrawl.model.change.gamma_filter import Array
+from recrawl.model.checks import Array
 
 PRIOR = (0.7, 3.5)
 
@@ -54,7 +54,7 @@ def test_nothing_to_audit_is_no_line_and_nonsense_is_refused() -> None:
     none: list[Agreement] = []
     assert agreement(nothing, [], []) == none
     visits = VisitLog(np.array([0, 1]), np.ones(1), np.ones(1, np.bool))
-    with pytest.raises(ValueError, match=r"^b must be positive, got 0.0 at index 0$"):
+    with pytest.raises(ValueError, match=r"^b\[0\] must be positive, got 0.0$"):
         agreement(visits, [1.0], [0.0])
     with pytest.raises(ValueError, match=r"^a must have one element for each of 1 pages, got 2$"):
         agreement(visits, [1.0, 1.0], [1.0])

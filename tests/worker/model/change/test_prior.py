@@ -9,7 +9,7 @@ from scipy.special import digamma, gammaln, polygamma
 
 from recrawl.lab.methods import beliefs
 from recrawl.model.change import prior
-from recrawl.model.change.gamma_filter import Array
+from recrawl.model.checks import Array
 from recrawl.model.limits import FIRST_CHANGES, FIRST_DAYS
 
 Evidence = tuple[Array, Array]
@@ -157,7 +157,7 @@ def test_the_digamma_functions_are_scipy_s() -> None:
 
 
 def test_nonsense_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^days must be finite and not negative, got -1.0 at index 1$"):
+    with pytest.raises(ValueError, match=r"^days\[1\] must be finite and not negative, got -1.0$"):
         prior.fit([0, 2], [0.0, 0.0], [1.0, -1.0])
     with pytest.raises(ValueError, match=r"^changes and days must be equally long, got 1 and 2$"):
         prior.fit([0, 1], [0.0], [1.0, 1.0])

@@ -1,20 +1,25 @@
-"""The filter over arrays of pages, visit by visit: what SQL's learnt() is compared with.
+"""The belief about how often a page changes, in two numbers. It is always a Gamma distribution (an assumed-density
+filter). SQL's learnt() does the same for one page, and a test compares them.
 
-model/change/gamma_filter.py says why it is so. Arguments are arrays over pages or scalars; intervals and ages are in
-days.
+A page changes at random moments, λ times a day. The belief is λ ~ Gamma(shape a, rate b): a is like a number of
+changes, and b like the days in which they were seen. The estimate is a/b. After a visit without a change, or with
+a counted number of changes, the exact belief is a Gamma again. After a visit that only says "changed" it is not: the
+filter then takes the Gamma with the same mean and variance.
+
+The code is plain arithmetic with exp, ln and sqrt. Its order avoids cancellation, underflow and overflow, so that SQL
+can do the same in float8, in which an underflow is an error. This holds for a and b from 1e-12 to 1e12 and intervals
+from 1e-9 to 1e9 days. No observation lowers a or b: a page that starts at its prior (a0, b0) always has a >= a0 and
+b >= b0. So a page may store only its evidence (a − a0, b − b0). A new prior for a host then changes the beliefs about
+all its pages, and no page has to be written.
+
+Arguments are arrays over pages or scalars. Intervals and ages are in days.
 """
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from recrawl.model.change.gamma_filter import (
-    MEMORY_DAYS,
-    MEMORY_VISITS,
-    Array,
-    changed_once,
-    not_negative,
-    positive,
-)
+from recrawl.lab.visits import MEMORY_DAYS, MEMORY_VISITS, changed_once
+from recrawl.model.checks import Array, not_negative, positive
 
 # A Last-Modified this much older than the fetch, or less, is when the answer was made and not when the page changed.
 ANSWERED_NOW = 2 / 86400

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from recrawl.model.change.estimators import VisitLog, likeliest, root
-from recrawl.model.change.gamma_filter import Array, not_negative, positive
+from recrawl.model.checks import Array, not_negative, positive
 
 # Rates that moment matching may answer, per day: once in three thousand years, every tenth of a second.
 RATE_LEAST = 1e-6

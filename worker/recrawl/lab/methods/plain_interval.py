@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from recrawl.model.change.gamma_filter import Array, positive
+from recrawl.model.checks import Array, positive
 
 
 def plain_interval(a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:

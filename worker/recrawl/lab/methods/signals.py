@@ -9,7 +9,7 @@ same probability.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from recrawl.model.change.gamma_filter import Array, not_negative
+from recrawl.model.checks import Array, not_negative
 
 
 def unannounced_rate(rate: ArrayLike, recall: ArrayLike) -> Array:

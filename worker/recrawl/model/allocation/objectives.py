@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from recrawl.model.allocation.inverse import exp_of_minus, phi_and_seen, share_for_age, share_for_freshness
+from recrawl.model.checks import not_negative, refuse
 from recrawl.model.compiled import compiled, scalar
 
 Floats = NDArray[np.float64]
@@ -49,34 +50,34 @@ class Objective:
     is_share: bool = False  # utility is a share of time, weighted by value: at most 1 per unit of value
 
     def weight(self, value: ArrayLike, rate: ArrayLike) -> Floats:
-        return self._compiled("weight")(*_checked(value=value, rate=rate))
+        return self._over_arrays("weight", not_negative("value", value), not_negative("rate", rate))
 
     def frequency(self, price: ArrayLike, value: ArrayLike, rate: ArrayLike) -> Floats:
         """Fetches per day. At price 0 a page that is worth any fetch is worth infinitely many."""
         prices = np.asarray(price, np.float64)
-        if (bad := ~(prices >= 0)).any():
-            raise ValueError(_complaint("price", prices, bad))
-        return self._compiled("frequency")(prices, *_checked(value=value, rate=rate))
+        refuse("price", prices, ~(prices >= 0), "0 or more")
+        return self._over_arrays("frequency", prices, not_negative("value", value), not_negative("rate", rate))
 
     def utility(self, frequency: ArrayLike, value: ArrayLike, rate: ArrayLike) -> Floats:
-        return self._compiled("utility")(*_checked(frequency=frequency, value=value, rate=rate))
+        return self._worth("utility", frequency, value, rate)
 
     def marginal(self, frequency: ArrayLike, value: ArrayLike, rate: ArrayLike) -> Floats:
-        return self._compiled("marginal")(*_checked(frequency=frequency, value=value, rate=rate))
+        return self._worth("marginal", frequency, value, rate)
 
-    def _compiled(self, name: str) -> Callable[..., Floats]:
-        def over_arrays(*arguments: Floats) -> Floats:
-            shape = np.broadcast_shapes(*(argument.shape for argument in arguments))
-            whole = [a if a.shape == shape else np.broadcast_to(a, shape).copy() for a in arguments]
-            result = np.empty(shape)
-            self._over_arrays[name](*(array.reshape(-1) for array in whole), result.reshape(-1))
-            scalar_or_array: Floats = result[()]
-            return scalar_or_array
+    def _worth(self, name: str, frequency: ArrayLike, value: ArrayLike, rate: ArrayLike) -> Floats:
+        frequency = not_negative("frequency", frequency)
+        return self._over_arrays(name, frequency, not_negative("value", value), not_negative("rate", rate))
 
-        return over_arrays
+    def _over_arrays(self, name: str, *arguments: Floats) -> Floats:
+        shape = np.broadcast_shapes(*(argument.shape for argument in arguments))
+        whole = [a if a.shape == shape else np.broadcast_to(a, shape).copy() for a in arguments]
+        result = np.empty(shape)
+        self._loops[name](*(array.reshape(-1) for array in whole), result.reshape(-1))
+        scalar_or_array: Floats = result[()]
+        return scalar_or_array
 
     @cached_property
-    def _over_arrays(self) -> dict[str, Callable[..., None]]:
+    def _loops(self) -> dict[str, Callable[..., None]]:
         weight_of, share_at, worth_of = self.weight_of, self.share_at, self.worth_of
         over_arrays = compiled(self.name, error_model="numpy", nogil=True)
 
@@ -105,28 +106,6 @@ class Objective:
                 result[i] = worth_of(frequency[i], value[i], rate[i])[1]
 
         return {"weight": weight, "frequency": frequency, "utility": utility, "marginal": marginal}
-
-
-def _checked(**arguments: ArrayLike) -> list[Floats]:
-    arrays = []
-    for name, argument in arguments.items():
-        array = np.asarray(argument, np.float64)
-        check(name, array)
-        arrays.append(array)
-    return arrays
-
-
-def check(name: str, array: NDArray[np.floating[Any]]) -> None:
-    """Raises ValueError unless all are finite and not negative."""
-    # min and max return NaN if there is one, and the comparison then fails. isfinite would need another array.
-    if array.size and not (array.min() >= 0 and array.max() < math.inf):
-        raise ValueError(_complaint(name, array, ~((array >= 0) & (array < math.inf))))
-
-
-def _complaint(name: str, array: NDArray[np.floating[Any]], bad: NDArray[np.bool_]) -> str:
-    where = np.unravel_index(int(bad.argmax()), bad.shape)
-    place = f"[{', '.join(map(str, where))}]" if where else ""
-    return f"{name}{place} must be a finite number and not negative, got {array[where]}"
 
 
 # -------------------------------------------------------------------------------------------- weights

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl.model.allocation.floors import NO_LIMITS, Limits, floors
-from recrawl.model.allocation.objectives import Floats, Objective, check, objective_named
+from recrawl.model.allocation.objectives import Floats, Objective, objective_named
 from recrawl.model.allocation.passes import TOLERANCE, WIDTH, Bracket, LimitedPages, next_try, passes_for
+from recrawl.model.checks import check, refuse
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +43,7 @@ class Web:
             raise ValueError(f"first must have one entry more than cap, got {len(self.first)} and {len(self.cap)}")
         if self.first[0] != 0 or self.first[-1] != len(self.value) or (np.diff(self.first) < 0).any():
             raise ValueError(f"first must rise from 0 to the number of pages, {len(self.value)}")
-        if (bad := ~(self.cap >= 0)).any():
-            host = int(bad.argmax())
-            raise ValueError(f"cap[{host}] must not be negative, got {self.cap[host]}")
+        refuse("cap", self.cap, ~(self.cap >= 0), "0 or more")
 
     @cached_property
     def pages(self) -> Floats:
@@ -57,8 +56,7 @@ def _check_extent(name: str, array: NDArray[np.floating[Any]]) -> None:
     positive = array > 0
     smallest, largest = array.min(where=positive, initial=1.0), array.max(initial=1.0)
     if smallest < 1e-100 or largest > 1e100:
-        page = int((positive & ((array < 1e-100) | (array > 1e100))).argmax())
-        raise ValueError(f"{name}[{page}] must be 0 or lie between 1e-100 and 1e100, got {array[page]}")
+        refuse(name, array, positive & ((array < 1e-100) | (array > 1e100)), "0, or between 1e-100 and 1e100")
 
 
 @dataclass(frozen=True, eq=False)

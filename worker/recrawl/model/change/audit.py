@@ -4,12 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import gammainccinv, gammaincinv
 
 from recrawl.model.change.estimators import VisitLog, full_mle
-from recrawl.model.change.gamma_filter import credible_interval, positive
+from recrawl.model.checks import Array, positive
 
 # Pages are grouped by their visits: 1–4, 5–9, 10–49, 50–199 and 200 or more.
 VISITS_FROM = (1, 5, 10, 50, 200)
+
+TAIL = 0.05  # the share of the belief below the credible interval, and above it
 
 
 @dataclass(frozen=True)
@@ -51,3 +54,9 @@ def agreement(visits: VisitLog, a: ArrayLike, b: ArrayLike) -> list[Agreement]:
             Agreement(start, int(group.sum()), known.size, float(median), float(most), float(inside[group].mean()))
         )
     return lines
+
+
+def credible_interval(a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+    """The bounds between which λ lies with a probability of 90 %: exact quantiles, with 5 % on each side."""
+    a, b = np.broadcast_arrays(positive("a", a), positive("b", b))
+    return gammaincinv(a, TAIL) / b, gammainccinv(a, TAIL) / b

@@ -1,8 +1,8 @@
 """Estimates how often each page changes, from all its visits: the rate that makes these visits likeliest.
 
 A page is assumed to change at random moments, λ times a day (a Poisson process). A visit tells whether the page changed
-since the visit before. The scheduler itself keeps only two numbers per page (gamma_filter), and audit.py compares
-them with this estimate. The estimators of the papers are in lab/methods/estimators.py.
+since the visit before. The scheduler itself keeps only two numbers per page (sql/words/rate.sql), and audit.py
+compares them with this estimate. The estimators of the papers are in lab/methods/estimators.py.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from recrawl.model.change.gamma_filter import Array, positive
+from recrawl.model.checks import Array, positive
 
 
 @dataclass(frozen=True)

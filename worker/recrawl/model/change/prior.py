@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from recrawl.model.change.gamma_filter import Array, not_negative
+from recrawl.model.checks import Array, not_negative
 from recrawl.model.compiled import compiled
 from recrawl.model.limits import FIRST_CHANGES, FIRST_DAYS
 

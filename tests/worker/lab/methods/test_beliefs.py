@@ -11,7 +11,8 @@ from scipy.special import gammaincinv
 
 from recrawl.lab.methods.beliefs import changed, counted, modified, remembered, unchanged
 from recrawl.lab.methods.plain_interval import plain_interval
-from recrawl.model.change.gamma_filter import Array, credible_interval
+from recrawl.model.change.audit import credible_interval
+from recrawl.model.checks import Array
 
 PRIOR = (0.7, 3.5)
 SHAPES = st.floats(-12, 12).map(lambda exponent: 10.0**exponent)
@@ -189,5 +190,5 @@ def test_the_estimate_lies_in_the_interval_if_the_belief_is_worth_a_twentieth_of
 def test_nonsense_is_refused_by_name_value_and_index(position: int, name: str, bad: float) -> None:
     given_: list[list[float]] = [[1.0, 1.0], [1.0, 1.0], [1.0, 1.0]]
     given_[position][1] = bad
-    with pytest.raises(ValueError, match=rf"^{name} must be .*, got {bad} at index 1$"):
+    with pytest.raises(ValueError, match=rf"^{name}\[1\] must be .*, got {bad}$"):
         changed(*given_)
