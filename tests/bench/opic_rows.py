@@ -38,7 +38,7 @@ def convergence() -> Iterator[Line]:
         ("random relevance, a tenth of the pages crawled", crawled_a_tenth, _relevance(of)),
     ):
         hub, authority = _exact(web, relevance)
-        cash, errors = Cash.uniform(web.page_ids), [2.0]
+        cash, errors = Cash.uniform(web.pages), [2.0]
         while errors[-1] > 1e-6 and len(errors) < 100:
             scores = opic.run(web, relevance, cash, most_sweeps=1)
             cash = scores.cash
@@ -60,8 +60,8 @@ def joined_weakly() -> Iterator[Line]:
             def off(scores: opic.HubsAndAuthorities, hub: Amounts = hub, authority: Amounts = authority) -> float:
                 return float(np.abs(scores.hub - hub).sum() + np.abs(scores.authority - authority).sum())
 
-            scores = opic.run(web, relevance, Cash.uniform(web.page_ids), most_sweeps=200)
-            cash, plain, error = Cash.uniform(web.page_ids), 0, 2.0
+            scores = opic.run(web, relevance, Cash.uniform(web.pages), most_sweeps=200)
+            cash, plain, error = Cash.uniform(web.pages), 0, 2.0
             while error > off(scores) and plain < 2000:
                 one = opic.run(web, relevance, cash, most_sweeps=1)
                 cash, plain, error = one.cash, plain + 1, off(one)

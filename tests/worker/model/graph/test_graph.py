@@ -1,7 +1,6 @@
 """A graph holds each link once, both ways, and an edited graph is the one that would have been compiled."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -110,25 +109,3 @@ def test_an_empty_graph_is_a_graph() -> None:
     assert (of.pages, of.links) == (0, 0)
     assert out_links(graph.apply(of, Delta([5, 6], [], [6], [0, 1], [5]))) == {5: [], 6: [5]}
     assert graph.apply(of, Delta(removed=[1], source_ids=[1], first=[0, 1], target_ids=[2])).pages == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (([2, 1], [], [0], []), "page_ids must be ascending, got 1 after 2 at index 1"),
-        (([1, 1], [], [0], []), "page_ids must be ascending, got 1 after 1 at index 1"),
-        (([1.5], [], [0], []), r"page_ids must be a list of integers, got float64\[1\]"),
-        (([1], [1, 1], [0, 0, 0], []), "source_ids must be distinct, got 1 at index 0 and again"),
-        (([1], [1], [0], []), "first must have one element more than the 1 source_ids, got 1"),
-        (([1], [1], [0, 2], [1]), "first must run from 0 to 1 target_ids, got 0 to 2"),
-        (([1], [1, 2, 3], [0, 2, 1, 2], [1, 1]), "first must not fall, got 1 after 2 at index 2"),
-    ],
-)
-def test_what_is_no_graph_is_refused(arguments: tuple[list[int], ...], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        graph.compile(*arguments)
-
-
-def test_a_page_cannot_come_and_go_at_once() -> None:
-    with pytest.raises(ValueError, match="delta: page 1 is both added and removed"):
-        graph.apply(compiled({1}, {}), Delta(added=[1], removed=[1]))

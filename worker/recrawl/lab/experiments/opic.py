@@ -77,7 +77,7 @@ def _of_authority(of: Graph, most: int) -> dict[str, Errors]:
     exact = (np.diff(of.into_first) + 1) / (of.links + of.pages)
 
     def in_batch(sweeps: int) -> float:
-        found = opic.run(of, start=Cash.uniform(of.page_ids), error=0, most_sweeps=sweeps)
+        found = opic.run(of, start=Cash.uniform(of.pages), error=0, most_sweeps=sweeps)
         return float(np.abs(found.authority - exact).sum())
 
     sweeps = np.arange(1, SWEEPS + 1)

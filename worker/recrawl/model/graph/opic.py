@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from recrawl.model import limits
 from recrawl.model.compiled import compiled
-from recrawl.model.graph.graph import Graph, Ids, Offsets, Positions
+from recrawl.model.graph.graph import Graph, Offsets, Positions
 
 Amounts = NDArray[np.float64]
 Relevance = NDArray[np.float32]
@@ -65,14 +65,13 @@ class Cash:
     """The cash between two sweeps: the cash that hubs have received and not given yet, and the cash of the virtual
     page. The virtual page has no cash, unless pages were forgotten or no page passes anything on."""
 
-    page_ids: Ids
     hub: Amounts
     virtual: float
 
     @classmethod
-    def uniform(cls, page_ids: Ids) -> Self:
+    def uniform(cls, pages: int) -> Self:
         """One for every page and one for the virtual page."""
-        return cls(page_ids, np.ones(len(page_ids)), 1.0)
+        return cls(np.ones(pages), 1.0)
 
     @property
     def total(self) -> float:
@@ -114,8 +113,8 @@ def resumed(graph: Graph, hub: Amounts) -> Cash:
     received[~known] = links[~known] * (received[known].sum() / known_links if known_links else 1.0)
     total = float(received.sum())
     if not total > 0:
-        return Cash.uniform(graph.page_ids)
-    return Cash(graph.page_ids, received * ((graph.pages + 1) / total), 0.0)
+        return Cash.uniform(graph.pages)
+    return Cash(received * ((graph.pages + 1) / total), 0.0)
 
 
 def run(
@@ -132,14 +131,9 @@ def run(
     Relevance is nan if it is unknown, which counts as ½. Start from the cash of an earlier run if there is one (see
     resumed). The shares that pages give are rounded to a float32, so an error much below 1e-5 may never be reached.
     """
-    relevance = _checked_relevance(graph, relevance)
-    cash = resumed(graph, np.full(graph.pages, math.nan)) if start is None else _checked_cash(graph, start)
-    if not error >= 0:
-        raise ValueError(f"error must not be negative, got {error}")
-    if most_sweeps < 1:
-        raise ValueError(f"most_sweeps must be positive, got {most_sweeps}")
-    if threads < 1:
-        raise ValueError(f"threads must be positive, got {threads}")
+    if relevance is not None:
+        relevance = np.nan_to_num(relevance, nan=limits.UNKNOWN_RELEVANCE)
+    cash = resumed(graph, np.full(graph.pages, math.nan)) if start is None else start
     if graph.pages == 0:
         return HubsAndAuthorities(np.empty(0), np.empty(0), cash, 0, 0.0, 0.0, True)
 
@@ -154,7 +148,7 @@ def run(
             return authorities.receive_from(hubs) + hubs.receive_from(authorities)
 
         outcome = _settle(hubs, sweep, error, most_sweeps, watch)
-        left = Cash(graph.page_ids, received, hubs.virtual_before + authorities.virtual)
+        left = Cash(received, hubs.virtual_before + authorities.virtual)
         return HubsAndAuthorities(hubs.scores(), authorities.scores(), left, *outcome)
 
 
@@ -168,7 +162,7 @@ def importance(
 ) -> Importance:
     """Plain OPIC in batch: a page gives its cash to the pages it links to and to the virtual page, in equal parts, and
     there is but one kind of cash. `start` is an earlier importance, as for resumed."""
-    cash = Cash.uniform(graph.page_ids) if start is None else resumed(graph, start)
+    cash = Cash.uniform(graph.pages) if start is None else resumed(graph, start)
     if graph.pages == 0:
         return Importance(np.empty(0), 0, 0.0, 0.0, True)
     with ThreadPoolExecutor(threads) as pool:
@@ -369,28 +363,3 @@ def _spend(
         total += amount
         total_given += np.float64(first[page + np.uint64(1)] - first[page]) * np.float64(given[page])
     return total, total_given, strayed
-
-
-def _checked_relevance(graph: Graph, relevance: Relevance | None) -> Relevance | None:
-    if relevance is None:
-        return None
-    relevance = np.asarray(relevance, np.float32)
-    if relevance.shape != (graph.pages,):
-        raise ValueError(f"relevance must have one element for each of {graph.pages} pages, got {relevance.shape}")
-    if len(wrong := np.flatnonzero((relevance < 0) | (relevance > 1))):
-        raise ValueError(f"relevance must lie between 0 and 1, got {relevance[wrong[0]]} at index {wrong[0]}")
-    return np.where(np.isnan(relevance), np.float32(limits.UNKNOWN_RELEVANCE), relevance)
-
-
-def _checked_cash(graph: Graph, cash: Cash) -> Cash:
-    if not np.array_equal(cash.page_ids, graph.page_ids):
-        raise ValueError(f"start.page_ids must be those of the graph's {graph.pages} pages, got {len(cash.page_ids)}")
-    if cash.hub.shape != cash.page_ids.shape:
-        raise ValueError(f"start.hub must have an element for each of {len(cash.page_ids)} pages, got {cash.hub.shape}")
-    if len(wrong := np.flatnonzero(~((cash.hub >= 0) & (cash.hub < math.inf)))):
-        raise ValueError(f"start.hub must be finite, not negative, got {cash.hub[wrong[0]]} at index {wrong[0]}")
-    if not 0 <= cash.virtual < math.inf:
-        raise ValueError(f"start.virtual must be finite, not negative, got {cash.virtual}")
-    if not 1e-20 < cash.total < 1e30:  # a float32 must hold what a page gives
-        raise ValueError(f"start must hold between 1e-20 and 1e30 of cash, got {cash.total}")
-    return cash
