@@ -228,9 +228,9 @@ class Figures:
     settings: dict[str, str | None] = field(default_factory=dict)
 
     @property
-    def minute(self) -> Minute | None:
-        """The newest minute."""
-        return self.minutes[-1] if self.minutes else None
+    def minute(self) -> Minute:
+        """The newest minute. Nothing of it is known if there are no minutes."""
+        return self.minutes[-1] if self.minutes else Minute(self.now.as_of)
 
     @property
     def set_budget(self) -> float | None:
@@ -243,7 +243,7 @@ class Figures:
     @property
     def budget(self) -> float | None:
         """Fetches per day in force; None = none."""
-        return self.set_budget or (self.minute.budget if self.minute else None)
+        return self.set_budget or self.minute.budget
 
     @property
     def quiet(self) -> timedelta | None:

@@ -12,6 +12,13 @@ from recrawl.view.parts.tiles import tiles
 from recrawl.view.verdict import verdict
 from recrawl.words import HERE, moment, things
 
+SECTIONS = (freshness_and_budget, lateness, held_back, blocked, news, machinery)
+FOOTER = el(
+    "footer",
+    "A worker estimates freshness, coverage and what pages wait for, every minute. "
+    "This screen changes nothing: copy the SQL or the command of a fix and run it yourself.",
+)
+
 
 def read(connection: store.Connection, *, live: bool = False) -> Look:
     """Times are in the time zone of this machine."""
@@ -23,26 +30,9 @@ def read(connection: store.Connection, *, live: bool = False) -> Look:
 def html(look: Look, live_seconds: float | None = None, more: Html | None = None) -> str:
     """`more` stands before the charts."""
     minute = look.figures.minute
-    about = (
-        f"{things(minute.pages, 'page')} on {things(minute.hosts, 'host')}"
-        if minute and minute.pages is not None and minute.hosts is not None
-        else ""
-    )
+    is_known = minute.pages is not None and minute.hosts is not None
+    about = f"{things(minute.pages, 'page')} on {things(minute.hosts, 'host')}" if is_known else ""
     head = header(about, moment(look.now), live=look.live)
-    body = Html.of(judged(look), tiles(look), more, (make(look) for make in SECTIONS), footer())
+    judged = verdict_box(look.verdict.level, look.verdict.headline, look.verdict.detail, look.verdict.fixes)
+    body = Html.of(judged, tiles(look), more, (make(look) for make in SECTIONS), FOOTER)
     return document(f"recrawl: {look.verdict.headline}", head, body, live_seconds=live_seconds)
-
-
-def judged(look: Look) -> Html:
-    return verdict_box(look.verdict.level, look.verdict.headline, look.verdict.detail, look.verdict.fixes)
-
-
-def footer() -> Html:
-    return el(
-        "footer",
-        "A worker estimates freshness, coverage and what pages wait for, every minute. ",
-        "This screen changes nothing: copy the SQL or the command of a fix and run it yourself.",
-    )
-
-
-SECTIONS = (freshness_and_budget, lateness, held_back, blocked, news, machinery)

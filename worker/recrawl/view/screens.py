@@ -17,17 +17,13 @@ from recrawl.words import count, either, lasting, percent, things, when
 WIDTH = 80
 MARKS = {"ok": "✓", "warn": "▲", "trouble": "✕", "unseen": "?"}
 OF_RUNS = {"ran": MARKS["ok"], "failed": MARKS["trouble"], "stopped": "·", "running": "▶"}
-QUIETLY = {
-    "gaps_set_pace",
-    "budget_sets_pace",
-    "budget_unspent",
-    "nothing_due",
-}  # the rows below say the same as their detail
+# The rows below say the same as the detail of these.
+QUIETLY = {"gaps_set_pace", "budget_sets_pace", "budget_unspent", "nothing_due"}
 
 
 def status(figures: Figures, said: Finding) -> list[str]:
-    lines = [f"{MARKS[said.level]} {line}" if first else f"  {line}" for first, line in _wrapped(said.headline, 2)]
-    lines += ["", *_indented(said.detail, 2)] if said.code not in QUIETLY else []
+    lines = _marked(MARKS[said.level], said.headline)
+    lines += ["", *_marked(" ", said.detail)] if said.code not in QUIETLY else []
     if figures.database == "same" and figures.ever.has_pages:
         lines += ["", *_figures(figures)]
     for fix in said.fixes:
@@ -48,28 +44,17 @@ def _figures(figures: Figures) -> Iterator[str]:
             _rate(now.fetches_per_second or 0),
             f"{count(day.fetches)} in {_lasting_day(lasts)}{spent}" if day.fetches else "",
         )
-    if minute and minute.fresh is not None:
+    if minute.fresh is not None:
         yield _row("fresh", percent(minute.fresh), limits(minute) or "of the value of all pages, estimated")
     if day.revisits:
         skipped = f"; {count(day.skipped)} skipped in {_lasting_day(lasts)}" if day.skipped >= 1 else ""
         yield _row("on time", percent(day.in_time), f"of revisits within 10 min{skipped}")
     about = "about " if now.is_estimate else ""
-    parts = [
-        f"{word} {count(pages)}"
-        for word, pages in (
-            ("gap", minute.due_gap if minute else None),
-            ("block", minute.due_blocked if minute else None),
-            ("crawler", minute.due_crawler if minute else None),
-        )
-        if pages
-    ]
-    then = (
-        f"next page {when(now.next_ready_at, now.as_of)}"
-        if now.next_ready_at and not now.due and not now.new_waiting
-        else ""
-    )
-    waits = f"pages wait: {', '.join(parts)}"
-    yield _row("overdue", f"{about}{count(now.due)}", waits if now.due and parts else then)
+    parts = [f"{word} {count(pages)}" for word, pages in _waits_for(minute).items() if pages]
+    more = f"pages wait: {', '.join(parts)}" if now.due and parts else ""
+    if now.next_ready_at and not now.due and not now.new_waiting:
+        more = f"next page {when(now.next_ready_at, now.as_of)}"
+    yield _row("overdue", f"{about}{count(now.due)}", more)
     if now.ready_wait is not None:
         hosts = f"{_thousand(now.hosts_ready)} {either(now.hosts_ready, 'host', 'hosts')}"
         yield _row("free", hosts, f"the first has waited {lasting(now.ready_wait)} for a crawler")
@@ -80,7 +65,7 @@ def _figures(figures: Figures) -> Iterator[str]:
     if now.leased:
         age = "" if now.oldest_lease_at is None else f", the oldest is {lasting(now.as_of - now.oldest_lease_at)} old"
         yield _row("leased", things(now.leased, "page"), f"in {things(now.leases, 'lease')}{age}")
-    if minute and minute.pages:
+    if minute.pages:
         capped = f"{count(minute.hosts_capped)} limited by gap" if minute.hosts_capped else ""
         blocked = f"{count(minute.hosts_blocked)} blocked" if minute.hosts_blocked else ""
         more = ", ".join(filter(None, (capped, blocked)))
@@ -97,8 +82,7 @@ def limits(minute: Minute) -> str:
 def doctor(checks: Sequence[Finding]) -> list[str]:
     lines = []
     for check in checks:
-        text = _wrapped(f"{check.headline} {check.detail}", 2)
-        lines += [f"{MARKS[check.level]} {line}" if first else f"  {line}" for first, line in text]
+        lines += _marked(MARKS[check.level], f"{check.headline} {check.detail}")
         for fix in check.fixes:
             lines += _commands(fix.do)
     levels = [check.level for check in checks]
@@ -171,45 +155,33 @@ def top(figures: Figures, said: Finding, name: str, height: int = 24) -> list[st
     clock = f"{now.as_of.astimezone():%H:%M:%S}"
     head = f"recrawl  {name}"[: WIDTH - 12]
     lines = [f"{head:<{WIDTH - len(clock)}}{clock}"]
-    lines += [f"{MARKS[said.level]} {line}" if first else f"  {line}" for first, line in _wrapped(said.headline, 2)][:2]
-    lines.append("")
-    last = minutes[-1] if minutes else None
+    lines += [*_marked(MARKS[said.level], said.headline)[:2], ""]
+    last = figures.minute
     per_minute = [minute.fetches for minute in minutes]
-    kinds = (
-        {
-            "failed": last.failed + last.throttled,
-            "changed": last.changed,
-            "unchanged": last.unchanged,
-            "first": last.first,
-        }
-        if last
-        else {}
-    )
+    failed = last.failed + last.throttled
+    kinds = {"failed": failed, "changed": last.changed, "unchanged": last.unchanged, "first": last.first}
     rates = [f"{kind} {count(number / 60)}" for kind, number in kinds.items() if number]
     lines.append(_trend("fetches/s", per_minute, count(now.fetches_per_second or 0), *rates))
     waits = [(minute.ready_wait or timedelta(0)).total_seconds() for minute in minutes]
     lines.append(_trend("free", waits, lasting(now.ready_wait), f"{_thousand(now.hosts_ready)} hosts free"))
-    due = [minute.due or 0 for minute in minutes]
-    waits_for = (
-        {"gap": last.due_gap, "block": last.due_blocked, "crawler": last.due_crawler}
-        if last and last.due is not None
-        else {}
-    )
-    parts = [f"{what} {count(number or 0)}" for what, number in waits_for.items()]
-    lines.append(_trend("overdue", due, count(now.due), *parts))
+    waits_for = _waits_for(last).items() if last.due is not None else ()
+    parts = [f"{what} {count(number or 0)}" for what, number in waits_for]
+    lines.append(_trend("overdue", [minute.due or 0 for minute in minutes], count(now.due), *parts))
     inbox = [f"inbox waits {lasting(now.inbox_wait)}"] if now.inbox_wait else []
     lines.append(_trend("new", [minute.new_waiting or 0 for minute in minutes], count(now.new_waiting), *inbox))
-    lines.append(
-        _trend("leased", [minute.leased or 0 for minute in minutes], count(now.leased), things(now.leases, "lease"))
-    )
-    if last and last.fresh is not None:
+    leased = [minute.leased or 0 for minute in minutes]
+    lines.append(_trend("leased", leased, count(now.leased), things(now.leases, "lease")))
+    if last.fresh is not None:
         fresh = [minute.fresh or 0 for minute in minutes]
         expected = [f"expected {percent(last.expected)}"] if last.expected is not None else []
         lines.append(_trend("fresh", fresh, percent(last.fresh), *expected))
     lines.append("")
-    room = height - len(lines) - 1
-    lines += _hosts(figures)[:room]
+    lines += _hosts(figures)[: height - len(lines) - 1]
     return [*lines, *[""] * (height - 1 - len(lines)), "renewed every 2 s · q quits"]
+
+
+def _waits_for(minute: Minute) -> dict[str, float | None]:
+    return {"gap": minute.due_gap, "block": minute.due_blocked, "crawler": minute.due_crawler}
 
 
 def _hosts(figures: Figures) -> list[str]:
@@ -260,8 +232,7 @@ def _row(name: str, figure: str, more: str = "") -> str:
 
 
 def _fix(fix: Fix) -> list[str]:
-    lines = [f"▲ {line}" if first else f"  {line}" for first, line in _wrapped(fix.says, 2)]
-    return lines + _commands(fix.do)
+    return _marked("▲", fix.says) + _commands(fix.do)
 
 
 def _commands(text: str) -> list[str]:
@@ -279,12 +250,8 @@ def _footer(figures: Figures) -> str:
     return f"as of {at} · recrawl doctor checks everything · recrawl explain URL says why"
 
 
-def _wrapped(text: str, indent: int) -> list[tuple[bool, str]]:
-    return [(place == 0, line) for place, line in enumerate(wrap(text, WIDTH - indent))]
-
-
-def _indented(text: str, by: int) -> list[str]:
-    return [" " * by + line for line in wrap(text, WIDTH - by)]
+def _marked(mark: str, text: str) -> list[str]:
+    return wrap(text, WIDTH, initial_indent=f"{mark} ", subsequent_indent="  ")
 
 
 def _cut(text: str, width: int) -> str:

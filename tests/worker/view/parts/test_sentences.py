@@ -5,10 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from recrawl.view.figures import DAY, HOUR, HeldBack, LateHost, Total
+from recrawl.view.figures import DAY, HOUR, HeldBack, LateHost, Minute, Total
 from recrawl.view.history import BlockedHost, Span
 from recrawl.view.parts import sentences
 from worker.view.looks import DAY_TOTAL, HISTORY, LAST_MINUTE, MINUTE, NOW
+
+UNKNOWN = Minute(NOW)
 
 
 def plain(sentence: str) -> str:
@@ -23,8 +25,8 @@ def span(ago: timedelta, **more: float | None) -> Span:
 
 
 def test_freshness_of_nothing_is_not_known() -> None:
-    assert sentences.freshness([], None, NOW).startswith("Not known yet")
-    assert sentences.freshness([span(HOUR, fetches=3)], None, NOW).startswith("Not known yet")
+    assert sentences.freshness([], UNKNOWN, NOW).startswith("Not known yet")
+    assert sentences.freshness([span(HOUR, fetches=3)], UNKNOWN, NOW).startswith("Not known yet")
 
 
 def test_freshness_stands_beside_what_was_promised_and_is_possible() -> None:
@@ -45,12 +47,12 @@ def test_a_difference_within_the_error_is_none() -> None:
 
 
 def test_one_hour_without_a_promise_says_so() -> None:
-    said = plain(sentences.freshness([span(HOUR / 2, fresh=1.0)], None, NOW))
+    said = plain(sentences.freshness([span(HOUR / 2, fresh=1.0)], UNKNOWN, NOW))
     assert said == "100 % of the value of all pages is fresh (estimated). No allocation has said what to expect."
 
 
 def test_an_old_estimate_says_when_it_was() -> None:
-    said = plain(sentences.freshness([span(DAY, fresh=0.5)], None, NOW))
+    said = plain(sentences.freshness([span(DAY, fresh=0.5)], UNKNOWN, NOW))
     assert said.startswith("50.0 % of the value of all pages was fresh at the last estimate, yesterday 15:04.")
 
 
@@ -102,31 +104,33 @@ def test_waiting_says_what_would_help() -> None:
 
 
 def test_waiting_of_little() -> None:
-    assert sentences.waiting([], None, NOW).startswith("Not known yet")
-    assert sentences.waiting([span(HOUR, due=None)], None, NOW).startswith("Not known yet")
+    assert sentences.waiting([], UNKNOWN, NOW).startswith("Not known yet")
+    assert sentences.waiting([span(HOUR, due=None)], UNKNOWN, NOW).startswith("Not known yet")
     one = [span(timedelta(minutes=9), due=1.0, due_gap=1.0, due_crawler=0.0, due_blocked=0.0)]
-    assert plain(sentences.waiting(one, None, NOW)).startswith("1 page is overdue. All wait for the gap of their host")
+    assert plain(sentences.waiting(one, UNKNOWN, NOW)).startswith(
+        "1 page is overdue. All wait for the gap of their host"
+    )
     causeless = [span(timedelta(minutes=9), due=2.0)]
-    assert plain(sentences.waiting(causeless, None, NOW)) == "2 pages are overdue."
+    assert plain(sentences.waiting(causeless, UNKNOWN, NOW)) == "2 pages are overdue."
 
 
 def test_nothing_late_now_still_tells_the_worst_of_the_day() -> None:
     none = [span(timedelta(minutes=9), due=0.0)]
-    assert plain(sentences.waiting(none, None, NOW)) == "No page is overdue."
+    assert plain(sentences.waiting(none, UNKNOWN, NOW)) == "No page is overdue."
     once = [span(5 * HOUR, due=500.0), *none]
-    assert plain(sentences.waiting(once, None, NOW)).endswith("The maximum of the last day was 500, 10:04.")
+    assert plain(sentences.waiting(once, UNKNOWN, NOW)).endswith("The maximum of the last day was 500, 10:04.")
 
 
 def test_lateness() -> None:
-    said = plain(sentences.lateness(DAY_TOTAL, None, NOW))
+    said = plain(sentences.lateness(DAY_TOTAL, UNKNOWN, NOW))
     assert said.startswith(
         "Of 414,801 revisits in 24 hours 97.7 % began within 10 minutes of the due time. 1,204 revisits"
     )
     assert sentences.lateness(Total(), LAST_MINUTE, NOW).startswith("No page was fetched again")
-    assert plain(sentences.lateness(Total(since=NOW - DAY, late_1m=1), None, NOW)) == (
+    assert plain(sentences.lateness(Total(since=NOW - DAY, late_1m=1), UNKNOWN, NOW)) == (
         "Of 1 revisit in 24 hours 100 % began within 10 minutes of the due time. None was skipped."
     )
-    assert "1 revisit was skipped" in sentences.lateness(replace(DAY_TOTAL, skipped=1), None, NOW)
+    assert "1 revisit was skipped" in sentences.lateness(replace(DAY_TOTAL, skipped=1), UNKNOWN, NOW)
 
 
 def test_pages_that_nobody_visits_are_not_in_time_either() -> None:

@@ -43,3 +43,9 @@ def said(sentence: str) -> Html:
     """A sentence, in which **this** stands out. A number and its unit stay on one line."""
     together = sub(r"(?<=\d) (?=%|(?:[kMG]|s|min|h|days)\b)", "\N{NO-BREAK SPACE}", sentence)
     return Html(sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", escape(together)))
+
+
+def table(headings: Iterable[tuple[str, str | None]], rows: Iterable[Html], **attributes: object) -> Html:
+    """Headings have a text and a class."""
+    head = el("tr", (el("th", words, scope="col", class_=c) for words, c in headings))
+    return el("table", el("thead", head), el("tbody", rows), **attributes)

@@ -5,9 +5,11 @@ from datetime import timedelta
 
 from recrawl.view.parts import sentences
 from recrawl.view.parts.charts import figure
-from recrawl.view.parts.html import Html, el
+from recrawl.view.parts.html import Html, el, table
 from recrawl.view.parts.page import Look, part, terms
 from recrawl.words import clock, count, lasting, percent, things
+
+ENDED = {"running": "is running", "ran": "well"}
 
 
 def news(look: Look) -> Html:
@@ -26,22 +28,11 @@ def changes(look: Look) -> Html:
         )
         for c in found
     )
-    heading = el(
-        "tr",
-        *(
-            el("th", name, scope="col", class_=c)
-            for name, c in (("", None), ("24 hours", "right"), ("compared with the 24 before", "right"))
-        ),
-    )
-    told = (
-        "The last 24 whole hours, compared with the 24 before." if found else "Too little is known of the day before."
-    )
-    return figure(
-        "changes",
-        "The figures",
-        told,
-        el("table", el("thead", heading), el("tbody", rows)) if found else None,
-    )
+    if not found:
+        return figure("changes", "The figures", "Too little is known of the day before.", None)
+    headings = (("", None), ("24 hours", "right"), ("compared with the 24 before", "right"))
+    told = "The last 24 whole hours, compared with the 24 before."
+    return figure("changes", "The figures", told, table(headings, rows))
 
 
 def events(look: Look) -> Html:
@@ -70,22 +61,15 @@ def jobs(look: Look) -> Html:
             "tr",
             el("th", run.job, scope="row"),
             el("td", clock(run.started_at, look.now), class_="when"),
-            el(
-                "td",
-                {"running": "is running", "ran": "well"}.get(run.fared, run.fared),
-                class_="worse" if run.fared == "failed" else None,
-            ),
+            el("td", ENDED.get(run.fared, run.fared), class_="worse" if run.fared == "failed" else None),
             el("td", lasting(timedelta(seconds=run.seconds)), class_="right"),
             el("td", run.message or "", class_="wide"),
         )
         for run in runs
     )
-    heading = (el("th", name, scope="col") for name in ("job", "started", "ended", "took", "message"))
-    body = (
-        el("table", el("thead", el("tr", heading)), el("tbody", rows))
-        if runs
-        else el("p", "No job has run yet. Start a worker: recrawl worker", class_="note")
-    )
+    headings = ((name, None) for name in ("job", "started", "ended", "took", "message"))
+    no_run = el("p", "No job has run yet. Start a worker: recrawl worker", class_="note")
+    body = table(headings, rows) if runs else no_run
     return el("details", el("summary", "Jobs"), el("div", body, class_="scroll", tabindex=0), class_="card", id="jobs")
 
 
@@ -93,7 +77,7 @@ def allocation(look: Look) -> Html | None:
     last = look.figures.allocation
     if last is None:
         return None
-    per_value: Callable[[float | None], str] = percent if look.figures.allocates_share else lambda v: count(v)
+    per_value: Callable[[float | None], str] = percent if look.figures.allocates_share else count
     rows = [
         ("came into force", f"{clock(last.started_at, look.now)}, {lasting(look.now - last.started_at)} ago"),
         ("objective", last.objective),

@@ -23,11 +23,11 @@ def join(*parts: str | None) -> str:
 # --------------------------------------------------------------------------------------------------------- freshness
 
 
-def freshness(hours: Sequence[Span], minute: Minute | None, now: datetime) -> str:
+def freshness(hours: Sequence[Span], minute: Minute, now: datetime) -> str:
     known: list[Span | Minute] = [hour for hour in hours if hour.fresh is not None]
     if not known:
         return "Not known yet. When pages have been fetched, a worker estimates it every minute."
-    last = minute if minute and minute.fresh is not None else known[-1]
+    last = minute if minute.fresh is not None else known[-1]
     fresh = last.fresh or 0.0
     then = now - last.at > 2 * HOUR
     return join(
@@ -119,27 +119,19 @@ CAUSES = {
 }
 
 
-def waiting(tens: Sequence[Span], minute: Minute | None, now: datetime) -> str:
+def waiting(tens: Sequence[Span], minute: Minute, now: datetime) -> str:
     known = [ten for ten in tens if ten.due is not None]
     if not known:
         return "Not known yet. A worker counts overdue pages every minute."
-    last = minute if minute and minute.due is not None else known[-1]
-    pages = minute.pages if minute else None
+    last = minute if minute.due is not None else known[-1]
     due = last.due or 0.0
     at = "" if now - last.at <= HOUR else f" (as of {clock(last.at, now)})"
     if round(due) == 0:
         most = max(known, key=lambda ten: ten.due or 0)
-        peak = (
-            ""
-            if not round(most.due or 0)
-            else f" The maximum of the last day was {count(most.due)}, {clock(most.at, now)}."
-        )
-        return f"**No page** is overdue{at}.{peak}"
-    share = f", {percent(due / pages)} of all" if pages else ""
-    return join(
-        f"**{things(due, 'page')}** {either(due, 'is', 'are')} overdue{share}{at}.",
-        _cause(last),
-    )
+        peak = f" The maximum of the last day was {count(most.due)}, {clock(most.at, now)}."
+        return f"**No page** is overdue{at}.{peak if round(most.due or 0) else ''}"
+    share = f", {percent(due / minute.pages)} of all" if minute.pages else ""
+    return join(f"**{things(due, 'page')}** {either(due, 'is', 'are')} overdue{share}{at}.", _cause(last))
 
 
 def _cause(last: Span | Minute) -> str | None:
@@ -164,10 +156,10 @@ BINS = (
 )
 
 
-def lateness(day: Total, minute: Minute | None, now: datetime) -> str:
+def lateness(day: Total, minute: Minute, now: datetime) -> str:
     if not day.revisits:
         return "No page was fetched again in the last 24 hours."
-    skipped, due = things(day.skipped, "revisit"), minute.due or 0.0 if minute else 0.0
+    skipped, due = things(day.skipped, "revisit"), minute.due or 0.0
     return join(
         f"Of {things(day.revisits, 'revisit')} in {elapsed(day, now)} **{percent(day.in_time)}** began",
         "within 10 minutes of the due time.",

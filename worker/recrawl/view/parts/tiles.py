@@ -26,18 +26,13 @@ def tile(name: str, value: str, compared: str, meter: Html | None, note: str) ->
 
 def fresh_tile(look: Look) -> Html:
     minute, name = look.figures.minute, "Fresh now"
-    if minute is None or minute.fresh is None:
+    if minute.fresh is None:
         return tile(name, "–", "", None, "not known yet; a worker estimates it every minute")
-    marks = [
-        (share, kind) for share, kind in ((minute.expected, "first"), (minute.possible, "ink")) if share is not None
-    ]
+    bounds = (minute.expected, "first", "expected"), (minute.possible, "ink", "limit with gaps")
+    marks = [(share, kind) for share, kind, _ in bounds if share is not None]
     told = [
         f"{word} {percent(share)}"
-        for word, share in (
-            ("expected", minute.expected),
-            ("limit with gaps", minute.possible),
-            ("without gaps", minute.unpolite),
-        )
+        for share, _, word in (*bounds, (minute.unpolite, "", "without gaps"))
         if share is not None
     ]
     error = f"± {percent(2 * minute.fresh_error)}" if minute.fresh_error else ""
@@ -51,20 +46,15 @@ def fetched_tile(look: Look) -> Html:
     name = "Fetched in 24 hours"
     if budget is None:
         return tile(name, short(day.fetches), "", None, "no budget is set: as fast as hosts and crawlers allow")
-    planned = _planned(look)
+    last = look.figures.allocation
+    planned = 1 - last.unspent / last.budget if last and last.budget else 1.0  # the share that gaps leave room for
     note = f"{percent(share, 0)} of the budget" if share is not None else "nothing in the last 24 hours"
     if (lasts := day.lasts(look.now)) and lasts <= 23 * HOUR:
         note += f" for the first {lasting(lasts)}"
-    if planned is not None and planned < 0.99:
+    if planned < 0.99:
         note += f"; gaps leave room for {percent(planned, 0)}"
-    meter = bar([(share or 0, "changed")], [(planned, "first")] if planned is not None and planned < 0.99 else [])
+    meter = bar([(share or 0, "changed")], [(planned, "first")] if planned < 0.99 else [])
     return tile(name, short(day.fetches), f"of {short(budget)}", meter, note)
-
-
-def _planned(look: Look) -> float | None:
-    """The share of the budget that the gaps leave room for."""
-    last = look.figures.allocation
-    return None if last is None or not last.budget else (last.budget - last.unspent) / last.budget
 
 
 def in_time_tile(look: Look) -> Html:
@@ -78,7 +68,7 @@ def in_time_tile(look: Look) -> Html:
 
 def covered_tile(look: Look) -> Html:
     minute, name = look.figures.minute, "Pages fetched at least once"
-    if minute is None or minute.covered is None:
+    if minute.covered is None:
         return tile(name, "–", "", None, "not known yet; a worker estimates it every minute")
     waiting = minute.new_waiting or 0
     note = "no new page waits"
