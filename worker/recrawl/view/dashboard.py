@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from ipaddress import ip_address
@@ -84,10 +85,8 @@ class DashboardHandler(BaseHTTPRequestHandler):
             with suppress(Exception):
                 self.server.restart()
         except PermissionError as error:
-            status, html = (
-                HTTPStatus.SERVICE_UNAVAILABLE,
-                trouble("The dashboard may not read this database.", str(error)),
-            )
+            status = HTTPStatus.SERVICE_UNAVAILABLE
+            html = trouble("The dashboard may not read this database.", str(error))
         except Exception as error:
             self.log_message("%s", repr(error))
             said = f"{type(error).__name__}. The log of recrawl dashboard has the details."
@@ -97,41 +96,34 @@ class DashboardHandler(BaseHTTPRequestHandler):
     do_HEAD = do_GET
 
     def answer(self) -> tuple[HTTPStatus, str]:
+        here = self.server.address
         if self.headers.get("Host", "").lower() not in self.server.names:
-            return HTTPStatus.MISDIRECTED_REQUEST, refusal(
-                "The dashboard does not answer to this host name.",
-                f"Open {self.server.address}, or start the dashboard with --name.",
-            )
+            what, do = "The dashboard does not answer to this host name.", "start the dashboard with --name."
+            return HTTPStatus.MISDIRECTED_REQUEST, refusal(what, f"Open {here}, or {do}")
         if len(self.path) > LONGEST_TARGET:
-            return HTTPStatus.REQUEST_URI_TOO_LONG, refusal(
-                "This address is too long.", "A URL has at most 2048 characters."
-            )
+            html = refusal("This address is too long.", "A URL has at most 2048 characters.")
+            return HTTPStatus.REQUEST_URI_TOO_LONG, html
         try:
             target = urlsplit(self.path)
         except ValueError:
-            return HTTPStatus.BAD_REQUEST, refusal("This is not an address.", f"Open {self.server.address}")
+            return HTTPStatus.BAD_REQUEST, refusal("This is not an address.", f"Open {here}")
         if target.path == "/":
             return HTTPStatus.OK, report.html(self.server.look(), REFRESH_SECONDS)
         if target.path == "/find":
             asked = parse_qs(target.query).get("q", [""])[0].strip()
             found = self.server.find(asked)
             return HTTPStatus.OK if found.ok else HTTPStatus.NOT_FOUND, find.shown(found, REFRESH_SECONDS)
-        return HTTPStatus.NOT_FOUND, refusal(
-            "There is nothing at this address.", f"The dashboard is at {self.server.address}"
-        )
+        return HTTPStatus.NOT_FOUND, refusal("There is nothing at this address.", f"The dashboard is at {here}")
 
     def away(self, error: psycopg.Error) -> str:
-        self.log_message("%s", " ".join(str(error).split()))
+        line = " ".join(str(error).split())
+        self.log_message("%s", line)
+        again = "The dashboard tries again automatically."
         if isinstance(error, psycopg.errors.QueryCanceled):
-            return trouble(
-                "The database is too slow to answer.",
-                f"It did not answer within {lasting(LONGEST_READ)}. The dashboard tries again automatically.",
-            )
-        return trouble(
-            "The database does not answer.",
-            "The dashboard tries again automatically. Crawlers that use this database wait, too. "
-            f"The error is: {' '.join(str(error).split())[:300]}",
-        )
+            said = f"It did not answer within {lasting(LONGEST_READ)}. {again}"
+            return trouble("The database is too slow to answer.", said)
+        said = f"{again} Crawlers that use this database wait, too. The error is: {line[:300]}"
+        return trouble("The database does not answer.", said)
 
     def send(self, status: HTTPStatus, html: str) -> None:
         body = html.encode()
@@ -166,22 +158,14 @@ class DashboardHandler(BaseHTTPRequestHandler):
         """Nothing: a document that refreshes itself would fill the log."""
 
 
-def trouble(headline: str, detail: str) -> str:
+def trouble(headline: str, detail: str, live_seconds: float | None = REFRESH_SECONDS) -> str:
     """A document that says what is wrong, and tries again."""
-    return _plain(headline, detail, REFRESH_SECONDS)
-
-
-def refusal(headline: str, detail: str) -> str:
-    return _plain(headline, detail, None)
-
-
-def _plain(headline: str, detail: str, live_seconds: float | None) -> str:
     head = page.header("", "", live=live_seconds is not None)
     body = page.verdict_box("trouble", headline, detail)
     return page.document(f"recrawl: {headline}", head, body, live_seconds=live_seconds)
 
 
-# ---------------------------------------------------------------------------------------------------------- listening
+refusal = partial(trouble, live_seconds=None)
 
 
 def listening(listen: str, names: tuple[str, ...]) -> tuple[str, int]:

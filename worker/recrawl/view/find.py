@@ -47,12 +47,8 @@ def shown(found: SearchResult, live_seconds: float) -> str:
     else:
         body = page.verdict_box("warn", "This page or host is not in the crawl.", HOW)
     title = f"recrawl: {found.asked}" if found.asked else "recrawl"
-    return page.document(
-        title,
-        head,
-        Html.of(body, el("p", el("a", "Back to the crawl", href="/"), class_="back")),
-        live_seconds=live_seconds,
-    )
+    back = el("p", el("a", "Back to the crawl", href="/"), class_="back")
+    return page.document(title, head, Html.of(body, back), live_seconds=live_seconds)
 
 
 HOW = (
@@ -72,29 +68,29 @@ TOPICS = {
 
 
 def explained(found: SearchResult) -> Html:
-    cards = (
-        el(
-            "section",
-            el("h3", TOPICS.get(row["topic"], row["topic"]), " ", el("span", row["code"], class_="pill")),
-            el("p", row["says"]),
-            page.copied(row["fix"]),
-            class_="card",
-        )
-        for row in found.explanation
-    )
-    asked = f"Page {found.asked}" if found.asked.isdecimal() else found.asked
-    return el("div", el("h1", asked, class_="asked"), cards, class_="found", data_part="found")
+    cards = []
+    for row in found.explanation:
+        topic = el("h3", TOPICS.get(row["topic"], row["topic"]), " ", el("span", row["code"], class_="pill"))
+        cards.append(el("section", topic, el("p", row["says"]), page.copied(row["fix"]), class_="card"))
+    return _found(f"Page {found.asked}" if found.asked.isdecimal() else found.asked, *cards)
+
+
+def _found(heading: str, *cards: Html) -> Html:
+    return el("div", el("h1", heading, class_="asked"), cards, class_="found", data_part="found")
 
 
 def described(found: SearchResult, host: Mapping[str, Any]) -> Html:
-    now = found.now
+    now, until, next_slot_at = found.now, host["blocked_until"], host["next_slot_at"]
+    asks_for = f"; its robots.txt asks for {lasting(host['crawl_delay'])}" if host["crawl_delay"] else ""
+    blocked = f"until {clock(until, now)}: {host['blocked_reason'] or 'no reason given'}" if until else "no"
+    overdue = f"{things(host['due'], 'page')}, the oldest by {lasting(host['late'])}" if host["due"] else ""
     rows: list[tuple[str, object]] = [("also known as", found.name)] if found.name != host["host"] else []
     rows += [
         ("pages", count(host["pages"])),
-        ("gap between two requests", f"{lasting(host['gap'])}{_own_gap(host)}"),
-        ("next request may start", _at(host["next_slot_at"], now) or "now"),
-        ("blocked", _blocked(host, now)),
-        ("overdue", _late(host)),
+        ("gap between two requests", f"{lasting(host['gap'])}{asks_for}"),
+        ("next request may start", clock(next_slot_at, now) if next_slot_at and next_slot_at > now else "now"),
+        ("blocked", blocked),
+        ("overdue", overdue or "not among the hosts with the most overdue pages"),
         ("fetches a day", count(host["frequency"])),
         ("limited by its gap", {True: "yes", False: "no: the budget decides", None: "–"}[host["capped"]]),
         ("fetches so far", count(host["fetches"])),
@@ -105,39 +101,12 @@ def described(found: SearchResult, host: Mapping[str, Any]) -> Html:
         ("twice as fast, if the host agrees", f"SELECT recrawl.set_host({name}, gap => {interval(host['gap'] / 2)});"),
         ("half as fast", f"SELECT recrawl.set_host({name}, gap => {interval(host['gap'] * 2)});"),
         ("unblock it", f"SELECT recrawl.unblock_host({name});")
-        if host["blocked_until"]
+        if until
         else ("block it", f"SELECT recrawl.block_host({name}, now() + interval '1 day', 'a reason');"),
     ]
-    return el(
-        "div",
-        el("h1", host["host"], class_="asked"),
+    to_change = page.terms((does, page.copied(do)) for does, do in changes)
+    return _found(
+        host["host"],
         el("section", page.terms(rows), class_="card"),
-        el(
-            "section",
-            el("h3", "To change it"),
-            page.terms((does, page.copied(do)) for does, do in changes),
-            class_="card",
-        ),
-        class_="found",
-        data_part="found",
+        el("section", el("h3", "To change it"), to_change, class_="card"),
     )
-
-
-def _own_gap(host: Mapping[str, Any]) -> str:
-    return "; its robots.txt asks for " + lasting(host["crawl_delay"]) if host["crawl_delay"] else ""
-
-
-def _at(at: datetime | None, now: datetime) -> str | None:
-    return clock(at, now) if at and at > now else None
-
-
-def _blocked(host: Mapping[str, Any], now: datetime) -> str:
-    if not host["blocked_until"]:
-        return "no"
-    return f"until {clock(host['blocked_until'], now)}: {host['blocked_reason'] or 'no reason given'}"
-
-
-def _late(host: Mapping[str, Any]) -> str:
-    if not host["due"]:
-        return "not among the hosts with the most overdue pages"
-    return f"{things(host['due'], 'page')}, the oldest by {lasting(host['late'])}"

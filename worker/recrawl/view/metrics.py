@@ -41,9 +41,16 @@ REMEMBERED = 1_000  # rows; only the rows of the last hour can grow
 
 Figures = Mapping[str, float | None]  # times in seconds; None = unknown: no sample
 
-# The name, its help, and the figure for the metric or for each value of its label.
+Behind = str | Mapping[str, str]  # the figure of a metric, or of each value of its label
+
+
+def by_label(behind: Behind) -> Mapping[str, str]:
+    return {"": behind} if isinstance(behind, str) else behind
+
+
+# The name, its help, and the figures behind it.
 OUTCOMES = ("changed", "unchanged", "first", "missing", "failed", "throttled", "denied")
-COUNTERS: dict[str, tuple[str, dict[str, str]]] = {
+COUNTERS: dict[str, tuple[str, Behind]] = {
     "recrawl_fetches{outcome}": (
         "Reported requests by outcome: changed, unchanged, first = the first success of the page, missing = 404, 410 "
         "or moved, failed = other errors, throttled = 429 or 503, denied = forbidden by robots.txt.",
@@ -51,7 +58,7 @@ COUNTERS: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "recrawl_fetches_untold": (
         "Fetches whose report did not say whether the page changed. Nothing is learned from them.",
-        {"": "untold"},
+        "untold",
     ),
     "recrawl_reports_not_ok{code}": (
         "Reports that were not accepted, by code: stale_lease = the lease had ended, duplicate, refused = "
@@ -62,75 +69,61 @@ COUNTERS: dict[str, tuple[str, dict[str, str]]] = {
         "Calls of next_pages, by whether they returned pages.",
         {"pages": "asks_answered", "nothing": "empty_asks"},
     ),
-    "recrawl_pages_handed_out": ("Pages that were handed out to crawlers.", {"": "handed_out"}),
-    "recrawl_pages_expired": ("Pages whose lease ended before they were reported.", {"": "expired"}),
-    "recrawl_slots_missed": ("Pages that crawlers released after their slot had passed.", {"": "missed"}),
-    "recrawl_pages_added": ("Pages that were added, from links or by add_pages.", {"": "new_pages"}),
-    "recrawl_revisits_skipped": ("Revisits that were skipped because the next one was due already.", {"": "skipped"}),
+    "recrawl_pages_handed_out": ("Pages that were handed out to crawlers.", "handed_out"),
+    "recrawl_pages_expired": ("Pages whose lease ended before they were reported.", "expired"),
+    "recrawl_slots_missed": ("Pages that crawlers released after their slot had passed.", "missed"),
+    "recrawl_pages_added": ("Pages that were added, from links or by add_pages.", "new_pages"),
+    "recrawl_revisits_skipped": ("Revisits that were skipped because the next one was due already.", "skipped"),
 }
 LATENESS = {
-    "60": "late_1m",
-    "600": "late_10m",
-    "3600": "late_1h",
-    "21600": "late_6h",
-    "86400": "late_1d",
-    "+Inf": "late_more",
-}
-GAUGES: dict[str, tuple[str, dict[str, str]]] = {
+    "60": "late_1m", "600": "late_10m", "3600": "late_1h", "21600": "late_6h", "86400": "late_1d", "+Inf": "late_more",
+}  # fmt: skip
+GAUGES: dict[str, tuple[str, Behind]] = {
     # of the last minute
     "recrawl_due_pages{waits_for}": (
         "Overdue pages, by what they wait for: crawler = their host is free, gap = the next slot of their host is in "
         "the future, block = their host is blocked.",
         {"crawler": "due_crawler", "gap": "due_gap", "block": "due_blocked"},
     ),
-    "recrawl_new_pages": ("New pages: they were never handed out.", {"": "new_waiting"}),
-    "recrawl_pages": ("Pages in the crawl.", {"": "pages"}),
-    "recrawl_hosts": ("Hosts in the crawl.", {"": "hosts"}),
-    "recrawl_hosts_ready": ("Free hosts that have pages to hand out.", {"": "hosts_ready"}),
-    "recrawl_hosts_blocked": ("Hosts that are blocked.", {"": "hosts_blocked"}),
+    "recrawl_new_pages": ("New pages: they were never handed out.", "new_waiting"),
+    "recrawl_pages": ("Pages in the crawl.", "pages"),
+    "recrawl_hosts": ("Hosts in the crawl.", "hosts"),
+    "recrawl_hosts_ready": ("Free hosts that have pages to hand out.", "hosts_ready"),
+    "recrawl_hosts_blocked": ("Hosts that are blocked.", "hosts_blocked"),
     "recrawl_hosts_capped": (
         "Hosts whose gap, not the budget, limits how often their pages are fetched.",
-        {"": "hosts_capped"},
+        "hosts_capped",
     ),
-    "recrawl_freshness_ratio": ("Share of the value of all pages that is fresh, estimated (0 to 1).", {"": "fresh"}),
-    "recrawl_freshness_error_ratio": ("Standard error of recrawl_freshness_ratio (0 to 1).", {"": "fresh_error"}),
-    "recrawl_freshness_expected_ratio": ("Freshness that the allocation expects (0 to 1).", {"": "expected"}),
+    "recrawl_freshness_ratio": ("Share of the value of all pages that is fresh, estimated (0 to 1).", "fresh"),
+    "recrawl_freshness_error_ratio": ("Standard error of recrawl_freshness_ratio (0 to 1).", "fresh_error"),
+    "recrawl_freshness_expected_ratio": ("Freshness that the allocation expects (0 to 1).", "expected"),
     "recrawl_freshness_possible_ratio": (
         "Limit of the freshness with this budget and these gaps (0 to 1).",
-        {"": "possible"},
+        "possible",
     ),
-    "recrawl_covered_ratio": (
-        "Share of the value of all pages that was fetched at least once (0 to 1).",
-        {"": "covered"},
-    ),
-    "recrawl_budget_fetches_per_second": ("Fetches per second that the budget allows.", {"": "budget_per_second"}),
+    "recrawl_covered_ratio": ("Share of the value of all pages that was fetched at least once (0 to 1).", "covered"),
+    "recrawl_budget_fetches_per_second": ("Fetches per second that the budget allows.", "budget_per_second"),
     # live
-    "recrawl_paused": ("1 while the crawl is paused, otherwise 0.", {"": "paused"}),
-    "recrawl_worker_runs": ("1 if a worker did upkeep within the last five seconds, otherwise 0.", {"": "worker_runs"}),
-    "recrawl_leased_pages": ("Pages that are leased to crawlers.", {"": "leased"}),
+    "recrawl_paused": ("1 while the crawl is paused, otherwise 0.", "paused"),
+    "recrawl_worker_runs": ("1 if a worker did upkeep within the last five seconds, otherwise 0.", "worker_runs"),
+    "recrawl_leased_pages": ("Pages that are leased to crawlers.", "leased"),
     "recrawl_ready_wait_seconds": (
         "Time that the first free host with work has waited for a crawler, in seconds; 0 = no host waits.",
-        {"": "ready_wait"},
+        "ready_wait",
     ),
     "recrawl_inbox_wait_seconds": (
         "Time that the oldest entry of the inbox has waited for upkeep, in seconds; 0 = no entry waits.",
-        {"": "inbox_wait"},
+        "inbox_wait",
     ),
     "recrawl_longest_transaction_seconds": (
         "Age of the oldest open transaction that locks rows of the crawl or keeps deleted rows, in seconds; 0 = none.",
-        {"": "longest_transaction"},
+        "longest_transaction",
     ),
-    "recrawl_last_report_timestamp_seconds": (
-        "Time of the last report, in Unix time (seconds).",
-        {"": "last_report_at"},
-    ),
-    "recrawl_upkeep_timestamp_seconds": ("Time of the last upkeep, in Unix time (seconds).", {"": "ticked_at"}),
-    "recrawl_vitals_timestamp_seconds": (
-        "Start of the newest minute of figures, in Unix time (seconds).",
-        {"": "vitals_at"},
-    ),
+    "recrawl_last_report_timestamp_seconds": ("Time of the last report, in Unix time (seconds).", "last_report_at"),
+    "recrawl_upkeep_timestamp_seconds": ("Time of the last upkeep, in Unix time (seconds).", "ticked_at"),
+    "recrawl_vitals_timestamp_seconds": ("Start of the newest minute of figures, in Unix time (seconds).", "vitals_at"),
 }
-COUNTED = {column for _, behind in COUNTERS.values() for column in behind.values()} - {"asks_answered"}
+COUNTED = {figure for _, behind in COUNTERS.values() for figure in by_label(behind).values()} - {"asks_answered"}
 COUNTED |= {*LATENESS.values(), "late_seconds", "asks"}
 ZERO_IF_NONE = ("ready_wait", "inbox_wait", "longest_transaction")
 JOB_GAUGES = {
@@ -309,7 +302,8 @@ def seconds(value: Any) -> float | None:
 def metrics(found: MetricValues) -> Iterator[Metric]:
     counts = found.counts
     for name, (says, behind) in COUNTERS.items():
-        yield family(CounterMetricFamily, name, says, {label: counts.get(of, 0) for label, of in behind.items()})
+        counted = {label: counts.get(of, 0) for label, of in by_label(behind).items()}
+        yield family(CounterMetricFamily, name, says, counted)
     bins = accumulate(counts.get(name, 0) for name in LATENESS.values())
     lateness = HistogramMetricFamily(
         "recrawl_revisit_lateness_seconds", "Time from the due time of a revisit to its slot, in seconds."
@@ -317,7 +311,8 @@ def metrics(found: MetricValues) -> Iterator[Metric]:
     lateness.add_metric([], list(zip(LATENESS, bins, strict=True)), counts.get("late_seconds", 0))
     yield lateness
     for name, (says, behind) in GAUGES.items():
-        yield family(GaugeMetricFamily, name, says, {label: found.gauges.get(of) for label, of in behind.items()})
+        known = {label: found.gauges.get(of) for label, of in by_label(behind).items()}
+        yield family(GaugeMetricFamily, name, says, known)
     runs = CounterMetricFamily("recrawl_job_runs", "Runs of jobs, by result.", labels=["job_name", "result"])
     for job in found.jobs:
         for result in ("ok", "failed"):

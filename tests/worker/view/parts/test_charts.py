@@ -108,9 +108,9 @@ def test_the_table_has_every_number_and_the_newest_first() -> None:
 
 
 def test_a_bar_stays_within_its_track() -> None:
-    assert 'width="100.0%"' in bar([(1.7, "changed")])
-    assert "rect" not in bar([(0.0, "changed")])
-    assert "mark" not in bar([(0.5, "changed")], [(1.2, "first")])
+    assert 'width="100.0%"' in bar(1.7, "changed")
+    assert "rect" not in bar(0.0, "changed")
+    assert "mark" not in bar(0.5, "changed", [(1.2, "first")])
 
 
 def test_a_day_of_25_hours_has_25_and_is_told_as_clocks_showed_it() -> None:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from math import ceil, floor, log10
 from operator import itemgetter
 
-from recrawl.view.parts.html import Html, el, said
+from recrawl.view.parts.html import Html, el, said, table
 
 WIDTH = 1000  # of the plot in its own units, which stretch; its height is 100
 Value = float | None
@@ -76,6 +76,10 @@ class Scale:
         return round(100 - (value - self.low) / (self.high - self.low) * 100, 2)
 
 
+def last_known(values: Sequence[Value]) -> Value:
+    return next((value for value in reversed(values) if value is not None), None)
+
+
 def _round_step(least: float) -> float:
     """The next of 1, 2, 5, 10, …"""
     power = 10.0 ** floor(log10(least))
@@ -103,9 +107,8 @@ def stacks(plot: Plot, series: Sequence[Series], limit: Series | None, show: Cal
     count = len(plot.at)
     tops: list[list[Value]] = [[0.0] * count]
     for layer in series:
-        tops.append(
-            [None if below is None or v is None else below + v for below, v in zip(tops[-1], layer.values, strict=True)]
-        )
+        pairs = zip(tops[-1], layer.values, strict=True)
+        tops.append([None if below is None or v is None else below + v for below, v in pairs])
     most = [value for column in [tops[-1], limit.values if limit else []] for value in column if value is not None]
     scale = Scale.of(most, from_zero=True)
     drawn: list[Html | None] = []
@@ -115,7 +118,7 @@ def stacks(plot: Plot, series: Sequence[Series], limit: Series | None, show: Cal
     labels: list[Html] = []
     if limit:
         drawn.append(_path(f"line {limit.look}", _steps(plot, scale, limit.values)))
-        if (last := next((v for v in reversed(limit.values) if v is not None), None)) is not None:
+        if (last := last_known(limit.values)) is not None:
             labels.append(el("text", limit.name, class_="limit", x="100%", y=f"{scale.y(last)}%", dy=-6))
     return _plot(plot, scale, drawn, show, labels)
 
@@ -123,39 +126,26 @@ def stacks(plot: Plot, series: Sequence[Series], limit: Series | None, show: Cal
 def bars(rows: Sequence[tuple[str, float, str, str]]) -> Html:
     """Rows of name, value, the class that colours it, and its value in words."""
     most = max((value for _, value, _, _ in rows), default=0) or 1
-    return el(
-        "table",
+    cells = (
         (
-            el(
-                "tr",
-                el("th", name, scope="row"),
-                el("td", bar([(value / most, look)]), class_="bar"),
-                el("td", words, class_="right"),
-            )
-            for name, value, look, words in rows
-        ),
-        class_="bars",
+            el("th", name, scope="row"),
+            el("td", bar(value / most, look), class_="bar"),
+            el("td", words, class_="right"),
+        )
+        for name, value, look, words in rows
     )
+    return el("table", (el("tr", row) for row in cells), class_="bars")
 
 
-def bar(shares: Sequence[tuple[float, str]], marks: Sequence[tuple[float, str]] = ()) -> Html:
-    """A bar with filled shares, and marks on it. The text next to it says the same in words."""
-    within = [(min(max(share, 0), 1), look) for share, look in shares]
-    return el(
-        "svg",
-        (
-            el("rect", class_=f"fill {look}", width=f"{max(share * 100, 0.4):.1f}%", height="100%")
-            for share, look in within
-            if share > 0
-        ),
-        (
-            el("line", class_=f"mark {look}", x1=f"{place * 100:.1f}%", x2=f"{place * 100:.1f}%", y1=-3, y2="100%")
-            for place, look in marks
-            if 0 <= place <= 1
-        ),
-        class_="meter",
-        aria_hidden="true",
-    )
+def bar(share: float, look: str, marks: Sequence[tuple[float, str]] = ()) -> Html:
+    """A bar that is filled up to a share, and marks on it. The text next to it says the same in words."""
+    width = f"{min(max(share * 100, 0.4), 100):.1f}%"
+    drawn = [el("rect", class_=f"fill {look}", width=width, height="100%")] if share > 0 else []
+    for place, look in marks:
+        if 0 <= place <= 1:
+            x = f"{place * 100:.1f}%"
+            drawn.append(el("line", class_=f"mark {look}", x1=x, x2=x, y1=-3, y2="100%"))
+    return el("svg", drawn, class_="meter", aria_hidden="true")
 
 
 def figure(
@@ -168,44 +158,21 @@ def figure(
     if chart is None or numbers is None:
         return el("figure", caption, chart, id=key)
     names = (el("span", el("b", class_=f"key {series.look}"), series.name) for series in legend)
-    return el(
-        "figure",
-        caption,
-        el("div", names, el("output"), class_="legend"),
-        el("div", chart, class_="plot" if legend else "plot named", role="img", aria_labelledby=f"{key}-says"),
-        el("details", el("summary", "The numbers"), numbers, id=f"{key}-numbers"),
-        id=key,
-    )
+    keys = el("div", names, el("output"), class_="legend")
+    plot = el("div", chart, class_="plot" if legend else "plot named", role="img", aria_labelledby=f"{key}-says")
+    details = el("details", el("summary", "The numbers"), numbers, id=f"{key}-numbers")
+    return el("figure", caption, keys, plot, details, id=key)
 
 
 def numbers(plot: Plot, columns: Sequence[tuple[str, Sequence[Value]]], show: Callable[[Value], str]) -> Html:
     """The newest first. Each row knows its place in the plot."""
-    within = [i for i, at in enumerate(plot.at) if at >= plot.start]
-    return el(
-        "div",
-        el(
-            "table",
-            el("thead", el("tr", el("th", "from", scope="col"), (_heading(name) for name, _ in columns))),
-            el(
-                "tbody",
-                (
-                    el(
-                        "tr",
-                        el("th", f"{plot.at[i].astimezone(plot.zone):%a %d %b %H:%M}", scope="row"),
-                        (el("td", show(values[i]), class_="right") for _, values in columns),
-                        data_x=plot.x(plot.at[i] + plot.step / 2),
-                    )
-                    for i in reversed(within)
-                ),
-            ),
-        ),
-        class_="scroll",
-        tabindex=0,
-    )
-
-
-def _heading(name: str) -> Html:
-    return el("th", name, scope="col", class_="right")
+    rows = []
+    for i in reversed([i for i, at in enumerate(plot.at) if at >= plot.start]):
+        start = el("th", f"{plot.at[i].astimezone(plot.zone):%a %d %b %H:%M}", scope="row")
+        cells = (el("td", show(values[i]), class_="right") for _, values in columns)
+        rows.append(el("tr", start, cells, data_x=plot.x(plot.at[i] + plot.step / 2)))
+    headings = [("from", None), *((name, "right") for name, _ in columns)]
+    return el("div", table(headings, rows), class_="scroll", tabindex=0)
 
 
 # ------------------------------------------------------------------------------------------------------ their parts
@@ -294,7 +261,7 @@ def _band(plot: Plot, scale: Scale, between: Sequence[tuple[float, float] | None
 
 def _ends(scale: Scale, series: Sequence[Series]) -> list[Html]:
     """The names next to the last values, moved apart so that they do not overlap."""
-    lasts = [(next((v for v in reversed(one.values) if v is not None), None), one) for one in series]
+    lasts = [(last_known(one.values), one) for one in series]
     ends = sorted(((scale.y(v), one) for v, one in lasts if v is not None), key=itemgetter(0))
     places: list[float] = []
     for y, _ in ends:

@@ -77,31 +77,16 @@ def document(title: str, head: Html, body: Html, *, live_seconds: float | None =
 
 
 def header(about: str, as_of: str, *, live: bool, asked: str = "") -> Html:
-    return el(
-        "header",
-        el("a", "recrawl", class_="name", href="/") if live else el("span", "recrawl", class_="name"),
-        el("span", about, data_part="about"),
-        el("span", as_of, class_="as-of", data_part="as-of"),
-        el(
-            "form",
-            el(
-                "input",
-                type="search",
-                name="q",
-                value=asked,
-                required=True,
-                maxlength=2048,
-                placeholder="https://… or page_id or host",
-                aria_label="Explain a page (URL or page_id) or a host",
-            ),
-            el("button", "Explain", type="submit"),
-            action="/find",
-            role="search",
-        )
-        if live
-        else None,
-        el("p", id="news", role="status") if live else None,
-    )
+    about_it = el("span", about, data_part="about"), el("span", as_of, class_="as-of", data_part="as-of")
+    if not live:
+        return el("header", el("span", "recrawl", class_="name"), *about_it)
+    box = el(
+        "input", type="search", name="q", value=asked, required=True, maxlength=2048,
+        placeholder="https://… or page_id or host", aria_label="Explain a page (URL or page_id) or a host",
+    )  # fmt: skip
+    form = el("form", box, el("button", "Explain", type="submit"), action="/find", role="search")
+    name = el("a", "recrawl", class_="name", href="/")
+    return el("header", name, *about_it, form, el("p", id="news", role="status"))
 
 
 def part(name: str, title: str | None, *children: object) -> Html:
@@ -111,20 +96,10 @@ def part(name: str, title: str | None, *children: object) -> Html:
 
 
 def verdict_box(level: str, headline: str, detail: str, fixes: Sequence[Fix] = ()) -> Html:
-    return el(
-        "section",
-        el("h1", el("span", MARKS[level], " ", aria_hidden="true"), headline),
-        el("p", detail),
-        el(
-            "ul",
-            (el("li", el("span", f.topic, class_="topic"), el("div", f.says, copied(f.do))) for f in fixes),
-            class_="fixes",
-        )
-        if fixes
-        else None,
-        class_=f"verdict {level}",
-        data_part="verdict",
-    )
+    heading = el("h1", el("span", MARKS[level], " ", aria_hidden="true"), headline)
+    items = (el("li", el("span", f.topic, class_="topic"), el("div", f.says, copied(f.do))) for f in fixes)
+    listed = el("ul", items, class_="fixes") if fixes else None
+    return el("section", heading, el("p", detail), listed, class_=f"verdict {level}", data_part="verdict")
 
 
 def copied(do: str | None) -> Html | None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from recrawl.view.figures import DAY, HOUR
 from recrawl.view.history import TEN_MINUTES, Span
 from recrawl.view.parts import sentences
-from recrawl.view.parts.charts import Plot, Series, bars, figure, lines, numbers, stacks
+from recrawl.view.parts.charts import Plot, Series, bars, figure, last_known, lines, numbers, stacks
 from recrawl.view.parts.hosts import late_hosts
 from recrawl.view.parts.html import Html, el
 from recrawl.view.parts.page import Look, part
@@ -67,7 +67,7 @@ def fetches(look: Look) -> Html:
         Series("failed, throttled, forbidden", "failed", column(spans, "failed", "throttled", "denied")),
     ]
     budget: list[float | None] = [None if span.budget is None else span.budget * (step / DAY) for span in spans]
-    last = next((value for value in reversed(budget) if value is not None), None)
+    last = last_known(budget)
     a_step = "an hour" if step == HOUR else "in ten minutes"
     limit = Series(f"budget: {count(last)} {a_step}", "ink", budget) if last is not None else None
     columns = [

@@ -13,15 +13,8 @@ def tiles(look: Look) -> Html:
 
 
 def tile(name: str, value: str, compared: str, meter: Html | None, note: str) -> Html:
-    small = el("small", compared) if compared else None
-    return el(
-        "div",
-        el("h3", name),
-        el("strong", value, " " if compared else None, small),
-        meter,
-        el("p", note),
-        class_="tile",
-    )
+    figure = el("strong", value, (" ", el("small", compared)) if compared else None)
+    return el("div", el("h3", name), figure, meter, el("p", note), class_="tile")
 
 
 def fresh_tile(look: Look) -> Html:
@@ -37,7 +30,7 @@ def fresh_tile(look: Look) -> Html:
     ]
     error = f"± {percent(2 * minute.fresh_error)}" if minute.fresh_error else ""
     note = ", ".join(told) or "of the value of all pages; there is no allocation yet"
-    return tile(name, percent(minute.fresh), error, bar([(minute.fresh, "changed")], marks), note)
+    return tile(name, percent(minute.fresh), error, bar(minute.fresh, "changed", marks), note)
 
 
 def fetched_tile(look: Look) -> Html:
@@ -53,7 +46,7 @@ def fetched_tile(look: Look) -> Html:
         note += f" for the first {lasting(lasts)}"
     if planned < 0.99:
         note += f"; gaps leave room for {percent(planned, 0)}"
-    meter = bar([(share or 0, "changed")], [(planned, "first")] if planned < 0.99 else [])
+    meter = bar(share or 0, "changed", [(planned, "first")] if planned < 0.99 else [])
     return tile(name, short(day.fetches), f"of {short(budget)}", meter, note)
 
 
@@ -63,7 +56,7 @@ def in_time_tile(look: Look) -> Html:
         return tile(name, "–", "", None, "no page was fetched again in the last 24 hours")
     skipped = f"{things(day.skipped, 'revisit')} skipped" if round(day.skipped) else "none skipped"
     note = f"within 10 min of the due time; {skipped}"
-    return tile(name, percent(day.in_time), "", bar([(day.in_time, "changed")]), note)
+    return tile(name, percent(day.in_time), "", bar(day.in_time, "changed"), note)
 
 
 def covered_tile(look: Look) -> Html:
@@ -78,7 +71,7 @@ def covered_tile(look: Look) -> Html:
         if day.first and (lasts := day.lasts(look.now)):
             left = waiting / day.first * max(lasts, TEN_MINUTES)
             note += f", {lasting(left)} at this pace" if left < 3650 * DAY else ""
-    return tile(name, percent(minute.covered), "by value", bar([(minute.covered, "changed")]), note)
+    return tile(name, percent(minute.covered), "by value", bar(minute.covered, "changed"), note)
 
 
 TILES = (fresh_tile, fetched_tile, in_time_tile, covered_tile)
