@@ -1,7 +1,8 @@
 """Computes the price of every host and puts it in force. From the price follows how often each page is fetched."""
 
 import time
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import astuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,11 +44,11 @@ class Allocate(Job):
 
             tell("writing the prices")
             late = store.reads.spent_of_late(run.connection, self.as_of or store.reads.clock(run.connection))
-            took = {"seconds": time.monotonic() - started}
+            proof["seconds"] = time.monotonic() - started
             kept = crawl.kept(divided)
             terms = host_terms(crawl.hosts, crawl.closed_hosts, *crawl.others(divided), result.objective, kept)
-            run.put("put_prices", asdict(proof) | took | {"priced_by": result.objective}, *astuple(terms))
-            run.put("put_held_back", *astuple(_held_back(crawl, divided)))
+            run.put("put_prices", proof, *astuple(terms))
+            _put_held_back(run, crawl, divided)
             tell("making pages due earlier")
             late_pages = np.flatnonzero(coming.too_late(crawl.due_in, result.frequency) & ~np.isnan(crawl.promised))
             run.put_in_chunks(
@@ -64,19 +65,18 @@ class Allocate(Job):
                 moved = _overtake(run, crawl, divided, late)
             is_share = objective_named(crawl.objective).is_share
             said = [
-                f"{crawl.policy}: expected {crawl.objective} {utility(proof.utility, is_share)}, "
-                f"{utility(proof.polite_bound, is_share)} with the best possible allocation within the gaps",
-                f"of {count(proof.budget)} fetches a day, {count(result.spent)} are for revisits, "
-                f"{count(proof.new_pages)} for new pages and {count(proof.retries)} for retries",
-                f"the gap limits {count(proof.capped_hosts)} of {things(proof.hosts, 'host')}",
+                f"{crawl.policy}: expected {crawl.objective} {utility(proof['utility'], is_share)}, "
+                f"{utility(proof['polite_bound'], is_share)} with the best possible allocation within the gaps",
+                f"of {count(proof['budget'])} fetches a day, {count(result.spent)} are for revisits, "
+                f"{count(proof['new_pages'])} for new pages and {count(proof['retries'])} for retries",
+                f"the gap limits {count(proof['capped_hosts'])} of {things(proof['hosts'], 'host')}",
                 f"{count(len(late_pages))} of {things(crawl.pages, 'page')} are due earlier than before",
             ]
             if moved:
                 said.append(f"{things(moved, 'overdue page')} exchanged their due times")
-            if proof.pinned < proof.pinned_wanted * (1 - 1e-3):
-                said.append(
-                    f"pinned intervals need {count(proof.pinned_wanted)} fetches a day and get {count(proof.pinned)}"
-                )
+            needed, got = proof["pinned_wanted"], proof["pinned"]
+            if got < needed * (1 - 1e-3):
+                said.append(f"pinned intervals need {count(needed)} fetches a day and get {count(got)}")
             if len(crawl.pins.others) and not crawl.limits.is_kept(result.floor_interval):
                 said.append(not_kept(crawl.limits.longest_interval, result.floor_interval))
             run.message = "; ".join(said)
@@ -124,78 +124,42 @@ def _ahead(late: store.reads.SpentOfLate) -> float:
     return min(max(late.since_last, LEAST_AHEAD), MOST_AHEAD)
 
 
-@dataclass(frozen=True)
-class Proof:
+def _proof(crawl: AllocationInput, divided: Divided) -> dict[str, Any]:
     """A row of allocation_run: the input, and how good the result is. Utility and bounds are per unit of value.
 
     None = no finite number: if no fetch is left for pages that change, some objectives lose without limit.
     """
-
-    policy: str
-    objective: str
-    budget: float
-    spent: float
-    new_pages: float
-    retries: float
-    newest_page: int
-    pinned: float
-    pinned_wanted: float
-    price: float | None
-    pages: int
-    worth: float
-    hosts: int
-    capped_hosts: int
-    utility: float | None
-    polite_bound: float | None
-    unpolite_bound: float | None
-    residual: float
-    spread: float
-    duality_gap: float
-    floor_days: float | None
-
-
-def _proof(crawl: AllocationInput, divided: Divided) -> Proof:
     result = divided.allocation
     bounds = what_if.bounds(crawl.web(divided.cap), divided.for_revisits, crawl.objective)
-    return Proof(
-        policy=crawl.policy,
-        objective=crawl.objective,
-        budget=divided.budget,
-        spent=result.spent,
-        new_pages=divided.new_pages,
-        retries=divided.retries,
-        newest_page=crawl.newest_page,
-        pinned=float(crawl.kept(divided).taken.sum()),
-        pinned_wanted=crawl.pins.wanted,
-        price=finite(result.price),
-        pages=crawl.pages,
-        worth=crawl.worth,
-        hosts=len(crawl.hosts),
-        capped_hosts=int(result.capped.sum()),
-        utility=finite(result.utility / crawl.worth),
-        polite_bound=finite(bounds.polite / crawl.worth),
-        unpolite_bound=finite(bounds.unpolite / crawl.worth),
-        residual=result.residual,
-        spread=result.spread,
-        duality_gap=result.duality_gap,
-        floor_days=finite(result.floor_interval),
-    )
+    return {
+        "policy": crawl.policy,
+        "objective": crawl.objective,
+        "priced_by": result.objective,
+        "budget": divided.budget,
+        "spent": result.spent,
+        "new_pages": divided.new_pages,
+        "retries": divided.retries,
+        "newest_page": crawl.newest_page,
+        "pinned": float(crawl.kept(divided).taken.sum()),
+        "pinned_wanted": crawl.pins.wanted,
+        "price": finite(result.price),
+        "pages": crawl.pages,
+        "worth": crawl.worth,
+        "hosts": len(crawl.hosts),
+        "capped_hosts": int(result.capped.sum()),
+        "utility": finite(result.utility / crawl.worth),
+        "polite_bound": finite(bounds.polite / crawl.worth),
+        "unpolite_bound": finite(bounds.unpolite / crawl.worth),
+        "residual": result.residual,
+        "spread": result.spread,
+        "duality_gap": result.duality_gap,
+        "floor_days": finite(result.floor_interval),
+    }
 
 
-@dataclass(frozen=True)
-class HostsHeldBack:
-    """The hosts whose gap costs most, the most costly first. In fetches per day."""
-
-    hosts: NDArray[np.int64]
-    pages: NDArray[np.int64]
-    wanted: NDArray[np.float64]  # fetches without a gap, at the common price
-    frequency: NDArray[np.float64]
-    gain: NDArray[np.float64]  # the utility that half the gap would bring, per unit of value
-
-
-def _held_back(crawl: AllocationInput, divided: Divided, most: int = 200) -> HostsHeldBack:
-    """Orders hosts by an upper bound of the gain from half the gap. The bound is close if a host takes a small part of
-    all fetches."""
+def _put_held_back(run: store.runs.Run, crawl: AllocationInput, divided: Divided, most: int = 200) -> None:
+    """Writes the hosts whose gap costs most, in the order of an upper bound of the gain from half the gap. The bound is
+    close if a host takes a small part of all fetches."""
     allocation, kept = divided.allocation, crawl.kept(divided)
     capped = np.flatnonzero(allocation.capped & crawl.is_priced_by_the_objective(allocation))
     web, allocation = what_if.of_hosts(*crawl.others(divided), capped)
@@ -206,12 +170,14 @@ def _held_back(crawl: AllocationInput, divided: Divided, most: int = 200) -> Hos
     best = np.argsort(-gain, kind="stable")[:most]
     best = best[(gain[best] > 0) & np.isfinite(gain[best])]
     host = np.repeat(np.arange(len(capped)), np.diff(web.first))
-    return HostsHeldBack(
-        hosts=crawl.hosts[capped[best]],
-        pages=np.diff(crawl.first)[capped][best],
-        wanted=(wanted + crawl.pins.asked_on_host[capped])[best],
-        frequency=(np.bincount(host, allocation.frequency, minlength=len(capped)) + kept.taken[capped])[best],
-        gain=gain[best],
+    frequency = np.bincount(host, allocation.frequency, minlength=len(capped)) + kept.taken[capped]
+    run.put(
+        "put_held_back",
+        crawl.hosts[capped[best]],
+        np.diff(crawl.first)[capped][best],
+        (wanted + crawl.pins.asked_on_host[capped])[best],
+        frequency[best],
+        gain[best],
     )
 
 

@@ -54,14 +54,7 @@ def _whole(token: int, reading: store.reads.WholeGraph) -> KnownGraph:
     of = graph.compile(page_ids, reading.links.source_ids, reading.links.first, reading.links.target_ids)
     scores = _carried(reading.scores.page_id, page_ids, reading.scores.by_name)
     everything = np.ones(of.pages, np.bool_)
-    return KnownGraph(
-        token,
-        of,
-        reading.relevance[order],
-        scores,
-        everything,
-        is_whole=True,
-    )
+    return KnownGraph(token, of, reading.relevance[order], scores, everything, is_whole=True)
 
 
 def _up_to_date(known: KnownGraph, token: int, changes: store.reads.GraphChanges) -> KnownGraph:

@@ -15,7 +15,7 @@ class JobEntry:
 
     name: str
     does: str
-    every: timedelta | None = None  # None = a batch job, whose interval is the setting NAME_every
+    every: timedelta | None  # None = a batch job, whose interval is the setting NAME_every
 
     @property
     def is_batch(self) -> bool:
@@ -29,35 +29,22 @@ class JobEntry:
 
 
 JOBS = {
-    entry.name: entry
-    for entry in (
-        JobEntry(
-            "upkeep",
-            "release the pages of ended leases, and put new pages into the queue",
-            timedelta(seconds=0.4),
-        ),
-        JobEntry(
+    name: JobEntry(name, does, every)
+    for name, does, every in (
+        ("upkeep", "release the pages of ended leases, and put new pages into the queue", timedelta(seconds=0.4)),
+        (
             "vitals",
             "count what was reported, minute by minute, and sample the state of the crawl",
             timedelta(minutes=1),
         ),
-        JobEntry(
-            "retention",
-            "delete rows that are older than the settings keep_vitals and keep_history",
-            timedelta(hours=1),
-        ),
-        JobEntry(
-            "rates",
-            "learn how often the pages of each host usually change",
-        ),
-        JobEntry(
-            "opic",
-            "compute the values of pages from the links between them",
-        ),
-        JobEntry(
+        ("retention", "delete rows that are older than the settings keep_vitals and keep_history", timedelta(hours=1)),
+        ("rates", "learn how often the pages of each host usually change", None),
+        ("opic", "compute the values of pages from the links between them", None),
+        (
             "allocate",
             "divide the budget (the fetches per day) between the pages, so that the freshness is as high as possible; "
             "the setting objective can choose another goal",
+            None,
         ),
     )
 }

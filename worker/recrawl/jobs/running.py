@@ -36,9 +36,8 @@ class Health:
     def __init__(self, job: str, url: str) -> None:
         self.job, self.url = job, url
         self.works = True  # as the log says
-        self.stored: bool | None = (
-            None  # as the database says; None = unknown: an earlier worker may have stored a failure
-        )
+        # As the database says. None = unknown: an earlier worker may have stored a failure.
+        self.stored: bool | None = None
 
     def note(self, error: psycopg.Error | None = None) -> None:
         """Call this after each run, with the error if it failed."""
