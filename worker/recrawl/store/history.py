@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 from datetime import timedelta
-from typing import Any
+from typing import Any, LiteralString
 
 from psycopg import sql
 
@@ -50,14 +50,8 @@ def events(connection: Connection, shape: type[Shape], last: timedelta, n: int) 
 
 def host(connection: Connection, name: str) -> dict[str, Any] | None:
     """The row of a host in host_status, with its due and late pages. None if there is no host of that name."""
-    found = rows(
-        connection,
-        """
-        select h.*, l.due, l.late, l.waits_for
-        from recrawl.host_status h
-        left join recrawl.late_hosts l using (host)
-        where h.host = %s
-        """,
-        name,
+    query: LiteralString = (
+        "select h.*, l.due, l.late, l.waits_for"
+        " from recrawl.host_status h left join recrawl.late_hosts l using (host) where h.host = %s"
     )
-    return found[0] if found else None
+    return next(iter(rows(connection, query, name)), None)

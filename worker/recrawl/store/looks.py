@@ -10,7 +10,7 @@ from typing import Any, LiteralString
 from psycopg import sql
 from psycopg.errors import InvalidSchemaName, UndefinedTable
 
-from recrawl.store.connection import Connection, Shape, rows, shaped
+from recrawl.store.connection import Connection, Shape, rows, shaped, value
 
 
 def crawl_status(connection: Connection, shape: type[Shape]) -> Shape:
@@ -76,16 +76,11 @@ def last_runs(connection: Connection, shape: type[Shape], always: list[str]) -> 
 
 def past_runs(connection: Connection, job: str | None, n: int) -> list[dict[str, Any]]:
     """The last runs, the newest first."""
-    return rows(
-        connection,
-        """
-        select job, started_at, seconds, ok, message from recrawl.job_run
-        where %s::text is null or job = %s order by started_at desc limit %s
-        """,
-        job,
-        job,
-        n,
+    query: LiteralString = (
+        "select job, started_at, seconds, ok, message from recrawl.job_run"
+        " where %s::text is null or job = %s order by started_at desc limit %s"
     )
+    return rows(connection, query, job, job, n)
 
 
 def shown_settings(connection: Connection) -> dict[str, str | None]:
@@ -97,13 +92,10 @@ def version(connection: Connection) -> str | None:
     """The version of the tables. None = the database was never migrated. "0000" = older than the view checkup."""
     try:
         with connection.transaction():  # a savepoint, if a transaction is open
-            (found,) = connection.execute("select version from recrawl.checkup").fetchone() or (None,)
+            return str(value(connection, "select version from recrawl.checkup"))
     except UndefinedTable:  # there is no such view yet, or no schema
-        (is_there,) = connection.execute(
-            "select exists (select from pg_namespace where nspname = 'recrawl')"
-        ).fetchone() or (False,)
+        is_there = value(connection, "select exists (select from pg_namespace where nspname = 'recrawl')")
         return "0000" if is_there else None
-    return str(found)
 
 
 def in_force(connection: Connection) -> tuple[str, str] | None:
@@ -129,13 +121,14 @@ def checkup(connection: Connection, shape: type[Shape]) -> Shape:
 
 def last_report(connection: Connection) -> datetime | None:
     """The approximate time of the last report, as far as vitals go back."""
-    (found,) = connection.execute(
+    at: datetime | None = value(
+        connection,
         """
         select greatest((select max(at) + interval '1 minute' from recrawl.vitals where fetches > 0),
                         (select max(at) from recrawl.vitals_by_hour where fetches > 0))
-        """
-    ).fetchone() or (None,)
-    return found if isinstance(found, datetime) else None
+        """,
+    )
+    return at
 
 
 def of_view(

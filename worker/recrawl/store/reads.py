@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, LiteralString, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from psycopg import sql
 
 from recrawl.store.columns import Columns, Watch, read, unwatched
-from recrawl.store.connection import Connection, connect
+from recrawl.store.connection import Connection, connect, value
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,8 +21,7 @@ Settings = TypeVar("Settings", bound="DataclassInstance")
 
 def settings(connection: Connection, wanted: type[Settings]) -> Settings:
     """The settings that the fields of a dataclass name. Intervals are in days, and None is an empty setting."""
-    rows = connection.execute("select name, value from recrawl_internal.typed_setting").fetchall()
-    given = dict(rows)
+    given = dict(connection.execute("select name, value from recrawl_internal.typed_setting").fetchall())
     return wanted(**{field.name: given[field.name] for field in fields(wanted)})
 
 
@@ -35,6 +34,11 @@ def memory(url: str) -> float:
     """Bytes that a job may remember."""
     with connect(url) as connection:
         return settings(connection, Memory).memory * 1e6
+
+
+def _columns_of(shape: "type[DataclassInstance]", view: str) -> str:
+    """The query for the columns of a view that the fields of a dataclass name."""
+    return f"select {', '.join(field.name for field in fields(shape))} from recrawl_internal.{view}"
 
 
 @dataclass(frozen=True)
@@ -76,18 +80,11 @@ class Evidence:
 
 
 def pages_to_allocate(url: str, watch: Watch = unwatched) -> PagesToAllocate:
-    query: LiteralString = (
-        "select page_id, host_id, value, rate, due_on, promised, pinned from recrawl_internal.page_to_allocate"
-    )
-    return PagesToAllocate(*read(url, query, watch))
+    return PagesToAllocate(*read(url, _columns_of(PagesToAllocate, "page_to_allocate"), watch))
 
 
 def hosts_to_allocate(url: str) -> HostsToAllocate:
-    query: LiteralString = (
-        "select host_id, cap, cap_with_half_the_gap, blocked_until from recrawl_internal.host_to_allocate"
-        " order by host_id"
-    )
-    return HostsToAllocate(*read(url, query))
+    return HostsToAllocate(*read(url, _columns_of(HostsToAllocate, "host_to_allocate order by host_id")))
 
 
 def new_pages_to_allocate(url: str, t: datetime) -> NewPagesToAllocate:
@@ -112,25 +109,21 @@ def spent_of_late(connection: Connection, t: datetime) -> SpentOfLate:
 
 def retries_of_late(connection: Connection, t: datetime) -> float:
     """Fetches per day, in the last 24 hours, of pages whose previous attempt had failed."""
-    ((a_day,),) = connection.execute("select recrawl_internal.retries_of_late(%s)", [t]).fetchall()
-    return float(a_day or 0.0)
+    return float(value(connection, "select recrawl_internal.retries_of_late(%s)", t) or 0.0)
 
 
 def policy_days(connection: Connection, t: datetime) -> float:
     """The days for which allocations have followed the policy that is set now."""
-    ((days,),) = connection.execute("select recrawl_internal.policy_days(%s)", [t]).fetchall()
-    return float(days)
+    return float(value(connection, "select recrawl_internal.policy_days(%s)", t))
 
 
 def clock(connection: Connection) -> datetime:
-    ((t,),) = connection.execute("select clock_timestamp()").fetchall()
-    assert isinstance(t, datetime)
+    t: datetime = value(connection, "select clock_timestamp()")
     return t
 
 
 def newest_page(connection: Connection) -> int:
-    ((newest,),) = connection.execute("select recrawl_internal.newest_page()").fetchall()
-    return int(newest)
+    return int(value(connection, "select recrawl_internal.newest_page()"))
 
 
 def evidence(url: str, watch: Watch = unwatched) -> Evidence:
@@ -149,10 +142,7 @@ class LoggedVisits:
 
 
 def logged_visits(url: str) -> LoggedVisits:
-    query: LiteralString = (
-        "select page_id, days, changed, belief_changes, belief_days from recrawl_internal.visit_to_audit"
-    )
-    return LoggedVisits(*read(url, query))
+    return LoggedVisits(*read(url, _columns_of(LoggedVisits, "visit_to_audit")))
 
 
 def host_names(connection: Connection, host_ids: Sequence[int]) -> list[str]:
@@ -221,7 +211,7 @@ def read_graph(
 
 
 def _whole_graph(columns: Columns, watch: Callable[[str, int, int | None], None]) -> WholeGraph:
-    query: LiteralString = "select page_id, relevance from recrawl_internal.page_in_graph"
+    query = "select page_id, relevance from recrawl_internal.page_in_graph"
     page_id, relevance = columns.read(query, lambda rows: watch("pages", rows, None))
     query = "select page_id, targets from recrawl_internal.link_in_graph"
     links = columns.read(query, lambda rows: watch("links", rows, len(page_id)))
@@ -241,5 +231,5 @@ def _graph_changes(columns: Columns) -> GraphChanges | None:
 
 def last_terms(connection: Connection) -> dict[str, float] | None:
     """The terms with which the values of all pages were last computed."""
-    (terms,) = connection.execute("select terms from recrawl_internal.last_terms").fetchone() or (None,)
-    return dict(terms) if terms else None
+    terms: dict[str, float] | None = value(connection, "select terms from recrawl_internal.last_terms")
+    return terms or None
