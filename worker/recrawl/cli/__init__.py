@@ -62,10 +62,9 @@ def main() -> None:
             error.show()
             sys.exit(MISTYPED)
         message = error.format_message()
-        more = (
-            f"{'' if message.endswith(('.', '?')) else '.'} Try: {error.ctx.command_path} --help" if error.ctx else ""
-        )
-        fail(message + more, MISTYPED)
+        if error.ctx:
+            message += f"{'' if message.endswith(('.', '?')) else '.'} Try: {error.ctx.command_path} --help"
+        fail(message, MISTYPED)
     except click.ClickException as error:
         fail(error.format_message())
     except Exception as error:

@@ -39,9 +39,8 @@ def compare(as_json: bool, png: str | None) -> None:
     if as_json:
         for one in found:
             figures = {"policy": one.policy, **asdict(one.outlook), "new_pages": one.new_pages, "unspent": one.unspent}
-            click.echo(
-                json.dumps({name: None if figure == float("inf") else figure for name, figure in figures.items()})
-            )
+            known = {name: None if figure == float("inf") else figure for name, figure in figures.items()}
+            click.echo(json.dumps(known))
     else:
         click.echo(f"{count(crawl.pages)} pages. The policy {crawl.policy} is in force.\n")
         show.table([_row(one) for one in found], "")

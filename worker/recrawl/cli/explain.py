@@ -12,9 +12,7 @@ from recrawl.cli.example import example
 
 WIDTH = 80  # columns
 NO_PAGE = 4  # the exit code if there is no such page
-HEADINGS = {"page": "page", "now": "now", "also": "and", "last": "last", "often": "often", "changes": "changes",
-            "value": "value"}  # fmt: skip
-INDENT = max(map(len, HEADINGS.values())) + 2
+INDENT = len("changes") + 2  # the longest topic
 
 
 @click.command(
@@ -53,17 +51,8 @@ def explain(what: str, as_json: bool) -> None:
 
 def tell(row: dict[str, Any]) -> None:
     """A row in 80 columns. Statements and other long words are not broken, so that they can be pasted."""
-    says, fix = show.plain(row["says"]), show.plain(row["fix"] or "")
-    heading = f"{HEADINGS[row['topic']]:{INDENT}}"
-    click.echo(
-        textwrap.fill(
-            says,
-            WIDTH,
-            initial_indent=heading,
-            subsequent_indent=" " * INDENT,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-    )
-    if fix:
-        click.echo(f"{' ' * INDENT}{fix}")
+    heading = f"{'and' if row['topic'] == 'also' else row['topic']:{INDENT}}"
+    wrapper = textwrap.TextWrapper(WIDTH, heading, " " * INDENT, break_long_words=False, break_on_hyphens=False)
+    click.echo(wrapper.fill(show.plain(row["says"])))
+    if row["fix"]:
+        click.echo(" " * INDENT + show.plain(row["fix"]))

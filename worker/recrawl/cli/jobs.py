@@ -31,12 +31,8 @@ def run_command(job: str) -> None:
     click.echo(message)
 
 
-run_command.help = "\n\n".join(
-    [
-        "Run a job once, now. A worker runs all jobs regularly.",
-        *(f"{entry.name}: {entry.does}." for entry in JOBS.values()),
-    ]
-)
+described = [f"{entry.name}: {entry.does}." for entry in JOBS.values()]
+run_command.help = "\n\n".join(["Run a job once, now. A worker runs all jobs regularly.", *described])
 
 
 @click.command(epilog=example("recrawl plan", "recrawl plan --budget 10000,50000 --freshness 0.9"))

@@ -4,7 +4,8 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -153,32 +154,28 @@ def _screen(connection: "store.Connection", name: str, console: Any) -> Any:
     return text
 
 
-class _keys:
-    """The keyboard without Enter and without echo. Gives a function that waits some seconds for the key to quit."""
+@contextmanager
+def _keys() -> Iterator[Callable[[float], bool]]:
+    """The keyboard without Enter and without echo. Yields a function that waits some seconds for the key to quit."""
+    import select
+    import termios
+    import time
+    import tty
 
-    def __enter__(self) -> Any:
-        import termios
-        import tty
-
-        self.before = termios.tcgetattr(sys.stdin)
-        tty.setcbreak(sys.stdin)
-        return self.quits
-
-    def __exit__(self, *_: object) -> None:
-        import termios
-
-        termios.tcsetattr(sys.stdin, termios.TCSAFLUSH, self.before)
-
-    def quits(self, seconds: float) -> bool:
-        import select
-        import time
-
+    def quits(seconds: float) -> bool:
         until = time.monotonic() + seconds
         while select.select([sys.stdin], [], [], max(0.0, until - time.monotonic()))[0]:
             key = os.read(sys.stdin.fileno(), 64)  # an arrow is several bytes, and begins as Escape does
             if key in (b"q", b"Q", b"\x1b", b"\x04", b""):
                 return True
         return False
+
+    before = termios.tcgetattr(sys.stdin)
+    tty.setcbreak(sys.stdin)
+    try:
+        yield quits
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSAFLUSH, before)
 
 
 def tell(lines: Iterable[str]) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def steps() -> Iterator[Tell]:
     """Shows what it is told on a terminal; elsewhere it writes a line when a step begins."""
     if not sys.stderr.isatty():
-        yield _Lines()
+        yield _Steps(None)
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
@@ -38,36 +38,30 @@ def steps() -> Iterator[Tell]:
 
     columns = SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"), Bar(24), Share(), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True, highlight=False)) as bars:
-        shown = _Bars(bars)
+        shown = _Steps(bars)
         yield shown
         shown.end()
 
 
-class _Lines:
-    def __init__(self) -> None:
-        self.step = ""
+class _Steps:
+    """A task a step; the one before is done when the next begins. Without bars, a line a step."""
 
-    def __call__(self, step: str, done: float | None = None, of: float | None = None) -> None:
-        if step != self.step:
-            click.echo(step, err=True)
-        self.step = step
-
-
-class _Bars:
-    """A task a step; the one before is done when the next begins."""
-
-    def __init__(self, bars: "Progress") -> None:
+    def __init__(self, bars: "Progress | None") -> None:
         self.bars, self.step = bars, ""
         self.task: TaskID | None = None
 
     def __call__(self, step: str, done: float | None = None, of: float | None = None) -> None:
         if step != self.step:
             self.end()
-            self.step, self.task = step, self.bars.add_task(step, total=None)
-        if self.task is not None:
+            self.step = step
+            if self.bars:
+                self.task = self.bars.add_task(step, total=None)
+            else:
+                click.echo(step, err=True)
+        if self.bars and self.task is not None:
             self.bars.update(self.task, completed=done, total=of)
 
     def end(self) -> None:
-        if self.task is not None:
+        if self.bars and self.task is not None:
             done = self.bars.tasks[self.bars.task_ids.index(self.task)].completed or 1
             self.bars.update(self.task, total=done, completed=done)

@@ -52,9 +52,8 @@ async def run(url: str, listen: Address, obeys: bool) -> None:
     from recrawl.urlfrontier.crawls import Crawls
     from recrawl.urlfrontier.service import serve
 
-    logging.basicConfig(
-        format="%(asctime)s %(message)s", level=logging.INFO
-    )  # not earlier: Alembic would write log lines
+    # Not earlier: Alembic would write log lines.
+    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
     crawls = Crawls(url, migrate.upgrade)
     try:
         await crawls.open()

@@ -1,9 +1,8 @@
 """Commands that show the crawl in a browser: report, dashboard."""
 
-import os
+import secrets
 import signal
 import sys
-import tempfile
 from pathlib import Path
 
 import click
@@ -42,22 +41,14 @@ def report(file: str) -> None:
 
 def replace(file: Path, text: str) -> None:
     """A browser that reads the file at this moment gets the old or the new file, never a part."""
-    handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
-    os.close(handle)
-    new = Path(name)
+    new = file.with_name(f".recrawl-{secrets.token_hex(8)}")
     try:
-        new.write_text(text, encoding="utf-8")
-        new.chmod(0o666 & ~current_umask())
+        with new.open("x", encoding="utf-8") as begun:
+            begun.write(text)
         new.replace(file)
     except BaseException:
         new.unlink(missing_ok=True)
         raise
-
-
-def current_umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 @click.command(epilog=example("recrawl dashboard", "recrawl dashboard --listen 0.0.0.0:8035 --name crawl.example.com"))
