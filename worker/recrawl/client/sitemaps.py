@@ -4,8 +4,9 @@ Its size is bounded, so a server cannot fill the memory.
 """
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from itertools import chain, islice
 from typing import Any, NamedTuple, cast
 from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
@@ -26,9 +27,7 @@ def entries(body: bytes) -> Iterator[Entry]:
     pieces = unpacked(body)
     first = next(pieces, b"")
     is_xml = first.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
-    found = _of_xml(first, pieces) if is_xml else _of_text(first, pieces)
-    for _, entry in zip(range(MOST_URLS), found, strict=False):
-        yield entry
+    return islice((_of_xml if is_xml else _of_text)(chain([first], pieces)), MOST_URLS)
 
 
 def unpacked(body: bytes) -> Iterator[bytes]:
@@ -48,12 +47,12 @@ def unpacked(body: bytes) -> Iterator[bytes]:
                 yield out
 
 
-def _of_xml(first: bytes, rest: Iterator[bytes]) -> Iterator[Entry]:
+def _of_xml(pieces: Iterable[bytes]) -> Iterator[Entry]:
     parser: XMLPullParser[Any] = XMLPullParser(["start", "end"])
     url, changed = "", ""
     path: list[Element] = []
     try:
-        for piece in _chain(first, rest):
+        for piece in pieces:
             parser.feed(piece)
             for event, element in cast("Iterator[tuple[str, Element]]", parser.read_events()):
                 name = element.tag.rpartition("}")[2]
@@ -77,9 +76,9 @@ def _of_xml(first: bytes, rest: Iterator[bytes]) -> Iterator[Entry]:
         return
 
 
-def _of_text(first: bytes, rest: Iterator[bytes]) -> Iterator[Entry]:
+def _of_text(pieces: Iterable[bytes]) -> Iterator[Entry]:
     begun = b""
-    for piece in _chain(first, rest):
+    for piece in pieces:
         *lines, begun = (begun + piece).split(b"\n")
         for line in lines:
             yield from _of_line(line)
@@ -91,11 +90,6 @@ def _of_line(line: bytes) -> Iterator[Entry]:
     url = line.decode("utf-8", "replace").strip("\ufeff \t\r")
     if url.startswith(("http://", "https://")):
         yield Entry(url, None, False)
-
-
-def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from rest
 
 
 def time_of(text: str) -> datetime | None:

@@ -52,7 +52,6 @@ class Passes:
     demand_for_nothing: Scalar
     top_price_of_hosts: Scalar
     first_price: Scalar
-    price_of_host: Scalar
     settle: Scalar
 
 
@@ -82,12 +81,8 @@ def next_try(tried, result, slope, wanted, low, high, last_step, tries):  # type
 
 @cache
 def passes_for(objective: Objective) -> Passes:
-    weight_of, share_at, slope_at, worth_of = (
-        objective.weight_of,
-        objective.share_at,
-        objective.slope_at,
-        objective.worth_of,
-    )
+    weight_of, share_at, slope_at = objective.weight_of, objective.share_at, objective.slope_at
+    worth_of = objective.worth_of
 
     @vector(objective.name)
     def demand_of_chunk(value, rate, start, stop, price, floor, ceiling):  # type: ignore[no-untyped-def]
@@ -316,11 +311,4 @@ def passes_for(objective: Objective) -> Passes:
             figures[1:, host] = settle_host(value, rate, cheap, dear, of_cheap, floor, ceiling, frequency[start:stop])
         return figures
 
-    return Passes(
-        demand_of_hosts,
-        demand_for_nothing,
-        top_price_of_hosts,
-        first_price,
-        price_of_host,
-        settle,
-    )
+    return Passes(demand_of_hosts, demand_for_nothing, top_price_of_hosts, first_price, settle)

@@ -83,11 +83,7 @@ class Allocation:
 
 
 def allocate(
-    web: Web,
-    budget: float,
-    objective: str = "freshness",
-    limits: Limits = NO_LIMITS,
-    last_price: float | None = None,
+    web: Web, budget: float, objective: str = "freshness", limits: Limits = NO_LIMITS, last_price: float | None = None
 ) -> Allocation:
     """The best allocation. The price of a similar problem, such as yesterday's, saves some of the search."""
     if last_price is not None and not 0 < last_price < math.inf:

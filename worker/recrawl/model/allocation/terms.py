@@ -34,8 +34,8 @@ def host_terms(
     """`hosts` are the hosts of the web, in its order. Hosts in `closed` get nothing. The web has no pinned pages."""
     tied = ties.per_change_at_the_price(web, allocation, objective)
     common_tie = np.append(tied[~allocation.capped & ~np.isnan(tied)], math.nan)[0]
-    common_floor = allocation.host_floor.max(initial=0.0)
-    common_price, host_price = allocation.price, allocation.host_price
+    host_floor, host_price, common_price = allocation.host_floor, allocation.host_price, allocation.price
+    common_floor = host_floor.max(initial=0.0)
     has_own_price = allocation.capped | (np.abs(tied - common_tie) > 1e-9 * common_tie)
     host_of_page = np.repeat(np.arange(len(hosts)), np.diff(web.first))
     if allocation.price == 0:
@@ -45,23 +45,14 @@ def host_terms(
         common_price = math.nan
         host_price = np.where(np.bincount(host_of_page, web.rate, minlength=len(hosts)) > 0, host_price, math.inf)
         has_own_price[:] = True
+    frequency = np.bincount(host_of_page, allocation.frequency, minlength=len(hosts))
     nothing = np.zeros(len(closed))
     return HostTerms(
-        host_id=np.concatenate(([COMMON], hosts, closed)),
-        price=np.concatenate(([common_price], np.where(has_own_price, host_price, AS_COMMON), nothing + math.inf)),
-        ties=np.concatenate(([common_tie], np.where(has_own_price, tied, math.nan), nothing + math.nan)),
-        floor=np.concatenate(
-            (
-                [common_floor],
-                np.where(allocation.host_floor < common_floor, allocation.host_floor, AS_COMMON),
-                nothing,
-            )
-        ),
-        capped=np.concatenate(([False], allocation.capped, nothing == 0)),
-        frequency=np.concatenate(
-            ([math.nan], np.bincount(host_of_page, allocation.frequency, minlength=len(hosts)) + kept.taken, nothing)
-        ),
-        pins_kept=np.concatenate(
-            ([kept.common], np.where(kept.on_host < kept.common, kept.on_host, AS_COMMON), nothing)
-        ),
+        host_id=np.r_[COMMON, hosts, closed],
+        price=np.r_[common_price, np.where(has_own_price, host_price, AS_COMMON), nothing + math.inf],
+        ties=np.r_[common_tie, np.where(has_own_price, tied, math.nan), nothing + math.nan],
+        floor=np.r_[common_floor, np.where(host_floor < common_floor, host_floor, AS_COMMON), nothing],
+        capped=np.r_[False, allocation.capped, nothing == 0],
+        frequency=np.r_[math.nan, frequency + kept.taken, nothing],
+        pins_kept=np.r_[kept.common, np.where(kept.on_host < kept.common, kept.on_host, AS_COMMON), nothing],
     )
