@@ -542,13 +542,6 @@ def test_a_database_that_was_not_migrated_is_one_line(
     assert "does not exist" in line or "migrate" in line
 
 
-def test_a_role_that_may_not_is_one_line(url: str) -> None:
-    as_reader = acting_as(url, "recrawl_reader")
-    assert re.search("permission denied.*GRANT.*recrawl_crawler .*next", error(as_reader, "next"))
-    assert re.search("permission denied.*GRANT.*recrawl_worker .*look", error(as_reader, "look"))
-    output(as_reader, "status")
-
-
 # -- up and worker --
 
 IS_WORKER = "datname = current_database() and application_name = 'recrawl worker'"

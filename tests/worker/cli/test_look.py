@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import signal
 import struct
 import subprocess
@@ -13,6 +14,7 @@ import sys
 import tempfile
 import termios
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +23,7 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import sql
+from sqlalchemy.engine import make_url
 
 from helpers import HOUR, MINUTE, SECOND, Crawl, ended_run, eventually, result_of, run_job
 from recrawl import store
@@ -28,7 +31,7 @@ from recrawl.jobs.registry import JOBS
 from recrawl.view import facts, figures
 from recrawl.view.rules import RULES
 from recrawl.view.verdict import checks, verdict
-from worker.cli.test_cli import COMMAND, acting_as, environment, error, output, recrawl
+from worker.cli.test_cli import COMMAND, COMMANDS, environment, error, output, recrawl
 
 
 def state(url: str) -> str:
@@ -196,17 +199,6 @@ MISTYPED += [
 def test_a_mistyped_command_is_not_taken_for_trouble(arguments: list[str]) -> None:
     done = recrawl(None, *arguments)
     assert done.returncode == 64 and len(done.stderr.splitlines()) == 1, done.stderr
-
-
-def test_a_reader_sees_the_same(url: str, now: Crawl) -> None:
-    fetch(now)
-    as_reader = acting_as(url, "recrawl_reader")
-    assert output(as_reader, "status").splitlines()[0] == output(url, "status").splitlines()[0]
-    said = [json.loads(line) for line in recrawl(as_reader, "doctor", "--json").stdout.splitlines()]
-    unseen = {check["code"] for check in said if check["level"] == "unseen"}
-    assert unseen <= {"transaction_open", "crawler_is_superuser"}
-    assert len(said) == len(LISTED)
-    assert "allocate" in output(as_reader, "jobs")
 
 
 @pytest.mark.parametrize(
@@ -536,6 +528,65 @@ def test_an_arrow_does_not_end_top(url: str) -> None:
         with pytest.raises(subprocess.TimeoutExpired):
             terminal.process.wait(2)
         os.write(terminal.master, b"\x1b")
+        assert terminal.process.wait(60) == 0
+
+
+# -- a login that may only read --
+
+READS = {
+    "status": "recrawl doctor", "doctor": "checks are well", "jobs": "allocate", "jobs allocate": "freshness",
+    "explain http://h1.test/": "h1.test", "report -": "</html>", "psql -c 'table queue_status'": "(1 row)",
+}  # fmt: skip
+ON_A_TERMINAL = {"top": "q quits", "dashboard --listen 127.0.0.1:0": "Ctrl-C stops it"}
+NEEDS_A_ROLE = {
+    "look": "worker", "plan": "worker", "audit": "worker", "compare": "worker", "run allocate": "worker",
+    "worker": "worker", "next": "crawler", "release 1": "crawler", "urlfrontier --listen 127.0.0.1:0": "crawler",
+    "add http://a.test/": "operator",
+}  # fmt: skip
+NEEDS_THE_OWNER = ["migrate", "up"]
+NEEDS_NO_CRAWL = ["demo", "simulate", "experiment"]
+
+
+@pytest.fixture
+def reader(url: str, crawl: Crawl) -> Iterator[str]:
+    """The URL for a login that has the role recrawl_reader and no other."""
+    login = f"{make_url(url).database}_reader"
+    crawl.connection.execute(f"create role {login} login password 'x' in role recrawl_reader".encode())
+    yield make_url(url).set(username=login, password="x").render_as_string(hide_password=False)
+    crawl.connection.execute(f"drop role {login}".encode())
+
+
+def test_a_reader_can_look_at_everything_and_each_other_command_names_its_role(
+    url: str, reader: str, now: Crawl
+) -> None:
+    tried = [*READS, *ON_A_TERMINAL, *NEEDS_A_ROLE, *NEEDS_THE_OWNER, *NEEDS_NO_CRAWL]
+    assert {line.split()[0] for line in tried} == set(COMMANDS)
+    fetch(now)
+    run_job("allocate", url)
+    for line, words in READS.items():
+        done = recrawl(reader, *shlex.split(line))
+        assert words in done.stdout and not done.stderr, (line, done.stderr)
+    eventually(lambda: output(reader, "status").splitlines()[0] == output(url, "status").splitlines()[0])
+    unseen = {code for code, check in found(reader).items() if check["level"] == "unseen"}
+    assert unseen <= {"transaction_open", "crawler_is_superuser"}
+    for line, words in ON_A_TERMINAL.items():
+        with Terminal(reader, *line.split()) as terminal:
+            terminal.until(words)
+            if shown := re.search(r"http://\S+", terminal.said):
+                assert "</html>" in urllib.request.urlopen(shown[0], timeout=60).read().decode()
+    for line, role in NEEDS_A_ROLE.items():
+        said = error(reader, *line.split())
+        assert re.findall(r"GRANT (recrawl_\w+)", said) == [f"recrawl_{role}"], said
+    for line in NEEDS_THE_OWNER:
+        assert "only the owner" in error(reader, line)
+
+
+def test_up_ends_although_its_status_line_waits_for_a_lock(url: str) -> None:
+    with Terminal(url, "up") as terminal, psycopg.connect(url) as holder:
+        terminal.until("at work")
+        holder.execute("lock table recrawl_internal.job in access exclusive mode")
+        time.sleep(4)
+        terminal.process.send_signal(signal.SIGINT)
         assert terminal.process.wait(60) == 0
 
 

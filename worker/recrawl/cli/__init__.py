@@ -74,9 +74,9 @@ def main() -> None:
         fail(line)
 
 
-ROLES = (
-    "The owner of the database can GRANT recrawl_reader, recrawl_operator, recrawl_crawler (for next and release) or "
-    "recrawl_worker (for run, plan, compare, audit and look) to this login."
+# Commands that need another role than recrawl_reader. `up` and `migrate` need the owner of the tables.
+ROLE = {"add": "recrawl_operator", "next": "recrawl_crawler", "release": "recrawl_crawler"} | dict.fromkeys(
+    ("look", "run", "plan", "audit", "compare", "worker"), "recrawl_worker"
 )
 
 
@@ -91,11 +91,19 @@ def explained(error: Exception) -> str | None:
         if re.search(r"recrawl.*does not exist", message) and sys.argv[1:2] != ["migrate"]:
             hint = "Perhaps this database was not migrated: run `recrawl migrate`."
         elif isinstance(error, psycopg.errors.InsufficientPrivilege):
-            hint = hint or ROLES
+            hint = hint or who_may(sys.argv[1])
         return f"{message}: {hint}" if hint else message
     if isinstance(error, EmbeddedError | ValueError | OSError):  # an ImportFileError is a ValueError
         return str(error)
     return None
+
+
+def who_may(name: str) -> str:
+    """A sentence with the role that a login needs for a command."""
+    if name in ("up", "migrate"):
+        return f"`recrawl {name}` migrates the tables: only the owner of the database and of the tables can do this."
+    role = ROLE.get(name, "recrawl_reader")
+    return f"`recrawl {name}` needs the role {role}. The owner of the database can GRANT {role} TO this login."
 
 
 def fail(message: str, code: int = 1) -> None:

@@ -91,7 +91,11 @@ class Columns:
             # On SIGINT, ADBC cancels the statement and raises the server's error instead of KeyboardInterrupt. A
             # timeout has the same error code, so the text decides. On a server with messages in another language
             # the run counts as failed. After pg_cancel_backend() it counts as stopped.
-            raise KeyboardInterrupt if "user request" in message else psycopg.DatabaseError(message) from None
+            if "user request" in message:
+                raise KeyboardInterrupt from None
+            if error.sqlstate == psycopg.errors.InsufficientPrivilege.sqlstate:
+                raise psycopg.errors.InsufficientPrivilege(message) from None
+            raise psycopg.DatabaseError(message) from None
 
 
 def _parts(kind: str, child: Any) -> "list[NDArray[Any]]":
