@@ -9,6 +9,8 @@ MANY   := -n $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? 2 * n : 8
 LONG   := -n auto --maxprocesses 4 $(STEAL)
 # What is compiled stays: tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
+# The code of this checkout, also if another checkout made .venv.
+export PYTHONPATH := $(CURDIR)/worker:$(CURDIR)/tests
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test soak mutants fast golden docs picture figures experiments fixture lint types wheel bench psql clean
@@ -42,13 +44,13 @@ fast: install  ## Run, within a minute, what tells most after an edit
 	    next_pages.py report.py leases.py objective.py) tests/worker/test_arrows.py $(ARGS)
 
 picture: install  ## Draw docs/report.png anew (needs chromium and chromium-driver)
-	PYTHONPATH=tests $(BIN)/python -m worker.view.picture docs/report.png
+	$(BIN)/python -m worker.view.picture docs/report.png
 
 docs: install  ## Build the documents as a site in build/docs, and check their links
-	@PYTHONPATH=tests $(BIN)/python -m docs.site
+	@$(BIN)/python -m docs.site
 
 figures: install  ## Draw the figures of docs/why.md anew
-	PYTHONPATH=tests $(BIN)/python -m docs.figures docs
+	$(BIN)/python -m docs.figures docs
 
 experiments: install  ## Draw the figures of docs/experiments.md anew: minutes
 	@for figure in docs/experiments/*.svg; do \
@@ -61,7 +63,7 @@ golden: install  ## Bring tests/golden and what documents show of recrawl up to 
 	UPDATE_GOLDEN=1 $(BIN)/pytest -q -k "results_that or help_of or from_nothing" tests/test_readme.py tests/docs/test_commands.py tests/docs/test_start.py
 
 fixture: install  ## Dump a small crawl of this version into tests/fixtures, for the tests of upgrades
-	PYTHONPATH=tests $(BIN)/python -m worker.setup.fixture
+	$(BIN)/python -m worker.setup.fixture
 
 lint: install  ## Check the style of the Python code
 	$(BIN)/ruff check .
@@ -74,7 +76,7 @@ wheel: install  ## Build the wheel and the source distribution into dist/
 	$(BIN)/hatchling build --directory dist
 
 bench: install  ## Measure the queue; prints one table of ratios to a bare UPDATE
-	PYTHONPATH=tests $(BIN)/python -m bench $(ARGS)
+	$(BIN)/python -m bench $(ARGS)
 
 psql: install  ## Open psql on the crawl: DATABASE_URL's, else the embedded one
 	@$(BIN)/recrawl psql

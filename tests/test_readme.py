@@ -216,6 +216,24 @@ def test_every_make_target_that_is_named_exists(document: Path) -> None:
             assert set(named) <= targets, command
 
 
+RUNS_OUR_CODE = ["demo", "test", "soak", "mutants", "fast", "golden", "docs", "picture", "figures", "experiments"]
+RUNS_OUR_CODE += ["fixture", "bench", "psql"]
+
+
+@pytest.mark.parametrize("target", RUNS_OUR_CODE)
+def test_make_runs_the_code_of_this_checkout_with_the_venv_of_another_one(target: str, tmp_path: Path) -> None:
+    """Here each program of .venv only says where it would look for code."""
+    (tmp_path / "bin").mkdir()
+    for name in ("recrawl", "python", "pytest"):
+        program = tmp_path / "bin" / name
+        program.write_text('#!/bin/sh\necho "looks in $PYTHONPATH"\n')
+        program.chmod(0o755)
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "MAKE"))}
+    said = subprocess.check_output(["make", target, f"VENV={tmp_path}"], cwd=ROOT, env=variables, text=True)
+    looked = [line for line in said.splitlines() if line.startswith("looks in ")]
+    assert looked and set(looked) == {f"looks in {ROOT / 'worker'}:{ROOT / 'tests'}"}
+
+
 @documents
 def test_every_command_that_is_named_exists(document: Path) -> None:
     for command in commands(document):
