@@ -581,15 +581,6 @@ def test_a_reader_can_look_at_everything_and_each_other_command_names_its_role(
         assert "only the owner" in error(reader, line)
 
 
-def test_up_ends_although_its_status_line_waits_for_a_lock(url: str) -> None:
-    with Terminal(url, "up") as terminal, psycopg.connect(url) as holder:
-        terminal.until("at work")
-        holder.execute("lock table recrawl_internal.job in access exclusive mode")
-        time.sleep(4)
-        terminal.process.send_signal(signal.SIGINT)
-        assert terminal.process.wait(60) == 0
-
-
 def test_top_off_a_terminal_says_what_to_say_instead(url: str) -> None:
     assert "recrawl status" in error(url, "top")
 
