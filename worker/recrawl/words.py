@@ -43,6 +43,13 @@ def either(n: float | None, one: str, many: str) -> str:
     return one if n == 1 else many
 
 
+def pace(per_second: float, of: str = "") -> str:
+    """Per second, or in the first larger unit that has a tenth: 5.5 a second, 1.2 fetches a minute."""
+    units = (("a second", 1), ("a minute", 60), ("an hour", 3600))
+    unit, seconds = next((each for each in units if per_second * each[1] >= 0.1), units[0])
+    return " ".join(filter(None, (count(per_second * seconds), of, unit)))
+
+
 def short(n: float | None) -> str:
     """Three digits and a letter, for tiles and charts: 464 k, 1.21 M."""
     if n is None:

@@ -704,9 +704,9 @@ def test_up_without_database_url_runs_a_server_of_its_own_and_takes_it_along(
 ) -> None:
     with Embedded(open_folder / f"up-{number.name}", "up") as running:
         url = running.url()
-        (first_query,) = re.findall("recrawl psql -c '(.*)'", running.said)
+        assert "recrawl look 5" in running.said
         with psycopg.connect(url) as connection:
-            connection.execute(first_query.encode())
+            connection.execute("select * from next_pages(5)")
         errors = running.stop(number)
     assert running.process.returncode == 0
     assert [line for line in errors.splitlines() if "waiting for PostgreSQL" not in line] == [], "but on a slow machine"

@@ -344,7 +344,7 @@ def again(crawl: Crawl, **result: object) -> None:
 
 def test_failures_are_found_by_kind(url: str, now: Crawl) -> None:
     fetch(now, status=-1)
-    assert "no answer or an error 40" in found(url)["fetches_fail"]["says"]
+    assert "40 had no answer or an error" in found(url)["fetches_fail"]["says"]
 
 
 def test_leases_that_run_out_and_what_is_reported_after_are_found(url: str, now: Crawl) -> None:

@@ -23,7 +23,7 @@ Address = tuple[str, int]
 
 NEXT = """Next, in another terminal:
   recrawl add https://example.com/
-  recrawl psql -c 'SELECT * FROM next_pages(5)'
+  recrawl look 5
   recrawl status
   recrawl top"""
 

@@ -98,7 +98,8 @@ class Asker:
         try:
             if rows[0].start_by <= rows[0].fetch_at:
                 raise Error(
-                    "the setting start_within is 0, so every request would be too late. Set it to 0.01 seconds or more"
+                    "the setting start_within is 0, so every request would be too late. It is a share of the gap: "
+                    "set it to 0.01 or more"
                 )
             if self._gate:
                 await self._gate.look_up([page.url for page in pages])

@@ -29,7 +29,7 @@ def _alert(rule: Rule, alert: Alert) -> str:
     assert rule.fix
     text = {
         "summary": f"{{{{ $labels.instance }}}}: {alert.says}",
-        "description": rule.means or alert.says,
+        **({"description": rule.means} if rule.means else {}),
         "fix": f"{rule.fix.says}: {alert.do or rule.fix.do}",
     }
     return (

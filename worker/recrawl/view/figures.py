@@ -122,6 +122,12 @@ class Total:
         """The time that the counts cover, a day at most; None = nothing is known."""
         return None if self.since is None else min(DAY, max(now - self.since, MINUTE))
 
+    def left(self, new_pages: float, now: datetime) -> timedelta | None:
+        """The time that new pages last if as many are fetched as on this day. None = not known, or ten years."""
+        lasts = self.lasts(now)
+        days = new_pages / self.first * (lasts / DAY) if lasts and self.first else 3650
+        return timedelta(days=days) if days < 3650 else None
+
     def of_budget(self, budget: float | None, now: datetime) -> float | None:
         """The fetches as a share of the budget (fetches per day) for the same time."""
         lasts = self.lasts(now)

@@ -14,7 +14,7 @@ from typing import Any
 from recrawl.view.facts import OLDEST_SERVER, OPEN, Facts
 from recrawl.view.figures import ALWAYS, HOUR, MINUTE, Figures, LastRun
 from recrawl.view.rule import Alert, Fix, Found, Level, Rule
-from recrawl.words import count, either, interval, lasting, literal, percent, size, things, when
+from recrawl.words import count, either, interval, lasting, literal, pace, percent, size, things, when
 
 FEW = 20  # events: fewer say nothing about shares
 STANDSTILL = timedelta(minutes=5)  # without a report, while a host with work is free
@@ -59,6 +59,9 @@ LONGER_LEASE = Fix(
     "Take fewer pages in one call, or take a longer lease",
     "SELECT * FROM recrawl.next_pages(20, lease => '30 minutes');",
 )
+
+REPORT = 'SELECT * FROM recrawl.report(\'[{"url": "https://example.com/", "status": 200}]\');'
+LOOK = Fix("crawlers", "See which pages come next, without leasing them", "recrawl look 5")
 
 _rules: list[Rule] = []
 Find = Callable[[Facts], Found | None]
@@ -135,7 +138,7 @@ def paused(facts: Facts) -> Found | None:
 @rule(
     "trouble",
     "Pages that are added or reported reach the queue only through upkeep. Until then they are not handed out.",
-    WORKER,
+    Fix("doctor", "Check everything", "recrawl doctor"),
     well="Added and reported pages reach the queue.",
     alert=Alert(
         "New pages and due times have not reached the queue for {{ $value | humanizeDuration }}.",
@@ -155,11 +158,7 @@ def inbox_stuck(facts: Facts) -> Found | None:
         else "A worker runs, but its upkeep does not succeed. Its log says why."
         if now.worker_runs
         else "No worker runs, and the upkeep that crawlers do is not enough.",
-        fix=TRANSACTIONS
-        if is_open
-        else Fix("doctor", "Check everything", "recrawl doctor")
-        if now.worker_runs
-        else None,
+        fix=TRANSACTIONS if is_open else None if now.worker_runs else WORKER,
     )
 
 
@@ -199,14 +198,14 @@ def never_fetched(facts: Facts) -> Found | None:
     return Found(
         "Ready. No page was fetched yet.",
         f"{about}{things(waiting, 'page')} {either(waiting, 'waits', 'wait')} for a crawler.",
-        fix=Fix("crawlers", "A crawler gets its pages with this call", "SELECT * FROM recrawl.next_pages(5);"),
+        fix=LOOK,
     )
 
 
 @rule(
     "trouble",
     "No page is lost: when a lease ends, its pages are handed out again.",
-    Fix("crawlers", "See what a crawler would get", "recrawl look 5"),
+    LOOK,
     well="Crawlers report, if there is anything to fetch.",
     alert=Alert(
         "Crawlers do not report, although the first free host has waited for {{ $value | humanizeDuration }}.",
@@ -262,15 +261,15 @@ def fetches_fail(facts: Facts) -> Found | None:
         return None
     is_most = bad >= MOST_FAIL * hour.fetches
     kinds = {
-        "no answer or an error": hour.failed,
-        "429 or 503": hour.throttled,
-        "forbidden by robots.txt": hour.denied,
-        "not found": hour.missing,
+        "had no answer or an error": hour.failed,
+        "were answered with 429 or 503": hour.throttled,
+        "were forbidden by robots.txt": hour.denied,
+        "found no page": hour.missing,
     }
     return Found(
         f"{percent(bad / hour.fetches, 0)} of the last hour's fetches failed.",
         f"Of {things(hour.fetches, 'fetch', 'fetches')}: "
-        + ", ".join(f"{kind} {count(n)}" for kind, n in kinds.items() if n)
+        + ", ".join(f"{count(n)} {kind}" for kind, n in kinds.items() if n)
         + "."
         + (" Does the network of the crawlers work?" if is_most else ""),
         level="trouble" if is_most else None,
@@ -331,7 +330,7 @@ def no_worker(facts: Facts) -> Found | None:
 def transaction_open(facts: Facts) -> Found | None:
     if not facts.is_checkup:
         longest = facts.figures.now.longest_transaction
-        return Found(f"A transaction is open for {lasting(longest)}.") if _at_least(longest, LONG_OPEN) else None
+        return Found(f"A transaction has been open for {lasting(longest)}.") if _at_least(longest, LONG_OPEN) else None
     if not facts.transactions:
         unseen = Found(
             "This login cannot see how long the transactions of other logins have been open.", level="unseen"
@@ -347,9 +346,9 @@ def transaction_open(facts: Facts) -> Found | None:
     )
     others = len(facts.transactions) - 1
     return Found(
-        f"The {name} is open for {lasting(worst.age)}, {worst.state}.",
+        f"The {name} has been open for {lasting(worst.age)}, {worst.state}.",
         ("It locks hosts: no page of them is handed out until it ends." if worst.holds_hosts else "")
-        + (f" {count(others)} more {either(others, 'is', 'are')} open for long." if others else ""),
+        + (f" {count(others)} more {either(others, 'has', 'have')} been open for long." if others else ""),
         level="trouble" if worst.holds_hosts else None,
         do=f"ROLLBACK PREPARED {literal(worst.gid or '')};"
         if worst.pid is None
@@ -513,7 +512,7 @@ def slots_missed(facts: Facts) -> Found | None:
 @rule(
     "warn",
     "Such reports do not change the schedule. The column `detail` of the result of report() gives the reason.",
-    LONGER_LEASE,
+    Fix("reports", "See what report() returns for a page", REPORT),
     well="Reports are accepted.",
     alert=Alert(
         f"More than {percent(REJECTED, 0)} of the reports are not accepted.",
@@ -535,9 +534,7 @@ def reports_rejected(facts: Facts) -> Found | None:
     return Found(
         f"{percent(bad / reports, 0)} of the reports {why}.",
         f"{count(bad)} of {count(reports)} in {_day(facts)}.",
-        do=None
-        if bad == day.stale
-        else 'SELECT * FROM recrawl.report(\'[{"url": "https://example.com/", "status": 200}]\');',
+        fix=LONGER_LEASE if bad == day.stale else None,
     )
 
 
@@ -598,7 +595,7 @@ def revisits_skipped(facts: Facts) -> Found | None:
 @rule(
     "warn",
     "Revisits are late or skipped, or pages change more often than was known.",
-    Fix("freshness", "Learn the change rates anew, then divide the budget anew", "recrawl run rates"),
+    Fix("freshness", "Learn the change rates anew. The next allocation then uses them", "recrawl run rates"),
     well="The crawl is as fresh as its allocation expects.",
     alert=Alert(
         "{{ $value | humanizePercentage }} of the value is fresh, more than "
@@ -898,7 +895,7 @@ def _free_hosts(figures: Figures) -> str:
 
 def _pace(figures: Figures) -> str:
     rate = figures.now.fetches_per_second
-    fetches = f"{count(rate)} fetches a second over the last five minutes." if rate else ""
+    fetches = f"{pace(rate, 'fetches')} over the last five minutes." if rate else ""
     last = "" if figures.quiet is None else f"The last report came {lasting(figures.quiet)} ago."
     return f"{fetches} {last}".strip()
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from recrawl.view.figures import Figures, LastRun, Minute, fared
 from recrawl.view.rule import Finding, Fix
-from recrawl.words import count, either, lasting, percent, things, when
+from recrawl.words import HERE, count, either, lasting, moment, pace, percent, things, when
 
 WIDTH = 80
 MARKS = {"ok": "✓", "warn": "▲", "trouble": "✕", "unseen": "?"}
@@ -41,7 +41,7 @@ def _figures(figures: Figures) -> Iterator[str]:
         spent = "" if of_budget is None else f" {bar(of_budget, 20)} {percent(of_budget, 0)} of budget"
         yield _row(
             "fetches",
-            _rate(now.fetches_per_second or 0),
+            pace(now.fetches_per_second or 0),
             f"{count(day.fetches)} in {_lasting_day(lasts)}{spent}" if day.fetches else "",
         )
     if minute.fresh is not None:
@@ -59,9 +59,9 @@ def _figures(figures: Figures) -> Iterator[str]:
         hosts = f"{_thousand(now.hosts_ready)} {either(now.hosts_ready, 'host', 'hosts')}"
         yield _row("free", hosts, f"the first has waited {lasting(now.ready_wait)} for a crawler")
     if now.new_waiting:
-        pace = day.first / (lasts / timedelta(days=1)) if lasts and day.first else 0
-        left = f", {lasting(timedelta(days=now.new_waiting / pace))} at today's pace" if pace else ""
-        yield _row("new", f"{about}{count(now.new_waiting)}", f"pages{left}")
+        left = day.left(now.new_waiting, now.as_of)
+        more = f", {lasting(left)} at today's pace" if left else ""
+        yield _row("new", f"{about}{count(now.new_waiting)}", f"pages{more}")
     if now.leased:
         age = "" if now.oldest_lease_at is None else f", the oldest is {lasting(now.as_of - now.oldest_lease_at)} old"
         yield _row("leased", things(now.leased, "page"), f"in {things(now.leases, 'lease')}{age}")
@@ -84,11 +84,12 @@ def doctor(checks: Sequence[Finding]) -> list[str]:
     for check in checks:
         lines += _marked(MARKS[check.level], f"{check.headline} {check.detail}")
         for fix in check.fixes:
-            lines += _commands(fix.do)
+            lines += [*_marked(" ", f"{fix.says}:"), *_commands(fix.do)]
     levels = [check.level for check in checks]
     bad, unseen = levels.count("warn") + levels.count("trouble"), levels.count("unseen")
-    hidden = f", this login may not make {unseen}" if unseen else ""
-    lines += ["", f"{levels.count('ok')} of {len(levels)} checks are well{f', {bad} not' if bad else ''}{hidden}"]
+    ill = f", {bad} {either(bad, 'is', 'are')} not" if bad else ""
+    hidden = f", {unseen} need a login with more rights" if unseen else ""
+    lines += ["", f"{levels.count('ok')} of {len(levels)} checks are well{ill}{hidden}"]
     return lines
 
 
@@ -125,8 +126,8 @@ def runs(name: str, past: Sequence[dict[str, Any]], is_kept: bool) -> list[str]:
     lines = []
     for run in past:
         mark = OF_RUNS[fared(run["ok"], run["message"])]
-        at = run["started_at"].astimezone()
-        lines.append(f"{mark} {at:%Y-%m-%d %H:%M:%S}  took {lasting(timedelta(seconds=run['seconds']))}")
+        at = moment(run["started_at"].astimezone(HERE))
+        lines.append(f"{mark} {at}  took {lasting(timedelta(seconds=run['seconds']))}")
         lines += [f"    {line}" for line in wrap(run["message"] or "", WIDTH - 4)]
     return lines
 
@@ -152,9 +153,9 @@ def _next(job: Scheduled, as_of: datetime, worker_runs: bool) -> str:
 def top(figures: Figures, said: Finding, name: str, height: int = 24) -> list[str]:
     """A full screen."""
     now, minutes = figures.now, figures.minutes
-    clock = f"{now.as_of.astimezone():%H:%M:%S}"
+    at = f"{now.as_of.astimezone():%H:%M:%S}"
     head = f"recrawl  {name}"[: WIDTH - 12]
-    lines = [f"{head:<{WIDTH - len(clock)}}{clock}"]
+    lines = [f"{head:<{WIDTH - len(at)}}{at}"]
     lines += [*_marked(MARKS[said.level], said.headline)[:2], ""]
     last = figures.minute
     per_minute = [minute.fetches for minute in minutes]
@@ -188,15 +189,16 @@ def _hosts(figures: Figures) -> list[str]:
     if not figures.late_hosts:
         return ["No host has overdue pages."]
     gains = {host.host: host for host in figures.held_back}
-    lines = [f"{'HOST':<34}{'OVERDUE':>8}{'BY':>9}  {'WAITS FOR':<10}{'GAP':>6}{'PER DAY':>10}"]
+    lines = [f"{'HOST':<29}{'OVERDUE':>8}{'BY':>9}  {'WAITS FOR':<14}{'GAP':>6}{'FETCHES/DAY':>12}"]
     for host in figures.late_hosts:
         held = gains.get(host.host)
         waits = host.waits_for
         if host.blocked_until is not None:
-            waits = f"→{host.blocked_until.astimezone():%H:%M}"
+            ends = host.blocked_until
+            waits = f"block, {'no end' if ends.year >= 9999 else lasting(ends - figures.now.as_of)}"
         lines.append(
-            f"{_cut(host.host, 33):<34}{count(host.due):>8}{lasting(host.late):>9}  {waits:<10}"
-            f"{lasting(host.gap):>6}{count(held.frequency) if held else '':>10}"
+            f"{_cut(host.host, 28):<29}{count(host.due):>8}{lasting(host.late):>9}  {waits:<14}"
+            f"{lasting(host.gap):>6}{count(held.frequency) if held else '':>12}"
         )
     return lines
 
@@ -213,13 +215,6 @@ def _trend(name: str, numbers: Sequence[float], value: str, *parts: str) -> str:
 
 def _thousand(number: int) -> str:
     return "1,000+" if number >= 1000 else count(number)
-
-
-def _rate(per_second: float) -> str:
-    """Per second, or in the first larger unit that has a tenth of a fetch."""
-    units = (("a second", 1), ("a minute", 60), ("an hour", 3600))
-    unit, seconds = next((each for each in units if per_second * each[1] >= 0.1), units[0])
-    return f"{count(per_second * seconds)} {unit}"
 
 
 def _lasting_day(lasts: timedelta | None) -> str:

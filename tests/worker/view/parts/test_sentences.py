@@ -100,7 +100,7 @@ def test_waiting_says_what_would_help() -> None:
     assert gap.startswith("7,718 pages are overdue, 0.6 % of all. Most wait for the gap of their host")
     assert "more crawlers would not help" in gap
     crawler = replace(LAST_MINUTE, due=100, due_crawler=100, due_gap=0, due_blocked=0)
-    assert "All wait for a crawler: more crawlers would help." in plain(sentences.waiting(HISTORY.tens, crawler, NOW))
+    assert "All wait for a crawler: their hosts are free." in plain(sentences.waiting(HISTORY.tens, crawler, NOW))
 
 
 def test_waiting_of_little() -> None:

@@ -9,7 +9,7 @@ from recrawl.view.parts.html import Html, el, table
 from recrawl.view.parts.page import Look, part, terms
 from recrawl.words import clock, count, lasting, percent, things
 
-ENDED = {"running": "is running", "ran": "well"}
+ENDED = {"running": "is running"}
 
 
 def news(look: Look) -> Html:

@@ -9,11 +9,11 @@ from datetime import UTC, datetime, timedelta
 
 from recrawl.view.figures import DAY, HOUR, HeldBack, LateHost, Minute, Total
 from recrawl.view.history import BlockedHost, Span
+from recrawl.view.rules import MANY_FAIL
 from recrawl.words import clock, count, either, lasting, percent, points, signed, things
 
 SAME = 0.005  # of the value: half a point of freshness is no difference
 ENOUGH = 20  # hours of a day: if fewer are known, days are not compared
-FAILING = 0.05  # of the fetches: if more fail, the sentence says so
 
 
 def join(*parts: str | None) -> str:
@@ -79,7 +79,7 @@ def fetches(hours: Sequence[Span], day: Total, budget: float | None, now: dateti
         + (f", {percent(day.of_budget(budget, now), 0)} of the budget;" if budget else "; no budget is set;"),
         f"{percent(day.changed / day.fetches, 0)} found a change.",
         f"**{percent(failing / day.fetches, 0)} failed**, were throttled (429, 503) or forbidden by robots.txt."
-        if failing > FAILING * day.fetches
+        if failing > MANY_FAIL * day.fetches
         else None,
         _idle(hours, now),
     )
@@ -115,7 +115,7 @@ def _idle(hours: Sequence[Span], now: datetime) -> str | None:
 CAUSES = {
     "due_gap": ("the gap of their host", "more crawlers would not help"),
     "due_blocked": ("a blocked host", "they are handed out when the block ends"),
-    "due_crawler": ("a crawler", "**more crawlers would help**"),
+    "due_crawler": ("a crawler", "their hosts are free"),
 }
 
 

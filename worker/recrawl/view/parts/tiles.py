@@ -1,7 +1,6 @@
 """The four figures that matter, each with the figure to compare it with."""
 
-from recrawl.view.figures import DAY, HOUR
-from recrawl.view.history import TEN_MINUTES
+from recrawl.view.figures import HOUR
 from recrawl.view.parts.charts import bar
 from recrawl.view.parts.html import Html, el
 from recrawl.view.parts.page import Look, part
@@ -67,10 +66,8 @@ def covered_tile(look: Look) -> Html:
     note = "no new page waits"
     if round(waiting):
         note = f"{things(waiting, 'new page')} wait{'s' if round(waiting) == 1 else ''}"
-        day = look.figures.day
-        if day.first and (lasts := day.lasts(look.now)):
-            left = waiting / day.first * max(lasts, TEN_MINUTES)
-            note += f", {lasting(left)} at this pace" if left < 3650 * DAY else ""
+        if left := look.figures.day.left(waiting, look.now):
+            note += f", {lasting(left)} at today's pace"
     return tile(name, percent(minute.covered), "by value", bar(minute.covered, "changed"), note)
 
 
