@@ -1,25 +1,9 @@
 -- Finds the jobs that are due; workers ask once a second. A job is due by the settings rates_every, opic_every and
 -- allocate_every. It is due soon after a failed run, and earlier if an early run is worth it.
 
-create or replace function recrawl_internal.after_failures(failures bigint) returns interval
-language sql immutable parallel safe
-return least(interval '1 second' * 4 ^ least(failures - 1, 20), interval '6 hours');
-comment on function recrawl_internal.after_failures is
-    'The pause of a job after this number of failures without a success between them.';
-grant execute on function recrawl_internal.after_failures to recrawl_reader;
-
 -- The first run of rates finds almost no evidence. All pages of a crawl begin with its priors, so six hours until the
 -- next run would be too long. So at first each pause is the time since the first run, and at least 10 minutes.
-create or replace function recrawl_internal.pause_after(job text, every interval, age interval) returns interval
-language sql immutable parallel safe
-return case when job = 'rates' and age between interval '0' and every
-            then least(every, greatest(age, interval '10 minutes'))
-            else every end;
-comment on function recrawl_internal.pause_after is
-    'The time from the start of the last run of a job to the start of the next one. `age` = the time from its first '
-    'run to its last run.';
-grant execute on function recrawl_internal.pause_after to recrawl_reader;
-
+--
 -- «between j.job and j.job» means «= j.job». With «=» the planner may read all runs in the order of their tokens to
 -- find the last run of a job.
 create or replace view recrawl.job_schedule as
@@ -30,9 +14,12 @@ select j.job, j.every,
                       when greatest(last.started_at, last.ended_at) > now.t + recrawl_internal.small_step()
                           then now.t                          -- the clock was ahead when it ran
                       when last.message = 'stopped' then last.ended_at
-                      when failed.times > 0 then last.ended_at + recrawl_internal.after_failures(failed.times)
-                      else last.started_at
-                           + recrawl_internal.pause_after(j.job, j.every, last.started_at - first.started_at) end
+                      when failed.times > 0
+                          then last.ended_at + least(interval '1 second' * 4 ^ (failed.times - 1), interval '6 hours')
+                      when j.job = 'rates' and last.started_at - first.started_at between interval '0' and j.every
+                          then last.started_at + least(j.every, greatest(last.started_at - first.started_at,
+                                                                         interval '10 minutes'))
+                      else last.started_at + j.every end
        end as due_at,
        running.started_at as running_since, ok.ended_at as succeeded_at, failed.times as failures,
        last.message, newest.started_at as ran_at, newest.seconds,
@@ -178,19 +165,6 @@ comment on function recrawl_internal.moved_since_allocation is
     'The things that changed by 5 % since an allocation: the budget; otherwise, by a sample, the number of pages, '
     'their values, and the frequencies that follow from prices and slots. Null = nothing.';
 
-create or replace function recrawl_internal.graph_is_news(graph_pages bigint) returns boolean
-language plpgsql volatile as $$
--- plans: whole
-declare
-    percent constant real := sample_percent('graph_news', 20);
-begin
-    return is_news_full() or (
-        select count(*) * 100 / percent >= greatest(0.05 * graph_pages, 1)
-        from graph_news tablesample system (percent));
-end $$;
-comment on function recrawl_internal.graph_is_news is
-    'Whether 5 % of the pages of the graph are in the news, by a sample.';
-
 -- Early runs take at most a twentieth of the time. Exception: after a user set another policy.
 create or replace function recrawl_internal.early_jobs(t timestamptz) returns table (job text, why text)
 language plpgsql volatile as $$
@@ -198,11 +172,10 @@ language plpgsql volatile as $$
 #variable_conflict use_column
 declare
     allocation allocation;
-    scored     opic;
     rested     text[];
+    percent    constant real := sample_percent('graph_news', 20);
 begin
     select * into allocation from allocation order by token desc limit 1;
-    select * into scored from opic order by token desc limit 1;
     rested := array(
         select j.job
         from recrawl.job_schedule j
@@ -216,7 +189,11 @@ begin
           and (t - last.ended_at not between '0' and greatest('50 seconds', 20 * (last.ended_at - last.started_at))
                or (j.job = 'allocate' and s.policy <> allocation.policy
                    and from_micros(w.last_value) > last.started_at)));
-    if 'opic' = any (rested) and graph_is_news(coalesce(scored.pages, 0)) then
+    -- 5 % of the pages of the graph are in the news, by a sample.
+    if 'opic' = any (rested) and (is_news_full() or (
+           select count(*) * 100 / percent
+                  >= greatest(0.05 * (select pages from opic order by token desc limit 1), 1)
+           from graph_news tablesample system (percent))) then
         return query select 'opic', 'much of the graph is news';
     end if;
     if 'allocate' = any (rested) then

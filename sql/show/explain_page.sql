@@ -79,7 +79,10 @@ declare
 begin
     select * into p from page q where q.page_id = explain_page_at.page_id;
     if p.page_id is null then
-        return query select * from explain_no_page(page_id);
+        return query
+        select 'now', 'no_page',
+               format('There is no page with the page_id %s.', coalesce(page_id::text, 'without a number')), null,
+               jsonb_build_object('page_id', page_id);
         return;
     end if;
     select * into h from host o where o.host_id = p.host_id;
@@ -118,7 +121,11 @@ begin
         return query
         select e.* from host_name n cross join lateral explain_host(t, n.name, n.host_id) e where n.name = host;
     elsif parsed.problem is not null then
-        return query select * from explain_no_url(parsed.problem);
+        return query
+        select 'now', 'invalid',
+               format('This is not a valid URL: %s. Give the URL or the page_id of a page, or the name of a host that '
+                      'has pages.', parsed.problem), null,
+               jsonb_build_object('problem', parsed.problem);
     elsif id is null then
         return query select * from explain_unknown(parsed.url, parsed.host, parsed.canonical);
     else

@@ -16,11 +16,6 @@ return case
 end;
 comment on function recrawl_internal.problem_with is 'The problem with a result; null if there is no problem.';
 
-create or replace function recrawl_internal.usable_etag(etag text) returns text
-language sql immutable parallel safe
-return case when length(etag) between 1 and 1000 then etag end;
-comment on function recrawl_internal.usable_etag is 'The etag if it has 1 to 1000 characters, otherwise null.';
-
 create or replace function recrawl_internal.opaque_tag(etag text) returns text
 language sql immutable parallel safe
 return case when etag like 'W/%' then substr(etag, 3) else etag end;
@@ -94,7 +89,7 @@ comment on function recrawl_internal.checked_extras is
 create or replace function recrawl_internal.checked(r recrawl_internal.result) returns recrawl_internal.result
 language sql stable parallel safe
 return (r.ord, recrawl_internal.problem_with_result(r), r.page_id, r.lease_id, r.status, r.fetched_at, r.changed,
-        r.changes, recrawl_internal.usable_etag(r.etag),
+        r.changes, case when length(r.etag) between 1 and 1000 then r.etag end,
         case when recrawl_internal.within_reach(r.last_modified) then r.last_modified end, r.content_hash,
         recrawl_internal.checked_extras(r.extras, r.status))::recrawl_internal.result;
 comment on function recrawl_internal.checked is 'A result with its problem, and without hints that make no sense.';

@@ -14,8 +14,8 @@
 -- or written while the clock was ahead, is applied after newer entries. The newer entries found the page at another
 -- place and did nothing, so the place in the late entry would be wrong.
 --
--- Three steps, in apply_inbox(): find the places (placed), move the pages (move_in_queues), and give the hosts their
--- new places (wake_hosts).
+-- Three steps: find the places (placed), move the pages (move_in_queues), and give the hosts their new places
+-- (wake_hosts).
 
 do $$
 begin
@@ -175,17 +175,6 @@ end $$;
 comment on function recrawl_internal.wake_hosts is
     'Gives hosts the places in the queues of hosts that follow from changes in their queues of pages.';
 
-create or replace function recrawl_internal.apply_inbox(
-    t timestamptz, entries recrawl_internal.inbox[], s recrawl_internal.setting
-) returns void
-language plpgsql volatile as $$
-begin
-    perform wake_hosts(t, move_in_queues(placed(entries)), s);
-end $$;
-comment on function recrawl_internal.apply_inbox is
-    'Applies entries of the inbox, at most one for each page, to the queues of their hosts. The caller has locked the '
-    'hosts.';
-
 create or replace function recrawl_internal.drain_at(t timestamptz, max_entries int) returns int
 language plpgsql volatile as $$
 -- plans: lookups; writes inbox; locks host by id (passing over locked ones), inbox
@@ -243,7 +232,7 @@ begin
     )
     select array_agg(o::inbox) into entries from taken_out o;
     if entries is not null then
-        perform apply_inbox(t, entries, (select s from setting s));
+        perform wake_hosts(t, move_in_queues(placed(entries)), s) from setting s;
         for failing in
             select host_id, count(*)::int as failures
             from unnest(entries) where failed group by host_id order by host_id

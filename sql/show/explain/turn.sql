@@ -130,6 +130,7 @@ create or replace function recrawl_internal.explain_new(
     t timestamptz, p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting
 ) returns setof recrawl.explanation
 language plpgsql stable as $$
+-- plans: lookups
 declare
     every    constant interval := slot_every(h, s);
     most     constant int := most_counted();
@@ -139,7 +140,9 @@ declare
     turn     constant timestamptz := turn_comes(before, share, greatest(free_at, t), every);
     better   constant int := better_class(t, h, s);
     room_at  constant timestamptz := room_in_budget_from(t, s);
-    revisits constant boolean := is_revisit_due(t, s);
+    revisits constant boolean := exists (          -- a free host has a revisit that is due
+        select from host o
+        where o.ready_at between from_micros((select last_value from host_horizon)) and t and next_slot(o, s) <= t);
     figures  constant jsonb := jsonb_build_object(
         'value', p.value, 'class', value_class(-p.value), 'pages_before', before, 'slot_every', every,
         'next_slot_at', greatest(next_slot(h, s), t), 'about', turn, 'until', turn, 'host', h.name);
@@ -195,15 +198,6 @@ begin
     end if;
 end $$;
 comment on function recrawl_internal.explain_new is 'Explains why a new page is not handed out.';
-
-create or replace function recrawl_internal.is_revisit_due(t timestamptz, s recrawl_internal.setting) returns boolean
-language sql stable as $$
--- plans: lookups
-    select exists (select from host o
-                   where o.ready_at between from_micros((select last_value from host_horizon)) and t
-                     and next_slot(o, s) <= t)
-$$;
-comment on function recrawl_internal.is_revisit_due is 'Whether a free host has a revisit due.';
 
 create or replace function recrawl_internal.halved_gap(h recrawl_internal.host, s recrawl_internal.setting) returns text
 language sql stable as $$

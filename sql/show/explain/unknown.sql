@@ -1,21 +1,4 @@
--- URLs, ids and names that are not a page in the crawl: the reason, and whether add_pages would add them.
-
-create or replace function recrawl_internal.explain_no_url(problem text) returns setof recrawl.explanation
-language sql stable as $$
-    select 'now', 'invalid',
-           format('This is not a valid URL: %s. Give the URL or the page_id of a page, or the name of a host that has '
-                  'pages.', problem), null,
-           jsonb_build_object('problem', problem)
-$$;
-comment on function recrawl_internal.explain_no_url is 'Explains an argument that is not a URL.';
-
-create or replace function recrawl_internal.explain_no_page(page_id bigint) returns setof recrawl.explanation
-language sql stable as $$
-    select 'now', 'no_page',
-           format('There is no page with the page_id %s.', coalesce(page_id::text, 'without a number')), null,
-           jsonb_build_object('page_id', page_id)
-$$;
-comment on function recrawl_internal.explain_no_page is 'Explains a page_id that no page has.';
+-- URLs and names of hosts that are not a page in the crawl: the reason, and whether add_pages would add them.
 
 -- A block of a host applies to all of its pages.
 create or replace function recrawl_internal.explain_host(t timestamptz, name text, id bigint)
