@@ -1,8 +1,7 @@
 -- blocked_pages: the leased pages whose hosts were blocked after the pages were handed out. A crawler that looks ahead
 -- has such pages when a host answers 429, or when an operator blocks the host.
 
-create or replace function recrawl_internal.blocked_pages_at(t timestamptz, lease_ids bigint[])
-returns setof recrawl.blocked_page
+create or replace function blocked_pages_at(t timestamptz, lease_ids bigint[]) returns setof recrawl.blocked_page
 language sql stable as $$
 -- plans: lookups
     select l.lease_id, l.page_id, h.name, readable(h.blocked_until)
@@ -21,7 +20,7 @@ language sql stable as $$
         select h.name, h.blocked_until from host h where h.host_id = p.host_id and h.blocked_until > t offset 0
     ) h
 $$;
-comment on function recrawl_internal.blocked_pages_at is 'blocked_pages at a given time.';
+comment on function blocked_pages_at is 'blocked_pages at a given time.';
 
 create or replace function recrawl.blocked_pages(lease_ids bigint[]) returns setof recrawl.blocked_page
 language sql volatile security definer as $$

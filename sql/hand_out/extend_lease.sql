@@ -2,8 +2,7 @@
 -- call finds them. These due times change immediately, with the hosts locked. Through the inbox they would change
 -- later, and another call of next_pages could find the pages first.
 
-create or replace function recrawl_internal.extend_lease_at(t timestamptz, lease_id bigint, by interval)
-returns timestamptz
+create or replace function extend_lease_at(t timestamptz, lease_id bigint, by interval) returns timestamptz
 language plpgsql volatile as $$
 -- plans: lookups; writes queue, host, lease; locks lease, host by id, queue
 declare
@@ -74,7 +73,7 @@ begin
     where l.lease_id = extend_lease_at.lease_id;
     return lease_ends;
 end $$;
-comment on function recrawl_internal.extend_lease_at is 'extend_lease at a given time.';
+comment on function extend_lease_at is 'extend_lease at a given time.';
 
 create or replace function recrawl.extend_lease(lease_id bigint, by interval) returns timestamptz
 language plpgsql volatile security definer as $$

@@ -1,8 +1,8 @@
 -- The half of next_pages that writes. A page that is handed out gets a due time after the end of its lease
 -- (held_due), so that no other call finds it while the lease runs.
 
-create or replace function recrawl_internal.host_after(
-    h recrawl_internal.host, o recrawl_internal.host_visited, a recrawl_internal.ask
+create or replace function host_after(
+    h host, o host_visited, a ask
 ) returns table (
     head_due timestamptz, head_new_rank real, head_new_id bigint, new_credit real, new_class smallint,
     ready_at timestamptz, new_ready_at timestamptz
@@ -10,34 +10,33 @@ create or replace function recrawl_internal.host_after(
 language sql stable rows 1
 begin atomic
     select n.head_due, n.head_new_rank, n.head_new_id, n.new_credit, c.new_class,
-           recrawl_internal.place_after_visit(
+           place_after_visit(
                h.ready_at, not o.is_new, n.is_back_soon,
-               recrawl_internal.when_ready(n.head_due, f.next_slot, null, o.busy_until, a.t), a.t),
-           recrawl_internal.place_after_visit(
+               when_ready(n.head_due, f.next_slot, null, o.busy_until, a.t), a.t),
+           place_after_visit(
                h.new_ready_at, o.is_new or (h.new_class = c.new_class) is not true, n.is_back_soon,
-               recrawl_internal.when_ready(null, f.next_slot, null, o.busy_until, a.t), a.t)
+               when_ready(null, f.next_slot, null, o.busy_until, a.t), a.t)
     from (select coalesce(o.last_start_by, h.last_start_by)
-                 + recrawl_internal.host_gap(h.gap, h.crawl_delay, (a.s).default_gap) as next_slot
+                 + host_gap(h.gap, h.crawl_delay, (a.s).default_gap) as next_slot
          ) f
     cross join lateral (
         select case when o.is_new then least(h.head_due, o.head_due)
                     else coalesce(o.head_due, 'infinity') end as head_due,
                case when o.is_new then o.head_new_rank else h.head_new_rank end as head_new_rank,
                case when o.is_new then o.head_new_id else h.head_new_id end as head_new_id,
-               recrawl_internal.credit_after(h.new_credit, o.is_new, o.given, h.head_due <= a.t,
-                                             (a.s).discovery) as new_credit,
+               credit_after(h.new_credit, o.is_new, o.given, h.head_due <= a.t,
+                            (a.s).discovery) as new_credit,
                o.busy_until is null and f.next_slot <= a.slots_until + interval '10 seconds' as is_back_soon
     ) n
     cross join lateral (
-        select recrawl_internal.class_in_line(n.head_new_rank, n.head_due, n.new_credit, a.t) as new_class
+        select class_in_line(n.head_new_rank, n.head_due, n.new_credit, a.t) as new_class
     ) c;
 end;
-comment on function recrawl_internal.host_after is
-    'The heads, the credit and the places of a host after it gave pages.';
+comment on function host_after is 'The heads, the credit and the places of a host after it gave pages.';
 
 -- The lease ids of a page must ascend. So a page stays in the queue if a call with a higher lease id has handed it out
 -- and its crawler has reported it while this call ran.
-create or replace function recrawl_internal.page_to_lease(
+create or replace function page_to_lease(
     page_id bigint, this_lease bigint, default_frequency float8
 ) returns table (
     url text, attempts smallint, value real, meta jsonb, etag text, last_modified timestamptz, content_hash text,
@@ -51,17 +50,15 @@ begin atomic
            case when p.base_at is null then p.content_hash end,
            p.state = 'live',
            coalesce(p.last_lease, 0) < this_lease,
-           recrawl_internal.page_frequency(p.frequency, p.pinned_rate, default_frequency)
-    from recrawl_internal.page p
+           page_frequency(p.frequency, p.pinned_rate, default_frequency)
+    from page p
     where p.page_id = page_to_lease.page_id
     offset 0;
 end;
-comment on function recrawl_internal.page_to_lease is
+comment on function page_to_lease is
     'The row of a page that may be handed out. is_next: it may be handed out on this lease.';
 
-create or replace function recrawl_internal.hand_out(
-    a recrawl_internal.ask, v recrawl_internal.visits, this_lease bigint, round int
-) returns setof recrawl.page_to_fetch
+create or replace function hand_out(a ask, v visits, this_lease bigint, round int) returns setof recrawl.page_to_fetch
 language plpgsql volatile as $$
 -- plans: inherited; writes queue, new_page, host, lease; locks nothing: the caller holds the hosts
 #variable_conflict use_column
@@ -136,5 +133,5 @@ begin
            this_lease, a.lease_ends, attempts + 1, value, etag, last_modified, content_hash, meta
     from picked cross join classes_noted where given order by slot;
 end $$;
-comment on function recrawl_internal.hand_out is
+comment on function hand_out is
     'One round of next_pages: gives the next pages of the locked hosts their slots, leases them and returns them.';

@@ -7,27 +7,23 @@
 -- Cost: an index scan over the queue from its horizon to the end of the look-ahead. Some of the hosts in this range
 -- have no slot in it, because the other queue took their slot after they had reached this range. The scan skips them.
 
-create or replace function recrawl_internal.slots_end(a recrawl_internal.ask, step interval) returns timestamptz
+create or replace function slots_end(a ask, step interval) returns timestamptz
 language sql stable parallel safe
 return least(a.slots_until, a.slots_from + a.per_host * step - interval '1 microsecond');
-comment on function recrawl_internal.slots_end is
+comment on function slots_end is
     'The latest slot that a host may give, if its slots are one step apart: it is within the look-ahead, and is one of '
     'at most per_host slots.';
 
-create or replace function recrawl_internal.has_slot(
-    h recrawl_internal.host, page_due timestamptz, a recrawl_internal.ask
-) returns boolean
+create or replace function has_slot(h host, page_due timestamptz, a ask) returns boolean
 language sql stable parallel safe
-return greatest(recrawl_internal.next_slot(h, a.s), page_due)
-       <= recrawl_internal.slots_end(a, recrawl_internal.slot_every(h, a.s))
+return greatest(next_slot(h, a.s), page_due)
+       <= slots_end(a, slot_every(h, a.s))
    and greatest(h.blocked_until, h.busy_until) > a.t is not true;
-comment on function recrawl_internal.has_slot is
+comment on function has_slot is
     'Whether a host can give a page with this due time (null: a new page) within the look-ahead. It cannot if it is '
     'blocked now, or waits for a page that is leased.';
 
-create or replace function recrawl_internal.with_revisits(
-    v recrawl_internal.visits, a recrawl_internal.ask, pages int, per_visit numeric
-) returns recrawl_internal.visits
+create or replace function with_revisits(v visits, a ask, pages int, per_visit numeric) returns visits
 language plpgsql volatile as $$
 -- plans: inherited; locks host (passing over locked ones)
 declare
@@ -58,13 +54,11 @@ begin
     v.due_short := cardinality(hosts) < most;
     return v;
 end $$;
-comment on function recrawl_internal.with_revisits is
+comment on function with_revisits is
     'The visits and, added to them and locked, the next hosts of the queue of revisits: as many as should give the '
     'pages.';
 
-create or replace function recrawl_internal.with_new_pages(
-    v recrawl_internal.visits, a recrawl_internal.ask, pages int, per_visit numeric
-) returns recrawl_internal.visits
+create or replace function with_new_pages(v visits, a ask, pages int, per_visit numeric) returns visits
 language plpgsql volatile as $$
 -- plans: inherited; locks host (passing over locked ones)
 declare
@@ -100,13 +94,13 @@ begin
     v.new_short := cardinality(hosts) < most;
     return v;
 end $$;
-comment on function recrawl_internal.with_new_pages is
+comment on function with_new_pages is
     'The visits and, added to them and locked, the next hosts of the queue of new pages, best class first: as many as '
     'should give the pages.';
 
-create or replace function recrawl_internal.hosts_to_visit(
-    a recrawl_internal.ask, wanted int, wanted_new int, most_new int, new_first boolean, per_visit numeric
-) returns recrawl_internal.visits
+create or replace function hosts_to_visit(
+    a ask, wanted int, wanted_new int, most_new int, new_first boolean, per_visit numeric
+) returns visits
 language plpgsql volatile as $$
 -- plans: inherited; locks host (passing over locked ones)
 declare
@@ -143,6 +137,6 @@ begin
     end if;
     return v;
 end $$;
-comment on function recrawl_internal.hosts_to_visit is
+comment on function hosts_to_visit is
     'Locks the hosts that are expected to give the wanted pages, among them the wanted new pages. most_new: the most '
     'new pages. per_visit: the pages that a host is expected to give.';

@@ -1,8 +1,7 @@
 -- leases_of: the running leases of pages. For crawlers that lost the answer of next_pages, and for the URLFrontier
 -- service, whose crawlers do not know the ids of leases.
 
-create or replace function recrawl_internal.leases_of_at(t timestamptz, page_ids bigint[])
-returns setof recrawl.leased_page
+create or replace function leases_of_at(t timestamptz, page_ids bigint[]) returns setof recrawl.leased_page
 language plpgsql stable as $$
 -- plans: lookups
 begin
@@ -15,7 +14,7 @@ begin
     where (leases_of_at.page_ids is null or (i.page_id in (select unnest(leases_of_at.page_ids))) is true)
       and coalesce(p.last_lease, 0) < i.lease_id;
 end $$;
-comment on function recrawl_internal.leases_of_at is 'leases_of at a given time.';
+comment on function leases_of_at is 'leases_of at a given time.';
 
 create or replace function recrawl.leases_of(page_ids bigint[] default null) returns setof recrawl.leased_page
 language plpgsql volatile security definer as $$

@@ -13,8 +13,8 @@
 --
 -- Lock order: host (never waits), queue. Pages are only read.
 
-create or replace function recrawl_internal.check_pop(
-    t timestamptz, n int, ahead interval, lease interval, per_host int, notice interval, s recrawl_internal.setting
+create or replace function check_pop(
+    t timestamptz, n int, ahead interval, lease interval, per_host int, notice interval, s setting
 ) returns void
 language plpgsql stable as $$
 begin
@@ -45,13 +45,12 @@ begin
         end if;
     end if;
 end $$;
-comment on function recrawl_internal.check_pop is
+comment on function check_pop is
     'Raises if an argument of next_pages is out of its range, or the login has as many pages as it may have.';
 
-create or replace function recrawl_internal.ask_of(
-    t timestamptz, ahead interval, lease interval, per_host int, notice interval, host text,
-    s recrawl_internal.setting
-) returns recrawl_internal.ask
+create or replace function ask_of(
+    t timestamptz, ahead interval, lease interval, per_host int, notice interval, host text, s setting
+) returns ask
 language plpgsql volatile as $$
 declare
     a    ask;
@@ -77,21 +76,21 @@ begin
                           then floor((last_class() + 1) * draw / s.breadth::numeric) else 0 end;
     return a;
 end $$;
-comment on function recrawl_internal.ask_of is 'The arguments of a call of next_pages as times.';
+comment on function ask_of is 'The arguments of a call of next_pages as times.';
 
-create or replace function recrawl_internal.pages_a_visit(a recrawl_internal.ask, n int) returns numeric
+create or replace function pages_a_visit(a ask, n int) returns numeric
 language sql stable as $$
     select case when a.slots_until = a.t then 1
                 else least(coalesce(a.per_host, n), n, 1 + floor(
                     date_part('epoch', a.slots_until - a.t) / date_part('epoch', (a.s).default_gap)))::numeric end
 $$;
-comment on function recrawl_internal.pages_a_visit is
+comment on function pages_a_visit is
     'The number of pages that a host is expected to give in the first round: its slots within the look-ahead, at the '
     'default gap.';
 
 -- Reaping updates pages. It must not run in a transaction that has locked hosts: a report may have locked these pages
 -- and wait for the host.
-create or replace function recrawl_internal.catch_up(t timestamptz, most int, may_reap boolean) returns int
+create or replace function catch_up(t timestamptz, most int, may_reap boolean) returns int
 language plpgsql volatile as $$
 -- plans: lookups
 begin
@@ -105,11 +104,11 @@ begin
     perform reap_at(t, 100) where may_reap;
     return drain_at(t, most);
 end $$;
-comment on function recrawl_internal.catch_up is
+comment on function catch_up is
     'For a call that finds no host: takes back pages of ended leases and applies at most `most` entries of the inbox. '
     'Returns the number of entries.';
 
-create or replace function recrawl_internal.next_pages_at(
+create or replace function next_pages_at(
     t timestamptz, n int, ahead interval, lease interval, per_host int, notice interval default '0',
     host text default null
 ) returns setof recrawl.page_to_fetch
@@ -189,7 +188,7 @@ begin
     end loop;
     perform nextval('short_ask_count') where s.budget_is_measured and wanted > 0;
 end $$;
-comment on function recrawl_internal.next_pages_at is 'next_pages at a given time.';
+comment on function next_pages_at is 'next_pages at a given time.';
 
 create or replace function recrawl.next_pages(
     n int default 100, ahead interval default '0', lease interval default '10 minutes', per_host int default null,

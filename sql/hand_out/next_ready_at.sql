@@ -1,6 +1,6 @@
 -- next_ready_at: the time at which a crawler that got no page should ask again.
 
-create or replace function recrawl_internal.next_ready_time(t timestamptz) returns timestamptz
+create or replace function next_ready_time(t timestamptz) returns timestamptz
 language plpgsql volatile as $$
 -- plans: lookups
 declare
@@ -53,7 +53,7 @@ begin
     ready_at := least(revisit_at, new_at, lease_ends);
     return case when ready_at <= t then soon else null_if_never(ready_at) end;
 end $$;
-comment on function recrawl_internal.next_ready_time is 'next_ready_at at a given time.';
+comment on function next_ready_time is 'next_ready_at at a given time.';
 
 create or replace function recrawl.next_ready_at() returns timestamptz
 language plpgsql volatile security definer as $$

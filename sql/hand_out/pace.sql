@@ -6,17 +6,16 @@
 -- Each count is compared with the number of fetches that the budget allows from 1970 until now. After a pause, a new
 -- budget or a step of the clock the two are far apart. near() then moves the count.
 
-create or replace function recrawl_internal.fetches_by(t timestamptz, per_day float8) returns bigint
+create or replace function fetches_by(t timestamptz, per_day float8) returns bigint
 language sql immutable parallel safe
 return floor(extract(epoch from t)::float8 * (per_day / 86400))::bigint;
-comment on function recrawl_internal.fetches_by is
-    'The number of fetches from 1970 to a time, at a number of fetches per day.';
+comment on function fetches_by is 'The number of fetches from 1970 to a time, at a number of fetches per day.';
 
 -- A count may be behind the budget by the fetches of one second. So fetches that no crawler asked for are not made up
 -- later. A count may be ahead of the budget by the fetches of one hour, or by 100 fetches. These are subtracted later.
 -- Otherwise new pages would use the fetches that revisits leave now, and still get their full share when the revisits
 -- come. A count that is much further ahead was made while the clock was wrong.
-create or replace function recrawl_internal.near(count bigint, t timestamptz, per_day float8) returns bigint
+create or replace function near(count bigint, t timestamptz, per_day float8) returns bigint
 language plpgsql immutable as $$
 declare
     wanted      constant bigint := fetches_by(t, per_day);
@@ -26,11 +25,9 @@ begin
     return case when count > wanted + 1.5 * most_ahead + 10000 then wanted
                 else greatest(least(count, wanted + most_ahead), wanted - most_behind) end;
 end $$;
-comment on function recrawl_internal.near is 'A count of fetches, moved so that it is near the count of the budget.';
+comment on function near is 'A count of fetches, moved so that it is near the count of the budget.';
 
-create or replace function recrawl_internal.new_pages_left(
-    t timestamptz, ahead interval, s recrawl_internal.setting
-) returns int
+create or replace function new_pages_left(t timestamptz, ahead interval, s setting) returns int
 language plpgsql volatile as $$
 -- plans: inherited
 declare
@@ -51,20 +48,19 @@ begin
     return least(2147483647, greatest(0, fetches_by(t + ahead, s.budget) - kept,
                                       fetches_by(t + ahead, s.budget * s.discovery) - kept_new));
 end $$;
-comment on function recrawl_internal.new_pages_left is
+comment on function new_pages_left is
     'The number of new pages that the budget allows until the end of a caller''s look-ahead.';
 
-create or replace function recrawl_internal.count_fetches(pages int, new_pages int) returns void
+create or replace function count_fetches(pages int, new_pages int) returns void
 language plpgsql volatile as $$
 -- plans: inherited
 begin
     perform nextval('fetch_count') from generate_series(1, pages);
     perform nextval('new_count') from generate_series(1, new_pages);
 end $$;
-comment on function recrawl_internal.count_fetches is 'Counts pages that were handed out.';
+comment on function count_fetches is 'Counts pages that were handed out.';
 
-create or replace function recrawl_internal.room_in_budget_from(t timestamptz, s recrawl_internal.setting)
-returns timestamptz
+create or replace function room_in_budget_from(t timestamptz, s setting) returns timestamptz
 language plpgsql volatile as $$
 -- plans: inherited
 begin
@@ -74,4 +70,4 @@ begin
                    (near(n.last_value, t, s.budget * s.discovery) + 1) / nullif(s.budget * s.discovery / 86400, 0))) end
         from fetch_count f, new_count n);
 end $$;
-comment on function recrawl_internal.room_in_budget_from is 'The first time at which the budget allows a new page.';
+comment on function room_in_budget_from is 'The first time at which the budget allows a new page.';

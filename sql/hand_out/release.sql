@@ -3,9 +3,7 @@
 
 -- The slots are given back from the last to the first. If a slot is the last of its host, the host becomes as it was
 -- before that slot. The slot before is then the last one, because slots are exactly a gap and a window apart.
-create or replace function recrawl_internal.give_back(
-    t timestamptz, lease_id bigint, hosts bigint[], slots recrawl_internal.slot_of_host[]
-) returns void
+create or replace function give_back(t timestamptz, lease_id bigint, hosts bigint[], slots slot_of_host[]) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host by id (those that wait for no page of the lease: passing over locked ones)
 declare
@@ -26,10 +24,10 @@ begin
     end loop;
     perform wake_host(id, t) from unnest(free) as id;
 end $$;
-comment on function recrawl_internal.give_back is
+comment on function give_back is
     'Updates hosts whose pages come back from a lease without a request, and whose slots are free again.';
 
-create or replace function recrawl_internal.leave_lease(lease_id bigint, leaving bigint[]) returns void
+create or replace function leave_lease(lease_id bigint, leaving bigint[]) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes lease; locks lease
 begin
@@ -60,10 +58,9 @@ begin
     delete from lease l using gone g
     where l.lease_id = leave_lease.lease_id and l.round = g.round and l.unreported <= g.pages;
 end $$;
-comment on function recrawl_internal.leave_lease is
-    'Takes unreported pages out of a lease. The caller has locked its rows.';
+comment on function leave_lease is 'Takes unreported pages out of a lease. The caller has locked its rows.';
 
-create or replace function recrawl_internal.release_at(
+create or replace function release_at(
     t timestamptz, lease_id bigint, page_ids bigint[], spent boolean default false
 ) returns int
 language plpgsql volatile as $$
@@ -113,7 +110,7 @@ begin
     perform give_back(t, lease_id, back.hosts, case when spent is not true then back.slots end);
     return coalesce(cardinality(back.page_ids), 0);
 end $$;
-comment on function recrawl_internal.release_at is 'release at a given time.';
+comment on function release_at is 'release at a given time.';
 
 create or replace function recrawl.release(
     lease_id bigint, page_ids bigint[] default null, spent boolean default false

@@ -3,40 +3,40 @@
 
 do $$
 begin
-    if to_regtype('recrawl_internal.ask') is null then
-        create type recrawl_internal.ask as (
+    if to_regtype('ask') is null then
+        create type ask as (
             t timestamptz, slots_from timestamptz, slots_until timestamptz, due_until timestamptz,
             lease_ends timestamptz, per_host int, host_from timestamptz, draw numeric, first_class int,
-            only_host bigint, s recrawl_internal.setting);
+            only_host bigint, s setting);
     end if;
-    if to_regtype('recrawl_internal.visits') is null then
-        create type recrawl_internal.visits as (
+    if to_regtype('visits') is null then
+        create type visits as (
             due_hosts tid[], new_hosts tid[], due_pages int, new_pages int, due_short boolean, new_short boolean,
             worst_rank real);
     end if;
-    if to_regtype('recrawl_internal.host_visited') is null then
-        create type recrawl_internal.host_visited as (
+    if to_regtype('host_visited') is null then
+        create type host_visited as (
             host_tid tid, is_new boolean, given bigint, dropped bigint, last_start_by timestamptz,
             busy_until timestamptz, head_due timestamptz, head_new_rank real, head_new_id bigint);
     end if;
-    if to_regtype('recrawl_internal.slot_of_host') is null then
-        create type recrawl_internal.slot_of_host as (host_id bigint, slot timestamptz, start_by timestamptz);
+    if to_regtype('slot_of_host') is null then
+        create type slot_of_host as (host_id bigint, slot timestamptz, start_by timestamptz);
     end if;
 end $$;
 
-comment on type recrawl_internal.ask is
+comment on type ask is
     'One call of next_pages. t: the time of the call. slots_from, slots_until: the look-ahead; each slot lies in it. '
     'due_until: revisits that become due later stay. lease_ends: the end of the lease. per_host: the most pages of a '
     'host, null = no limit. host_from: no host is ready before this. draw: a number from 0 to 1, evenly spread over '
     'the calls. first_class: the class of new pages that is asked first. only_host: the host that the caller named, '
     'null = all hosts. s: the settings.';
-comment on type recrawl_internal.visits is
+comment on type visits is
     'The hosts that a round of next_pages visits: due_hosts for revisits, new_hosts for new pages. due_pages, '
     'new_pages: the number of pages that they should give. due_short, new_short: the queue of hosts has no more hosts. '
     'New pages worse than worst_rank stay.';
-comment on type recrawl_internal.host_visited is
+comment on type host_visited is
     'A host that gave pages. is_new: it was chosen for new pages. given: pages that were handed out. dropped: pages '
     'that are no longer live. last_start_by: the end of its last slot; null if it gave no page. busy_until: when the '
     'lease ends, if it waits for the page. head_due, head_new_rank, head_new_id: its first page that stays, of the '
     'kind that it was chosen for.';
-comment on type recrawl_internal.slot_of_host is 'A time in which a request to a host may start.';
+comment on type slot_of_host is 'A time in which a request to a host may start.';

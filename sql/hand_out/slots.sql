@@ -3,7 +3,7 @@
 -- The function is inlined into the plan of hand_out(), so it has no search_path of its own and is not volatile. Cost:
 -- one index scan for each host, over its queue or its new pages, from the head on. Table sizes do not matter.
 
-create or replace function recrawl_internal.slots_of(a recrawl_internal.ask, v recrawl_internal.visits)
+create or replace function slots_of(a ask, v visits)
 returns table (
     host_tid tid, is_new boolean, host_id bigint, name text, one_at_a_time boolean,
     slot timestamptz, start_by timestamptz, is_taken boolean, tid tid, page_id bigint, due_at timestamptz, rank real
@@ -29,16 +29,16 @@ begin atomic
                h.one_at_a_time, g.gap, e.step, f.free_at, f.slots_end,
                least(n.slots, case when h.one_at_a_time then 1 else i.share end) as share
         from visit i
-        join recrawl_internal.host h on h.ctid = i.tid
+        join host h on h.ctid = i.tid
         cross join lateral (
-            select recrawl_internal.host_gap(h.gap, h.crawl_delay, (a.s).default_gap) as gap offset 0
+            select host_gap(h.gap, h.crawl_delay, (a.s).default_gap) as gap offset 0
         ) g
         cross join lateral (
-            select g.gap + recrawl_internal.start_window(g.gap, (a.s).start_within) as step offset 0
+            select g.gap + start_window(g.gap, (a.s).start_within) as step offset 0
         ) e
         cross join lateral (
             select greatest(h.last_start_by + g.gap, a.slots_from) as free_at,
-                   recrawl_internal.slots_end(a, e.step) as slots_end
+                   slots_end(a, e.step) as slots_end
             offset 0
         ) f
         cross join lateral (
@@ -55,13 +55,13 @@ begin atomic
         from ready r
         left join lateral (
             (select queue.ctid as tid, queue.page_id, queue.due_at, null::real as rank
-             from recrawl_internal.queue
+             from queue
              where not r.is_new and queue.host_id = r.host_id and queue.due_at >= r.head_due
              order by queue.due_at
              limit r.share + 1)
             union all
             (select new_page.ctid, new_page.page_id, null, new_page.rank
-             from recrawl_internal.new_page
+             from new_page
              where r.is_new and new_page.host_id = r.host_id
                and (new_page.rank, new_page.page_id) >= (r.head_new_rank, r.head_new_id)
              order by new_page.rank, new_page.page_id
@@ -82,6 +82,6 @@ begin atomic
            s.tid, s.page_id, s.due_at, s.rank
     from slotted s;
 end;
-comment on function recrawl_internal.slots_of is
+comment on function slots_of is
     'The next pages of hosts with their slots: revisits of the due_hosts, new pages of the new_hosts. A host without '
     'such a page has one row without a page.';

@@ -3,7 +3,7 @@
 
 -- The setting max_new_hosts is the only limit on hosts without pages. (An honest crawler needs such hosts for redirects
 -- of robots.txt.) Refused calls count too. If two calls come while the minute changes, one of them may not count.
-create or replace function recrawl_internal.host_for_crawler(t timestamptz, verb text, host text) returns bigint
+create or replace function host_for_crawler(t timestamptz, verb text, host text) returns bigint
 language plpgsql volatile as $$
 -- plans: lookups; locks new keys
 declare
@@ -23,10 +23,10 @@ begin
     end if;
     return id;
 end $$;
-comment on function recrawl_internal.host_for_crawler is
+comment on function host_for_crawler is
     'The id of a host. Makes the host if it is unknown and the setting max_new_hosts allows one more.';
 
-create or replace function recrawl_internal.take_slot_at(
+create or replace function take_slot_at(
     t timestamptz, host text, ahead interval, notice interval default '0'
 ) returns setof recrawl.slot
 language plpgsql volatile as $$
@@ -64,7 +64,7 @@ begin
     end if;
     return query select given, ends, given - t;
 end $$;
-comment on function recrawl_internal.take_slot_at is 'take_slot at a given time.';
+comment on function take_slot_at is 'take_slot at a given time.';
 
 create or replace function recrawl.take_slot(
     host text, ahead interval default '10 seconds', notice interval default '0'

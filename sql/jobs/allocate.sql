@@ -3,51 +3,50 @@
 
 -- Live pages take part if they were fetched before, or if their rate is pinned. Pages that keep failing, and pages that
 -- are done or declined, do not take part.
-create or replace function recrawl_internal.takes_part(
+create or replace function takes_part(
     state text, attempts smallint, max_attempts int, fetched_at timestamptz, pinned_rate real, due_is text
 ) returns boolean
 language sql immutable parallel safe
 return state = 'live' and attempts < max_attempts and (fetched_at is not null or pinned_rate is not null)
        and (due_is in ('done', 'declined')) is not true;
-comment on function recrawl_internal.takes_part is 'Whether a page takes part in allocation.';
-grant execute on function recrawl_internal.takes_part to recrawl_reader;
+comment on function takes_part is 'Whether a page takes part in allocation.';
+grant execute on function takes_part to recrawl_reader;
 
 -- The job may move a due time only if it follows from the frequency alone. Other due times have another reason: a hint
 -- or a caller set them, attempts failed, or robots.txt denies the page.
-create or replace function recrawl_internal.due_follows_frequency(p recrawl_internal.page) returns boolean
+create or replace function due_follows_frequency(p page) returns boolean
 language sql immutable parallel safe
 return p.state = 'live' and p.fetched_at is not null and p.due_at is not null and p.planned_due is null
        and p.attempts = 0 and p.is_denied is null and p.due_is is null;
-comment on function recrawl_internal.due_follows_frequency is
-    'Whether the due time of a page follows from its frequency alone.';
-grant execute on function recrawl_internal.due_follows_frequency to recrawl_reader;
+comment on function due_follows_frequency is 'Whether the due time of a page follows from its frequency alone.';
+grant execute on function due_follows_frequency to recrawl_reader;
 
 -- The job reads millions of these rows. With whole rows of host_terms, and joins with tables of one row, the query took
 -- 1.4 times the CPU time.
-create or replace view recrawl_internal.page_to_allocate as
+create or replace view page_to_allocate as
 select p.page_id, p.host_id, p.value, b.rate,
        coalesce(date_part('epoch', p.due_at) / 86400, 'NaN')::float8 as due_on,
-       case when recrawl_internal.due_follows_frequency(p) then date_part('epoch', p.due_at - p.fetched_at) / 86400
+       case when due_follows_frequency(p) then date_part('epoch', p.due_at - p.fetched_at) / 86400
             else 'NaN' end::real as promised,
-       coalesce(recrawl_internal.times_per_day(p.pinned_interval), 'NaN')::real as pinned
-from recrawl_internal.page p
-join recrawl_internal.host_terms common on common.host_id = 0
-left join recrawl_internal.host_terms own on own.host_id = p.host_id
-cross join lateral recrawl_internal.belief_on(
+       coalesce(times_per_day(p.pinned_interval), 'NaN')::real as pinned
+from page p
+join host_terms common on common.host_id = 0
+left join host_terms own on own.host_id = p.host_id
+cross join lateral belief_on(
     coalesce(own.prior_changes, common.prior_changes), coalesce(own.prior_days, common.prior_days),
     p.pinned_rate, p.seen_changes, p.seen_days
 ) b
-where recrawl_internal.takes_part(
-    p.state, p.attempts, (select s.max_attempts from recrawl_internal.setting s),
+where takes_part(
+    p.state, p.attempts, (select s.max_attempts from setting s),
     p.fetched_at, p.pinned_rate, p.due_is);
-comment on view recrawl_internal.page_to_allocate is
+comment on view page_to_allocate is
     'The columns of each page that takes part in allocation. rate: changes per day. due_on: days since 1970. promised: '
     'days from the last fetch to the due time, NaN = the job may not move the due time (see due_follows_frequency). '
     'pinned: fetches per day, NaN = no pinned interval.';
 
 -- Covers a whole day, because crawlers that pause every night make up in the morning for the fetches that they left.
 -- The budget is added up run by run, because it may have changed.
-create or replace function recrawl_internal.spent_of_late(t timestamptz)
+create or replace function spent_of_late(t timestamptz)
 returns table (days float8, budgeted float8, handed_out float8, since_last float8)
 language sql stable security definer as $$
 -- plans: whole
@@ -62,21 +61,21 @@ language sql stable security definer as $$
           from allocation a
           where a.started_at between t - interval '24.5 hours' and t and a.handed_out is not null) r
 $$;
-comment on function recrawl_internal.spent_of_late is
+comment on function spent_of_late is
     'Since the first allocation of the last 24 hours: the days, the fetches that the budget gave, and the pages that '
     'were handed out. since_last: the days since the last allocation.';
 
 -- Retries of failing pages are fetches in addition to the planned ones.
-create or replace function recrawl_internal.retries_of_late(t timestamptz) returns float8
+create or replace function retries_of_late(t timestamptz) returns float8
 language sql stable security definer as $$
 -- plans: whole
     select coalesce(sum(retries), 0) / greatest(date_part('epoch', t - min(at)) / 86400, 1 / 24.0)
     from vital_hour
     where at between t - interval '24 hours' and t
 $$;
-comment on function recrawl_internal.retries_of_late is 'Retries per day in the last 24 hours.';
+comment on function retries_of_late is 'Retries per day in the last 24 hours.';
 
-create or replace function recrawl_internal.policy_days(t timestamptz) returns float8
+create or replace function policy_days(t timestamptz) returns float8
 language sql stable security definer as $$
 -- plans: whole
     select coalesce(date_part('epoch', t - min(a.started_at)) / 86400, 0)
@@ -86,13 +85,13 @@ language sql stable security definer as $$
       and a.started_at > coalesce((select max(other.started_at) from allocation other
                                    where other.policy <> (select s.policy from setting s)), '-infinity')
 $$;
-comment on function recrawl_internal.policy_days is
+comment on function policy_days is
     'The days since the first allocation with the policy that is set now; 0 = the next allocation is the first.';
 
 -- Counts new pages that wait, and new pages that were found recently: since a run that is six hours old, or at least
 -- one hour. Page ids are given to new pages only, so the pages with an id above the newest_page of that run were found
 -- since. New pages with a pinned rate are not counted, because they take part in allocation already.
-create or replace function recrawl_internal.new_pages_to_allocate(t timestamptz)
+create or replace function new_pages_to_allocate(t timestamptz)
 returns table (host_id bigint, value_class int, pages float8, waiting float8)
 language sql stable security definer as $$
 -- plans: whole
@@ -127,28 +126,28 @@ language sql stable security definer as $$
     group by c.host_id, c.value_class
     order by c.value_class, c.host_id
 $$;
-comment on function recrawl_internal.new_pages_to_allocate is
+comment on function new_pages_to_allocate is
     'The new pages by host and class of value, the best classes first. pages: those that wait plus those found per '
     'day; waiting: only those that wait.';
 
-create or replace function recrawl_internal.slots_per_day(gap interval, start_within real) returns float8
+create or replace function slots_per_day(gap interval, start_within real) returns float8
 language sql immutable parallel safe
-return 86400 / date_part('epoch', gap + recrawl_internal.start_window(gap, start_within));
-comment on function recrawl_internal.slots_per_day is 'The number of slots per day of a host with this gap.';
-grant execute on function recrawl_internal.slots_per_day to recrawl_reader;
+return 86400 / date_part('epoch', gap + start_window(gap, start_within));
+comment on function slots_per_day is 'The number of slots per day of a host with this gap.';
+grant execute on function slots_per_day to recrawl_reader;
 
-create or replace view recrawl_internal.host_to_allocate as
+create or replace view host_to_allocate as
 select h.host_id, h.name,
-       recrawl_internal.slots_per_day(g.gap, s.start_within) as cap,
-       recrawl_internal.slots_per_day(g.gap / 2, s.start_within) as cap_with_half_the_gap,
+       slots_per_day(g.gap, s.start_within) as cap,
+       slots_per_day(g.gap / 2, s.start_within) as cap_with_half_the_gap,
        -- -infinity = the host was never blocked.
        coalesce(date_part('epoch', h.blocked_until) / 86400, '-infinity')::float8 as blocked_until
-from recrawl_internal.host h
-cross join recrawl_internal.setting s
+from host h
+cross join setting s
 cross join lateral (
-    select recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap) as gap
+    select host_gap(h.gap, h.crawl_delay, s.default_gap) as gap
 ) g;
-comment on view recrawl_internal.host_to_allocate is
+comment on view host_to_allocate is
     'The columns of each host that allocation reads. cap: slots per day; cap_with_half_the_gap: slots per day if its '
     'gap were half; blocked_until: in days since 1970.';
 
@@ -159,10 +158,9 @@ comment on view recrawl_internal.host_to_allocate is
 -- NaN = the same as on all hosts (host 0). Rows that do not change are not written. ON CONFLICT would lock every row,
 -- and a lock is a write. The frequency of a host is only shown, so it is written only if it changed by more than a
 -- thousandth.
-create or replace function recrawl_internal.put_prices(
-    token bigint, alive_for interval, run jsonb,
-    host_ids bigint[], prices float8[], ties float8[], floors float8[], capped boolean[], frequencies float8[],
-    pins_kept float8[]
+create or replace function put_prices(
+    token bigint, alive_for interval, run jsonb, host_ids bigint[], prices float8[], ties float8[], floors float8[],
+    capped boolean[], frequencies float8[], pins_kept float8[]
 ) returns void
 language plpgsql volatile security definer as $$
 -- plans: whole; writes host_terms, allocation; locks job, host_terms
@@ -208,15 +206,14 @@ begin
         'token', put_prices.token, 'started_at', (select started_at from job j where j.token = put_prices.token),
         'handed_out', (select last_value from handed_out_count)))).*;
 end $$;
-comment on function recrawl_internal.put_prices is
+comment on function put_prices is
     'Stores an allocation: the terms of each host that took part, and the common terms as host 0.';
 
 -- New prices change the frequencies at once, but the due time of a page changes only with its next fetch. One
 -- exception: a page that is due more than one new interval from now is brought forward. Its new due time is a whole
 -- number of new intervals before the old one. A page that is due too early keeps its due time. So only pages whose due
 -- time changes are written.
-create or replace function recrawl_internal.bring_forward_at(t timestamptz, page_ids bigint[], frequencies real[])
-returns int
+create or replace function bring_forward_at(t timestamptz, page_ids bigint[], frequencies real[]) returns int
 language sql volatile as $$
 -- plans: lookups; locks page by id
     select move_pages(array(
@@ -236,22 +233,20 @@ language sql volatile as $$
         order by p.page_id
         for update of p))
 $$;
-comment on function recrawl_internal.bring_forward_at is
+comment on function bring_forward_at is
     'Brings forward the pages that are due more than one new interval from now. Returns their number.';
 
-create or replace function recrawl_internal.bring_forward(
+create or replace function bring_forward(
     token bigint, alive_for interval, page_ids bigint[], frequencies real[]
 ) returns int
 language sql volatile security definer as $$
     select bring_forward_at(keep_job(token, alive_for), page_ids, frequencies)
 $$;
-comment on function recrawl_internal.bring_forward is 'bring_forward_at for a run that still holds its job.';
+comment on function bring_forward is 'bring_forward_at for a run that still holds its job.';
 
 -- A page that would be due in the past gets a random due time within the next `days`. Only pages that are still due in
 -- the future are moved. The row of a page that was handed out keeps its old due time until the report.
-create or replace function recrawl_internal.put_dues_at(
-    t timestamptz, page_ids bigint[], frequencies real[], days float8
-) returns int
+create or replace function put_dues_at(t timestamptz, page_ids bigint[], frequencies real[], days float8) returns int
 language sql volatile as $$
 -- plans: lookups; locks page by id
     select move_pages(array(
@@ -270,22 +265,21 @@ language sql volatile as $$
         order by p.page_id
         for update of p))
 $$;
-comment on function recrawl_internal.put_dues_at is
+comment on function put_dues_at is
     'Moves the due times of pages to their new frequencies: each is one interval after the last fetch. For pages whose '
     'due time followed another frequency.';
 
-create or replace function recrawl_internal.put_dues(
+create or replace function put_dues(
     token bigint, alive_for interval, page_ids bigint[], frequencies real[], days float8[]
 ) returns int
 language sql volatile security definer as $$
     select put_dues_at(keep_job(token, alive_for), page_ids, frequencies, days[1])
 $$;
-comment on function recrawl_internal.put_dues is 'put_dues_at for a run that still holds its job.';
+comment on function put_dues is 'put_dues_at for a run that still holds its job.';
 
 -- A page that was fetched after the job read it keeps its due time. If a page is leased, its report sets the next due
 -- time.
-create or replace function recrawl_internal.overtake_at(t timestamptz, page_ids bigint[], due_on float8[])
-returns int
+create or replace function overtake_at(t timestamptz, page_ids bigint[], due_on float8[]) returns int
 language sql volatile as $$
 -- plans: lookups; locks page by id
     select move_pages(array(
@@ -297,21 +291,16 @@ language sql volatile as $$
         order by p.page_id
         for update of p))
 $$;
-comment on function recrawl_internal.overtake_at is
+comment on function overtake_at is
     'Changes the order of overdue pages within their hosts by new due times, in days since 1970.';
 
-create or replace function recrawl_internal.overtake(
-    token bigint, alive_for interval, page_ids bigint[], due_on float8[]
-) returns int
+create or replace function overtake(token bigint, alive_for interval, page_ids bigint[], due_on float8[]) returns int
 language sql volatile security definer as $$
     select overtake_at(keep_job(token, alive_for), page_ids, due_on)
 $$;
-comment on function recrawl_internal.overtake is 'overtake_at for a run that still holds its job.';
+comment on function overtake is 'overtake_at for a run that still holds its job.';
 
 grant execute on function
-    recrawl_internal.put_prices, recrawl_internal.bring_forward, recrawl_internal.put_dues,
-    recrawl_internal.overtake,
-    recrawl_internal.spent_of_late, recrawl_internal.retries_of_late, recrawl_internal.policy_days,
-    recrawl_internal.new_pages_to_allocate
+    put_prices, bring_forward, put_dues, overtake, spent_of_late, retries_of_late, policy_days, new_pages_to_allocate
 to recrawl_worker;
-grant select on recrawl_internal.page_to_allocate, recrawl_internal.host_to_allocate to recrawl_worker;
+grant select on page_to_allocate, host_to_allocate to recrawl_worker;

@@ -10,8 +10,8 @@ create or replace view recrawl.job_schedule as
 select j.job, j.every,
        case when running.token is null and (j.every is not null)
             then case when last.token is null              -- since a worker first wrote vitals
-                          then least((select min(v.at) from recrawl_internal.vital v), now.t)
-                      when greatest(last.started_at, last.ended_at) > now.t + recrawl_internal.small_step()
+                          then least((select min(v.at) from vital v), now.t)
+                      when greatest(last.started_at, last.ended_at) > now.t + small_step()
                           then now.t                          -- the clock was ahead when it ran
                       when last.message = 'stopped' then last.ended_at
                       when failed.times > 0
@@ -24,46 +24,46 @@ select j.job, j.every,
        running.started_at as running_since, ok.ended_at as succeeded_at, failed.times as failures,
        last.message, newest.started_at as ran_at, newest.seconds,
        case when newest.is_dead then false else newest.ok end as ok
-from recrawl_internal.setting s
+from setting s
 cross join lateral (
     values ('rates', s.rates_every), ('opic', s.opic_every), ('allocate', s.allocate_every)
 ) as j (job, every)
 cross join (select clock_timestamp() as t offset 0) now
 left join lateral (
-    select r.token, r.started_at from recrawl_internal.job r where r.job = j.job and r.ended_at is null
+    select r.token, r.started_at from job r where r.job = j.job and r.ended_at is null
 ) running on true
 left join lateral (
     select r.started_at
-    from recrawl_internal.job r
+    from job r
     where r.job between j.job and j.job and r.ended_at is not null
     order by r.job, r.token
     limit 1
 ) first on true
 left join lateral (
     select r.token, r.started_at, r.ended_at, r.message
-    from recrawl_internal.job r
+    from job r
     where r.job between j.job and j.job and r.ended_at is not null
     order by r.job desc, r.token desc
     limit 1
 ) last on true
 left join lateral (
     select r.token, r.ended_at
-    from recrawl_internal.job r
+    from job r
     where r.job between j.job and j.job and r.ok
     order by r.job desc, r.token desc
     limit 1
 ) ok on true
 cross join lateral (
     select count(*) as times
-    from (select from recrawl_internal.job r
+    from (select from job r
           where r.job = j.job and r.token > coalesce(ok.token, 0) and r.ended_at is not null
                 and r.message is distinct from 'stopped'
           limit 20) f
 ) failed
 left join lateral (
-    select r.started_at, r.ok, r.ended_at is null and recrawl_internal.run_is_dead(r) as is_dead,
+    select r.started_at, r.ok, r.ended_at is null and run_is_dead(r) as is_dead,
            date_part('epoch', coalesce(r.ended_at, least(now.t, r.alive_until)) - r.started_at) as seconds
-    from recrawl_internal.job r
+    from job r
     where r.job between j.job and j.job
     order by r.job desc, r.token desc
     limit 1
@@ -91,7 +91,7 @@ grant select on recrawl.job_schedule to recrawl_reader;
 -- The gap of a host may have changed since the allocation, for example by robots.txt. Then the host has another number
 -- of slots. With fewer slots than its frequency needs, the frequency falls. A host that was limited by its slots can
 -- use more of them, but the share `discovery` stays for new pages.
-create or replace function recrawl_internal.share_in_slots(
+create or replace function share_in_slots(
     slots float8, given float8, was_capped boolean, discovery float8
 ) returns float8
 language sql immutable parallel safe
@@ -99,14 +99,14 @@ return case when slots < given then slots / given
             when was_capped and slots * (1 - discovery) > given then
                 least(2, slots * (1 - discovery) / nullif(given, 0))
             else 1 end;
-comment on function recrawl_internal.share_in_slots is
+comment on function share_in_slots is
     'The factor by which the frequency of a host changes with its present slots: 1 = no change. given = the fetches '
     'per day of the last allocation.';
 
 -- Reads a sample of a hundred blocks of the pages. The error of the sample is computed from the differences between
 -- blocks; it is assumed that few blocks have no page. A smaller table is read whole, so it has no error. If the budget
 -- is measured, it changes without a change of the settings.
-create or replace function recrawl_internal.moved_since_allocation(last recrawl_internal.allocation) returns text
+create or replace function moved_since_allocation(last allocation) returns text
 language plpgsql volatile as $$
 -- plans: whole
 declare
@@ -161,12 +161,12 @@ begin
                else abs(sum - before) > 0.05 * before end;
     return moved;
 end $$;
-comment on function recrawl_internal.moved_since_allocation is
+comment on function moved_since_allocation is
     'The things that changed by 5 % since an allocation: the budget; otherwise, by a sample, the number of pages, '
     'their values, and the frequencies that follow from prices and slots. Null = nothing.';
 
 -- Early runs take at most a twentieth of the time. Exception: after a user set another policy.
-create or replace function recrawl_internal.early_jobs(t timestamptz) returns table (job text, why text)
+create or replace function early_jobs(t timestamptz) returns table (job text, why text)
 language plpgsql volatile as $$
 -- plans: whole
 #variable_conflict use_column
@@ -205,11 +205,10 @@ begin
             from steered w;
     end if;
 end $$;
-comment on function recrawl_internal.early_jobs is
+comment on function early_jobs is
     'The jobs that are worth a run before they are due, with the reason; a null reason = it is not worth it.';
 
-create or replace function recrawl_internal.due_jobs(or_early boolean)
-returns table (job text, why text, newest bigint)
+create or replace function due_jobs(or_early boolean) returns table (job text, why text, newest bigint)
 language plpgsql volatile security definer as $$
 -- plans: lookups
 #variable_conflict use_column
@@ -225,14 +224,13 @@ begin
             where e.why is not null;
     end if;
 end $$;
-comment on function recrawl_internal.due_jobs is
+comment on function due_jobs is
     'The jobs that are due, with the reason, and the newest token of all runs. With or_early also the jobs that are '
     'worth an early run.';
 
 -- A worker knows the reason why its child process died. The run of the child still counts as alive until the session of
 -- the child has ended. During this time a person may have started other runs.
-create or replace function recrawl_internal.note_failure(job text, newest bigint, message text, has_died boolean)
-returns boolean
+create or replace function note_failure(job text, newest bigint, message text, has_died boolean) returns boolean
 language plpgsql volatile security definer as $$
 -- plans: lookups; writes job; locks job
 declare
@@ -256,13 +254,13 @@ begin
     end if;
     return true;
 end $$;
-comment on function recrawl_internal.note_failure is
+comment on function note_failure is
     'Records a failed run: one that never started, or one whose process died (has_died). Looks only at runs after the '
     'token `newest`. Returns false if the dead run cannot be recorded yet, because its session has not ended.';
 
 -- Upkeep, vitals and retention run all the time. A row is written only if a job begins to fail or works again. The
 -- function waits at most 10 ms for a lock.
-create or replace function recrawl_internal.note_health(job text, error text) returns void
+create or replace function note_health(job text, error text) returns void
 language plpgsql volatile security definer set lock_timeout = '10ms' as $$
 -- plans: lookups; writes job
 declare
@@ -279,7 +277,7 @@ begin
         perform note_now('job', note_health.job, coalesce('failed: ' || error, 'works again'));
     end if;
 end $$;
-comment on function recrawl_internal.note_health is
+comment on function note_health is
     'Records that a job that runs all the time fails with an error, or works again (null). Writes nothing if that is '
     'known.';
 
@@ -287,7 +285,7 @@ comment on function recrawl_internal.note_health is
 -- until it gives no sign of life, because it is dead, frozen or on a machine that vanished. A lock would stay with a
 -- frozen worker as long as its connection lives. A leader that was frozen learns here that another worker leads now.
 -- Until then it can write nothing: the runs of its jobs have lost their tokens (see job.sql).
-create or replace function recrawl_internal.leads(worker uuid, alive_for interval) returns boolean
+create or replace function leads(worker uuid, alive_for interval) returns boolean
 language plpgsql volatile security definer as $$
 -- plans: lookups; writes leader; locks leader
 declare
@@ -305,9 +303,6 @@ begin
        or not exists (select from pg_stat_activity a where a.pid = l.pid);
     return found;
 end $$;
-comment on function recrawl_internal.leads is
+comment on function leads is
     'Whether this worker runs the batch jobs. If it does, it is the leader for that time, or until its session ends.';
-grant execute on function
-    recrawl_internal.due_jobs, recrawl_internal.note_failure, recrawl_internal.note_health,
-    recrawl_internal.leads
-to recrawl_worker;
+grant execute on function due_jobs, note_failure, note_health, leads to recrawl_worker;

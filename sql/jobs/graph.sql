@@ -2,7 +2,7 @@
 
 -- A run calls this before it reads. If the table of news is full, the run empties it and reads the whole graph, so no
 -- change is lost: see is_news_full().
-create or replace function recrawl_internal.reopen_news(token bigint, alive_for interval) returns boolean
+create or replace function reopen_news(token bigint, alive_for interval) returns boolean
 language plpgsql volatile security definer set lock_timeout = '1s' as $$
 -- plans: lookups; writes graph_state, graph_news; locks job, graph_state, graph_news
 begin
@@ -17,14 +17,14 @@ begin
     end if;
     return true;
 end $$;
-comment on function recrawl_internal.reopen_news is
+comment on function reopen_news is
     'Empties the table of news if it is full. Returns false if another transaction has been adding news for a second: '
     'then the next run must read the whole graph too.';
 
 -- This is the first statement of a REPEATABLE READ transaction that reads the graph. The transaction later deletes only
 -- news that its snapshot shows. The row of graph_state is a fence: if a newer run has updated it, an older run fails
 -- here.
-create or replace function recrawl_internal.begin_graph_read(token bigint) returns bigint
+create or replace function begin_graph_read(token bigint) returns bigint
 language plpgsql volatile security definer as $$
 -- plans: lookups; writes graph_state; locks graph_state
 declare
@@ -38,10 +38,10 @@ begin
     update graph_state g set token = begin_graph_read.token;
     return last_token;
 end $$;
-comment on function recrawl_internal.begin_graph_read is
+comment on function begin_graph_read is
     'Returns the token of the run that read the news last, and stores the token of this run.';
 
-create or replace function recrawl_internal.end_graph_read() returns bigint
+create or replace function end_graph_read() returns bigint
 language plpgsql volatile security definer as $$
 -- plans: whole; writes graph_news; locks graph_news
 declare
@@ -51,43 +51,38 @@ begin
     get diagnostics known = row_count;
     return known;
 end $$;
-comment on function recrawl_internal.end_graph_read is
+comment on function end_graph_read is
     'Deletes the news of this snapshot, because the run has read them. Returns their number.';
 
-create or replace view recrawl_internal.page_in_graph as
+create or replace view page_in_graph as
 select page_id, coalesce(pinned_relevance, relevance, 'NaN') as relevance
-from recrawl_internal.page
+from page
 where state = 'live';
-comment on view recrawl_internal.page_in_graph is 'The pages of the graph. NaN = the relevance is not known.';
+comment on view page_in_graph is 'The pages of the graph. NaN = the relevance is not known.';
 
-create or replace view recrawl_internal.link_in_graph as
+create or replace view link_in_graph as
 select page_id, targets
-from recrawl_internal.link;
-comment on view recrawl_internal.link_in_graph is
+from link;
+comment on view link_in_graph is
     'The links of the graph, packed. Some are from or to pages that are no longer in the graph.';
 
-create or replace view recrawl_internal.score_in_graph as
+create or replace view score_in_graph as
 select page_id, hub, authority, coalesce(importance, 'NaN') as importance, in_links
-from recrawl_internal.page_score;
-comment on view recrawl_internal.score_in_graph is 'The scores that the last run of opic wrote.';
+from page_score;
+comment on view score_in_graph is 'The scores that the last run of opic wrote.';
 
 -- A deleted page is shown as not live. A page whose links are not known is shown without links.
-create or replace view recrawl_internal.news_in_graph as
+create or replace view news_in_graph as
 select n.page_id,
        coalesce(p.state = 'live', false)::int as is_live,
        coalesce(p.pinned_relevance, p.relevance, 'NaN') as relevance,
        case when p.state = 'live' then coalesce(l.targets, '') else '' end as targets
-from (select distinct coalesce(page_id, -1) as page_id from recrawl_internal.graph_news) n
-left join recrawl_internal.page p using (page_id)
-left join recrawl_internal.link l using (page_id)
+from (select distinct coalesce(page_id, -1) as page_id from graph_news) n
+left join page p using (page_id)
+left join link l using (page_id)
 order by n.page_id;
-comment on view recrawl_internal.news_in_graph is
+comment on view news_in_graph is
     'The present state of each page in the news. Page -1 = the whole graph must be read again.';
 
-grant execute on function
-    recrawl_internal.reopen_news, recrawl_internal.begin_graph_read, recrawl_internal.end_graph_read
-to recrawl_worker;
-grant select on
-    recrawl_internal.page_in_graph, recrawl_internal.link_in_graph, recrawl_internal.score_in_graph,
-    recrawl_internal.news_in_graph
-to recrawl_worker;
+grant execute on function reopen_news, begin_graph_read, end_graph_read to recrawl_worker;
+grant select on page_in_graph, link_in_graph, score_in_graph, news_in_graph to recrawl_worker;

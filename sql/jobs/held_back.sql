@@ -1,6 +1,6 @@
 -- The list that the job allocate writes: hosts whose gap costs most.
 
-create or replace function recrawl_internal.put_held_back(
+create or replace function put_held_back(
     token bigint, alive_for interval, host_ids bigint[], pages bigint[], wanted float8[], frequencies float8[],
     gains float8[]
 ) returns void
@@ -19,5 +19,5 @@ begin
     join host h on h.host_id = n.host_id
     cross join setting s;
 end $$;
-comment on function recrawl_internal.put_held_back is 'Replaces the list of hosts whose gap costs most.';
-grant execute on function recrawl_internal.put_held_back to recrawl_worker;
+comment on function put_held_back is 'Replaces the list of hosts whose gap costs most.';
+grant execute on function put_held_back to recrawl_worker;

@@ -1,25 +1,25 @@
 -- One worker runs a job at a time. A run may write only while it holds its job, and its token proves that (a fence). A
 -- lock could not do this, because a run has no open transaction between two writes.
 
-create or replace function recrawl_internal.run_is_dead(run recrawl_internal.job) returns boolean
+create or replace function run_is_dead(run job) returns boolean
 language sql stable
 begin atomic
     -- A time far ahead was written while the clock was ahead.
     select run.alive_until not between clock_timestamp() and clock_timestamp() + interval '2 hours'
            or run.pid is not null and not exists (select from pg_stat_activity a where a.pid = run.pid);
 end;
-comment on function recrawl_internal.run_is_dead is
+comment on function run_is_dead is
     'Whether the worker of a run has ended, or has lost the connection that it writes with.';
-grant execute on function recrawl_internal.run_is_dead to recrawl_reader;
+grant execute on function run_is_dead to recrawl_reader;
 
-create or replace function recrawl_internal.died() returns text
+create or replace function died() returns text
 language sql immutable
 return 'its process died, or lost its connection'::text;
-comment on function recrawl_internal.died is 'The message of a run that nobody ended.';
-grant execute on function recrawl_internal.died to recrawl_reader;
+comment on function died is 'The message of a run that nobody ended.';
+grant execute on function died to recrawl_reader;
 
 -- A worker that dies leaves its run open. So does a worker that loses its connection, because it can write no more.
-create or replace function recrawl_internal.end_dead_runs() returns void
+create or replace function end_dead_runs() returns void
 language plpgsql volatile security definer as $$
 -- plans: lookups; writes job; locks job
 declare
@@ -33,10 +33,9 @@ begin
         perform note_now('job', dead, 'failed: ' || died());
     end loop;
 end $$;
-comment on function recrawl_internal.end_dead_runs is 'Ends the runs whose workers died, as failed.';
+comment on function end_dead_runs is 'Ends the runs whose workers died, as failed.';
 
-create or replace function recrawl_internal.start_job(job text, alive_for interval, as_of timestamptz default null)
-returns bigint
+create or replace function start_job(job text, alive_for interval, as_of timestamptz default null) returns bigint
 language plpgsql volatile security definer as $$
 -- plans: lookups; writes job; locks job
 #variable_conflict use_column
@@ -61,12 +60,12 @@ begin
     end if;
     return token;
 end $$;
-comment on function recrawl_internal.start_job is
+comment on function start_job is
     'Begins a run of a job and returns its token. Raises while another worker runs the job. The run writes with the '
     'time as_of, if a simulation gives it, otherwise with the present time.';
 
 -- A run that writes locks its row, so that no other run can take over before the write is committed.
-create or replace function recrawl_internal.keep_job(token bigint, alive_for interval) returns timestamptz
+create or replace function keep_job(token bigint, alive_for interval) returns timestamptz
 language plpgsql volatile security definer as $$
 -- plans: lookups; writes job; locks job
 declare
@@ -81,10 +80,10 @@ begin
     end if;
     return t;
 end $$;
-comment on function recrawl_internal.keep_job is
+comment on function keep_job is
     'Says that a run is alive. Raises if another run has taken over. Returns the present time of the run.';
 
-create or replace function recrawl_internal.end_job(token bigint, is_ok boolean, message text) returns void
+create or replace function end_job(token bigint, is_ok boolean, message text) returns void
 language plpgsql volatile security definer as $$
 -- plans: lookups; writes job; locks job
 declare
@@ -99,15 +98,13 @@ begin
                            || coalesce(end_job.message, ''), session_user);
     end if;
 end $$;
-comment on function recrawl_internal.end_job is 'Ends a run, with its result and message.';
-grant execute on function
-    recrawl_internal.end_dead_runs, recrawl_internal.start_job, recrawl_internal.keep_job, recrawl_internal.end_job
-to recrawl_worker;
+comment on function end_job is 'Ends a run, with its result and message.';
+grant execute on function end_dead_runs, start_job, keep_job, end_job to recrawl_worker;
 
-create or replace function recrawl_internal.newest_page() returns bigint
+create or replace function newest_page() returns bigint
 language sql stable security definer as $$
     select last_value from page_id
 $$;
-comment on function recrawl_internal.newest_page is
+comment on function newest_page is
     'The last page_id that was given. The role recrawl_worker may not read the sequence.';
-grant execute on function recrawl_internal.newest_page to recrawl_worker;
+grant execute on function newest_page to recrawl_worker;

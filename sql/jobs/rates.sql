@@ -1,12 +1,12 @@
 -- The job rates: the columns of pages that it reads, and the priors that it writes for each host.
 
-create or replace view recrawl_internal.page_evidence as
+create or replace view page_evidence as
 select p.host_id, p.seen_changes, p.seen_days
-from recrawl_internal.page p
+from page p
 where p.seen_days > 0;
-comment on view recrawl_internal.page_evidence is 'The evidence that the job rates learns the priors from.';
+comment on view page_evidence is 'The evidence that the job rates learns the priors from.';
 
-create or replace function recrawl_internal.put_priors(
+create or replace function put_priors(
     token bigint, alive_for interval, host_ids bigint[], changes float8[], days float8[]
 ) returns void
 language plpgsql volatile security definer as $$
@@ -28,8 +28,8 @@ begin
     insert into host_terms (host_id, prior_changes, prior_days)
     select * from found f where not exists (select from host_terms h where h.host_id = f.host_id);
 end $$;
-comment on function recrawl_internal.put_priors is
+comment on function put_priors is
     'Stores the priors of change rates, one for each host. Host 0 is the common prior of all other hosts.';
 
-grant execute on function recrawl_internal.put_priors to recrawl_worker;
-grant select on recrawl_internal.page_evidence to recrawl_worker;
+grant execute on function put_priors to recrawl_worker;
+grant select on page_evidence to recrawl_worker;

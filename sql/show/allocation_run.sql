@@ -4,12 +4,12 @@ select started_at, policy, objective, budget, spent,
        price, pages, hosts, capped_hosts, utility, polite_bound, unpolite_bound, residual, spread, duality_gap,
        polite_bound - utility as limits_cost,
        floor_days, seconds, new_pages, pinned, pinned_wanted, retries
-from recrawl_internal.allocation
+from allocation
 order by started_at;
 comment on view recrawl.allocation_run is
     'One row for each allocation that came into force, the oldest first. An allocation divides the budget between '
     'the pages. residual, spread and duality_gap prove that it is the best one: all three should be near 0.';
-select recrawl_internal.copy_comments('recrawl.allocation_run');
+select copy_comments('recrawl.allocation_run');
 comment on column recrawl.allocation_run.spent is 'Fetches per day given to pages that were fetched before.';
 comment on column recrawl.allocation_run.unspent is
     'Fetches per day of the budget that no page can use, because of the gaps of hosts and the setting '

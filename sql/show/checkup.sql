@@ -2,14 +2,14 @@
 -- `recrawl doctor` needs in addition to the other views. A column that a query does not select costs nothing.
 
 -- All hosts are read only if the table has at most 4 MB. That takes about 2 ms for each column.
-create or replace function recrawl_internal.are_few_hosts() returns boolean
+create or replace function are_few_hosts() returns boolean
 language sql stable
 return pg_relation_size('recrawl_internal.host') <= 4000000;
-comment on function recrawl_internal.are_few_hosts is 'Whether the table of hosts is small enough to be read whole.';
+comment on function are_few_hosts is 'Whether the table of hosts is small enough to be read whole.';
 
 -- `recrawl doctor` warns of a host with half of all pages. Such a host also has the most pages of a sample, so a sample
 -- is enough. The sample is the same each time.
-create or replace function recrawl_internal.largest_host() returns bigint
+create or replace function largest_host() returns bigint
 language plpgsql stable security definer as $$
 -- plans: whole
 declare
@@ -25,10 +25,10 @@ begin
         order by count(*) desc
         limit 1);
 end $$;
-comment on function recrawl_internal.largest_host is
+comment on function largest_host is
     'The host with the most pages. If there are many hosts: in a sample of 100 blocks of pages.';
 
-create or replace function recrawl_internal.largest_blocked_hosts(t timestamptz) returns text[]
+create or replace function largest_blocked_hosts(t timestamptz) returns text[]
 language plpgsql stable security definer as $$
 -- plans: whole
 begin
@@ -43,32 +43,30 @@ begin
         order by h.pages desc, h.name
         limit 5);
 end $$;
-comment on function recrawl_internal.largest_blocked_hosts is
+comment on function largest_blocked_hosts is
     'The five blocked hosts with the most pages. If there are many hosts: among the hosts in late_host.';
-grant execute on function
-    recrawl_internal.are_few_hosts, recrawl_internal.largest_host, recrawl_internal.largest_blocked_hosts
-to recrawl_reader;
+grant execute on function are_few_hosts, largest_host, largest_blocked_hosts to recrawl_reader;
 
 create or replace view recrawl.checkup as
-select (select version_num from recrawl_internal.alembic_version)::text as version,
-       exists (select from recrawl_internal.page) as has_pages,
+select (select version_num from alembic_version)::text as version,
+       exists (select from page) as has_pages,
        -- is_called stays true if the call of next_pages was rolled back, so the queue is asked too.
-       (select is_called from recrawl_internal.lease_id)
-       and exists (select from recrawl_internal.queue) as has_handed_out,
-       (select (n.last_value - a.newest_page) % recrawl_internal.ids_skipped()
-        from recrawl_internal.page_id n
-        cross join (select newest_page from recrawl_internal.allocation order by token desc limit 1) a
+       (select is_called from lease_id)
+       and exists (select from queue) as has_handed_out,
+       (select (n.last_value - a.newest_page) % ids_skipped()
+        from page_id n
+        cross join (select newest_page from allocation order by token desc limit 1) a
        ) as added_since_allocation,
-       case when recrawl_internal.are_few_hosts() then (select sum(pages) from recrawl_internal.host)::bigint
-            else (select pages from recrawl_internal.vitals_state) end as pages,
-       (select pages::bigint from recrawl_internal.host
-        where host_id = (select recrawl_internal.largest_host())) as most_pages,
-       (select name from recrawl_internal.host
-        where host_id = (select recrawl_internal.largest_host())) as largest_host,
-       case when recrawl_internal.are_few_hosts()
-            then (select count(*) from recrawl_internal.host where blocked_until > clock_timestamp())
-            else (select coalesce(hosts_blocked, 0) from recrawl_internal.vitals_state) end as blocked_hosts,
-       recrawl_internal.largest_blocked_hosts(clock_timestamp()) as largest_blocked;
+       case when are_few_hosts() then (select sum(pages) from host)::bigint
+            else (select pages from vitals_state) end as pages,
+       (select pages::bigint from host
+        where host_id = (select largest_host())) as most_pages,
+       (select name from host
+        where host_id = (select largest_host())) as largest_host,
+       case when are_few_hosts()
+            then (select count(*) from host where blocked_until > clock_timestamp())
+            else (select coalesce(hosts_blocked, 0) from vitals_state) end as blocked_hosts,
+       largest_blocked_hosts(clock_timestamp()) as largest_blocked;
 comment on view recrawl.checkup is
     'One row with facts that the command `recrawl doctor` needs in addition to the other views. If there are very '
     'many hosts (a table of more than 4 MB), some columns are estimates or come from an earlier count.';

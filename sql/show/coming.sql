@@ -2,7 +2,7 @@
 -- each host, if they may be fetched within the setting max_ahead. It ignores the inbox, the shares of the two queues
 -- of hosts, and the budget.
 
-create or replace function recrawl_internal.coming(t timestamptz, n int)
+create or replace function coming(t timestamptz, n int)
 returns table (
     page_id bigint, url text, host text, is_new boolean, fetch_at timestamptz, due_at timestamptz, value real
 )
@@ -49,6 +49,6 @@ begin
     order by greatest(t, c.ready_at, c.slot), c.due_at, p.value desc
     limit n;
 end $$;
-comment on function recrawl_internal.coming is
+comment on function coming is
     'The pages that next_pages would hand out at a time and within max_ahead after it, approximately. Leases nothing.';
-grant execute on function recrawl_internal.coming to recrawl_reader;
+grant execute on function coming to recrawl_reader;

@@ -1,6 +1,6 @@
 -- crawl_status: the state of the crawl now. The cost does not grow with the number of pages or hosts.
 
-create or replace function recrawl_internal.crawl_now(
+create or replace function crawl_now(
     t timestamptz, out last_report_at timestamptz, out fetches_per_second float8,
     out ready_wait interval, out hosts_ready bigint, out due bigint, out new_waiting bigint, out is_estimate boolean,
     out leased bigint, out leases bigint, out oldest_lease_at timestamptz, out next_ready_at timestamptz,
@@ -26,9 +26,9 @@ begin
     longest_transaction := longest_transaction();
     inbox_wait := inbox_wait();
 end $$;
-comment on function recrawl_internal.crawl_now is 'The row of the view crawl_status.';
+comment on function crawl_now is 'The row of the view crawl_status.';
 
-create or replace function recrawl_internal.inbox_wait() returns interval
+create or replace function inbox_wait() returns interval
 language plpgsql volatile as $$
 -- plans: lookups
 begin
@@ -37,12 +37,11 @@ begin
             from inbox where at >= from_micros((select last_value from inbox_horizon))
             order by at limit 1);
 end $$;
-comment on function recrawl_internal.inbox_wait is
-    'How long the oldest entry of the inbox has waited; null if the inbox is empty.';
+comment on function inbox_wait is 'How long the oldest entry of the inbox has waited; null if the inbox is empty.';
 
 -- A login can see that a session of another login has a snapshot, but not since when. For that it must be a member of
 -- the other login or of pg_read_all_stats.
-create or replace function recrawl_internal.longest_transaction() returns interval
+create or replace function longest_transaction() returns interval
 language plpgsql volatile as $$
 begin
     return greatest(
@@ -51,7 +50,7 @@ begin
            and (backend_xid is not null or backend_xmin is not null)),
         (select clock_timestamp() - min(prepared) from pg_prepared_xacts where database = current_database()));
 end $$;
-comment on function recrawl_internal.longest_transaction is
+comment on function longest_transaction is
     'The age of the oldest other transaction that has row locks or a snapshot, among those that may be seen.';
 
 create or replace view recrawl.crawl_status as
@@ -60,8 +59,8 @@ select c.as_of, s.paused, n.last_report_at, n.fetches_per_second, n.ready_wait, 
        coalesce(n.worker_runs, false) as worker_runs,
        n.vitals_at, n.longest_transaction, n.inbox_wait
 from (select clock_timestamp() as as_of offset 0) c
-cross join lateral recrawl_internal.crawl_now(c.as_of) n
-cross join recrawl_internal.setting s;
+cross join lateral crawl_now(c.as_of) n
+cross join setting s;
 comment on view recrawl.crawl_status is
     'One row: the state of the crawl now. The cost of a query does not grow with the number of pages or hosts.';
 comment on column recrawl.crawl_status.as_of is 'The time of this answer.';
@@ -92,4 +91,4 @@ comment on column recrawl.crawl_status.longest_transaction is
 comment on column recrawl.crawl_status.inbox_wait is
     'How long the oldest entry of the inbox has waited for upkeep; null = the inbox is empty.';
 grant select on recrawl.crawl_status to recrawl_reader;
-grant execute on function recrawl_internal.crawl_now to recrawl_reader;
+grant execute on function crawl_now to recrawl_reader;

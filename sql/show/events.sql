@@ -1,9 +1,9 @@
 create or replace view recrawl.events as
 select at, kind, subject, says, by
-from recrawl_internal.event
+from event
 order by at, event_id;
 comment on view recrawl.events is
     'One row for each decision of a person (settings, hosts, exclusions), each block of a host, each run of a job, '
     'and each time that the crawl stood still. The setting keep_history says how long the rows are kept.';
-select recrawl_internal.copy_comments('recrawl.events');
+select copy_comments('recrawl.events');
 grant select on recrawl.events to recrawl_reader;

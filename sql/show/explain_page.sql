@@ -22,9 +22,7 @@
 
 -- The reason that lasts longest is the first row. If a hold of explain_holds() applies, the reasons about the turn of
 -- the page are left out. Exceptions: host_gap, new_place and new_budget, which may last longer than the hold.
-create or replace function recrawl_internal.explain_now(
-    t timestamptz, p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting
-) returns setof recrawl.explanation
+create or replace function explain_now(t timestamptz, p page, h host, s setting) returns setof recrawl.explanation
 language plpgsql stable as $$
 declare
     place   constant text := place_of(t, p);
@@ -65,11 +63,10 @@ begin
         return query select 'also', w.code, w.says, w.fix, w.detail from explain_wait(t, p, s) w;
     end if;
 end $$;
-comment on function recrawl_internal.explain_now is
+comment on function explain_now is
     'The reasons why a live page is not handed out now, the reason that lasts longest first.';
 
-create or replace function recrawl_internal.explain_page_at(t timestamptz, page_id bigint)
-returns setof recrawl.explanation
+create or replace function explain_page_at(t timestamptz, page_id bigint) returns setof recrawl.explanation
 language plpgsql stable set timezone = 'UTC' as $$
 -- plans: lookups
 declare
@@ -99,11 +96,10 @@ begin
         return query select * from explain_last(t, p);
     end if;
 end $$;
-comment on function recrawl_internal.explain_page_at(timestamptz, bigint) is 'explain_page at a given time.';
+comment on function explain_page_at(timestamptz, bigint) is 'explain_page at a given time.';
 
 -- A number of up to 18 digits always fits into a bigint, so it is taken for a page_id.
-create or replace function recrawl_internal.explain_page_at(t timestamptz, url text)
-returns setof recrawl.explanation
+create or replace function explain_page_at(t timestamptz, url text) returns setof recrawl.explanation
 language plpgsql stable set timezone = 'UTC' as $$
 -- plans: lookups
 declare
@@ -132,7 +128,7 @@ begin
         return query select * from explain_page_at(t, id);
     end if;
 end $$;
-comment on function recrawl_internal.explain_page_at(timestamptz, text) is 'explain_page at a given time.';
+comment on function explain_page_at(timestamptz, text) is 'explain_page at a given time.';
 
 create or replace function recrawl.explain_page(page_id bigint) returns setof recrawl.explanation
 language plpgsql stable security definer as $$

@@ -8,14 +8,14 @@ select p.page_id, p.url,
        c.in_links::bigint as in_links,
        c.hub, c.authority, c.importance,
        coalesce(p.pinned_relevance, p.relevance) as relevance
-from recrawl_internal.page p
-left join recrawl_internal.link l using (page_id)
-left join recrawl_internal.page_score c using (page_id)
+from page p
+left join link l using (page_id)
+left join page_score c using (page_id)
 where p.state = 'live';
 comment on view recrawl.graph_node is
     'One row for each live page, with its links and scores. in_links and the scores come from the last run of the '
     'job opic.';
-select recrawl_internal.copy_comments('recrawl.graph_node');
+select copy_comments('recrawl.graph_node');
 comment on column recrawl.graph_node.url is 'The URL that is requested.';
 comment on column recrawl.graph_node.out_links is
     'The number of pages that it links to. Pages that are not live count too. null = no report named its links.';
@@ -28,16 +28,16 @@ comment on column recrawl.graph_node.relevance is 'How well it fits your subject
 
 create or replace view recrawl.graph_link as
 select l.page_id as source_id, t.target_id
-from recrawl_internal.link l
-join recrawl_internal.page s on s.page_id = l.page_id and s.state = 'live'
-cross join lateral recrawl_internal.unpacked(l.targets) as t (target_id)
-join recrawl_internal.page p on p.page_id = t.target_id and p.state = 'live';
+from link l
+join page s on s.page_id = l.page_id and s.state = 'live'
+cross join lateral unpacked(l.targets) as t (target_id)
+join page p on p.page_id = t.target_id and p.state = 'live';
 comment on view recrawl.graph_link is
     'One row for each link from one live page to another. Two links between the same pages are one row.';
 comment on column recrawl.graph_link.source_id is 'The page that has the link.';
 comment on column recrawl.graph_link.target_id is 'The page that the link leads to.';
 
-create or replace function recrawl_internal.scored(page_ids bigint[]) returns setof recrawl.scored_page
+create or replace function scored(page_ids bigint[]) returns setof recrawl.scored_page
 language sql stable as $$
 -- plans: lookups
     select p.page_id, p.url, c.hub, c.authority, coalesce(p.pinned_relevance, p.relevance)
@@ -46,8 +46,7 @@ language sql stable as $$
     left join page_score c on c.page_id = n.id
     order by n.place
 $$;
-comment on function recrawl_internal.scored is
-    'The live pages among the given ones, with their scores, in the given order.';
+comment on function scored is 'The live pages among the given ones, with their scores, in the given order.';
 
 create or replace function recrawl.successors(page_id bigint) returns setof recrawl.scored_page
 language sql stable security definer as $$

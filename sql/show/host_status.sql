@@ -1,30 +1,30 @@
 create or replace view recrawl.host_status as
 select n.name as host,
-       recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap) as gap,
-       recrawl_internal.slot_every(h, s) as slot_every,
+       host_gap(h.gap, h.crawl_delay, s.default_gap) as gap,
+       slot_every(h, s) as slot_every,
        coalesce(t.price, common.price) as price,
        t.is_capped as capped, t.frequency,
        case when t.is_capped is not null then coalesce(t.floor, common.floor) end as floor,
-       case when h.last_start_by > '-infinity' then recrawl_internal.next_slot(h, s) end as next_slot_at,
+       case when h.last_start_by > '-infinity' then next_slot(h, s) end as next_slot_at,
        case when h.blocked_until > clock_timestamp()
-            then recrawl_internal.readable(h.blocked_until) end as blocked_until,
+            then readable(h.blocked_until) end as blocked_until,
        case when h.blocked_until > clock_timestamp() then h.blocked_reason end as blocked_reason,
-       recrawl_internal.null_if_never(greatest(
+       null_if_never(greatest(
            least(h.ready_at, case when h.new_class is not null then h.new_ready_at end),
-           recrawl_internal.next_slot(h, s))) as ready_at,
+           next_slot(h, s))) as ready_at,
        h.pages,
        h.head_new_id is not null as has_new,
        h.fetches, h.failures, h.crawl_delay, h.one_at_a_time, n.max_pages, t.prior_changes, t.prior_days,
        case when t.is_capped is not null then coalesce(t.pins_kept, common.pins_kept, 1) end as pins_kept
-from recrawl_internal.host h
+from host h
 -- With this join, `where host = …` uses the primary key of host_name: the table host has no index on the name.
-join recrawl_internal.host_name n on n.host_id = h.host_id and n.name = h.name
-cross join recrawl_internal.setting s
-join recrawl_internal.host_terms common on common.host_id = 0
-left join recrawl_internal.host_terms t on t.host_id = h.host_id;
+join host_name n on n.host_id = h.host_id and n.name = h.name
+cross join setting s
+join host_terms common on common.host_id = 0
+left join host_terms t on t.host_id = h.host_id;
 comment on view recrawl.host_status is
     'One row for each host: its limits, its next slot, its block, and its part in the last allocation.';
-select recrawl_internal.copy_comments('recrawl.host_status');
+select copy_comments('recrawl.host_status');
 comment on column recrawl.host_status.host is 'Host name or address, without port.';
 comment on column recrawl.host_status.gap is 'The least time between two requests to the host.';
 comment on column recrawl.host_status.slot_every is

@@ -4,22 +4,22 @@ create or replace view recrawl.late_hosts as
 select h.name as host, l.due, l.oldest_due,
        l.as_of - l.oldest_due as late,
        case when h.blocked_until > c.now then 'block'
-            when greatest(h.last_start_by + recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap),
+            when greatest(h.last_start_by + host_gap(h.gap, h.crawl_delay, s.default_gap),
                           h.busy_until) > c.now then 'gap'
             else 'crawler' end as waits_for,
-       recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap) as gap,
-       case when h.blocked_until > c.now then recrawl_internal.readable(h.blocked_until) end as blocked_until,
+       host_gap(h.gap, h.crawl_delay, s.default_gap) as gap,
+       case when h.blocked_until > c.now then readable(h.blocked_until) end as blocked_until,
        case when h.blocked_until > c.now then h.blocked_reason end as blocked_reason,
        l.as_of
-from recrawl_internal.late_host l
-cross join lateral (select * from recrawl_internal.host h where h.host_id = l.host_id offset 0) h
-cross join recrawl_internal.setting s
+from late_host l
+cross join lateral (select * from host h where h.host_id = l.host_id offset 0) h
+cross join setting s
 cross join (select clock_timestamp() as now offset 0) c
 order by l.oldest_due;
 comment on view recrawl.late_hosts is
     'The 200 hosts whose overdue revisits have waited longest. A revisit is a fetch of a page that was handed out '
     'before. A worker finds the hosts every five minutes. waits_for and the block show the present state.';
-select recrawl_internal.copy_comments('recrawl.late_hosts');
+select copy_comments('recrawl.late_hosts');
 comment on column recrawl.late_hosts.host is 'Host name or address, without port.';
 comment on column recrawl.late_hosts.late is 'How long the oldest of these revisits had been overdue.';
 comment on column recrawl.late_hosts.waits_for is
@@ -30,12 +30,12 @@ comment on column recrawl.late_hosts.blocked_until is 'The end of the block; nul
 
 create or replace view recrawl.held_back as
 select h.name as host, b.pages, b.gap, b.slot_every, b.wanted, b.frequency, b.gain, b.as_of
-from recrawl_internal.held_back b
-cross join lateral (select h.name from recrawl_internal.host h where h.host_id = b.host_id offset 0) h
+from held_back b
+cross join lateral (select h.name from host h where h.host_id = b.host_id offset 0) h
 order by b.gain desc;
 comment on view recrawl.held_back is
     'The 200 hosts where a shorter gap would raise the result of the last allocation most, in this order.';
-select recrawl_internal.copy_comments('recrawl.held_back');
+select copy_comments('recrawl.held_back');
 comment on column recrawl.held_back.host is 'Host name or address, without port.';
 
 grant select on recrawl.late_hosts, recrawl.held_back to recrawl_reader;

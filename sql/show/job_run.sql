@@ -1,16 +1,16 @@
 create or replace view recrawl.job_run as
 select job, started_at,
        date_part('epoch', coalesce(ended_at, least(clock_timestamp(), alive_until)) - started_at) as seconds,
-       case when ended_at is null and recrawl_internal.run_is_dead(j) then false else ok end as ok,
+       case when ended_at is null and run_is_dead(j) then false else ok end as ok,
        case when ended_at is not null then message
-            when recrawl_internal.run_is_dead(j) then recrawl_internal.died()
+            when run_is_dead(j) then died()
             else 'is running' end as message
-from recrawl_internal.job j
+from job j
 order by started_at;
 comment on view recrawl.job_run is
     'One row for each run of a batch job. The jobs upkeep, vitals and retention run all the time, so their normal '
     'runs have no row. They get a row when they begin to fail, and another one when they work again.';
-select recrawl_internal.copy_comments('recrawl.job_run');
+select copy_comments('recrawl.job_run');
 comment on column recrawl.job_run.seconds is 'How long the run took, or how long it has been running.';
 comment on column recrawl.job_run.ok is 'True if the result of the run is in force; null while it runs.';
 grant select on recrawl.job_run to recrawl_reader;

@@ -4,12 +4,12 @@ select l.lease_id,
        max(l.lease_until) as lease_until,
        sum(cardinality(l.page_ids))::int as pages,
        sum(l.unreported)::int as unreported
-from recrawl_internal.lease l
+from lease l
 group by l.lease_id;
 comment on view recrawl.lease_status is
     'One row for each lease: a call of next_pages whose pages are not all reported yet. When the lease ends, other '
     'crawlers get its unreported pages.';
-select recrawl_internal.copy_comments('recrawl.lease_status');
+select copy_comments('recrawl.lease_status');
 comment on column recrawl.lease_status.lease_until is 'The end of the lease.';
 comment on column recrawl.lease_status.pages is 'The number of its pages.';
 comment on column recrawl.lease_status.unreported is 'The number of its pages that are not reported yet.';

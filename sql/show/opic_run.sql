@@ -2,12 +2,12 @@
 
 create or replace view recrawl.opic_run as
 select started_at, pages, links, sweeps, residual, error, converged, cash, moved, is_full, seconds
-from recrawl_internal.opic
+from opic
 order by started_at;
 comment on view recrawl.opic_run is
     'One row for each run of the job opic that stored all its scores. The job opic gives each page some points, '
     'called cash, and moves the cash along the links. Pages that get much cash have high scores.';
-select recrawl_internal.copy_comments('recrawl.opic_run');
+select copy_comments('recrawl.opic_run');
 comment on column recrawl.opic_run.is_full is
     'True if the whole graph was read, false if only the changes since the run before.';
 grant select on recrawl.opic_run to recrawl_reader;

@@ -7,12 +7,12 @@ select p.page_id, p.url, h.name as host, p.value, p.pinned_value, c.hub, c.autho
        coalesce(p.pinned_rate, i.low) as rate_low,
        coalesce(p.pinned_rate, i.high) as rate_high,
        case when coalesce(own.price, common.price) is not null or f.frequency is not null then f.frequency
-            when p.state = 'live' and recrawl_internal.is_never(p.due_at) is not true
-                then recrawl_internal.page_frequency(
-                    coalesce(p.frequency, recrawl_internal.times_per_day(p.pinned_interval)),
+            when p.state = 'live' and is_never(p.due_at) is not true
+                then page_frequency(
+                    coalesce(p.frequency, times_per_day(p.pinned_interval)),
                     p.pinned_rate, s.frequency)
        end as frequency,
-       case when p.due_at is not null then recrawl_internal.readable(p.due_at) end as due_at,
+       case when p.due_at is not null then readable(p.due_at) end as due_at,
        p.fetched_at, p.fetches, p.changes,
        case when p.state <> 'live' then p.state
             when p.due_is in ('done', 'declined') then p.due_is
@@ -26,19 +26,19 @@ select p.page_id, p.url, h.name as host, p.value, p.pinned_value, c.hub, c.autho
        case when p.base_at is null then p.content_hash end as content_hash,
        case when p.base_at is null then p.sketch end as sketch,
        p.meta, p.pinned_interval, p.boost, p.found_at
-from recrawl_internal.page p
-join recrawl_internal.host h using (host_id)
-left join recrawl_internal.page_score c on c.page_id = p.page_id and p.state = 'live'
-cross join recrawl_internal.setting s
-join recrawl_internal.host_terms common on common.host_id = 0
-left join recrawl_internal.host_terms own on own.host_id = p.host_id
-cross join lateral recrawl_internal.belief(p.pinned_rate, p.seen_changes, p.seen_days, own, common) b
-cross join lateral recrawl_internal.rate_interval(b.changes, b.days) i
-left join lateral recrawl_internal.frequency_of(
-    p.pinned_interval, own, common, recrawl_internal.highest_frequency(s), p.value, b.rate
-) f on recrawl_internal.takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate, p.due_is);
+from page p
+join host h using (host_id)
+left join page_score c on c.page_id = p.page_id and p.state = 'live'
+cross join setting s
+join host_terms common on common.host_id = 0
+left join host_terms own on own.host_id = p.host_id
+cross join lateral belief(p.pinned_rate, p.seen_changes, p.seen_days, own, common) b
+cross join lateral rate_interval(b.changes, b.days) i
+left join lateral frequency_of(
+    p.pinned_interval, own, common, highest_frequency(s), p.value, b.rate
+) f on takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate, p.due_is);
 comment on view recrawl.page_status is 'One row for each page, with everything that recrawl knows of it.';
-select recrawl_internal.copy_comments('recrawl.page_status');
+select copy_comments('recrawl.page_status');
 comment on column recrawl.page_status.url is 'The URL that is requested.';
 comment on column recrawl.page_status.host is 'The host of the page.';
 comment on column recrawl.page_status.value is 'How much a fresh copy is worth, boosts included; 1 is the average.';

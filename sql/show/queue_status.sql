@@ -1,7 +1,7 @@
 -- queue_status: a summary of the queue. Large tables are counted by a sample of their blocks, so that the cost does not
 -- grow with the queue.
 
-create or replace function recrawl_internal.sample_queue(
+create or replace function sample_queue(
     t timestamptz, blocks int, out due bigint, out waiting_new bigint, out is_estimate boolean
 )
 language plpgsql volatile as $$
@@ -28,13 +28,12 @@ begin
     due := round(revisits);
     waiting_new := round(new_pages);
 end $$;
-comment on function recrawl_internal.sample_queue is
-    'The number of due revisits and of new pages. Large tables are estimated.';
+comment on function sample_queue is 'The number of due revisits and of new pages. Large tables are estimated.';
 
 -- head_due of a host is never after the due times of its queue, but it may be before them. Therefore hosts are taken in
 -- order of head_due, and the queue of each says how old its oldest revisit really is. If there are too many hosts to
 -- read all of them, the hosts are used that a worker found last (late_host). Blocked hosts are included.
-create or replace function recrawl_internal.oldest_due(t timestamptz, out oldest timestamptz, out is_exact boolean)
+create or replace function oldest_due(t timestamptz, out oldest timestamptz, out is_exact boolean)
 language plpgsql volatile as $$
 -- plans: whole
 declare
@@ -60,11 +59,10 @@ begin
         oldest := least(oldest, oldest_due_of(first.host_id, first.head_due, t));
     end loop;
 end $$;
-comment on function recrawl_internal.oldest_due is
+comment on function oldest_due is
     'The oldest due time of a revisit. is_exact: all hosts were considered, not only the hosts in late_host.';
 
-create or replace function recrawl_internal.oldest_due_of(host_id bigint, head_due timestamptz, t timestamptz)
-returns timestamptz
+create or replace function oldest_due_of(host_id bigint, head_due timestamptz, t timestamptz) returns timestamptz
 language plpgsql volatile as $$
 -- plans: lookups
 begin
@@ -72,10 +70,10 @@ begin
             where q.host_id = oldest_due_of.host_id and q.due_at between oldest_due_of.head_due and t
             order by q.due_at limit 1);
 end $$;
-comment on function recrawl_internal.oldest_due_of is
+comment on function oldest_due_of is
     'The oldest due time of the revisits of a host; null if no revisit is due. head_due: where the scan starts.';
 
-create or replace function recrawl_internal.queue_now(
+create or replace function queue_now(
     t timestamptz, out due bigint, out waiting_new bigint, out is_estimate boolean,
     out oldest_due timestamptz, out oldest_is_exact boolean, out next_ready_at timestamptz, out leased bigint
 )
@@ -87,15 +85,15 @@ begin
     select coalesce(sum(unreported), 0) into leased from lease where lease_until > t;
     next_ready_at := next_ready_time(t);
 end $$;
-comment on function recrawl_internal.queue_now is 'The row of the view queue_status.';
+comment on function queue_now is 'The row of the view queue_status.';
 
 create or replace view recrawl.queue_status as
 select q.due + q.waiting_new as due,
        q.leased, q.oldest_due, q.next_ready_at, q.waiting_new as new, s.paused, c.as_of, q.is_estimate,
        q.due as revisits_due, q.oldest_is_exact
 from (select clock_timestamp() as as_of offset 0) c
-cross join lateral recrawl_internal.queue_now(c.as_of) q
-cross join recrawl_internal.setting s;
+cross join lateral queue_now(c.as_of) q
+cross join setting s;
 comment on view recrawl.queue_status is
     'One row with counts of pages: due again, new and leased. If the queue is larger than 1.6 MB, the counts are '
     'estimates from a sample. A revisit is a fetch of a page that was handed out before.';
@@ -115,4 +113,4 @@ comment on column recrawl.queue_status.oldest_is_exact is
     'True if oldest_due is the oldest of all hosts. False if there are very many hosts: then it is the oldest of the '
     'hosts in the view late_hosts.';
 grant select on recrawl.queue_status to recrawl_reader;
-grant execute on function recrawl_internal.queue_now to recrawl_reader;
+grant execute on function queue_now to recrawl_reader;

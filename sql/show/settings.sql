@@ -9,10 +9,10 @@ select c.name,
        split_part(c.says, ': ', 1) as unit,
        substr(c.says, strpos(c.says, ': ') + 2)
            || coalesce(case when c.says like '%.' then ' One of ' else ': one of ' end
-                       || recrawl_internal.names_allowed(c.name || ' must be one of'), '')
+                       || names_allowed(c.name || ' must be one of'), '')
            || case when m.is_measured then format(' Measured: %s at present.', round(s.budget)) else '' end as meaning
-from recrawl_internal.setting s
-cross join recrawl_internal.setting_column c
+from setting s
+cross join setting_column c
 cross join lateral (select c.name = 'budget' and s.budget_is_measured as is_measured) m
 order by c.place;
 comment on view recrawl.settings is 'One row for each setting. set_setting changes a setting.';

@@ -8,13 +8,13 @@ select at, fetches, changed, unchanged, first, missing, failed, throttled, denie
        due, due_crawler, due_gap, due_blocked, new_waiting, leased,
        pages, hosts, hosts_ready, hosts_blocked, hosts_capped, ready_wait, inbox_wait,
        fresh, fresh_error, covered, expected, possible, unpolite, budget
-from recrawl_internal.vital;
+from vital;
 comment on view recrawl.vitals is
     'One row per minute: what happened in the minute, and the state of the crawl at its end. A worker writes the '
     'rows, so the newest row is about a minute old. If no worker ran in a minute, a worker writes its row later with '
     'null in the columns about the state. If no worker runs for half an hour, minutes get no row. The setting '
     'keep_vitals says how long rows are kept. A revisit is a fetch of a page that was handed out before.';
-select recrawl_internal.copy_comments('recrawl.vitals');
+select copy_comments('recrawl.vitals');
 
 create or replace view recrawl.vitals_by_hour as
 select at, fetches, changed, unchanged, first, missing, failed, throttled, denied, retries, untold, stale, duplicate,
@@ -24,11 +24,11 @@ select at, fetches, changed, unchanged, first, missing, failed, throttled, denie
        due, due_crawler, due_gap, due_blocked, new_waiting, leased,
        pages, hosts, hosts_ready, hosts_blocked, hosts_capped, ready_wait, inbox_wait,
        fresh, fresh_error, covered, expected, possible, unpolite, budget
-from recrawl_internal.vital_hour;
+from vital_hour;
 comment on view recrawl.vitals_by_hour is
     'One row per hour, computed from the rows of vitals. Counts are added up. Columns about the state of the crawl '
     'have the mean of the hour. ready_wait and inbox_wait have the maximum. The setting keep_history says how long '
     'rows are kept.';
-select recrawl_internal.copy_comments('recrawl.vitals_by_hour');
+select copy_comments('recrawl.vitals_by_hour');
 
 grant select on recrawl.vitals, recrawl.vitals_by_hour to recrawl_reader;

@@ -1,9 +1,7 @@
 -- block_host: hands out no page of a host until a time, or until unblock_host. Pages that are already handed out stay
 -- handed out.
 
-create or replace function recrawl_internal.block_host_at(
-    t timestamptz, host text, until timestamptz, reason text
-) returns void
+create or replace function block_host_at(t timestamptz, host text, until timestamptz, reason text) returns void
 language plpgsql volatile as $$
 declare
     id bigint;
@@ -18,7 +16,7 @@ begin
                        session_user),
             steer(t);
 end $$;
-comment on function recrawl_internal.block_host_at is 'block_host at a given time.';
+comment on function block_host_at is 'block_host at a given time.';
 
 create or replace function recrawl.block_host(
     host text, until timestamptz default 'infinity', reason text default null
@@ -34,7 +32,7 @@ comment on function recrawl.block_host is
 * until: the end of the block. infinity means: until you call unblock_host. A time in the past raises an error.
 * reason: a text of yours. The view host_status shows it.';
 
-create or replace function recrawl_internal.unblock_host_at(t timestamptz, host text) returns void
+create or replace function unblock_host_at(t timestamptz, host text) returns void
 language plpgsql volatile as $$
 declare
     id constant bigint := host_id_of('unblock_host', host);
@@ -46,7 +44,7 @@ begin
             note_event(t, 'host', name_of_host(id), 'unblocked', session_user),
             steer(t);
 end $$;
-comment on function recrawl_internal.unblock_host_at is 'unblock_host at a given time.';
+comment on function unblock_host_at is 'unblock_host at a given time.';
 
 create or replace function recrawl.unblock_host(host text) returns void
 language sql volatile security definer as $$

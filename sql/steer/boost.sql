@@ -2,7 +2,7 @@
 -- pages get it in steps of a limited number of pages, so that no transaction is long and a report waits for at most one
 -- step.
 
-create or replace function recrawl_internal.boost_pages(pattern text, after bigint, upto bigint) returns bigint
+create or replace function boost_pages(pattern text, after bigint, upto bigint) returns bigint
 language plpgsql volatile as $$
 -- plans: lookups
 declare
@@ -19,10 +19,10 @@ begin
     perform put_values(matching, null, boosts);
     return live;
 end $$;
-comment on function recrawl_internal.boost_pages is
+comment on function boost_pages is
     'Applies all boosts to the pages of a range of ids that match a pattern. Returns how many of them are live.';
 
-create or replace function recrawl_internal.boost_at(t timestamptz, pattern text, times float8) returns bigint
+create or replace function boost_at(t timestamptz, pattern text, times float8) returns bigint
 language plpgsql volatile as $$
 -- plans: lookups; writes boost; locks boost, page by id
 declare
@@ -56,7 +56,7 @@ begin
             steer(t);
     return live;
 end $$;
-comment on function recrawl_internal.boost_at is 'boost at a given time.';
+comment on function boost_at is 'boost at a given time.';
 
 create or replace function recrawl.boost(pattern text, times float8) returns bigint
 language sql volatile security definer as $$
@@ -76,7 +76,7 @@ If a page matches several patterns, the factors are multiplied. The factor also 
 set_value gave.';
 grant execute on function recrawl.boost to recrawl_operator;
 
-create or replace function recrawl_internal.newest_unboosted() returns bigint
+create or replace function newest_unboosted() returns bigint
 language plpgsql volatile set lock_timeout = '100ms' as $$
 -- plans: lookups; locks exclusion
 begin
@@ -84,11 +84,11 @@ begin
 exception when lock_not_available then
     return null;
 end $$;
-comment on function recrawl_internal.newest_unboosted is
+comment on function newest_unboosted is
     'The last page that may have been taken in without the newest boosts; null if a transaction is adding pages now.';
 
 -- Only one worker at a time: otherwise a worker could overwrite the values of a newer set of boosts with an older one.
-create or replace function recrawl_internal.follow_boosts(most int) returns int
+create or replace function follow_boosts(most int) returns int
 language plpgsql volatile security definer set lock_timeout = '300ms' as $$
 -- plans: lookups; writes boost; locks boost, exclusion, page by id
 declare
@@ -124,7 +124,7 @@ begin
 exception when lock_not_available then
     return 0;                          -- another worker does it, or a transaction has locked one of these pages
 end $$;
-comment on function recrawl_internal.follow_boosts is
+comment on function follow_boosts is
     'One step of applying a boost to known pages. Returns the number of page ids that were looked at; 0 if there is '
     'nothing to do, or nothing that can be done now.';
-grant execute on function recrawl_internal.follow_boosts to recrawl_worker;
+grant execute on function follow_boosts to recrawl_worker;

@@ -3,7 +3,7 @@
 -- A transaction that takes in pages locks the table exclusion in row share mode before it reads exclusions and boosts.
 -- At a moment when no transaction has this lock, every page that was taken in without the newest exclusions and boosts
 -- is committed and can be read.
-create or replace function recrawl_internal.newest_taken_in() returns bigint
+create or replace function newest_taken_in() returns bigint
 language plpgsql volatile as $$
 -- plans: lookups; locks exclusion
 declare
@@ -15,7 +15,7 @@ begin
 exception when sqlstate 'RC001' then
     return newest;
 end $$;
-comment on function recrawl_internal.newest_taken_in is
+comment on function newest_taken_in is
     'The last page that any transaction has taken in. Waits for transactions that are taking in pages, at most '
     'lock_timeout.';
 
@@ -61,7 +61,7 @@ pages.
 exclude reads all pages. If another transaction that adds pages stays open for more than 2 seconds, exclude raises an
 error. Then call it again.';
 
-create or replace function recrawl_internal.unexclude_at(t timestamptz, pattern text) returns int
+create or replace function unexclude_at(t timestamptz, pattern text) returns int
 language plpgsql volatile as $$
 -- plans: whole; writes exclusion, page, inbox; locks exclusion, page by id
 declare
@@ -99,7 +99,7 @@ begin
     perform note_event(t, 'pages', pattern, format('no longer excluded: %s pages came back', back), session_user);
     return back;
 end $$;
-comment on function recrawl_internal.unexclude_at is 'unexclude at a given time.';
+comment on function unexclude_at is 'unexclude at a given time.';
 
 create or replace function recrawl.unexclude(pattern text) returns int
 language sql volatile security definer as $$

@@ -2,8 +2,7 @@
 
 -- Leased pages keep the due times of their leases. planned_due keeps the time that a page was planned for before it was
 -- moved. A page that had no next due time has no planned time either.
-create or replace function recrawl_internal.move_dues(page_ids bigint[], dues timestamptz[], new_due_is text)
-returns int
+create or replace function move_dues(page_ids bigint[], dues timestamptz[], new_due_is text) returns int
 language sql volatile as $$
 -- plans: lookups; locks page by id
     select move_pages(array(
@@ -14,18 +13,18 @@ language sql volatile as $$
         order by p.page_id
         for update of p))
 $$;
-comment on function recrawl_internal.move_dues is
+comment on function move_dues is
     'Gives pages new due times. page_ids must be distinct. Returns how many pages it moved.';
 
 -- The pages go to the heads of the queues of their hosts. Their due times are a microsecond apart, because a row of the
 -- queue is found by its due time: with one time for all, each look-up would read all of these rows.
-create or replace function recrawl_internal.fetch_now_at(t timestamptz, page_ids bigint[]) returns int
+create or replace function fetch_now_at(t timestamptz, page_ids bigint[]) returns int
 language sql volatile as $$
     select move_dues(array_agg(id), array_agg(t - nth * interval '1 microsecond'), null)
     from (select id, row_number() over (order by id desc) - 1 as nth
           from (select distinct unnest(page_ids) as id) d) w
 $$;
-comment on function recrawl_internal.fetch_now_at is 'fetch_now at a given time.';
+comment on function fetch_now_at is 'fetch_now at a given time.';
 
 create or replace function recrawl.fetch_now(page_ids bigint[]) returns int
 language sql volatile security definer as $$

@@ -3,7 +3,7 @@
 -- The pages leave the queue through the inbox. The row in the queue of a leased page, or of a page whose place is not
 -- known, is deleted when its turn comes. Forgotten pages also leave the graph, with their links and scores; excluded
 -- pages keep both, because they may come back.
-create or replace function recrawl_internal.take_out(doomed bigint[], as_state text) returns int
+create or replace function take_out(doomed bigint[], as_state text) returns int
 language plpgsql volatile as $$
 -- plans: lookups; writes page, inbox, link, page_score; locks page by id, link, page_score by id
 declare
@@ -38,7 +38,7 @@ begin
     end if;
     return coalesce(cardinality(gone), 0);
 end $$;
-comment on function recrawl_internal.take_out is 'Takes pages out of the queue permanently. Returns how many.';
+comment on function take_out is 'Takes pages out of the queue permanently. Returns how many.';
 
 create or replace function recrawl.forget(page_ids bigint[]) returns int
 language plpgsql volatile security definer as $$

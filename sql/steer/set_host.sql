@@ -1,6 +1,6 @@
 -- set_host: limits of one host. It may be called before the first page of the host is known.
 
-create or replace function recrawl_internal.plain_host(host text) returns text
+create or replace function plain_host(host text) returns text
 language plpgsql immutable parallel safe as $$
 declare
     parsed record;
@@ -11,10 +11,10 @@ begin
     return case when host !~ '[/?#@]' and (host ~ '[]]$' or parsed.host like '[%' or host not like '%:%')
                 then parsed.host end;
 end $$;
-comment on function recrawl_internal.plain_host is
+comment on function plain_host is
     'The spelling of a host in host_name; null if the text is not a host name or an address without port.';
 
-create or replace function recrawl_internal.host_name_of(verb text, host text) returns text
+create or replace function host_name_of(verb text, host text) returns text
 language plpgsql stable as $$
 declare
     name constant text := plain_host(host);
@@ -25,10 +25,10 @@ begin
     end if;
     return name;
 end $$;
-comment on function recrawl_internal.host_name_of is
+comment on function host_name_of is
     'The same as plain_host, but raises an error if the text is not a host name. verb: the function in the message.';
 
-create or replace function recrawl_internal.host_named(verb text, host text) returns bigint
+create or replace function host_named(verb text, host text) returns bigint
 language plpgsql volatile as $$
 -- plans: lookups
 declare
@@ -37,26 +37,25 @@ begin
     perform intern_hosts(array[named], null);
     return (select n.host_id from host_name n where n.name = named);
 end $$;
-comment on function recrawl_internal.host_named is 'The id of a host. Makes the host if it is unknown.';
+comment on function host_named is 'The id of a host. Makes the host if it is unknown.';
 
-create or replace function recrawl_internal.host_id_of(verb text, host text) returns bigint
+create or replace function host_id_of(verb text, host text) returns bigint
 language plpgsql stable as $$
 -- plans: lookups
 begin
     return (select n.host_id from host_name n where n.name = host_name_of(verb, host));
 end $$;
-comment on function recrawl_internal.host_id_of is 'The id of a host; null if it is unknown.';
+comment on function host_id_of is 'The id of a host; null if it is unknown.';
 
-create or replace function recrawl_internal.name_of_host(host_id bigint) returns text
+create or replace function name_of_host(host_id bigint) returns text
 language plpgsql stable as $$
 -- plans: lookups
 begin
     return (select h.name from host h where h.host_id = name_of_host.host_id);
 end $$;
-comment on function recrawl_internal.name_of_host is
-    'The own name of a host, not a name that is requested as this host.';
+comment on function name_of_host is 'The own name of a host, not a name that is requested as this host.';
 
-create or replace function recrawl_internal.said_of_host(host_id bigint) returns jsonb
+create or replace function said_of_host(host_id bigint) returns jsonb
 language plpgsql volatile as $$
 -- plans: lookups
 begin
@@ -66,9 +65,9 @@ begin
         from host h join host_name n on n.name = h.name
         where h.host_id = said_of_host.host_id);
 end $$;
-comment on function recrawl_internal.said_of_host is 'The values that set_host has set for a host.';
+comment on function said_of_host is 'The values that set_host has set for a host.';
 
-create or replace function recrawl_internal.set_host_at(
+create or replace function set_host_at(
     t timestamptz, host text, gap interval, max_pages int, one_at_a_time boolean, reset text[]
 ) returns void
 language plpgsql volatile as $$
@@ -92,17 +91,17 @@ begin
 
     reset := coalesce(reset, '{}');
     id := host_named('set_host', set_host_at.host);
-    perform from recrawl_internal.host h where h.host_id = id for update;
+    perform from host h where h.host_id = id for update;
     before := said_of_host(id);
-    update recrawl_internal.host h set
+    update host h set
         gap = g.gap,
         last_start_by = last_start_by_after(h.last_start_by, host_gap(h.gap, h.crawl_delay, s.default_gap),
                                             host_gap(g.gap, h.crawl_delay, s.default_gap)),
         one_at_a_time = coalesce(set_host_at.one_at_a_time, 'one_at_a_time' <> all (reset) and h.one_at_a_time)
     from (select coalesce(in_seconds(set_host_at.gap), case when 'gap' = any (reset) then null else o.gap end) as gap
-          from recrawl_internal.host o where o.host_id = id) g, setting s
+          from host o where o.host_id = id) g, setting s
     where h.host_id = id;
-    update recrawl_internal.host h set busy_until = null, busy_lease = null
+    update host h set busy_until = null, busy_lease = null
     where h.host_id = id and not h.one_at_a_time and h.busy_until is not null;
     update host_name n set
         max_pages = coalesce(set_host_at.max_pages, case when 'max_pages' = any (reset) then null else n.max_pages end)
@@ -114,7 +113,7 @@ begin
           from jsonb_each_text(said_of_host(id)) where value is distinct from before ->> key) c
     where c.changes is not null;
 end $$;
-comment on function recrawl_internal.set_host_at is 'set_host at a given time.';
+comment on function set_host_at is 'set_host at a given time.';
 
 create or replace function recrawl.set_host(
     host text, gap interval default null, max_pages int default null, one_at_a_time boolean default null,

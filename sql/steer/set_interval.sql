@@ -2,9 +2,7 @@
 -- immediately. The next allocation, which comes soon, subtracts its fetches from the budget and from the slots of the
 -- host.
 
-create or replace function recrawl_internal.problem_with_interval(
-    every interval, h recrawl_internal.host, s recrawl_internal.setting
-) returns text
+create or replace function problem_with_interval(every interval, h host, s setting) returns text
 language sql stable as $$
     select case
         when every < slot_every(h, s) then
@@ -15,10 +13,10 @@ language sql stable as $$
                    s.shortest_interval, every)
     end
 $$;
-comment on function recrawl_internal.problem_with_interval is
+comment on function problem_with_interval is
     'The reason why no page of a host can be fetched at this interval; null if that is possible.';
 
-create or replace function recrawl_internal.set_interval_at(t timestamptz, page_ids bigint[], every interval)
+create or replace function set_interval_at(t timestamptz, page_ids bigint[], every interval)
 returns setof recrawl.steered_page
 language plpgsql volatile as $$
 -- plans: hashes; writes page; locks page by id
@@ -81,11 +79,11 @@ begin
     end if;
     return query select a.* from unnest(answers) a;
 end $$;
-comment on function recrawl_internal.set_interval_at is 'set_interval at a given time.';
+comment on function set_interval_at is 'set_interval at a given time.';
 
 -- Pages that are overdue by the new interval become due within a second. A page keeps its due time if a failure,
 -- robots.txt or a person (fetch_now) set it.
-create or replace function recrawl_internal.follow_interval(t timestamptz, page_ids bigint[]) returns void
+create or replace function follow_interval(t timestamptz, page_ids bigint[]) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes page; locks nothing: the caller holds the pages
 declare
@@ -105,7 +103,7 @@ begin
     from unnest(known, frequencies) as n (page_id, frequency)
     where p.page_id = n.page_id;
 end $$;
-comment on function recrawl_internal.follow_interval is
+comment on function follow_interval is
     'Moves pages to the due times of the frequency that is in force now, counted from the last fetch.';
 
 create or replace function recrawl.set_interval(page_ids bigint[], every interval) returns setof recrawl.steered_page

@@ -1,6 +1,6 @@
 -- set_rate: pins the rate of a page, which is otherwise estimated.
 
-create or replace function recrawl_internal.set_rate_at(t timestamptz, page_id bigint, rate float8) returns void
+create or replace function set_rate_at(t timestamptz, page_id bigint, rate float8) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes page; locks page
 declare
@@ -19,7 +19,7 @@ begin
         perform bring_forward_at(t, array[page_id], array[page_frequency(frequency, null, null)]);
     end if;
 end $$;
-comment on function recrawl_internal.set_rate_at is 'set_rate at a given time.';
+comment on function set_rate_at is 'set_rate at a given time.';
 
 create or replace function recrawl.set_rate(page_id bigint, rate float8) returns void
 language sql volatile security definer as $$

@@ -1,19 +1,19 @@
 -- set_setting: settings are the columns of one row. A constraint on the column checks the value. The name of the
 -- constraint is the text of the error.
 
-create or replace function recrawl_internal.names_allowed(rule text) returns text
+create or replace function names_allowed(rule text) returns text
 language sql stable security definer as $$
     select string_agg(m[1], ', ')
     from pg_constraint c, regexp_matches(pg_get_constraintdef(c.oid), '''(\w+)''', 'g') as m
     where c.conrelid = 'setting'::regclass and c.conname = rule
 $$;
-comment on function recrawl_internal.names_allowed is
+comment on function names_allowed is
     'The names that a constraint of the table setting lists, for constraints whose name ends with «must be one of».';
-grant execute on function recrawl_internal.names_allowed to recrawl_reader;
+grant execute on function names_allowed to recrawl_reader;
 
 -- A new frequency counts for known pages immediately, not only from their next fetch on. Pages that are overdue by the
 -- new frequency become due now, a microsecond apart, because a row of the queue is found by its due time.
-create or replace function recrawl_internal.follow_frequency(t timestamptz, before real, after real) returns void
+create or replace function follow_frequency(t timestamptz, before real, after real) returns void
 language sql volatile as $$
 -- plans: whole; writes page, inbox; locks page by id
     with
@@ -38,12 +38,10 @@ language sql volatile as $$
     insert into inbox (host_id, page_id, old_due, new_due)
     select host_id, page_id, due_at, new_due from wanted
 $$;
-comment on function recrawl_internal.follow_frequency is
+comment on function follow_frequency is
     'Moves the due times of pages that follow the setting frequency, after the setting changed.';
 
-create or replace function recrawl_internal.note_setting(
-    t timestamptz, name text, old text, new text, type_ text
-) returns void
+create or replace function note_setting(t timestamptz, name text, old text, new text, type_ text) returns void
 language plpgsql volatile as $$
 begin
     if type_ = 'interval' then
@@ -55,10 +53,9 @@ begin
                            session_user);
     end if;
 end $$;
-comment on function recrawl_internal.note_setting is
-    'Writes an event with the old and the new value of a setting, if they differ.';
+comment on function note_setting is 'Writes an event with the old and the new value of a setting, if they differ.';
 
-create or replace function recrawl_internal.set_setting_at(t timestamptz, name text, value text) returns void
+create or replace function set_setting_at(t timestamptz, name text, value text) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes setting, budget_step; locks setting, budget_step, page by id
 declare
@@ -110,7 +107,7 @@ begin
     end if;
     perform steer(t);
 end $$;
-comment on function recrawl_internal.set_setting_at is 'set_setting at a given time.';
+comment on function set_setting_at is 'set_setting at a given time.';
 
 create or replace function recrawl.set_setting(name text, value text) returns void
 language sql volatile security definer as $$

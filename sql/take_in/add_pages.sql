@@ -1,17 +1,16 @@
 -- add_pages: takes in URLs. It returns one row for each URL, in order. An invalid URL does not affect the others.
 
-create or replace function recrawl_internal.one_for_each(a anyarray, n int) returns anyarray
+create or replace function one_for_each(a anyarray, n int) returns anyarray
 language plpgsql immutable strict as $$
 begin
     return case when cardinality(a) = 1 then array_fill((array(select unnest(a)))[1], array[n])
                 else plain_array(a) end;
 end $$;
-comment on function recrawl_internal.one_for_each is
+comment on function one_for_each is
     'An argument as one element for each of n URLs: an array of one element counts for all of them.';
 
-create or replace function recrawl_internal.add_pages_at(
-    t timestamptz, urls text[], value float8[], rate float8[], due timestamptz[], meta jsonb[],
-    host text[]
+create or replace function add_pages_at(
+    t timestamptz, urls text[], value float8[], rate float8[], due timestamptz[], meta jsonb[], host text[]
 ) returns setof recrawl.added_page
 language plpgsql volatile as $$
 declare
@@ -58,7 +57,7 @@ begin
         where u.place <= n
         order by u.place), false);
 end $$;
-comment on function recrawl_internal.add_pages_at is 'add_pages at a given time.';
+comment on function add_pages_at is 'add_pages at a given time.';
 
 create or replace function recrawl.add_pages(
     urls text[], value float8[] default null, rate float8[] default null, due timestamptz[] default null,

@@ -3,7 +3,7 @@
 -- sense.
 
 -- The checks that report and report_pages share.
-create or replace function recrawl_internal.problem_with(
+create or replace function problem_with(
     status int, robots_denied boolean, fetched_at timestamptz, content_hash text
 ) returns text
 language sql stable parallel safe      -- stable because format() is; an immutable function would not be inlined
@@ -14,25 +14,25 @@ return case
     when not (isfinite(fetched_at) and fetched_at > 'epoch') then 'fetched_at must be a finite time after 1970'
     when length(content_hash) > 1000 then 'content_hash is longer than 1000 characters'
 end;
-comment on function recrawl_internal.problem_with is 'The problem with a result; null if there is no problem.';
+comment on function problem_with is 'The problem with a result; null if there is no problem.';
 
-create or replace function recrawl_internal.opaque_tag(etag text) returns text
+create or replace function opaque_tag(etag text) returns text
 language sql immutable parallel safe
 return case when etag like 'W/%' then substr(etag, 3) else etag end;
-comment on function recrawl_internal.opaque_tag is
+comment on function opaque_tag is
     'The part of an etag that is compared (RFC 9110, 8.8.3.2): without W/, because a weak and a strong etag name the '
     'same version.';
 
-create or replace function recrawl_internal.problem_with_sketch(sketch int[]) returns text
+create or replace function problem_with_sketch(sketch int[]) returns text
 language sql stable parallel safe      -- stable because || with a number is; otherwise it would not be inlined
-return case when array_ndims(sketch) > 1 or cardinality(sketch) <> recrawl_internal.sketch_values()
+return case when array_ndims(sketch) > 1 or cardinality(sketch) <> sketch_values()
                  or array_position(sketch, null) is not null
-            then 'sketch must have ' || recrawl_internal.sketch_values() || ' numbers' end;
-comment on function recrawl_internal.problem_with_sketch is 'The problem with a sketch; null if there is no problem.';
+            then 'sketch must have ' || sketch_values() || ' numbers' end;
+comment on function problem_with_sketch is 'The problem with a sketch; null if there is no problem.';
 
 -- The header is a number of seconds or a date in one of three forms. The oldest form (asctime) does not name its zone:
 -- it is GMT.
-create or replace function recrawl_internal.wait_asked_for(retry_after text, t timestamptz) returns interval
+create or replace function wait_asked_for(retry_after text, t timestamptz) returns interval
 language plpgsql stable set timezone = 'UTC' set datestyle = 'ISO, MDY' as $$
 begin
     if retry_after ~ '^ *[0-9]{1,99}([.][0-9]+)? *$' then
@@ -43,68 +43,67 @@ begin
 exception when data_exception then
     return null;
 end $$;
-comment on function recrawl_internal.wait_asked_for is
+comment on function wait_asked_for is
     'The time from now that a Retry-After header asks for; null if the header cannot be read.';
 
-create or replace function recrawl_internal.problem_with_result(r recrawl_internal.result) returns text
+create or replace function problem_with_result(r result) returns text
 language sql stable parallel safe
 return coalesce(
     r.problem,
     case when (r.extras).declined
               and (r.status is not null or (r.extras).robots_denied or (r.extras).due is not null)
          then 'declined says that no request was made: without status, robots_denied and due' end,
-    recrawl_internal.problem_with(
+    problem_with(
         r.status, (r.extras).robots_denied or (r.extras).declined, r.fetched_at, r.content_hash),
     case when r.changes < 0 then 'changes must not be negative, got ' || r.changes end,
     case when not (r.extras is null) then coalesce(
-        recrawl_internal.problem_with_due((r.extras).due),
-        recrawl_internal.problem_with_meta((r.extras).meta),
+        problem_with_due((r.extras).due),
+        problem_with_meta((r.extras).meta),
         case when not (r.extras).relevance between 0 and 1 then
             'relevance must lie between 0 and 1, got ' || (r.extras).relevance end,
-        recrawl_internal.problem_with_sketch((r.extras).sketch),
+        problem_with_sketch((r.extras).sketch),
         case when array_ndims((r.extras).links) > 1 then
             'links must be one list of URLs, without lists in it' end) end);
-comment on function recrawl_internal.problem_with_result is 'The problem with a result; null if there is no problem.';
+comment on function problem_with_result is 'The problem with a result; null if there is no problem.';
 
 -- After a permanent redirect (301, 308) the page has moved to the target. The target of a temporary redirect counts as
 -- a link.
-create or replace function recrawl_internal.checked_extras(e recrawl_internal.result_extras, status int)
-returns recrawl_internal.result_extras
+create or replace function checked_extras(e result_extras, status int) returns result_extras
 language sql stable parallel safe
 return case when not (e is null) then
     (e.url,
      case when e.redirect_to is not null and status in (302, 303, 307)
           then coalesce(e.links[:], '{}') || e.redirect_to
           else e.links[:] end,      -- [:] makes the subscripts start at 1
-     case when e.relevance between recrawl_internal.least_amount() and 1 then e.relevance
+     case when e.relevance between least_amount() and 1 then e.relevance
           when e.relevance is not null then 0 end,
      e.sketch[:], e.meta, e.due, e.declined, e.robots_denied,
      case when status in (301, 308) then e.redirect_to end,
-     e.retry_after, e.crawl_delay)::recrawl_internal.result_extras end;
-comment on function recrawl_internal.checked_extras is
+     e.retry_after, e.crawl_delay)::result_extras end;
+comment on function checked_extras is
     'Checked values of the keys that most results do not have; null if a result has none of them.';
 
--- The function is inlined, so it has no search_path of its own and each name has its schema. It is not inlined if an
--- argument that it uses twice contains a query (PostgreSQL 15 and 18).
-create or replace function recrawl_internal.checked(r recrawl_internal.result) returns recrawl_internal.result
+-- The function is inlined, so it has no search_path of its own. It is not inlined if an argument that it uses twice
+-- contains a query (PostgreSQL 15 and 18).
+create or replace function checked(r result) returns result
 language sql stable parallel safe
-return (r.ord, recrawl_internal.problem_with_result(r), r.page_id, r.lease_id, r.status, r.fetched_at, r.changed,
+return (r.ord, problem_with_result(r), r.page_id, r.lease_id, r.status, r.fetched_at, r.changed,
         r.changes, case when length(r.etag) between 1 and 1000 then r.etag end,
-        case when recrawl_internal.within_reach(r.last_modified) then r.last_modified end, r.content_hash,
-        recrawl_internal.checked_extras(r.extras, r.status))::recrawl_internal.result;
-comment on function recrawl_internal.checked is 'A result with its problem, and without hints that make no sense.';
+        case when within_reach(r.last_modified) then r.last_modified end, r.content_hash,
+        checked_extras(r.extras, r.status))::result;
+comment on function checked is 'A result with its problem, and without hints that make no sense.';
 
-create or replace function recrawl_internal.result_keys() returns text[]
+create or replace function result_keys() returns text[]
 language sql stable as $$
     select array_agg(k) from (
         select jsonb_object_keys(to_jsonb(jsonb_populate_record(null::result, '{}')) - '{ord,problem,extras}'::text[])
         union all select jsonb_object_keys(to_jsonb(jsonb_populate_record(null::result_extras, '{}')))) keys (k)
 $$;
-comment on function recrawl_internal.result_keys is 'The keys that an element of the array of report may have.';
+comment on function result_keys is 'The keys that an element of the array of report may have.';
 
 -- Raises if a value has the wrong type: data_exception, or program_limit_exceeded for an array of more than six
 -- dimensions. A time without a zone is UTC.
-create or replace function recrawl_internal.checked_results(elements jsonb) returns recrawl_internal.result[]
+create or replace function checked_results(elements jsonb) returns result[]
 language plpgsql stable set timezone = 'UTC' set datestyle = 'ISO, MDY' as $$
 -- plans: lookups
 declare
@@ -133,9 +132,9 @@ begin
             offset 0
         ) e);
 end $$;
-comment on function recrawl_internal.checked_results is 'Turns the elements of report''s array into checked results.';
+comment on function checked_results is 'Turns the elements of report''s array into checked results.';
 
-create or replace function recrawl_internal.without_unreadable_hints(element jsonb) returns jsonb
+create or replace function without_unreadable_hints(element jsonb) returns jsonb
 language plpgsql stable as $$
 declare
     hint text;
@@ -149,10 +148,10 @@ begin
     end loop;
     return element;
 end $$;
-comment on function recrawl_internal.without_unreadable_hints is
+comment on function without_unreadable_hints is
     'An element of report''s array without last_modified or crawl_delay if that value cannot be read.';
 
-create or replace function recrawl_internal.problem_of(element jsonb) returns text
+create or replace function problem_of(element jsonb) returns text
 language plpgsql stable as $$
 declare
     given record;
@@ -170,5 +169,5 @@ begin
 exception when data_exception or program_limit_exceeded then
     return format('%s: %s', given.key, left(sqlerrm, 200));
 end $$;
-comment on function recrawl_internal.problem_of is
+comment on function problem_of is
     'Explains why an element of report''s array cannot be read: names the key whose value has the wrong type.';

@@ -25,9 +25,7 @@
 --   compared_since   when the base was fetched
 --   is_open          the fetch brought nothing to compare, so the base stays
 --   is_same          the page is the same version
-create or replace function recrawl_internal.comparison(
-    r recrawl_internal.result, p recrawl_internal.page, seen_at timestamptz
-) returns setof recrawl_internal.page_comparison
+create or replace function comparison(r result, p page, seen_at timestamptz) returns setof page_comparison
 language sql stable parallel safe rows 1
 begin atomic
     select coalesce(stated, differs),
@@ -47,7 +45,7 @@ begin atomic
                             else coalesce(r.changes > 0, r.changed) end as stated,
                        coalesce((r.extras).sketch <> p.sketch,
                                 r.content_hash <> p.content_hash,
-                                recrawl_internal.opaque_tag(r.etag) <> recrawl_internal.opaque_tag(p.etag),
+                                opaque_tag(r.etag) <> opaque_tag(p.etag),
                                 modified_at > base or modified_at <> coalesce(p.last_modified, modified_at)) as differs
                 from (select coalesce(p.base_at, p.fetched_at) as base,
                              case when r.last_modified < seen_at - interval '2 seconds'
@@ -56,4 +54,4 @@ begin atomic
          ) o
     offset 0;
 end;
-comment on function recrawl_internal.comparison is 'Compares a fetch with what is known of its page.';
+comment on function comparison is 'Compares a fetch with what is known of its page.';

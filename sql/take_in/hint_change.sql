@@ -2,7 +2,7 @@
 -- more days since the last fetch, so the page becomes due earlier. A hint never makes a page later.
 -- recrawl.lab.methods.signals has the same formula in Python.
 
-create or replace function recrawl_internal.hint_change_at(
+create or replace function hint_change_at(
     t timestamptz, page_ids bigint[], recall float8, false_rate float8, changed_at timestamptz[] default null
 ) returns int
 language plpgsql volatile as $$
@@ -41,11 +41,10 @@ begin
         order by p.page_id
         for update of p));
 end $$;
-comment on function recrawl_internal.hint_change_at is 'hint_change at a given time.';
+comment on function hint_change_at is 'hint_change at a given time.';
 
 create or replace function recrawl.hint_change(
-    page_ids bigint[], recall float8 default 0.9, false_rate float8 default 0.1,
-    changed_at timestamptz[] default null
+    page_ids bigint[], recall float8 default 0.9, false_rate float8 default 0.1, changed_at timestamptz[] default null
 ) returns int
 language sql volatile security definer as $$
     select check_isolation('hint_change');

@@ -1,6 +1,6 @@
 -- From URLs to pages: finds the known pages and makes the others.
 
-create or replace function recrawl_internal.where_now(page_id bigint) returns bigint
+create or replace function where_now(page_id bigint) returns bigint
 language plpgsql stable as $$
 -- plans: lookups
 declare
@@ -15,11 +15,9 @@ begin
     end loop;
     return page_id;
 end $$;
-comment on function recrawl_internal.where_now is
-    'The page at the end of the redirects of a page; the page itself if it has not moved.';
+comment on function where_now is 'The page at the end of the redirects of a page; the page itself if it has not moved.';
 
-create or replace function recrawl_internal.parsed_urls(given recrawl_internal.given_url[])
-returns recrawl_internal.parsed_url[]
+create or replace function parsed_urls(given given_url[]) returns parsed_url[]
 language plpgsql stable as $$
 -- plans: lookups
 begin
@@ -53,7 +51,7 @@ begin
         )::parsed_url order by k.ord)
         from (select *, dense_rank() over (order by key) as place from keyed) k);
 end $$;
-comment on function recrawl_internal.parsed_urls is
+comment on function parsed_urls is
     'The given URLs with their canonical spellings, hosts and keys, or with their problems, in the given order.';
 
 -- Finds or makes the page of each URL:
@@ -66,8 +64,8 @@ comment on function recrawl_internal.parsed_urls is
 --
 -- A link to a page that has moved leads to the page at the end of its redirects. The value of a link is a guess. A
 -- value that a caller of add_pages gives is pinned.
-create or replace function recrawl_internal.intern_pages(
-    t timestamptz, given recrawl_internal.given_url[], are_links boolean
+create or replace function intern_pages(
+    t timestamptz, given given_url[], are_links boolean
 ) returns setof recrawl.added_page
 language plpgsql volatile as $$
 -- plans: lookups
@@ -122,5 +120,4 @@ begin
                 when page_ids[u.place] = 0 then reasons[u.place] end
     from unnest(urls) u;
 end $$;
-comment on function recrawl_internal.intern_pages is
-    'Finds or makes the page of each URL. Returns one row for each URL, in order.';
+comment on function intern_pages is 'Finds or makes the page of each URL. Returns one row for each URL, in order.';

@@ -10,7 +10,7 @@
 -- A name that is requested as another host gets its row in host_name first, like all names, and is pointed to the other
 -- host in a second statement: so all names are inserted in one order. A name that already has a row keeps its host.
 -- A name that other names are requested as keeps a host of its own.
-create or replace function recrawl_internal.intern_hosts(names text[], hosts text[]) returns void
+create or replace function intern_hosts(names text[], hosts text[]) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes host_name, host; locks new keys, host_name
 declare
@@ -54,23 +54,22 @@ begin
         where n.name = g.name and (g.name in (select unnest(made))) is true;
     end if;
 end $$;
-comment on function recrawl_internal.intern_hosts is
+comment on function intern_hosts is
     'Makes sure that each name has a row in host_name and a host: its own, or the host that it is requested as.';
 
 -- Pages in the inbox count for max_pages too. Only the latest 10,000 entries are read: with more, a host can get more
 -- pages than max_pages.
-create or replace function recrawl_internal.on_their_way() returns table (host_id bigint)
+create or replace function on_their_way() returns table (host_id bigint)
 language sql stable
 begin atomic
     select i.host_id
-    from (select * from recrawl_internal.inbox order by at desc limit 10000) i
+    from (select * from inbox order by at desc limit 10000) i
     where i.old_due is null and i.old_rank is null;
 end;
-comment on function recrawl_internal.on_their_way is
+comment on function on_their_way is
     'The hosts of new pages that are still in the inbox: one row for each page, from the latest 10,000 entries.';
 
-create or replace function recrawl_internal.kept_out(urls recrawl_internal.parsed_url[])
-returns recrawl_internal.made_page[]
+create or replace function kept_out(urls parsed_url[]) returns made_page[]
 language plpgsql stable as $$
 -- plans: lookups
 begin
@@ -84,12 +83,9 @@ begin
         left join lateral (select e.pattern from exclusion e where u.canonical ~ e.pattern limit 1) e on true
         where (u.given).depth > s.max_depth or e.pattern is not null);
 end $$;
-comment on function recrawl_internal.kept_out is
-    'The URLs that max_depth or an excluded pattern keeps out, with the reason.';
+comment on function kept_out is 'The URLs that max_depth or an excluded pattern keeps out, with the reason.';
 
-create or replace function recrawl_internal.insert_pages(
-    t timestamptz, urls recrawl_internal.parsed_url[], are_links boolean
-) returns recrawl_internal.made_page[]
+create or replace function insert_pages(t timestamptz, urls parsed_url[], are_links boolean) returns made_page[]
 language plpgsql volatile as $$
 -- plans: lookups; writes page, inbox; locks new keys
 declare
@@ -158,12 +154,10 @@ begin
     ) m;
     return made;
 end $$;
-comment on function recrawl_internal.insert_pages is
+comment on function insert_pages is
     'Makes the pages whose hosts may have more. Their hosts have rows. Returns one element for each URL.';
 
-create or replace function recrawl_internal.intern_unknown(
-    t timestamptz, urls recrawl_internal.parsed_url[], are_links boolean
-) returns recrawl_internal.made_page[]
+create or replace function intern_unknown(t timestamptz, urls parsed_url[], are_links boolean) returns made_page[]
 language plpgsql volatile as $$
 -- plans: lookups; locks exclusion (shared), new keys
 declare
@@ -182,14 +176,14 @@ begin
     from unnest(urls) as u;
     return refused || insert_pages(t, urls, are_links);
 end $$;
-comment on function recrawl_internal.intern_unknown is
+comment on function intern_unknown is
     'Makes pages, unless something keeps them out. The URLs name different pages. Returns one element for each URL.';
 
 -- Two transactions that take in the same URL, or the first URL of the same host, wait for each other. add_pages waits
 -- until the other transaction ends. For links, the caller sets a short lock_timeout. They are taken in in a
 -- subtransaction, so that the report goes on after the timeout.
-create or replace function recrawl_internal.intern_where_free(
-    t timestamptz, urls recrawl_internal.parsed_url[], are_links boolean,
+create or replace function intern_where_free(
+    t timestamptz, urls parsed_url[], are_links boolean,
     out place int, out page_id bigint, out is_new boolean, out reason text
 ) returns setof record
 language plpgsql volatile as $$
@@ -215,6 +209,6 @@ begin
         select p.page_id from page p where p.key = m.key and m.page_id is null and m.reason is null offset 0
     ) p on true;
 end $$;
-comment on function recrawl_internal.intern_where_free is
+comment on function intern_where_free is
     'Makes pages, unless something keeps them out or another transaction made them first. For links it returns no '
     'rows if another transaction holds one of them for too long.';

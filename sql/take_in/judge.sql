@@ -9,9 +9,7 @@
 -- The functions are inlined into the plan of record_pages(), so they have no search_path of their own. Each «offset 0»
 -- stops the planner from computing an expression again at each place that uses it.
 
-create or replace function recrawl_internal.outcome_of(
-    status int, robots_denied boolean, target bigint, page_id bigint
-) returns text
+create or replace function outcome_of(status int, robots_denied boolean, target bigint, page_id bigint) returns text
 language sql immutable parallel safe
 return case
     when robots_denied then 'denied'
@@ -23,11 +21,11 @@ return case
     when status between 400 and 499 then 'missing'
     else 'failed'
 end;
-comment on function recrawl_internal.outcome_of is
+comment on function outcome_of is
     'What a status means for the schedule: fetched, moved (permanently), missing, gone, throttled (the host wants '
     'fewer requests), failed (5xx or no answer) or denied (by robots.txt).';
 
-create or replace function recrawl_internal.letter_of(
+create or replace function letter_of(
     code text, outcome text, is_first boolean, is_retry boolean, has_changed boolean, has_taught boolean
 ) returns text
 language sql immutable parallel safe
@@ -45,7 +43,7 @@ return case when code = 'ok' then
             when code = 'duplicate' then 'r'
             when code = 'stale_lease' then 's'
             else 'x' end;
-comment on function recrawl_internal.letter_of is 'The letter that a result is counted as, see pulse.letters.';
+comment on function letter_of is 'The letter that a result is counted as, see pulse.letters.';
 
 -- The first retry of a failed page comes after a minute, because many failures are short. The next retry comes after a
 -- quarter of the usual interval of the page, at most a day. Each further wait is twice as long. Example: a page that is
@@ -54,23 +52,23 @@ comment on function recrawl_internal.letter_of is 'The letter that a result is c
 --
 -- Throttled pages wait in the same way. Otherwise a host that always answers one page with 503 would get a request for
 -- only that page at the end of each block.
-create or replace function recrawl_internal.wait_after(
+create or replace function wait_after(
     outcome text, attempts smallint, was_missing boolean, retry_after interval, per_day real
 ) returns interval
 language sql volatile parallel safe    -- volatile because backoff() is; otherwise it would not be inlined
 return case
     when outcome = 'denied' then interval '168 hours'
     when outcome = 'missing' then
-        recrawl_internal.backoff('24 hours', '2160 hours', case when was_missing then attempts else 0 end)
+        backoff('24 hours', '2160 hours', case when was_missing then attempts else 0 end)
     when outcome in ('failed', 'throttled') then greatest(
-        case when attempts = 0 then recrawl_internal.backoff('1 minute', '1 minute', 0)
-             else recrawl_internal.backoff(
+        case when attempts = 0 then backoff('1 minute', '1 minute', 0)
+             else backoff(
                  greatest(interval '1 minute', least(interval '24 hours' / per_day / 4, interval '24 hours')),
                  '720 hours', attempts - 1) end,
         case when outcome = 'throttled' and retry_after < interval '24 hours' then retry_after
              when outcome = 'throttled' and retry_after is not null then interval '24 hours' end)
 end;
-comment on function recrawl_internal.wait_after is
+comment on function wait_after is
     'How long a page waits after a request that failed; null if it is never requested again. attempts: requests in '
     'a row that failed before this one. was_missing: the page was missing at the last request. per_day: how often the '
     'page is usually fetched.';
@@ -83,10 +81,9 @@ comment on function recrawl_internal.wait_after is
 --
 -- turn is the place of the result among the results of its page in the same call: `first` = it is the one that may
 -- count, `repeated` = an earlier result on the same lease comes first, `outranked` = a result on another lease may.
-create or replace function recrawl_internal.verdict_on(
-    t timestamptz, r recrawl_internal.result, p recrawl_internal.page, l recrawl_internal.lease_place,
-    moved_to bigint, turn text, newest_lease bigint
-) returns setof recrawl_internal.verdict
+create or replace function verdict_on(
+    t timestamptz, r result, p page, l lease_place, moved_to bigint, turn text, newest_lease bigint
+) returns setof verdict
 language sql stable parallel safe rows 1
 begin atomic
     select v.outcome, v.code,
@@ -101,7 +98,7 @@ begin atomic
                        and r.lease_id <= newest_lease
                        and (p.fetched_at >= r.fetched_at) is not true)
     from (select case when (r.extras).declined then 'declined'
-                      else recrawl_internal.outcome_of(
+                      else outcome_of(
                           r.status, (r.extras).robots_denied, moved_to, p.page_id) end as outcome,
                  case
                      when r.problem is not null then 'invalid'
@@ -116,41 +113,37 @@ begin atomic
           offset 0) v
     offset 0;
 end;
-comment on function recrawl_internal.verdict_on is
-    'The verdict on a result: the outcome of its request, and whether the result counts.';
+comment on function verdict_on is 'The verdict on a result: the outcome of its request, and whether the result counts.';
 
 -- The new frequency follows from the pinned interval, or from the new rate and the price of the host. Before the first
 -- allocation it stays as it is.
-create or replace function recrawl_internal.evidence_after(
-    p recrawl_internal.page, c recrawl_internal.page_comparison, own recrawl_internal.host_terms,
-    rules recrawl_internal.judging_rules
-) returns setof recrawl_internal.evidence
+create or replace function evidence_after(
+    p page, c page_comparison, own host_terms, rules judging_rules
+) returns setof evidence
 language sql stable parallel safe rows 1
 begin atomic
     select e.seen_changes, e.seen_days, e.days,
            case when f.frequency is null then p.frequency
-                else recrawl_internal.page_frequency(f.frequency, null, null) end
+                else page_frequency(f.frequency, null, null) end
     from (select l.seen_changes::real, l.seen_days::real, l.worth::real as days
-          from recrawl_internal.belief(null, 0, 0, own, rules.common) prior
-          left join lateral recrawl_internal.learnt(
+          from belief(null, 0, 0, own, rules.common) prior
+          left join lateral learnt(
               p.seen_changes, p.seen_days, prior.changes, prior.days, c.days_since, c.planned_days, c.counted,
               c.has_changed, c.age_days) l on true
           offset 0) e
-    cross join lateral recrawl_internal.belief(
+    cross join lateral belief(
         p.pinned_rate, coalesce(e.seen_changes, p.seen_changes), coalesce(e.seen_days, p.seen_days), own, rules.common
     ) b
-    left join lateral recrawl_internal.frequency_of(
-        p.pinned_interval, own, rules.common, recrawl_internal.highest_frequency(rules.setting), p.value, b.rate
+    left join lateral frequency_of(
+        p.pinned_interval, own, rules.common, highest_frequency(rules.setting), p.value, b.rate
     ) f on true
     offset 0;
 end;
-comment on function recrawl_internal.evidence_after is
+comment on function evidence_after is
     'The evidence for the rate of a page after a fetch, the days that the fetch counts for, and the frequency that '
     'follows. The first three are null if the fetch taught nothing.';
 
-create or replace function recrawl_internal.detail_of(
-    code text, is_observed boolean, r recrawl_internal.result
-) returns text
+create or replace function detail_of(code text, is_observed boolean, r result) returns text
 language sql stable parallel safe      -- like format()
 return case code
     when 'invalid' then r.problem
@@ -161,25 +154,23 @@ return case code
         case when is_observed then 'the lease does not hold the page; it counts as an observation'
              else format('lease %s does not hold the page', r.lease_id) end
     when 'ok' then
-        case when cardinality((r.extras).links) > recrawl_internal.most_links() then
-            format('the first %s of its %s links were taken', recrawl_internal.most_links(),
+        case when cardinality((r.extras).links) > most_links() then
+            format('the first %s of its %s links were taken', most_links(),
                    cardinality((r.extras).links)) end
 end;
-comment on function recrawl_internal.detail_of is
+comment on function detail_of is
     'The explanation of a code in the answer to a result; null if there is nothing to explain.';
 
-create or replace function recrawl_internal.meaning_of_due(extras recrawl_internal.result_extras) returns text
+create or replace function meaning_of_due(extras result_extras) returns text
 language sql immutable parallel safe
 return case when extras.declined then 'declined' when extras.due = 'infinity' then 'done'
             when extras.due is not null then 'set' end;
-comment on function recrawl_internal.meaning_of_due is
-    'page.due_is of the due time that a result states; null if it states none.';
+comment on function meaning_of_due is 'page.due_is of the due time that a result states; null if it states none.';
 
 -- A declined page was not requested, so its last request stays what it was.
-create or replace function recrawl_internal.page_after(
-    t timestamptz, r recrawl_internal.result, p recrawl_internal.page, v recrawl_internal.verdict,
-    state text, moved_to bigint, due_at timestamptz, due_is text
-) returns recrawl_internal.page_after
+create or replace function page_after(
+    t timestamptz, r result, p page, v verdict, state text, moved_to bigint, due_at timestamptz, due_is text
+) returns page_after
 language sql stable parallel safe
 return (state, moved_to, due_at, due_is,
         case when v.outcome = 'declined' then p.reported_at else t end,
@@ -190,14 +181,13 @@ return (state, moved_to, due_at, due_is,
              else p.attempts end,
         case when v.is_held then r.lease_id else p.last_lease end,
         case when v.code = 'stale_lease' then r.lease_id else p.stale_lease end,
-        coalesce((r.extras).relevance::real, p.relevance))::recrawl_internal.page_after;
-comment on function recrawl_internal.page_after is 'A page after a report, without what its fetches say.';
+        coalesce((r.extras).relevance::real, p.relevance))::page_after;
+comment on function page_after is 'A page after a report, without what its fetches say.';
 
 -- A part of the version that the fetch did not bring stays if the page is the same version.
-create or replace function recrawl_internal.fetches_after(
-    t timestamptz, r recrawl_internal.result, p recrawl_internal.page, v recrawl_internal.verdict,
-    c recrawl_internal.page_comparison, e recrawl_internal.evidence
-) returns recrawl_internal.fetches_after
+create or replace function fetches_after(
+    t timestamptz, r result, p page, v verdict, c page_comparison, e evidence
+) returns fetches_after
 language sql stable parallel safe
 return case when v.is_observed then
            (v.seen_at,
@@ -214,18 +204,17 @@ return case when v.is_observed then
                      case when c.is_same then p.last_modified end),
             coalesce(r.content_hash, case when c.is_same then p.content_hash end),
             coalesce((r.extras).sketch, case when c.is_same then p.sketch end)
-           )::recrawl_internal.fetches_after
+           )::fetches_after
        else
            (p.fetched_at, p.fetches, p.changes, p.seen_changes, p.seen_days, p.frequency, p.base_at, p.planned_due,
-            p.etag, p.last_modified, p.content_hash, p.sketch)::recrawl_internal.fetches_after
+            p.etag, p.last_modified, p.content_hash, p.sketch)::fetches_after
        end;
-comment on function recrawl_internal.fetches_after is
+comment on function fetches_after is
     'A page after a report: its fetches, what they taught, and the version that the next fetch is compared with.';
 
-create or replace function recrawl_internal.host_update_of(
-    t timestamptz, r recrawl_internal.result, p recrawl_internal.page, l recrawl_internal.lease_place,
-    v recrawl_internal.verdict, retry_after interval
-) returns recrawl_internal.host_update
+create or replace function host_update_of(
+    t timestamptz, r result, p page, l lease_place, v verdict, retry_after interval
+) returns host_update
 language sql stable parallel safe
 return case
     when v.code not in ('ok', 'stale_lease') then null
@@ -236,9 +225,9 @@ return case
               then least(r.fetched_at, t) end,
          case when l.is_busy then r.lease_id end,
          case when (r.extras).crawl_delay between 0 and 1e9 then (r.extras).crawl_delay * interval '1 second' end
-        )::recrawl_internal.host_update
+        )::host_update
 end;
-comment on function recrawl_internal.host_update_of is
+comment on function host_update_of is
     'The facts about its host in a result: a refusal, a request after its start_by, the end of a wait, a crawl delay.';
 
 -- Four steps:
@@ -249,69 +238,68 @@ comment on function recrawl_internal.host_update_of is
 --      states a due time while no lease holds the page. While a lease holds it, the queue has the page at the due time
 --      of that lease.
 --   4. The consequences for the page, its place in the queue, its host, the logs and the answer.
-create or replace function recrawl_internal.judge(
-    t timestamptz, r recrawl_internal.result, p recrawl_internal.page, l recrawl_internal.lease_place,
-    own recrawl_internal.host_terms, moved_to bigint, turn text, rules recrawl_internal.judging_rules
-) returns setof recrawl_internal.judgement
+create or replace function judge(
+    t timestamptz, r result, p page, l lease_place, own host_terms, moved_to bigint, turn text, rules judging_rules
+) returns setof judgement
 language sql stable rows 1
 begin atomic
     -- 4.
-    select (r.ord, r.page_id, v.code, recrawl_internal.detail_of(v.code, v.is_observed, r),
-            case when n.state = 'live' and not recrawl_internal.is_never(n.due_at) then greatest(n.due_at, t) end, null
+    select (r.ord, r.page_id, v.code, detail_of(v.code, v.is_observed, r),
+            case when n.state = 'live' and not is_never(n.due_at) then greatest(n.due_at, t) end, null
            )::recrawl.report_result,
            v.is_held,
            v.is_observed,
            d.counts and (n.state <> p.state
                          or (r.extras).relevance is not null
                             and (r.extras).relevance::real is distinct from p.relevance),
-           case when d.counts then recrawl_internal.page_after(
+           case when d.counts then page_after(
                t, r, p, v, n.state, case when v.code = 'ok' and v.outcome = 'moved' then moved_to else p.moved_to end,
-               n.due_at, case when d.moves then recrawl_internal.meaning_of_due(r.extras) else p.due_is end) end,
-           case when d.counts then recrawl_internal.fetches_after(t, r, p, v, c, e) end,
+               n.due_at, case when d.moves then meaning_of_due(r.extras) else p.due_is end) end,
+           case when d.counts then fetches_after(t, r, p, v, c, e) end,
            case when d.counts then (r.extras).meta end,
            case when d.moves and case when n.state = 'live' then n.due_at end is distinct from d.old_due then
                (p.host_id, p.page_id, d.old_due, case when not v.is_held and p.due_at is null then -p.value end,
                 case when n.state = 'live' then n.due_at end, v.is_held and v.outcome = 'failed'
-               )::recrawl_internal.page_move end,
-           recrawl_internal.host_update_of(t, r, p, l, v, d.retry_after),
+               )::page_move end,
+           host_update_of(t, r, p, l, v, d.retry_after),
            case when v.is_held and v.outcome = 'declined' and l.popped_at > (rules.setting).default_gap_since
-                then (p.host_id, l.slot, l.start_by)::recrawl_internal.slot_of_host end,
+                then (p.host_id, l.slot, l.start_by)::slot_of_host end,
            case when e.days is not null then
-               (v.seen_at, e.days, coalesce(c.counted, c.has_changed::int) > 0)::recrawl_internal.observation end,
-           (recrawl_internal.letter_of(v.code, v.outcome, p.fetched_at is null, p.attempts > 0,
-                                       coalesce(c.counted, c.has_changed::int) > 0, e.days is not null),
-            d.late, nullif(greatest(ceil(d.late * d.per_day / 86400) - 1, 0), 0))::recrawl_internal.pulse_part
+               (v.seen_at, e.days, coalesce(c.counted, c.has_changed::int) > 0)::observation end,
+           (letter_of(v.code, v.outcome, p.fetched_at is null, p.attempts > 0,
+                      coalesce(c.counted, c.has_changed::int) > 0, e.days is not null),
+            d.late, nullif(greatest(ceil(d.late * d.per_day / 86400) - 1, 0), 0))::pulse_part
     -- 1.
-    from recrawl_internal.verdict_on(t, r, p, l, moved_to, turn, rules.newest_lease) v
-    cross join lateral recrawl_internal.comparison(r, p, v.seen_at) c
+    from verdict_on(t, r, p, l, moved_to, turn, rules.newest_lease) v
+    cross join lateral comparison(r, p, v.seen_at) c
     -- 2.
-    left join lateral recrawl_internal.evidence_after(p, c, own, rules) e on v.is_observed
+    left join lateral evidence_after(p, c, own, rules) e on v.is_observed
     cross join lateral (
         select v.code = 'ok' or v.is_observed as counts,
                case when v.is_held then l.held_due else p.due_at end as old_due,
                v.code = 'ok'
                    and (v.is_held or (r.extras).declined is true or (r.extras).due is not null) as moves,
                case when v.outcome = 'throttled' and (r.extras).retry_after is not null
-                    then recrawl_internal.wait_asked_for((r.extras).retry_after, t) end as retry_after,
+                    then wait_asked_for((r.extras).retry_after, t) end as retry_after,
                case when v.code = 'ok' and v.outcome <> 'declined' and (p.fetched_at is not null or p.attempts > 0)
                     then greatest(date_part('epoch', l.slot - l.due), 0)::real end as late,
-               recrawl_internal.page_frequency(case when v.is_observed then e.frequency else p.frequency end,
-                                               p.pinned_rate, (rules.setting).frequency) as per_day
+               page_frequency(case when v.is_observed then e.frequency else p.frequency end,
+                              p.pinned_rate, (rules.setting).frequency) as per_day
     ) d
     -- 3.
     cross join lateral (
         select case when v.code = 'ok' and p.state = 'live' and v.outcome in ('gone', 'moved') then v.outcome
                     else p.state end as state,
                case when not d.moves then p.due_at
-                    when (r.extras).declined then recrawl_internal.never(p.page_id)
-                    when (r.extras).due is not null then recrawl_internal.spread_due((r.extras).due, p.page_id)
+                    when (r.extras).declined then never(p.page_id)
+                    when (r.extras).due is not null then spread_due((r.extras).due, p.page_id)
                     when v.outcome = 'fetched' then
-                        recrawl_internal.next_due(l.due, l.slot, d.per_day, (rules.setting).shortest_interval)
-                    else t + recrawl_internal.wait_after(
+                        next_due(l.due, l.slot, d.per_day, (rules.setting).shortest_interval)
+                    else t + wait_after(
                         v.outcome, p.attempts,
-                        recrawl_internal.outcome_of(p.last_status, p.is_denied, null, null) = 'missing',
+                        outcome_of(p.last_status, p.is_denied, null, null) = 'missing',
                         d.retry_after, d.per_day) end as due_at
         offset 0
     ) n;
 end;
-comment on function recrawl_internal.judge is 'Everything that follows from one result. Reads no table.';
+comment on function judge is 'Everything that follows from one result. Reads no table.';

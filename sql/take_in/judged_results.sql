@@ -3,14 +3,14 @@
 
 -- A function, so that the planner knows the type of its row. It reads a column of a row that it knows directly. With
 -- «offset 0» it cannot make a join of it.
-create or replace function recrawl_internal.page_in(tid tid) returns setof recrawl_internal.page
+create or replace function page_in(tid tid) returns setof page
 language sql stable rows 1
 begin atomic
-    select * from recrawl_internal.page where page.ctid = page_in.tid offset 0;
+    select * from page where page.ctid = page_in.tid offset 0;
 end;
-comment on function recrawl_internal.page_in is 'The page in a place of the table page, if it is visible there.';
+comment on function page_in is 'The page in a place of the table page, if it is visible there.';
 
-create or replace function recrawl_internal.turns_of(t timestamptz, results recrawl_internal.result[]) returns text[]
+create or replace function turns_of(t timestamptz, results result[]) returns text[]
 language plpgsql stable as $$
 -- plans: lookups
 begin
@@ -30,15 +30,15 @@ begin
             order by l.is_held desc, r.lease_id is not null, r.lease_id desc, r.ord)
         order by r.ord);
 end $$;
-comment on function recrawl_internal.turns_of is
+comment on function turns_of is
     'The turn of each result among the results of its page, see verdict_on(). The one on the lease that holds the page '
     'is the first, otherwise one without a lease, otherwise the one on the newest lease; of several on one lease the '
     'first.';
 
-create or replace function recrawl_internal.judged_results(
-    t timestamptz, results recrawl_internal.result[], turns text[], leases bigint[],
-    locked recrawl_internal.locked_pages, redirects bigint[], rules recrawl_internal.judging_rules
-) returns table (tid tid, host_id bigint, lease_id bigint, round int, judgement recrawl_internal.judgement)
+create or replace function judged_results(
+    t timestamptz, results result[], turns text[], leases bigint[],
+    locked locked_pages, redirects bigint[], rules judging_rules
+) returns table (tid tid, host_id bigint, lease_id bigint, round int, judgement judgement)
 language sql stable
 begin atomic
     with
@@ -50,7 +50,7 @@ begin atomic
                l.dues || '{}' as dues, l.held_dues || '{}' as held_dues
         from (select distinct unnest(leases) as lease_id) f
         cross join lateral (
-            select * from recrawl_internal.lease where lease.lease_id = f.lease_id offset 0   -- not by lease_until
+            select * from lease where lease.lease_id = f.lease_id offset 0   -- not by lease_until
         ) l
         where l.lease_until > t
     )
@@ -65,19 +65,19 @@ begin atomic
                      width_bucket(r.page_id, l.page_ids) as leased offset 0) n
         offset 0
     ) i
-    left join lateral recrawl_internal.page_in(i.tid) p on true
+    left join lateral page_in(i.tid) p on true
     left join lateral (
-        select h as terms from recrawl_internal.host_terms h where h.host_id = p.host_id offset 0
+        select h as terms from host_terms h where h.host_id = p.host_id offset 0
     ) own on true
     cross join lateral (
         select case when l.lease_id is not null then
                    (l.round, l.popped_at, l.slots[i.leased], l.start_bys[i.leased], l.dues[i.leased],
-                    l.held_dues[i.leased], p.host_id = any (l.busy_hosts))::recrawl_internal.lease_place
+                    l.held_dues[i.leased], p.host_id = any (l.busy_hosts))::lease_place
                end as lease
         offset 0
     ) k
-    cross join lateral recrawl_internal.judge(
+    cross join lateral judge(
         t, r, p, k.lease, own.terms, redirects[r.ord], coalesce(turns[r.ord], 'first'), rules) j;
 end;
-comment on function recrawl_internal.judged_results is
+comment on function judged_results is
     'Judges results. tid: the row of the page. lease_id and round: the row of the lease that holds it.';

@@ -13,8 +13,7 @@
 -- transactions with these locks did. Lock order: keys of unknown links, lease, page by id, link by page id, host by id.
 
 -- A due time can lie in the year 2200, so it ends a page too.
-create or replace function recrawl_internal.without_ends(results recrawl_internal.result[])
-returns recrawl_internal.result[]
+create or replace function without_ends(results result[]) returns result[]
 language sql stable as $$
 -- plans: lookups
     select array_agg(case
@@ -26,11 +25,9 @@ language sql stable as $$
         else r::result end order by r.ord)
     from unnest(results) r
 $$;
-comment on function recrawl_internal.without_ends is
-    'The results; those that have no lease and would end a page get a problem.';
+comment on function without_ends is 'The results; those that have no lease and would end a page get a problem.';
 
-create or replace function recrawl_internal.record_results(t timestamptz, results recrawl_internal.result[])
-returns setof recrawl.report_result
+create or replace function record_results(t timestamptz, results result[]) returns setof recrawl.report_result
 language plpgsql volatile as $$
 -- plans: hashes; locks exclusion (shared), new keys, lease, page by id, link by id, host by id
 declare
@@ -77,13 +74,11 @@ begin
     return query
     select a.* from unnest(follow_up_on_hosts(t, done)) a order by a.ord;
 end $$;
-comment on function recrawl_internal.record_results is
-    'Judges and records checked results, for report and report_pages.';
+comment on function record_results is 'Judges and records checked results, for report and report_pages.';
 
-create or replace function recrawl_internal.record_pages(
-    t timestamptz, results recrawl_internal.result[], leases bigint[], locked recrawl_internal.locked_pages,
-    redirects bigint[]
-) returns recrawl_internal.recorded
+create or replace function record_pages(
+    t timestamptz, results result[], leases bigint[], locked locked_pages, redirects bigint[]
+) returns recorded
 language plpgsql volatile as $$
 -- plans: inherited; writes page, inbox, fetch_log, pulse; locks page by id
 declare
@@ -153,10 +148,9 @@ begin
     from judged;
     return done;
 end $$;
-comment on function recrawl_internal.record_pages is
-    'Judges results and writes their pages. Returns what is left to do.';
+comment on function record_pages is 'Judges results and writes their pages. Returns what is left to do.';
 
-create or replace function recrawl_internal.take_off_leases(taken recrawl_internal.lease_count[]) returns void
+create or replace function take_off_leases(taken lease_count[]) returns void
 language plpgsql volatile as $$
 -- plans: inherited; writes lease; locks lease
 declare
@@ -172,11 +166,10 @@ begin
         end if;
     end loop;
 end $$;
-comment on function recrawl_internal.take_off_leases is
+comment on function take_off_leases is
     'Takes reported pages off their leases. A lease without unreported pages is deleted.';
 
-create or replace function recrawl_internal.follow_up_on_hosts(t timestamptz, done recrawl_internal.recorded)
-returns recrawl.report_result[]
+create or replace function follow_up_on_hosts(t timestamptz, done recorded) returns recrawl.report_result[]
 language plpgsql volatile as $$
 -- plans: inherited
 declare
@@ -197,11 +190,11 @@ begin
     end if;
     return case when any_host.is_blocked then answers_with_blocks(t, done.answers) else done.answers end;
 end $$;
-comment on function recrawl_internal.follow_up_on_hosts is
+comment on function follow_up_on_hosts is
     'Updates the hosts of reported pages, and returns the answers with the times until which hosts are blocked.';
 
 -- No page of a blocked host is fetched before the block ends, so next_fetch_at is not earlier than that.
-create or replace function recrawl_internal.answers_with_blocks(t timestamptz, answers recrawl.report_result[])
+create or replace function answers_with_blocks(t timestamptz, answers recrawl.report_result[])
 returns recrawl.report_result[]
 language sql stable as $$
 -- plans: lookups
@@ -216,12 +209,10 @@ language sql stable as $$
         offset 0
     ) h on true
 $$;
-comment on function recrawl_internal.answers_with_blocks is
-    'Adds to the answers until when the hosts of their pages are blocked.';
+comment on function answers_with_blocks is 'Adds to the answers until when the hosts of their pages are blocked.';
 
 -- Hosts are locked one after the other, in order of id.
-create or replace function recrawl_internal.update_hosts(t timestamptz, updates recrawl_internal.host_update[])
-returns void
+create or replace function update_hosts(t timestamptz, updates host_update[]) returns void
 language plpgsql volatile as $$
 declare
     host record;
@@ -247,4 +238,4 @@ begin
         end if;
     end loop;
 end $$;
-comment on function recrawl_internal.update_hosts is 'Updates hosts by what results say about them.';
+comment on function update_hosts is 'Updates hosts by what results say about them.';

@@ -1,6 +1,6 @@
 -- report: takes in the results of requests, as JSON.
 
-create or replace function recrawl_internal.report_at(t timestamptz, results jsonb) returns setof recrawl.report_result
+create or replace function report_at(t timestamptz, results jsonb) returns setof recrawl.report_result
 language plpgsql volatile as $$
 declare
     checked result[];
@@ -28,7 +28,7 @@ begin
     end;
     return query select * from record_results(t, checked);
 end $$;
-comment on function recrawl_internal.report_at is 'report at a given time.';
+comment on function report_at is 'report at a given time.';
 
 create or replace function recrawl.report(results jsonb) returns setof recrawl.report_result
 language plpgsql volatile security definer as $$

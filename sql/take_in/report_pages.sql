@@ -1,6 +1,6 @@
 -- report() without JSON, for crawlers that report many pages at once.
 
-create or replace function recrawl_internal.report_pages_at(
+create or replace function report_pages_at(
     t timestamptz, page_ids bigint[], lease_ids bigint[], statuses int[], changed boolean[], fetched_at timestamptz[],
     content_hash text[], etag text[], last_modified timestamptz[], changes int[] default null,
     sketch int[] default null, links jsonb[] default null, relevance float8[] default null,
@@ -71,7 +71,7 @@ begin
         ) l
         order by g.ord));
 end $$;
-comment on function recrawl_internal.report_pages_at is 'report_pages at a given time.';
+comment on function report_pages_at is 'report_pages at a given time.';
 
 create or replace function recrawl.report_pages(
     page_ids bigint[], lease_ids bigint[], statuses int[], changed boolean[] default null,

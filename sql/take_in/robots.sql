@@ -1,16 +1,15 @@
 -- The robots.txt of each site (scheme, host and port), kept for all crawlers. All sites of a host share the gap of the
 -- host. The text is only stored here. Crawlers interpret it.
 
-create or replace function recrawl_internal.site_of(url text) returns text
+create or replace function site_of(url text) returns text
 language plpgsql immutable as $$
 begin
     return substring(canonical_of(url) from '^[^/]*//[^/]*');
 end $$;
-comment on function recrawl_internal.site_of is
+comment on function site_of is
     'The site of a URL: scheme, host and port in canonical spelling; null for an invalid URL.';
 
-create or replace function recrawl_internal.robots_at(t timestamptz, urls text[])
-returns setof recrawl.site_robots
+create or replace function robots_at(t timestamptz, urls text[]) returns setof recrawl.site_robots
 language plpgsql stable as $$
 -- plans: lookups
 begin
@@ -21,7 +20,7 @@ begin
     join robots r on r.site = s.site
     order by u.ord;
 end $$;
-comment on function recrawl_internal.robots_at is 'robots at a given time.';
+comment on function robots_at is 'robots at a given time.';
 
 create or replace function recrawl.robots(urls text[]) returns setof recrawl.site_robots
 language plpgsql volatile security definer as $$
@@ -38,7 +37,7 @@ grant execute on function recrawl.robots to recrawl_crawler;
 -- another hour (RFC 9309, 2.3.1.4 and 2.4). A host that answers robots.txt with 429 or 503 is blocked, each time for
 -- longer. A shorter Retry-After does not shorten the block: with a Retry-After of one second the host would get a
 -- request each second forever.
-create or replace function recrawl_internal.set_robots_at(
+create or replace function set_robots_at(
     t timestamptz, url text, status int, rules text, crawl_delay float8, retry_after text default null
 ) returns boolean
 language plpgsql volatile as $$
@@ -83,7 +82,7 @@ begin
     where h.host_id = id and (asked is not null or h.crawl_delay is not null);
     return true;
 end $$;
-comment on function recrawl_internal.set_robots_at is 'set_robots at a given time.';
+comment on function set_robots_at is 'set_robots at a given time.';
 
 create or replace function recrawl.set_robots(
     url text, status int, rules text default null, crawl_delay float8 default null, retry_after text default null

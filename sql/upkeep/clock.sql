@@ -26,13 +26,13 @@
 -- This waits for no lock: rows that another transaction has locked are checked in the next round.
 
 -- Clocks are corrected by small steps all the time. The effects of such a step end without a repair.
-create or replace function recrawl_internal.small_step() returns interval
+create or replace function small_step() returns interval
 language sql immutable parallel safe
 return interval '1 minute';
-comment on function recrawl_internal.small_step is 'If the clock was ahead by less than this, no repair is needed.';
-grant execute on function recrawl_internal.small_step to recrawl_reader;
+comment on function small_step is 'If the clock was ahead by less than this, no repair is needed.';
+grant execute on function small_step to recrawl_reader;
 
-create or replace function recrawl_internal.clock_was_ahead(t timestamptz) returns boolean
+create or replace function clock_was_ahead(t timestamptz) returns boolean
 language plpgsql volatile as $$
 -- plans: inherited
 declare
@@ -44,11 +44,11 @@ begin
     end if;
     return latest > t + small_step();
 end $$;
-comment on function recrawl_internal.clock_was_ahead is
+comment on function clock_was_ahead is
     'Whether the latest tick lies in the future. Also remembers the latest tick, and skips ids that were lost.';
 
 -- Entries of the inbox keep their order. They stay before the entries that are written from now on.
-create or replace function recrawl_internal.begin_pulling_in(t timestamptz) returns void
+create or replace function begin_pulling_in(t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: whole; writes inbox, fetch_log, pulse; locks nothing that anybody holds or waits for
 begin
@@ -60,10 +60,10 @@ begin
     -- near() moves both counts near the budget at the next call of next_pages.
     perform setval('fetch_count', 0), setval('new_count', 0), setval('horizon_recheck', 1);
 end $$;
-comment on function recrawl_internal.begin_pulling_in is
+comment on function begin_pulling_in is
     'The part of the repair that is done at once: the inbox, the logs, and the counts of the budget.';
 
-create or replace function recrawl_internal.pull_in_leases(t timestamptz) returns int
+create or replace function pull_in_leases(t timestamptz) returns int
 language sql volatile as $$
 -- plans: whole; writes lease; locks lease (passing over locked ones)
     with
@@ -79,10 +79,9 @@ language sql volatile as $$
     )
     select count(*)::int from pulled_in
 $$;
-comment on function recrawl_internal.pull_in_leases is
-    'Ends leases whose pages were handed out in the future. Returns their number.';
+comment on function pull_in_leases is 'Ends leases whose pages were handed out in the future. Returns their number.';
 
-create or replace function recrawl_internal.pull_in_pages(
+create or replace function pull_in_pages(
     t timestamptz, after_id bigint, up_to_id bigint, out pulled_in int, out passed_over int
 )
 language plpgsql volatile as $$
@@ -120,13 +119,11 @@ begin
     pulled_in := coalesce(cardinality(early), 0);
     passed_over := cardinality(suspects) - pulled_in;
 end $$;
-comment on function recrawl_internal.pull_in_pages is
+comment on function pull_in_pages is
     'Pulls in the times of some pages. Returns the number of pages, and how many were passed over because they are '
     'locked.';
 
-create or replace function recrawl_internal.corrected_host(
-    h recrawl_internal.host, s recrawl_internal.setting, t timestamptz, wrong_until timestamptz
-) returns recrawl_internal.host
+create or replace function corrected_host(h host, s setting, t timestamptz, wrong_until timestamptz) returns host
 language plpgsql stable as $$
 -- plans: lookups
 declare
@@ -152,10 +149,10 @@ begin
     h.new_class := new_class;
     return h;
 end $$;
-comment on function recrawl_internal.corrected_host is
+comment on function corrected_host is
     'A host with its times pulled in, and its places in both queues of hosts that follow from them.';
 
-create or replace function recrawl_internal.pull_in_hosts(
+create or replace function pull_in_hosts(
     t timestamptz, wrong_until timestamptz, after_id bigint, up_to_id bigint, out pulled_in int, out passed_over int
 )
 language plpgsql volatile as $$
@@ -193,14 +190,14 @@ begin
     from (select count(*) as hosts, bit_or(1::bigint << new_class) as classes from written) w
     where note_classes(w.classes);
 end $$;
-comment on function recrawl_internal.pull_in_hosts is
+comment on function pull_in_hosts is
     'Pulls in the times of some hosts. Returns the number of hosts, and how many were passed over because they are '
     'locked.';
 
 -- One caller at a time does this. The row of pulling_in says how far the repair is. It is written in the transaction of
 -- the step, so a step that is rolled back is done again. The repair ends with the first round that passed over no
 -- locked row.
-create or replace function recrawl_internal.pull_in(t timestamptz, at_once int) returns int
+create or replace function pull_in(t timestamptz, at_once int) returns int
 language plpgsql volatile as $$
 -- plans: lookups; writes pulling_in; locks pulling_in, lease, page by id, host by id (passing over locked ones)
 declare
@@ -245,6 +242,6 @@ begin
     end if;
     return ended + pages.pulled_in + hosts.pulled_in + goes_on::int;
 end $$;
-comment on function recrawl_internal.pull_in is
+comment on function pull_in is
     'One step of the repair after the clock was ahead. Returns the number of rows it changed; at least 1 if another '
     'step follows.';

@@ -19,27 +19,25 @@
 
 do $$
 begin
-    if to_regtype('recrawl_internal.placed_entry') is null then
-        create type recrawl_internal.placed_entry as (
+    if to_regtype('placed_entry') is null then
+        create type placed_entry as (
             host_id bigint, page_id bigint, new_due timestamptz, new_rank real, is_first boolean, is_live boolean,
             leaves boolean, revived boolean, new_tid tid, queue_tid tid);
     end if;
-    if to_regtype('recrawl_internal.queue_changes') is null then
-        create type recrawl_internal.queue_changes as (
-            host_id bigint, more_pages int, due timestamptz, rank real, id bigint);
+    if to_regtype('queue_changes') is null then
+        create type queue_changes as (host_id bigint, more_pages int, due timestamptz, rank real, id bigint);
     end if;
 end $$;
-comment on type recrawl_internal.placed_entry is
+comment on type placed_entry is
     'An entry of the inbox with the new place of its page, and with the row in new_page or queue that is at its old '
     'place. is_first: the entry has no old place. leaves: the page is dead.';
-comment on type recrawl_internal.queue_changes is
+comment on type queue_changes is
     'The changes in the queues of a host: its number of pages, and the first due time, rank and page that came.';
 
 -- Whether a page leaves permanently is decided here, where its host is locked. The page may live again since the entry
 -- was written. The old places are found with one index look-up for each entry. A plain join would be planned in the
 -- other direction if the table was once empty, and would read all of it when it has grown.
-create or replace function recrawl_internal.placed(entries recrawl_internal.inbox[])
-returns recrawl_internal.placed_entry[]
+create or replace function placed(entries inbox[]) returns placed_entry[]
 language plpgsql stable as $$
 -- plans: inherited
 begin
@@ -68,10 +66,9 @@ begin
             offset 0
         ) q on true);
 end $$;
-comment on function recrawl_internal.placed is 'The new place of the page of each entry, and the row at its old place.';
+comment on function placed is 'The new place of the page of each entry, and the row at its old place.';
 
-create or replace function recrawl_internal.move_in_queues(entries recrawl_internal.placed_entry[])
-returns recrawl_internal.queue_changes[]
+create or replace function move_in_queues(entries placed_entry[]) returns queue_changes[]
 language plpgsql volatile as $$
 -- plans: inherited; writes new_page, queue; locks nothing: the caller holds the hosts
 declare
@@ -139,14 +136,12 @@ begin
     select array_agg(l::queue_changes order by l.host_id) into changes from learnt l;
     return changes;
 end $$;
-comment on function recrawl_internal.move_in_queues is
+comment on function move_in_queues is
     'Moves pages to their new places, and takes dead pages out. Returns the changes for each host.';
 
 -- Each host gets its new place in both queues of hosts. A host that is ready, or whose best class does not change,
 -- keeps its place. Then the update is cheap (HOT).
-create or replace function recrawl_internal.wake_hosts(
-    t timestamptz, changes recrawl_internal.queue_changes[], s recrawl_internal.setting
-) returns void
+create or replace function wake_hosts(t timestamptz, changes queue_changes[], s setting) returns void
 language plpgsql volatile as $$
 -- plans: inherited; writes host; locks nothing: the caller holds the hosts
 declare
@@ -172,10 +167,10 @@ begin
     select bit_or(1::bigint << new_class) into classes from woken;
     perform note_classes(classes);
 end $$;
-comment on function recrawl_internal.wake_hosts is
+comment on function wake_hosts is
     'Gives hosts the places in the queues of hosts that follow from changes in their queues of pages.';
 
-create or replace function recrawl_internal.drain_at(t timestamptz, max_entries int) returns int
+create or replace function drain_at(t timestamptz, max_entries int) returns int
 language plpgsql volatile as $$
 -- plans: lookups; writes inbox; locks host by id (passing over locked ones), inbox
 declare
@@ -242,11 +237,10 @@ begin
     end if;
     return coalesce(cardinality(entries), 0);
 end $$;
-comment on function recrawl_internal.drain_at is
-    'Applies at most max_entries entries of the inbox to the queues. Returns their number.';
+comment on function drain_at is 'Applies at most max_entries entries of the inbox to the queues. Returns their number.';
 
 -- In small steps, because drain_at() reads many more entries than it applies if there are many.
-create or replace function recrawl_internal.drain_up_to(t timestamptz, max_entries int) returns int
+create or replace function drain_up_to(t timestamptz, max_entries int) returns int
 language plpgsql volatile as $$
 -- plans: inherited
 declare
@@ -260,6 +254,6 @@ begin
     end loop;
     return drained;
 end $$;
-comment on function recrawl_internal.drain_up_to is
+comment on function drain_up_to is
     'Applies entries of the inbox until none is left that can be applied now, at most max_entries. Returns their '
     'number.';

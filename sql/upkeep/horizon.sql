@@ -11,51 +11,50 @@
 --
 -- The values are stored in sequences (see migrations/versions/0001_first/cells.sql).
 
-create or replace function recrawl_internal.slack() returns interval
+create or replace function slack() returns interval
 language sql immutable parallel safe
 return interval '500 milliseconds';
-comment on function recrawl_internal.slack is
+comment on function slack is
     'A row that is committed within this time after the time it was written with is never below a horizon.';
 
-create or replace function recrawl_internal.micros(t timestamptz) returns bigint
+create or replace function micros(t timestamptz) returns bigint
 language sql immutable parallel safe
 return greatest(1, least((extract(epoch from t) * 1000000)::numeric, 9e18)::bigint);
-comment on function recrawl_internal.micros is 'A time as a number that a sequence can store: microseconds since 1970.';
+comment on function micros is 'A time as a number that a sequence can store: microseconds since 1970.';
 
-create or replace function recrawl_internal.from_micros(micros bigint) returns timestamptz
+create or replace function from_micros(micros bigint) returns timestamptz
 language sql stable parallel safe
 return timestamptz 'epoch' + micros * interval '1 microsecond';
-comment on function recrawl_internal.from_micros is 'The time that a sequence stores.';
+comment on function from_micros is 'The time that a sequence stores.';
 
-create or replace function recrawl_internal.new_horizon(class int) returns regclass
+create or replace function new_horizon(class int) returns regclass
 language sql stable parallel safe
 return ('recrawl_internal.new_horizon_' || class)::regclass;
-comment on function recrawl_internal.new_horizon is 'The sequence with the horizon of a class of new pages.';
+comment on function new_horizon is 'The sequence with the horizon of a class of new pages.';
 
-create or replace function recrawl_internal.new_since(class int) returns timestamptz
+create or replace function new_since(class int) returns timestamptz
 language sql volatile parallel safe
-return recrawl_internal.from_micros(coalesce(pg_sequence_last_value(recrawl_internal.new_horizon(class)), 1));
-comment on function recrawl_internal.new_since is
+return from_micros(coalesce(pg_sequence_last_value(new_horizon(class)), 1));
+comment on function new_since is
     'The horizon of a class of new pages. Not for the condition of an index scan: because the function is volatile, it '
     'would be a filter there and not a bound.';
 
-create or replace function recrawl_internal.occupied_classes(best_first_from int)
-returns table (class int, since timestamptz)
+create or replace function occupied_classes(best_first_from int) returns table (class int, since timestamptz)
 language sql stable
 begin atomic
     select c.class, z.since
-    from recrawl_internal.new_classes b
-    cross join generate_series(best_first_from, best_first_from + recrawl_internal.last_class()) as g (nth)
-    cross join lateral (select g.nth % (recrawl_internal.last_class() + 1) as class) c
-    cross join lateral (select recrawl_internal.new_since(c.class) as since offset 0) z
+    from new_classes b
+    cross join generate_series(best_first_from, best_first_from + last_class()) as g (nth)
+    cross join lateral (select g.nth % (last_class() + 1) as class) c
+    cross join lateral (select new_since(c.class) as since offset 0) z
     where b.last_value >> c.class & 1 = 1;
 end;
-comment on function recrawl_internal.occupied_classes is
+comment on function occupied_classes is
     'The classes of new pages that hosts are in, and their horizons. They begin at the given class, go to the last '
     'class, and continue from class 0.';
 
 -- If two sessions write at the same time, one change may be lost. The next tick finds the class again.
-create or replace function recrawl_internal.note_classes(classes bigint) returns boolean
+create or replace function note_classes(classes bigint) returns boolean
 language plpgsql volatile as $$
 -- plans: inherited
 declare
@@ -66,11 +65,11 @@ begin
     end if;
     return true;
 end $$;
-comment on function recrawl_internal.note_classes is
+comment on function note_classes is
     'Remembers that hosts have entered these classes of new pages, one bit for each class. Null = no class. Always '
     'returns true.';
 
-create or replace function recrawl_internal.advance_new_horizons(t timestamptz, recheck boolean) returns void
+create or replace function advance_new_horizons(t timestamptz, recheck boolean) returns void
 language plpgsql volatile as $$
 -- plans: lookups
 begin
@@ -91,10 +90,10 @@ begin
         offset 0
     ) f;
 end $$;
-comment on function recrawl_internal.advance_new_horizons is
+comment on function advance_new_horizons is
     'Moves the horizon of each class of new pages, and finds the classes that hosts are in.';
 
-create or replace function recrawl_internal.advance_horizons(t timestamptz) returns void
+create or replace function advance_horizons(t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: lookups
 declare
@@ -129,5 +128,5 @@ begin
                                         interval '4 minutes')));
     end if;
 end $$;
-comment on function recrawl_internal.advance_horizons is
+comment on function advance_horizons is
     'Moves each horizon up to the first live entry. Sometimes rechecks from the beginning of the indexes.';

@@ -3,7 +3,7 @@
 
 -- Crawlers that hold pages of the host learn of the block by the answer of report() and by blocked_pages(). There is no
 -- NOTIFY, because its queue belongs to the whole server: any login can fill the queue, and then every NOTIFY raises.
-create or replace function recrawl_internal.block_until(
+create or replace function block_until(
     host_id bigint, until timestamptz, reason text, strikes smallint, t timestamptz
 ) returns void
 language sql volatile as $$
@@ -17,9 +17,9 @@ language sql volatile as $$
     from setting s
     where h.host_id = block_until.host_id
 $$;
-comment on function recrawl_internal.block_until is 'Blocks a host until a time; null ends the block.';
+comment on function block_until is 'Blocks a host until a time; null ends the block.';
 
-create or replace function recrawl_internal.wake_host(host_id bigint, t timestamptz) returns void
+create or replace function wake_host(host_id bigint, t timestamptz) returns void
 language sql volatile as $$
 -- plans: lookups; writes host; locks host
     update host h set
@@ -28,8 +28,7 @@ language sql volatile as $$
     from setting s
     where h.host_id = wake_host.host_id
 $$;
-comment on function recrawl_internal.wake_host is
-    'Computes again when a host is ready, after one of its columns changed.';
+comment on function wake_host is 'Computes again when a host is ready, after one of its columns changed.';
 
 -- How long the block lasts: 60 seconds, doubled by each further strike, at most a day. For the first strike the time of
 -- Retry-After is used instead. Later strikes use it only if it is longer: otherwise a host that always refuses and says
@@ -38,9 +37,7 @@ comment on function recrawl_internal.wake_host is
 -- Each report in which the host gave a page forgives one strike. Half an hour without a block forgives all strikes. A
 -- failure while the host is already blocked comes from a request that began before the block: it adds no strike, but a
 -- longer Retry-After extends the block.
-create or replace function recrawl_internal.strike_host(
-    host_id bigint, retry_after interval, reason text, t timestamptz
-) returns void
+create or replace function strike_host(host_id bigint, retry_after interval, reason text, t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: lookups; locks host
 declare
@@ -61,12 +58,12 @@ begin
         perform block_until(host_id, until, reason, earlier, t), note_strike(t, h.name, until, reason, earlier);
     end if;
 end $$;
-comment on function recrawl_internal.strike_host is
+comment on function strike_host is
     'Blocks a host that asked for it by Retry-After or that keeps failing. Each further block is longer.';
 
 -- Hosts that another transaction has locked are passed over: a later report can forgive them. This function updates
 -- several hosts, so it must not wait for one.
-create or replace function recrawl_internal.forgive_strike(t timestamptz, hosts bigint[]) returns void
+create or replace function forgive_strike(t timestamptz, hosts bigint[]) returns void
 language sql volatile as $$
 -- plans: lookups; writes host; locks host (passing over locked ones)
     update host h set strikes = h.strikes - 1
@@ -75,12 +72,12 @@ language sql volatile as $$
           for no key update skip locked) w
     where h.host_id = w.host_id
 $$;
-comment on function recrawl_internal.forgive_strike is
+comment on function forgive_strike is
     'Takes one strike from hosts that gave a page after their block ended. Their next block is shorter.';
 
 -- Ten failures, and at least half of the fetches since the first of them failed: then the host is down, not only one
 -- page.
-create or replace function recrawl_internal.count_failures(host_id bigint, more int, t timestamptz) returns void
+create or replace function count_failures(host_id bigint, more int, t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host
 declare
@@ -100,11 +97,11 @@ begin
     update host set failures = h.failures, failures_since = h.failures_since
     where host.host_id = count_failures.host_id;
 end $$;
-comment on function recrawl_internal.count_failures is
+comment on function count_failures is
     'Counts failed fetches of a host, and blocks the host if most of its fetches fail.';
 
 -- Only the current lease of the page ends the wait. A report or a release with an older lease changes nothing here.
-create or replace function recrawl_internal.free_host(host_id bigint, lease_id bigint, t timestamptz) returns void
+create or replace function free_host(host_id bigint, lease_id bigint, t timestamptz) returns void
 language sql volatile as $$
 -- plans: lookups; writes host; locks host
     update host h set
@@ -115,12 +112,11 @@ language sql volatile as $$
     from setting s
     where h.host_id = free_host.host_id and h.busy_lease = free_host.lease_id
 $$;
-comment on function recrawl_internal.free_host is
+comment on function free_host is
     'The leased page of a host with one_at_a_time is back, so the host may give its next page.';
 
 -- A request that began after its slot counts as well: the gap is measured from its real start.
-create or replace function recrawl_internal.push_slot(host_id bigint, started_at timestamptz, t timestamptz)
-returns void
+create or replace function push_slot(host_id bigint, started_at timestamptz, t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host
 begin
@@ -129,11 +125,11 @@ begin
         perform wake_host(host_id, t);
     end if;
 end $$;
-comment on function recrawl_internal.push_slot is 'Moves the next slot of a host after a request that began too late.';
+comment on function push_slot is 'Moves the next slot of a host after a request that began too late.';
 
 -- The delay is limited to a minute, so that no robots.txt can stop the crawl of a host. A host that already has this
 -- delay is not changed.
-create or replace function recrawl_internal.set_crawl_delay(host_id bigint, delay interval, t timestamptz) returns void
+create or replace function set_crawl_delay(host_id bigint, delay interval, t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host
 declare
@@ -149,5 +145,4 @@ begin
         perform wake_host(host_id, t);
     end if;
 end $$;
-comment on function recrawl_internal.set_crawl_delay is
-    'Stores the crawl delay that a host asks for in robots.txt, at most a minute.';
+comment on function set_crawl_delay is 'Stores the crawl delay that a host asks for in robots.txt, at most a minute.';

@@ -4,7 +4,7 @@
 -- Ticks count only when a login can have reached nine tenths: when as many pages were handed out, to all logins, as the
 -- login with the most pages still lacked at the last count. A count reads all leases that have not ended.
 
-create or replace function recrawl_internal.leased_by(login text, t timestamptz) returns bigint
+create or replace function leased_by(login text, t timestamptz) returns bigint
 language plpgsql stable as $$
 -- plans: whole
 begin
@@ -12,9 +12,9 @@ begin
         select coalesce(sum(l.unreported), 0)
         from lease l where l.login = leased_by.login and l.lease_until > t);
 end $$;
-comment on function recrawl_internal.leased_by is 'The number of pages that a login has leased at a time.';
+comment on function leased_by is 'The number of pages that a login has leased at a time.';
 
-create or replace function recrawl_internal.watch_logins(t timestamptz) returns void
+create or replace function watch_logins(t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: whole; writes setting; locks setting (passing over a locked one)
 declare
@@ -39,5 +39,5 @@ begin
         update setting set full_logins = found_full;
     end if;
 end $$;
-comment on function recrawl_internal.watch_logins is
+comment on function watch_logins is
     'Notes the logins that have nine tenths of max_leased, if a login can have reached that since the last count.';

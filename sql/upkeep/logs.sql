@@ -4,18 +4,18 @@
 --    fetch_log   each observation that changed the evidence of a page, if the setting keep_log is set
 --    pulse       for each report its outcomes; also ended leases and missed slots. The job vitals adds them up
 
-create or replace function recrawl_internal.log_part(t timestamptz, keep interval) returns int
+create or replace function log_part(t timestamptz, keep interval) returns int
 language sql immutable parallel safe
 return mod(floor(2 * extract(epoch from t) / extract(epoch from keep))::bigint, 4)::int;
-comment on function recrawl_internal.log_part is 'The part of a log (0 to 3) for rows of a time.';
+comment on function log_part is 'The part of a log (0 to 3) for rows of a time.';
 
-create or replace function recrawl_internal.pulse_kept() returns interval
+create or replace function pulse_kept() returns interval
 language sql immutable parallel safe
 return interval '30 minutes';
-comment on function recrawl_internal.pulse_kept is 'How long rows of pulse are kept, at least.';
+comment on function pulse_kept is 'How long rows of pulse are kept, at least.';
 
 -- Nothing is written if no worker ran for a day, because then no job adds up the rows.
-create or replace function recrawl_internal.note_no_request(t timestamptz, expired int, missed int) returns void
+create or replace function note_no_request(t timestamptz, expired int, missed int) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes pulse; locks nothing
 begin
@@ -24,11 +24,11 @@ begin
     from worker_ticked w
     where from_micros(w.last_value) > clock_timestamp() - interval '1 day';
 end $$;
-comment on function recrawl_internal.note_no_request is
+comment on function note_no_request is
     'Counts leased pages that come back without a request, because their lease ended or because their slot had passed.';
 
 -- If another session reads a part (pg_dump, for example), the part is emptied at a later tick.
-create or replace function recrawl_internal.rotate_log_at(t timestamptz) returns void
+create or replace function rotate_log_at(t timestamptz) returns void
 language plpgsql volatile set lock_timeout = '10ms' as $$
 declare
     stale  text;
@@ -50,23 +50,23 @@ begin
         end if;
     end loop;
 end $$;
-comment on function recrawl_internal.rotate_log_at is
+comment on function rotate_log_at is
     'Empties the next part of each log. Empties the whole fetch log if keep_log is not set.';
 
 -- The belief about a page comes from all of its fetches. So only pages are shown whose fetches are all in the log. The
 -- first fetch of a page shows no change and is never logged.
-create or replace view recrawl_internal.visit_to_audit as
+create or replace view visit_to_audit as
 select l.page_id,
        l.days,
        l.changed::int as changed,
        b.changes as belief_changes,
        b.days as belief_days
-from (select *, count(*) over (partition by page_id) as visits from recrawl_internal.fetch_log) l
-join recrawl_internal.page p on p.page_id = l.page_id and p.fetches = l.visits + 1
-join recrawl_internal.host_terms common on common.host_id = 0
-left join recrawl_internal.host_terms own on own.host_id = p.host_id
-cross join lateral recrawl_internal.belief(null, p.seen_changes, p.seen_days, own, common) b
+from (select *, count(*) over (partition by page_id) as visits from fetch_log) l
+join page p on p.page_id = l.page_id and p.fetches = l.visits + 1
+join host_terms common on common.host_id = 0
+left join host_terms own on own.host_id = p.host_id
+cross join lateral belief(null, p.seen_changes, p.seen_days, own, common) b
 order by l.page_id, l.at;
-comment on view recrawl_internal.visit_to_audit is
+comment on view visit_to_audit is
     'Logged fetches, page by page, and the belief about the rate of the page. Only pages whose fetches are all logged.';
-grant select on recrawl_internal.visit_to_audit to recrawl_worker;
+grant select on visit_to_audit to recrawl_worker;

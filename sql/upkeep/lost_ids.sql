@@ -18,15 +18,15 @@
 -- drawn. It costs a pop nothing: a pop reads next_tick anyway, and then does a tick, which skips the ids. add_pages, a
 -- report with unknown links and the start of a job read next_tick for it, a row in memory.
 
-create or replace function recrawl_internal.ids_skipped() returns bigint
+create or replace function ids_skipped() returns bigint
 language sql immutable parallel safe
 return 10000000::bigint;
-comment on function recrawl_internal.ids_skipped is 'More page ids than a failover can lose.';
-grant execute on function recrawl_internal.ids_skipped to recrawl_reader;
+comment on function ids_skipped is 'More page ids than a failover can lose.';
+grant execute on function ids_skipped to recrawl_reader;
 
 -- Of several callers one skips. The others wait until it has done so, not until its transaction ends. The lock is one
 -- that only the owner of the tables can take. Any login can hold an advisory lock, and would stop the crawl with it.
-create or replace function recrawl_internal.skip_lost_ids() returns void
+create or replace function skip_lost_ids() returns void
 language plpgsql volatile as $$
 -- plans: lookups; locks setting (without waiting)
 declare
@@ -48,5 +48,5 @@ begin
         end if;
     end loop;
 end $$;
-comment on function recrawl_internal.skip_lost_ids is
+comment on function skip_lost_ids is
     'After a failover or a crash: moves the sequences of ids beyond all ids that may have been given.';

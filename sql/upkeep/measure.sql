@@ -12,23 +12,22 @@
 
 do $$
 begin
-    if to_regtype('recrawl_internal.measured') is null then
-        create type recrawl_internal.measured as (
-            short_share float8, now float8, hour float8, most float8, in_a_day float8);
+    if to_regtype('measured') is null then
+        create type measured as (short_share float8, now float8, hour float8, most float8, in_a_day float8);
     end if;
 end $$;
-comment on type recrawl_internal.measured is
+comment on type measured is
     'Pages per day that crawlers got. now: in the last step; hour: in the last 12 steps; most: in the last 12 steps in '
     'which at most a tenth of the calls was short; in_a_day: `most` as a mean over the day, if revisits wait while '
     'crawlers pause. short_share: the share of short calls in the last 3 steps.';
 
-create or replace function recrawl_internal.step_of_measure() returns interval
+create or replace function step_of_measure() returns interval
 language sql immutable parallel safe
 return interval '5 minutes';
-comment on function recrawl_internal.step_of_measure is 'The time between two measurements of the budget.';
+comment on function step_of_measure is 'The time between two measurements of the budget.';
 
 -- Nothing is known at the start. The first hours correct the first value.
-create or replace function recrawl_internal.first_measure(t timestamptz, budget float8) returns float8
+create or replace function first_measure(t timestamptz, budget float8) returns float8
 language plpgsql volatile as $$
 -- plans: lookups; writes budget_step
 begin
@@ -36,13 +35,11 @@ begin
     select t, a.last_value, s.last_value, h.last_value from ask_count a, short_ask_count s, handed_out_count h;
     return coalesce(budget, 10000);
 end $$;
-comment on function recrawl_internal.first_measure is
-    'Begins to measure the budget. Returns the budget until the first measurement.';
+comment on function first_measure is 'Begins to measure the budget. Returns the budget until the first measurement.';
 
 -- The pace of new pages continues without a jump. Both counts are compared with the fetches that the budget gives since
 -- 1970, so they move by the difference between the two budgets.
-create or replace function recrawl_internal.follow_budget(t timestamptz, before float8, after float8, discovery float8)
-returns void
+create or replace function follow_budget(t timestamptz, before float8, after float8, discovery float8) returns void
 language plpgsql volatile as $$
 begin
     perform setval('fetch_count', greatest(0, f.last_value + fetches_by(t, after) - fetches_by(t, before))),
@@ -50,13 +47,13 @@ begin
                                             - fetches_by(t, before * discovery)))
     from fetch_count f, new_count n;
 end $$;
-comment on function recrawl_internal.follow_budget is
+comment on function follow_budget is
     'Moves the counts of handed out pages to a new budget: they stay as far ahead of the budget, or behind it, as '
     'before.';
 
 -- Null in `most` means: in every step of the last day more than a tenth of the calls was short. Then the budget may be
 -- far too low, and it rises faster.
-create or replace function recrawl_internal.budget_after(budget float8, m recrawl_internal.measured) returns float8
+create or replace function budget_after(budget float8, m measured) returns float8
 language sql immutable parallel safe
 return least(1e12, greatest(1, case
     when m.short_share >= 0.5 and greatest(m.now, m.hour) < 0.9 * budget then
@@ -67,10 +64,9 @@ return least(1e12, greatest(1, case
                                1.05 * greatest(m.most, m.hour)))
     when m.short_share <= 0.1 and budget > m.in_a_day then greatest(m.in_a_day, 0.97 * budget)
     else budget end));
-comment on function recrawl_internal.budget_after is
-    'The budget that follows from the last budget and the measurements.';
+comment on function budget_after is 'The budget that follows from the last budget and the measurements.';
 
-create or replace function recrawl_internal.measured_of_late(t timestamptz) returns recrawl_internal.measured
+create or replace function measured_of_late(t timestamptz) returns measured
 language plpgsql volatile as $$
 -- plans: lookups
 declare
@@ -105,10 +101,9 @@ begin
     m.in_a_day := m.most * case when is_late then at_work else 1 end;
     return m;
 end $$;
-comment on function recrawl_internal.measured_of_late is
-    'The recent measurements of the crawlers. A value that is not known is null.';
+comment on function measured_of_late is 'The recent measurements of the crawlers. A value that is not known is null.';
 
-create or replace function recrawl_internal.measure_budget(t timestamptz) returns void
+create or replace function measure_budget(t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes setting, budget_step; locks setting (passing over a locked one), budget_step
 declare
@@ -140,5 +135,5 @@ begin
         perform follow_budget(t, before.budget, new_budget, before.discovery);
     end if;
 end $$;
-comment on function recrawl_internal.measure_budget is
+comment on function measure_budget is
     'Moves a measured budget towards the number of pages that crawlers can fetch. Does so every five minutes.';

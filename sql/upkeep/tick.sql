@@ -3,12 +3,12 @@
 -- next_pages does a tick every half second (all crawlers together). It also does parts of it if it would return too few
 -- pages.
 
-create or replace function recrawl_internal.between_ticks() returns interval
+create or replace function between_ticks() returns interval
 language sql immutable parallel safe
 return interval '500 milliseconds';
-comment on function recrawl_internal.between_ticks is 'If there was no tick for this long, next_pages does one.';
+comment on function between_ticks is 'If there was no tick for this long, next_pages does one.';
 
-create or replace function recrawl_internal.tick_at(t timestamptz, max_leases int, max_entries int) returns int
+create or replace function tick_at(t timestamptz, max_leases int, max_entries int) returns int
 language plpgsql volatile as $$
 declare
     was_ahead constant boolean := clock_was_ahead(t);
@@ -23,18 +23,18 @@ begin
     perform measure_budget(t), watch_logins(t);
     return pulled_in + reap_at(t, max_leases) + drain_at(t, max_entries) + take_links_in(t, max_entries);
 end $$;
-comment on function recrawl_internal.tick_at is 'One small step of upkeep. Returns the number of pages that it moved.';
+comment on function tick_at is 'One small step of upkeep. Returns the number of pages that it moved.';
 
 -- If the clock jumps back, next_tick is far in the future. Ticks must continue anyway.
-create or replace function recrawl_internal.tick_is_due(next_tick bigint, t timestamptz) returns boolean
+create or replace function tick_is_due(next_tick bigint, t timestamptz) returns boolean
 language sql stable parallel safe
-return recrawl_internal.from_micros(next_tick) not between t and t + interval '1 minute';
-comment on function recrawl_internal.tick_is_due is 'Whether the last tick was more than half a second ago.';
+return from_micros(next_tick) not between t and t + interval '1 minute';
+comment on function tick_is_due is 'Whether the last tick was more than half a second ago.';
 
-create or replace function recrawl_internal.tick(max_leases int, max_entries int) returns int
+create or replace function tick(max_leases int, max_entries int) returns int
 language sql volatile security definer as $$
     select setval('worker_ticked', micros(clock_timestamp())), rotate_log_at(clock_timestamp());
     select tick_at(clock_timestamp(), max_leases, max_entries)
 $$;
-comment on function recrawl_internal.tick is 'One step of upkeep; the worker calls it.';
-grant execute on function recrawl_internal.tick to recrawl_worker;
+comment on function tick is 'One step of upkeep; the worker calls it.';
+grant execute on function tick to recrawl_worker;

@@ -1,27 +1,24 @@
 -- Events for the view events: decisions of people, and things that happen to the crawl as a whole.
 
-create or replace function recrawl_internal.note_event(
-    t timestamptz, kind text, subject text, says text, by text
-) returns void
+create or replace function note_event(t timestamptz, kind text, subject text, says text, by text) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes event
 begin
     insert into event (at, kind, subject, says, by)
     values (t, note_event.kind, left(note_event.subject, 1000), left(note_event.says, 2000), note_event.by);
 end $$;
-comment on function recrawl_internal.note_event is
-    'Writes an event. by: the login that caused it; null if the crawl itself did.';
+comment on function note_event is 'Writes an event. by: the login that caused it; null if the crawl itself did.';
 
-create or replace function recrawl_internal.note_now(kind text, subject text, says text) returns void
+create or replace function note_now(kind text, subject text, says text) returns void
 language plpgsql volatile as $$
 begin
     perform note_event(clock_timestamp(), kind, subject, says, session_user);
 end $$;
-comment on function recrawl_internal.note_now is 'Writes an event of this login, now.';
+comment on function note_now is 'Writes an event of this login, now.';
 
 -- If all hosts fail for a night, that must not write millions of events. The limit is 100 events an hour for all hosts.
 -- Transactions that run at the same time do not see each other's events, so there may be a few more.
-create or replace function recrawl_internal.may_note_host(t timestamptz) returns boolean
+create or replace function may_note_host(t timestamptz) returns boolean
 language plpgsql volatile as $$
 -- plans: lookups
 begin
@@ -31,11 +28,10 @@ begin
               where at > t - interval '1 hour' and at <= t and kind = 'host' and by is null
               order by at desc limit 100) last);
 end $$;
-comment on function recrawl_internal.may_note_host is
-    'Whether fewer than 100 events of hosts were written in the last hour.';
+comment on function may_note_host is 'Whether fewer than 100 events of hosts were written in the last hour.';
 
 -- Only the 1st, 4th and 16th block in a row are written.
-create or replace function recrawl_internal.note_strike(
+create or replace function note_strike(
     t timestamptz, host text, until timestamptz, reason text, strikes int
 ) returns void
 language plpgsql volatile as $$
@@ -46,10 +42,10 @@ begin
             case when strikes > 1 then format(', the %sth time in a row', strikes) end), null);
     end if;
 end $$;
-comment on function recrawl_internal.note_strike is 'Writes the event that a host was blocked by the crawl.';
+comment on function note_strike is 'Writes the event that a host was blocked by the crawl.';
 
-create or replace function recrawl_internal.time_in_text(t timestamptz) returns text
+create or replace function time_in_text(t timestamptz) returns text
 language sql stable
 return case when t = 'infinity' then 'further notice'
             else to_char(t at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"') end;
-comment on function recrawl_internal.time_in_text is 'A time as text in UTC, the same for every session.';
+comment on function time_in_text is 'A time as text in UTC, the same for every session.';

@@ -1,22 +1,22 @@
 -- Sums up reports to minutes, and minutes to hours. The last five minutes are summed up again each time, because the
 -- reports of a transaction become visible only when it ends.
 
-create or replace function recrawl_internal.minute_of(t timestamptz) returns timestamptz
+create or replace function minute_of(t timestamptz) returns timestamptz
 language sql immutable parallel safe
 return date_bin('1 minute', t, timestamptz '1970-01-01 00:00+00');
-comment on function recrawl_internal.minute_of is 'The beginning of the minute of a time.';
+comment on function minute_of is 'The beginning of the minute of a time.';
 
-create or replace function recrawl_internal.hour_of(t timestamptz) returns timestamptz
+create or replace function hour_of(t timestamptz) returns timestamptz
 language sql immutable parallel safe
 return date_bin('1 hour', t, timestamptz '1970-01-01 00:00+00');
-comment on function recrawl_internal.hour_of is 'The beginning of the hour of a time, the same in every time zone.';
+comment on function hour_of is 'The beginning of the hour of a time, the same in every time zone.';
 
-create or replace function recrawl_internal.times(letter text, letters text) returns int
+create or replace function times(letter text, letters text) returns int
 language sql immutable parallel safe
 return length(letters) - length(replace(letters, letter, ''));
-comment on function recrawl_internal.times is 'How often a letter occurs in a text.';
+comment on function times is 'How often a letter occurs in a text.';
 
-create or replace function recrawl_internal.fold_pulses(since timestamptz, until timestamptz) returns void
+create or replace function fold_pulses(since timestamptz, until timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: whole; writes vital; locks nothing: the caller holds vitals_state
 declare
@@ -64,9 +64,9 @@ begin
             excluded.late_more, excluded.late_seconds, excluded.skipped, excluded.expired,
             excluded.missed);
 end $$;
-comment on function recrawl_internal.fold_pulses is 'Sums up the reports of a range of minutes again.';
+comment on function fold_pulses is 'Sums up the reports of a range of minutes again.';
 
-create or replace function recrawl_internal.fold_minutes(since timestamptz) returns void
+create or replace function fold_minutes(since timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: whole; writes vital_hour; locks nothing: the caller holds vitals_state
 begin
@@ -92,5 +92,4 @@ begin
     where at >= hour_of(since)
     group by hour_of(at);
 end $$;
-comment on function recrawl_internal.fold_minutes is
-    'Sums up the minutes of the hour of a time, and of all later hours, again.';
+comment on function fold_minutes is 'Sums up the minutes of the hour of a time, and of all later hours, again.';

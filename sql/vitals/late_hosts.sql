@@ -1,7 +1,7 @@
 -- Reads all hosts, also of a large crawl. The worker does it every five minutes. A million hosts take a second. (The
 -- job allocate reads all hosts too.)
 
-create or replace function recrawl_internal.look_at_hosts(t timestamptz) returns void
+create or replace function look_at_hosts(t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: whole; writes late_host, vitals_state; locks nothing: the caller holds vitals_state
 declare
@@ -22,10 +22,10 @@ begin
     order by d.oldest_due
     limit most;
 end $$;
-comment on function recrawl_internal.look_at_hosts is
+comment on function look_at_hosts is
     'Counts hosts and their pages, and finds the hosts whose revisits are most overdue.';
 
-create or replace function recrawl_internal.due_of(host_id bigint, head_due timestamptz, t timestamptz) returns bigint
+create or replace function due_of(host_id bigint, head_due timestamptz, t timestamptz) returns bigint
 language plpgsql volatile as $$
 -- plans: lookups
 begin
@@ -35,5 +35,5 @@ begin
         limit 10000
     ) d);
 end $$;
-comment on function recrawl_internal.due_of is
+comment on function due_of is
     'The number of due revisits of a host, at most 10,000. head_due: where the scan of its queue starts.';

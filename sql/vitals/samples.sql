@@ -3,7 +3,7 @@
 
 -- If a host has been free for less than 5 seconds, only its first page waits for a crawler. Its other pages wait for
 -- the gap. If a host has been free for longer, all its pages wait for crawlers.
-create or replace function recrawl_internal.sample_due(
+create or replace function sample_due(
     t timestamptz, blocks int, out due bigint, out due_crawler bigint, out due_gap bigint, out due_blocked bigint
 )
 language plpgsql volatile as $$
@@ -41,12 +41,12 @@ begin
     end loop;
     due := due_blocked + due_crawler + due_gap;
 end $$;
-comment on function recrawl_internal.sample_due is
+comment on function sample_due is
     'Due revisits, and what they wait for: a crawler, the gap of their host, or the end of its block.';
 
 -- Uses the model of the allocation: a page is fresh with probability exp(−rate · age). Only pages that take part in the
 -- allocation count. The differences between the blocks give the standard error of the sample.
-create or replace function recrawl_internal.sample_pages(
+create or replace function sample_pages(
     t timestamptz, blocks int, out fresh real, out fresh_error real, out covered real
 )
 language plpgsql volatile as $$
@@ -90,5 +90,5 @@ begin
     into fresh, fresh_error, covered
     from ratio r;
 end $$;
-comment on function recrawl_internal.sample_pages is
+comment on function sample_pages is
     'The estimated share of the value that is fresh, its standard error, and the share that was fetched at least once.';

@@ -1,6 +1,6 @@
 -- The most recent reports, from the last blocks of pulse. This works without a running worker too.
 
-create or replace function recrawl_internal.last_pulses(
+create or replace function last_pulses(
     t timestamptz, out last_report_at timestamptz, out fetches_per_second float8
 )
 language plpgsql volatile as $$
@@ -30,6 +30,6 @@ begin
     since := greatest(since, oldest);  -- a crawl that has just begun is not divided by five minutes
     fetches_per_second := fetches / greatest(date_part('epoch', t - since), 10);
 end $$;
-comment on function recrawl_internal.last_pulses is
+comment on function last_pulses is
     'The time of the last report, and the fetches per second over the last five minutes, or since the first report. '
     'If there are many reports, only the last few thousand count.';

@@ -1,6 +1,6 @@
 -- The job vitals. Once a minute it sums up the reports, and writes counts and samples of the queue and the pages.
 
-create or replace function recrawl_internal.take_vitals_at(t timestamptz) returns boolean
+create or replace function take_vitals_at(t timestamptz) returns boolean
 language plpgsql volatile as $$
 -- plans: whole; writes vital, vital_hour; locks vitals_state (passing over it when it is locked), vital, vital_hour
 declare
@@ -33,21 +33,21 @@ begin
     perform fold_minutes(since);
     return is_new;
 end $$;
-comment on function recrawl_internal.take_vitals_at is
+comment on function take_vitals_at is
     'Writes the minute that ended last into vitals, and sums up the minutes before it again. false: another session '
     'has written this minute.';
 
-create or replace function recrawl_internal.take_vitals() returns boolean
+create or replace function take_vitals() returns boolean
 language plpgsql volatile security definer as $$
 begin
     return take_vitals_at(clock_timestamp());
 end $$;
-comment on function recrawl_internal.take_vitals is 'take_vitals_at now, for the job vitals.';
-grant execute on function recrawl_internal.take_vitals to recrawl_worker;
+comment on function take_vitals is 'take_vitals_at now, for the job vitals.';
+grant execute on function take_vitals to recrawl_worker;
 
 -- The counts of sequences since the last call. After a crash a sequence may have skipped a few numbers. Page ids may
 -- also have skipped ids_skipped() numbers, and these are no pages. If lease ids were skipped, no call counts as empty.
-create or replace function recrawl_internal.take_counts(minute timestamptz) returns void
+create or replace function take_counts(minute timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes vital, vitals_state; locks nothing: the caller holds vitals_state
 declare
@@ -71,10 +71,10 @@ begin
         (handed_out, asks, empty_asks, new_pages) = (
             excluded.handed_out, excluded.asks, excluded.empty_asks, excluded.new_pages);
 end $$;
-comment on function recrawl_internal.take_counts is
+comment on function take_counts is
     'Writes the counts since the last call into a minute: pages handed out, calls of next_pages, new pages.';
 
-create or replace function recrawl_internal.take_samples(t timestamptz, minute timestamptz) returns void
+create or replace function take_samples(t timestamptz, minute timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: whole; writes vital; locks nothing: the caller holds vitals_state
 begin
@@ -99,11 +99,10 @@ begin
         budget = (select s.budget from setting s)
     where v.at = minute;
 end $$;
-comment on function recrawl_internal.take_samples is
-    'Writes the state of the queue, the hosts and the pages into a minute.';
+comment on function take_samples is 'Writes the state of the queue, the hosts and the pages into a minute.';
 
 -- The crawl stands still if there was no report for five minutes although a host was free for all that time.
-create or replace function recrawl_internal.note_standstill(t timestamptz, minute timestamptz) returns void
+create or replace function note_standstill(t timestamptz, minute timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: whole; writes vitals_state; locks nothing: the caller holds it
 declare
@@ -133,5 +132,5 @@ begin
         update vitals_state s set still_since = t;
     end if;
 end $$;
-comment on function recrawl_internal.note_standstill is
+comment on function note_standstill is
     'Writes an event when the crawl stands still, and another event when it goes on.';

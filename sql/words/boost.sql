@@ -1,29 +1,28 @@
 -- Boosts multiply the values of pages whose URL matches a pattern. The row of a page stores the product of its boosts.
 -- So its value without boosts can be computed, and jobs and reports need not match URLs.
 
-create or replace function recrawl_internal.boosted(plain_value float8, boost real) returns real
+create or replace function boosted(plain_value float8, boost real) returns real
 language sql immutable parallel safe
 return case when boost is not null and plain_value > 0
-            then greatest(least(plain_value * boost, recrawl_internal.most_amount()),
-                          recrawl_internal.least_amount())
+            then greatest(least(plain_value * boost, most_amount()),
+                          least_amount())
             else plain_value end::real;
-comment on function recrawl_internal.boosted is
+comment on function boosted is
     'The value of a page with its boosts, given its value without them and their product; null = no boost.';
 
-create or replace function recrawl_internal.plain_value(value float8, boost real, pinned_value real) returns float8
+create or replace function plain_value(value float8, boost real, pinned_value real) returns float8
 language sql immutable parallel safe
 return coalesce(pinned_value, value / coalesce(boost, 1));
-comment on function recrawl_internal.plain_value is 'The value of a page without its boosts.';
+comment on function plain_value is 'The value of a page without its boosts.';
 
 -- Returns a table of one row, so that the planner can inline it. The sum is limited, because exp() raises if its result
 -- is too large or too small for a number.
-create or replace function recrawl_internal.boost_of(canonical text) returns table (boost real)
+create or replace function boost_of(canonical text) returns table (boost real)
 language sql stable rows 1
 begin atomic
     select case when count(*) > 0 then
                nullif(exp(greatest(least(sum(ln(b.times::float8)), 69), -69))::real, 1) end
-    from recrawl_internal.boost b
+    from boost b
     where b.times is not null and canonical ~ b.pattern;
 end;
-comment on function recrawl_internal.boost_of is
-    'The product of the boosts whose patterns match a canonical URL; null = no boost.';
+comment on function boost_of is 'The product of the boosts whose patterns match a canonical URL; null = no boost.';

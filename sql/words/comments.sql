@@ -2,7 +2,7 @@
 -- copy the comments of the tables with one call of copy_comments(), and then write comments only for the columns that
 -- differ.
 
-create or replace function recrawl_internal.copy_comments(of_view regclass) returns void
+create or replace function copy_comments(of_view regclass) returns void
 language plpgsql volatile as $$
 declare
     c record;
@@ -20,5 +20,5 @@ begin
         execute format('comment on column %s.%I is %L', of_view, c.name, c.meaning);
     end loop;
 end $$;
-comment on function recrawl_internal.copy_comments is
+comment on function copy_comments is
     'Gives the columns of a view the comments of the columns that they come from, if the names are the same.';

@@ -1,31 +1,31 @@
 -- The graph of links: its packed rows, and the news. News are the changed pages that the worker must read again; the
 -- worker keeps the graph in memory.
 
-create or replace function recrawl_internal.unpacked(targets bytea) returns setof bigint
+create or replace function unpacked(targets bytea) returns setof bigint
 language sql immutable parallel safe rows 30
 begin atomic
     select ('x' || encode(substr(t.whole, 8 * n + 1, 8), 'hex'))::bit(64)::bigint
     from (select targets || '' as whole offset 0) t              -- decompressed once, not for each link
     cross join lateral generate_series(0, length(t.whole) / 8 - 1) n;
 end;
-comment on function recrawl_internal.unpacked is 'The ids of the pages in a packed row of links, ascending.';
+comment on function unpacked is 'The ids of the pages in a packed row of links, ascending.';
 
 -- A transaction that writes news calls this while it holds a lock on the table graph_news, and keeps the lock until it
 -- commits, even if it writes nothing because the table is full. A worker that empties the full table waits for these
 -- locks. So the worker, which reads the graph afterwards, sees the changes that were not written down as news.
-create or replace function recrawl_internal.is_news_full() returns boolean
+create or replace function is_news_full() returns boolean
 language sql volatile
 return pg_relation_size('recrawl_internal.graph_news') >= 64 * 1024 * 1024;
-comment on function recrawl_internal.is_news_full is
+comment on function is_news_full is
     'Whether the table of news is full, so that the next run must read the whole graph again.';
 
-create or replace function recrawl_internal.tell_graph(page_ids bigint[]) returns void
+create or replace function tell_graph(page_ids bigint[]) returns void
 language plpgsql volatile as $$
 -- plans: inherited; writes graph_news
 begin
     insert into graph_news (page_id) select unnest(page_ids) where not (select is_news_full());
 end $$;
-comment on function recrawl_internal.tell_graph is
+comment on function tell_graph is
     'Adds pages to the news: they were added, left the graph, link to other pages or have another relevance. Null '
     'instead of a page id = the whole graph must be read again.';
-grant execute on function recrawl_internal.unpacked to recrawl_reader;
+grant execute on function unpacked to recrawl_reader;

@@ -2,10 +2,10 @@
 -- been ready longest is first. Among new pages the best class of value is first, then the host that has been ready
 -- longest.
 
-create or replace function recrawl_internal.last_class() returns int
+create or replace function last_class() returns int
 language sql immutable parallel safe
 return 32;
-comment on function recrawl_internal.last_class is
+comment on function last_class is
     'The last class. It is for hosts whose revisits come first now. Their new pages come last, even if their values '
     'are high.';
 
@@ -15,60 +15,60 @@ comment on function recrawl_internal.last_class is
 -- A factor of four would need half of the classes and of their horizons (horizon.sql). It would cost a fifth of the
 -- value: measured with log-normal values, one page a host, the pages had .62 instead of .81 (σ = 1) and .73 instead of
 -- .89 (σ = 2) of the value of the best pages that waited.
-create or replace function recrawl_internal.value_class(rank real) returns smallint
+create or replace function value_class(rank real) returns smallint
 language sql immutable parallel safe
 return case when rank is not null then
-           greatest(0, least(recrawl_internal.last_class() - 1, 19 - floor(
-               ln(greatest(-rank::float8, recrawl_internal.least_amount())) / ln(2::float8))))::smallint
+           greatest(0, least(last_class() - 1, 19 - floor(
+               ln(greatest(-rank::float8, least_amount())) / ln(2::float8))))::smallint
        end;
-comment on function recrawl_internal.value_class is
+comment on function value_class is
     'The class of a new page by its rank: 0 from 2^19 up, then a factor of two each, 31 below 2^-11.';
 
-create or replace function recrawl_internal.worst_rank_of(class int) returns real
+create or replace function worst_rank_of(class int) returns real
 language sql immutable parallel safe
-return case when class >= recrawl_internal.last_class() - 1 then 0 else -(2::float8 ^ (19 - class)) end::real;
-comment on function recrawl_internal.worst_rank_of is 'The rank of the least valuable page in a class of new pages.';
+return case when class >= last_class() - 1 then 0 else -(2::float8 ^ (19 - class)) end::real;
+comment on function worst_rank_of is 'The rank of the least valuable page in a class of new pages.';
 
 -- A host whose new pages are better than all others would give almost no revisits. Measured with 30 hosts for each kind
 -- and discovery = 0.5: the best host gave 92 % new pages. The allocation assumes 50 %. So while revisits of the host
 -- wait, its new pages get their share and a quarter more. Then they come last: last_class(). Why a quarter more: pages
 -- are taken in bursts, and with exactly their share new pages got 0.46 of the slots instead of 0.5.
-create or replace function recrawl_internal.new_pages_a_revisit(discovery real) returns real
+create or replace function new_pages_a_revisit(discovery real) returns real
 language sql immutable parallel safe
 return least(1.25 * discovery / nullif(1 - discovery, 0), 1e6)::real;
-comment on function recrawl_internal.new_pages_a_revisit is
+comment on function new_pages_a_revisit is
     'How many new pages a host with due revisits may give for each of them: a quarter more than the share of new '
     'pages.';
 
 -- The credit of a host: new pages spend it, revisits earn it.
-create or replace function recrawl_internal.credit_after(
+create or replace function credit_after(
     credit real, of_new boolean, given bigint, revisits_wait boolean, discovery real
 ) returns real
 language sql immutable parallel safe
 return case when of_new and revisits_wait and discovery < 1 then greatest(credit, 0) - given
-            when of_new then 1 + recrawl_internal.new_pages_a_revisit(discovery)
-            else least(credit + given * recrawl_internal.new_pages_a_revisit(discovery),
-                       greatest(given, 1) * (1 + recrawl_internal.new_pages_a_revisit(discovery))) end::real;
-comment on function recrawl_internal.credit_after is
+            when of_new then 1 + new_pages_a_revisit(discovery)
+            else least(credit + given * new_pages_a_revisit(discovery),
+                       greatest(given, 1) * (1 + new_pages_a_revisit(discovery))) end::real;
+comment on function credit_after is
     'The number of new pages that a host may give before its next revisit, after it gave pages of either kind.';
 
-create or replace function recrawl_internal.class_in_line(
+create or replace function class_in_line(
     head_new_rank real, head_due timestamptz, new_credit float8, t timestamptz
 ) returns smallint
 language sql immutable parallel safe
-return case when head_due > t or new_credit >= 1 then recrawl_internal.value_class(head_new_rank)
-            when head_new_rank is not null then recrawl_internal.last_class()::smallint end;
-comment on function recrawl_internal.class_in_line is
+return case when head_due > t or new_credit >= 1 then value_class(head_new_rank)
+            when head_new_rank is not null then last_class()::smallint end;
+comment on function class_in_line is
     'The class of a host in the queue of new pages: the class of its best new page, or 32 (the last) if its revisits '
     'come first now. Null = the host has no new page.';
 
 -- A host is in both queues of hosts, and next_pages chose it from one of them. The place in the other queue stays if
 -- it is already due: otherwise one kind of pages would always be first. If the next slot of the host is far away, the
 -- place moves anyway, because each scan would have to pass over it.
-create or replace function recrawl_internal.place_after_visit(
+create or replace function place_after_visit(
     place timestamptz, was_chosen boolean, is_back_soon boolean, next_place timestamptz, t timestamptz
 ) returns timestamptz
 language sql immutable parallel safe
 return case when place <= t and is_back_soon and not was_chosen then place else next_place end;
-comment on function recrawl_internal.place_after_visit is
+comment on function place_after_visit is
     'The place of a host in a queue of hosts after it gave pages: its place before, or the next place.';

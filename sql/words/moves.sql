@@ -12,25 +12,24 @@
 
 do $$
 begin
-    if to_regtype('recrawl_internal.due_move') is null then
-        create type recrawl_internal.due_move as (
+    if to_regtype('due_move') is null then
+        create type due_move as (
             page_id bigint, host_id bigint, old_due timestamptz, old_rank real, new_due timestamptz, due_is text,
             planned_due timestamptz, frequency real);
     end if;
 end $$;
-comment on type recrawl_internal.due_move is
+comment on type due_move is
     'A page that gets another due time: its old place, as in inbox, and the columns of page after the move.';
 
-create or replace function recrawl_internal.move_of(
-    p recrawl_internal.page, new_due timestamptz, due_is text, planned_due timestamptz, frequency real
-) returns recrawl_internal.due_move
+create or replace function move_of(
+    p page, new_due timestamptz, due_is text, planned_due timestamptz, frequency real
+) returns due_move
 language sql immutable parallel safe
 return (p.page_id, p.host_id, p.due_at, case when p.due_at is null then -p.value end, new_due, due_is, planned_due,
-        frequency)::recrawl_internal.due_move;
-comment on function recrawl_internal.move_of is
-    'The move of a page from its place in the queue, or among the new pages, to a due time.';
+        frequency)::due_move;
+comment on function move_of is 'The move of a page from its place in the queue, or among the new pages, to a due time.';
 
-create or replace function recrawl_internal.move_pages(moves recrawl_internal.due_move[]) returns int
+create or replace function move_pages(moves due_move[]) returns int
 language sql volatile as $$
 -- plans: lookups; writes page, inbox; locks page by id
     with
@@ -49,5 +48,5 @@ language sql volatile as $$
     )
     select count(*)::int from moved
 $$;
-comment on function recrawl_internal.move_pages is
+comment on function move_pages is
     'Gives pages new due times. The caller has locked the pages, in order of id. Returns their number.';

@@ -7,16 +7,16 @@
 -- the reader of a view may have no right to use this schema. Exponents stay above -700: below, exp() raises instead of
 -- returning 0.
 
-create or replace function recrawl_internal.has_prices() returns boolean
+create or replace function has_prices() returns boolean
 language sql stable
 begin atomic
-    select exists (select from recrawl_internal.host_terms where host_id = 0 and objective is not null);
+    select exists (select from host_terms where host_id = 0 and objective is not null);
 end;
-comment on function recrawl_internal.has_prices is 'Whether there is an allocation in force.';
+comment on function has_prices is 'Whether there is an allocation in force.';
 
 -- Before the first allocation there is no price. Then the function returns no row.
-create or replace function recrawl_internal.frequency_in_force(
-    own recrawl_internal.host_terms, common recrawl_internal.host_terms, highest float8, page_value float8, rate float8
+create or replace function frequency_in_force(
+    own host_terms, common host_terms, highest float8, page_value float8, rate float8
 ) returns table (frequency float8)
 language sql immutable parallel safe rows 1
 begin atomic
@@ -84,26 +84,25 @@ begin atomic
               offset 0) s5
         offset 0) young on true;
 end;
-comment on function recrawl_internal.frequency_in_force is
+comment on function frequency_in_force is
     'Fetches per day of a page with a value and a rate (changes per day), by the terms of its host and the common '
     'terms.';
-grant execute on function recrawl_internal.frequency_in_force to recrawl_reader;
+grant execute on function frequency_in_force to recrawl_reader;
 
 -- The one place that says how often a page is fetched. A pinned interval comes before the price. If the slots of a host
 -- or the budget are too few for all pinned intervals, each pinned page gets the same share of its frequency.
-create or replace function recrawl_internal.frequency_of(
-    pinned_interval interval, own recrawl_internal.host_terms, common recrawl_internal.host_terms, highest float8,
-    page_value float8, rate float8
+create or replace function frequency_of(
+    pinned_interval interval, own host_terms, common host_terms, highest float8, page_value float8, rate float8
 ) returns table (frequency float8)
 language sql immutable parallel safe rows 1
 begin atomic
     select case when pinned_interval is null then f.frequency
-                else least(highest, recrawl_internal.times_per_day(pinned_interval)
+                else least(highest, times_per_day(pinned_interval)
                                     * coalesce((own).pins_kept, (common).pins_kept, 1)) end
     from (values (true)) as page (is_there)
-    left join lateral recrawl_internal.frequency_in_force(own, common, highest, page_value, rate) f
+    left join lateral frequency_in_force(own, common, highest, page_value, rate) f
         on pinned_interval is null;
 end;
-comment on function recrawl_internal.frequency_of is
+comment on function frequency_of is
     'Fetches per day of a page: by its pinned interval, otherwise by its value and rate and the terms of its host.';
-grant execute on function recrawl_internal.frequency_of to recrawl_reader;
+grant execute on function frequency_of to recrawl_reader;

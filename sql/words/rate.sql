@@ -7,7 +7,7 @@
 -- The functions return a table of one row, so that the planner can inline them. Each «offset 0» stops the
 -- planner from computing an expression again at each place that uses it.
 
-create or replace function recrawl_internal.belief_on(
+create or replace function belief_on(
     prior_changes float8, prior_days float8, pinned_rate real, seen_changes float8, seen_days float8
 ) returns table (changes float8, days float8, rate real)
 language sql immutable parallel safe rows 1
@@ -15,26 +15,25 @@ begin atomic
     select changes, days, coalesce(pinned_rate, (changes / days)::real)
     from (select prior_changes + seen_changes as changes, prior_days + seen_days as days offset 0) b;
 end;
-comment on function recrawl_internal.belief_on is
+comment on function belief_on is
     'The belief about a page, as changes seen in days: a prior plus the evidence of the page. Also its rate, which is '
     'the pinned rate if there is one.';
-grant execute on function recrawl_internal.belief_on to recrawl_reader;
+grant execute on function belief_on to recrawl_reader;
 
 -- Uses the prior of the host itself, otherwise the common prior.
-create or replace function recrawl_internal.belief(
-    pinned_rate real, seen_changes float8, seen_days float8,
-    own recrawl_internal.host_terms, common recrawl_internal.host_terms
+create or replace function belief(
+    pinned_rate real, seen_changes float8, seen_days float8, own host_terms, common host_terms
 ) returns table (changes float8, days float8, rate real)
 language sql immutable parallel safe rows 1
 begin atomic
     select b.changes, b.days, b.rate
-    from recrawl_internal.belief_on(
+    from belief_on(
         coalesce((own).prior_changes, (common).prior_changes), coalesce((own).prior_days, (common).prior_days),
         pinned_rate, seen_changes, seen_days
     ) b;
 end;
-comment on function recrawl_internal.belief is 'belief_on with the prior of the host of the page.';
-grant execute on function recrawl_internal.belief to recrawl_reader;
+comment on function belief is 'belief_on with the prior of the host of the page.';
+grant execute on function belief to recrawl_reader;
 
 -- The evidence of a fetch that came early because of a hint. Such a fetch comes because the page changed. If the fetch
 -- counted as a change within the few days before it, each page with hints would seem to change fast. So the fetch
@@ -47,20 +46,20 @@ grant execute on function recrawl_internal.belief to recrawl_reader;
 -- Then the learned rate is correct for any share of the changes that hints announce, any delay of the hints, and any
 -- number of false hints. recrawl.lab.methods.signals is the same in Python, and proves it. The result is never 0, and
 -- its square is never 0 either, because learnt() divides by it.
-create or replace function recrawl_internal.days_worth(days float8, planned_days float8, rate float8) returns float8
+create or replace function days_worth(days float8, planned_days float8, rate float8) returns float8
 language sql immutable parallel safe
 return case when rate * planned_days < 1e-6 then days
-            else greatest(recrawl_internal.least_amount(),
+            else greatest(least_amount(),
                           planned_days * exp(-least(rate * (planned_days - days), 500))
                           * (1 - exp(-least(rate * days, 500))) / (1 - exp(-least(rate * planned_days, 500)))) end;
-comment on function recrawl_internal.days_worth is
+comment on function days_worth is
     'The days without a change that a fetch proves. It found no change after `days`, and was planned after '
     'planned_days.';
 
 -- The result is exact if the number of changes is known: no change, a counted number, or one change of known age. If it
 -- is only known that there was at least one change, the result is the Gamma distribution with the mean and the variance
 -- of the exact one.
-create or replace function recrawl_internal.learnt(
+create or replace function learnt(
     had_changes float8, had_days float8, prior_changes float8, prior_days float8,
     days float8, planned_days float8, counted int, is_changed boolean, age_days float8
 ) returns table (seen_changes float8, seen_days float8, worth float8)
@@ -88,7 +87,7 @@ begin atomic
                       from (select a, b,
                                    case when planned_days is null or counted is not null then days
                                         when is_changed then planned_days
-                                        else recrawl_internal.days_worth(days, planned_days, a / b) end as worth
+                                        else days_worth(days, planned_days, a / b) end as worth
                             -- Old evidence fades: by a fiftieth for each fetch or by a hundredth for each day, the
                             -- smaller of both.
                             from (select prior_changes + kept * had_changes as a, prior_days + kept * had_days as b
@@ -100,14 +99,13 @@ begin atomic
                 offset 0) odds
           offset 0) moments;
 end;
-comment on function recrawl_internal.learnt is
+comment on function learnt is
     'The evidence on a page after a fetch, `days` after the fetch before it (planned_days = when it was planned, if a '
     'hint brought it forward). The fetch counted changes, or saw one change of a known age, or only saw whether there '
     'was a change. `worth` = the days that the fetch counts for. No row if the fetch taught nothing.';
 
 -- The quantiles of the Gamma distribution at 5 and 95 %, with an error of at most half a percent.
-create or replace function recrawl_internal.rate_interval(changes float8, days float8)
-returns table (low float8, high float8)
+create or replace function rate_interval(changes float8, days float8) returns table (low float8, high float8)
 language sql immutable parallel safe rows 1
 begin atomic
     select changes / days * exp(-u * (1.644854 + u * (1.393212 + u * (0.553673 + u * 1.876994)))
@@ -115,6 +113,5 @@ begin atomic
            changes / days * exp(u * (1.644854 - u * (0.0175891 + u * 0.0185767)) / (1 + u * (0.4594286 + u * 0.007061)))
     from (select 1 / sqrt(greatest(changes, 0.05)) as u offset 0) root;
 end;
-comment on function recrawl_internal.rate_interval is
-    'The rate of a page is between these two with a probability of 90 %.';
-grant execute on function recrawl_internal.rate_interval to recrawl_reader;
+comment on function rate_interval is 'The rate of a page is between these two with a probability of 90 %.';
+grant execute on function rate_interval to recrawl_reader;

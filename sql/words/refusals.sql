@@ -1,36 +1,35 @@
 -- Checks of arguments. All messages have one form: FUNCTION: ARGUMENT must be …, got VALUE.
 
-create or replace function recrawl_internal.refuse(problem text) returns void
+create or replace function refuse(problem text) returns void
 language plpgsql volatile as $$
 begin
     raise exception using message = left(problem, 500), errcode = 'invalid_parameter_value';
 end $$;
-comment on function recrawl_internal.refuse is 'Raises an error with this message.';
+comment on function refuse is 'Raises an error with this message.';
 
 -- Callers may pass nested arrays, and arrays whose first index is not 1. Other functions read element n as a[n].
-create or replace function recrawl_internal.plain_array(a anyarray) returns anyarray
+create or replace function plain_array(a anyarray) returns anyarray
 language plpgsql immutable as $$
 begin
     return case when array_ndims(a) > 1 or array_lower(a, 1) <> 1 then array(select unnest(a)) else a end;
 end $$;
-comment on function recrawl_internal.plain_array is 'The elements of an array, in one dimension and numbered from 1.';
+comment on function plain_array is 'The elements of an array, in one dimension and numbered from 1.';
 
 -- For values and rates: a real can store each of them, and a float8 their products.
-create or replace function recrawl_internal.problem_with_amount(argument text, amount float8) returns text
+create or replace function problem_with_amount(argument text, amount float8) returns text
 language sql stable parallel safe      -- because format() is: immutable would stop inlining
 return case when not (amount = 0
-                      or amount between recrawl_internal.least_amount() and recrawl_internal.most_amount()) then
+                      or amount between least_amount() and most_amount()) then
     format('%s must be 0 or between 1e-30 and 1e30%s, got %s',
            argument, case argument when 'rate' then ' changes per day' else '' end, amount) end;
-comment on function recrawl_internal.problem_with_amount is
-    'The error message for a value or a rate; null = it is valid.';
+comment on function problem_with_amount is 'The error message for a value or a rate; null = it is valid.';
 
 -- Every URL that is found is matched with every pattern. A pattern that people use takes 2 to 60 microseconds, one of
 -- 200 complicated alternatives 8 milliseconds. The time of a match may double with each character of the URL, and
 -- PostgreSQL cannot end a match after a time. So the pattern is tried on the beginnings of URLs, the shortest first,
 -- each a tenth longer than the last. Of three tries the fastest counts, because other processes may have disturbed the
 -- others.
-create or replace function recrawl_internal.check_pattern(verb text, pattern text) returns void
+create or replace function check_pattern(verb text, pattern text) returns void
 language plpgsql volatile as $$
 -- plans: lookups
 declare
@@ -69,11 +68,11 @@ exception
     when internal_error or program_limit_exceeded or out_of_memory then
         perform refuse(format('%s: pattern is too large for PostgreSQL: %L', verb, left(pattern, 200)));
 end $$;
-comment on function recrawl_internal.check_pattern is
+comment on function check_pattern is
     'Raises if a pattern is no regular expression, or is too slow or too large to be matched with every URL.';
 
 -- A snapshot that is older than the locks on the hosts would still show pages that another call has already handed out.
-create or replace function recrawl_internal.check_isolation(verb text) returns void
+create or replace function check_isolation(verb text) returns void
 language plpgsql volatile as $$
 begin
     if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
@@ -83,4 +82,4 @@ begin
             errcode = 'invalid_transaction_state';
     end if;
 end $$;
-comment on function recrawl_internal.check_isolation is 'Raises in a transaction that is not READ COMMITTED.';
+comment on function check_isolation is 'Raises in a transaction that is not READ COMMITTED.';

@@ -1,14 +1,14 @@
 -- The settings are the columns of one row. Four of its columns are no settings, because no person sets them.
 
-create or replace view recrawl_internal.setting_column as
+create or replace view setting_column as
 select a.attnum as place,
        a.attname::text as name,
        format_type(a.atttypid, a.atttypmod) as type,
        to_jsonb(s) -> a.attname as value,
        col_description(a.attrelid, a.attnum) as says
-from recrawl_internal.setting s
+from setting s
 join pg_catalog.pg_attribute a on a.attrelid = 'recrawl_internal.setting'::regclass
 where a.attnum > 0 and not a.attisdropped
   and a.attname not in ('only_row', 'budget_is_measured', 'default_gap_since', 'full_logins');
-comment on view recrawl_internal.setting_column is
+comment on view setting_column is
     'The settings in their order. A value that is not set is null in JSON; `says` has the form «unit: meaning».';

@@ -8,147 +8,139 @@
 
 -- A month counts as 30 days, a year as 365.25 days. The result is clamped to 3,000 years, so that sums with times do
 -- not overflow.
-create or replace function recrawl_internal.in_seconds(given interval) returns interval
+create or replace function in_seconds(given interval) returns interval
 language sql immutable parallel safe
 return case when given is not null then
     make_interval(secs => least(greatest(date_part('epoch', given), -1e11), 1e11)) end;
-comment on function recrawl_internal.in_seconds is
+comment on function in_seconds is
     'An interval from a caller, converted to seconds: it has the same length in each time zone and month.';
 
-create or replace function recrawl_internal.readable(t timestamptz) returns timestamptz
+create or replace function readable(t timestamptz) returns timestamptz
 language sql stable parallel safe
-return least(t, recrawl_internal.for_ever());
-comment on function recrawl_internal.readable is
+return least(t, for_ever());
+comment on function readable is
     'A time for clients that cannot read infinity (many clients of Postgres cannot): the year 9999 means never.';
-grant execute on function recrawl_internal.readable to recrawl_reader;
+grant execute on function readable to recrawl_reader;
 
 -- Not infinity, because PostgreSQL before 17 cannot compute with it. The time is different for each page: the queue
 -- finds a page by its due time, and would have to read all pages with the same due time.
-create or replace function recrawl_internal.never(page_id bigint) returns timestamptz
+create or replace function never(page_id bigint) returns timestamptz
 language sql stable parallel safe
-return recrawl_internal.for_ever() + page_id % 1000000000000 * interval '1 microsecond';
-comment on function recrawl_internal.never is
-    'The due time of a page that is known but must not be fetched until somebody asks for it.';
+return for_ever() + page_id % 1000000000000 * interval '1 microsecond';
+comment on function never is 'The due time of a page that is known but must not be fetched until somebody asks for it.';
 
-create or replace function recrawl_internal.is_never(due timestamptz) returns boolean
+create or replace function is_never(due timestamptz) returns boolean
 language sql stable parallel safe
-return due >= recrawl_internal.for_ever();
-comment on function recrawl_internal.is_never is 'Whether a due time means never.';
-grant execute on function recrawl_internal.is_never to recrawl_reader;
+return due >= for_ever();
+comment on function is_never is 'Whether a due time means never.';
+grant execute on function is_never to recrawl_reader;
 
-create or replace function recrawl_internal.null_if_never(t timestamptz) returns timestamptz
+create or replace function null_if_never(t timestamptz) returns timestamptz
 language sql stable parallel safe
-return case when not recrawl_internal.is_never(t) then t end;
-comment on function recrawl_internal.null_if_never is 'The time; null if it means never.';
-grant execute on function recrawl_internal.null_if_never to recrawl_reader;
+return case when not is_never(t) then t end;
+comment on function null_if_never is 'The time; null if it means never.';
+grant execute on function null_if_never to recrawl_reader;
 
 -- Crawlers give many pages the same second as due time. They are spread over a millisecond, which has a thousand
 -- different times.
-create or replace function recrawl_internal.spread_due(due timestamptz, page_id bigint) returns timestamptz
+create or replace function spread_due(due timestamptz, page_id bigint) returns timestamptz
 language sql stable parallel safe
-return case when due = 'infinity' then recrawl_internal.never(page_id)
-            when recrawl_internal.within_reach(due) then due + page_id % 1000 * interval '1 microsecond' end;
-comment on function recrawl_internal.spread_due is
+return case when due = 'infinity' then never(page_id)
+            when within_reach(due) then due + page_id % 1000 * interval '1 microsecond' end;
+comment on function spread_due is
     'The due time of a page, from a due time that a crawler gave. Infinity becomes never(); other times are spread '
     'over a millisecond. Null if the time is refused, see problem_with_due().';
 
 -- Before the first allocation the frequency of a page is its pinned rate, otherwise the setting `frequency`. No due
 -- time is more than 10,000 days ahead, because that is still a valid time. The clamping comes before the conversion to
 -- real, which raises if the number does not fit.
-create or replace function recrawl_internal.page_frequency(
-    frequency float8, pinned_rate float8, default_frequency float8
-) returns real
+create or replace function page_frequency(frequency float8, pinned_rate float8, default_frequency float8) returns real
 language sql immutable parallel safe
 return greatest(least(coalesce(frequency, pinned_rate, default_frequency), 86400), 1e-4)::real;
-comment on function recrawl_internal.page_frequency is 'The fetches per day that the due times of a page follow.';
-grant execute on function recrawl_internal.page_frequency to recrawl_reader;
+comment on function page_frequency is 'The fetches per day that the due times of a page follow.';
+grant execute on function page_frequency to recrawl_reader;
 
-create or replace function recrawl_internal.times_per_day(every interval) returns float8
+create or replace function times_per_day(every interval) returns float8
 language sql immutable parallel safe
 return 86400 / date_part('epoch', every);
-comment on function recrawl_internal.times_per_day is
-    'How often per day something happens that happens once in each interval.';
-grant execute on function recrawl_internal.times_per_day to recrawl_reader;
+comment on function times_per_day is 'How often per day something happens that happens once in each interval.';
+grant execute on function times_per_day to recrawl_reader;
 
-create or replace function recrawl_internal.highest_frequency(s recrawl_internal.setting) returns float8
+create or replace function highest_frequency(s setting) returns float8
 language sql immutable parallel safe
-return recrawl_internal.times_per_day((s).shortest_interval);
-comment on function recrawl_internal.highest_frequency is 'The most fetches per day of any page; null = no limit.';
-grant execute on function recrawl_internal.highest_frequency to recrawl_reader;
+return times_per_day((s).shortest_interval);
+comment on function highest_frequency is 'The most fetches per day of any page; null = no limit.';
+grant execute on function highest_frequency to recrawl_reader;
 
 -- The due times of a page form a grid: each is 1/frequency after the one before, even if the slot was late. Periods
 -- that have passed completely are skipped. If the next time of the grid is less than shortest_interval after a late
 -- slot, a new grid begins at slot + shortest_interval.
-create or replace function recrawl_internal.next_due(
+create or replace function next_due(
     due timestamptz, slot timestamptz, frequency real, shortest_interval interval
 ) returns timestamptz
 language sql stable parallel safe
 return greatest(due + greatest(1, ceil(date_part('epoch', slot - due) / (86400 / frequency::float8)))
                       * (86400 / frequency::float8) * interval '1 second',
                 slot + shortest_interval);
-comment on function recrawl_internal.next_due is
-    'The next due time of a page, given its last due time and the slot that it got.';
+comment on function next_due is 'The next due time of a page, given its last due time and the slot that it got.';
 
-create or replace function recrawl_internal.host_gap(gap interval, crawl_delay interval, default_gap interval)
-returns interval
+create or replace function host_gap(gap interval, crawl_delay interval, default_gap interval) returns interval
 language sql stable parallel safe
 return coalesce(gap, greatest(crawl_delay, default_gap));
-comment on function recrawl_internal.host_gap is
+comment on function host_gap is
     'The least time between two requests to a host: the gap that an operator set, otherwise the greater of the crawl '
     'delay of its robots.txt and the default.';
-grant execute on function recrawl_internal.host_gap to recrawl_reader;
+grant execute on function host_gap to recrawl_reader;
 
 -- The gap is the least time between two requests. A request may start at its slot or a little later, within the window.
 -- Slots are one gap and one window apart. So two requests that start in their windows are never closer than the gap.
-create or replace function recrawl_internal.start_window(gap interval, start_within real) returns interval
+create or replace function start_window(gap interval, start_within real) returns interval
 language sql immutable parallel safe
 return least(gap * start_within, interval '2 seconds');
-comment on function recrawl_internal.start_window is 'How long after its slot a request to a host may start.';
-grant execute on function recrawl_internal.start_window to recrawl_reader;
+comment on function start_window is 'How long after its slot a request to a host may start.';
+grant execute on function start_window to recrawl_reader;
 
 -- An unused slot is given back (release.sql) by setting last_start_by to one gap before the slot, if last_start_by
 -- still belongs to this slot. If the gap has become longer since, the slot would be too close to the slot before it.
 -- Therefore a longer gap adds a microsecond to last_start_by. Then last_start_by no longer matches the slot, and the
 -- slot is not given back.
-create or replace function recrawl_internal.last_start_by_after(
+create or replace function last_start_by_after(
     last_start_by timestamptz, gap interval, new_gap interval
 ) returns timestamptz
 language sql stable parallel safe
 return case when new_gap > gap then last_start_by + interval '1 microsecond' else last_start_by end;
-comment on function recrawl_internal.last_start_by_after is
+comment on function last_start_by_after is
     'last_start_by of a host after a change of its gap. After a longer gap no earlier slot is given again.';
 
-create or replace function recrawl_internal.slot_every(h recrawl_internal.host, s recrawl_internal.setting)
-returns interval
+create or replace function slot_every(h host, s setting) returns interval
 language sql stable parallel safe
-return recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap)
-       + recrawl_internal.start_window(
-             recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap), s.start_within);
-comment on function recrawl_internal.slot_every is
+return host_gap(h.gap, h.crawl_delay, s.default_gap)
+       + start_window(
+             host_gap(h.gap, h.crawl_delay, s.default_gap), s.start_within);
+comment on function slot_every is
     'The time between two slots of a host: its gap plus the window in which a request may start.';
-grant execute on function recrawl_internal.slot_every to recrawl_reader;
+grant execute on function slot_every to recrawl_reader;
 
-create or replace function recrawl_internal.next_slot(h recrawl_internal.host, s recrawl_internal.setting)
-returns timestamptz
+create or replace function next_slot(h host, s setting) returns timestamptz
 language sql stable parallel safe
-return h.last_start_by + recrawl_internal.host_gap(h.gap, h.crawl_delay, s.default_gap);
-comment on function recrawl_internal.next_slot is 'The earliest time at which a request to a host may start.';
-grant execute on function recrawl_internal.next_slot to recrawl_reader;
+return h.last_start_by + host_gap(h.gap, h.crawl_delay, s.default_gap);
+comment on function next_slot is 'The earliest time at which a request to a host may start.';
+grant execute on function next_slot to recrawl_reader;
 
 -- The result is at least t, the time at which it is written. Scans for ready hosts begin at a horizon (horizon.sql) and
 -- would miss an earlier time.
-create or replace function recrawl_internal.when_ready(
+create or replace function when_ready(
     head_due timestamptz, next_slot_at timestamptz, blocked_until timestamptz, busy_until timestamptz, t timestamptz
 ) returns timestamptz
 language sql immutable parallel safe
 return greatest(head_due, next_slot_at, blocked_until, busy_until, t);
-comment on function recrawl_internal.when_ready is
+comment on function when_ready is
     'When next_pages should look at a host again: a page is due (null: for a new page), a slot is free, the host is '
     'not blocked, and it waits for no leased page.';
 
-create or replace function recrawl_internal.backoff(first interval, longest interval, times int) returns interval
+create or replace function backoff(first interval, longest interval, times int) returns interval
 language sql volatile parallel safe
 return (0.9 + 0.2 * random()) * least(first * 2 ^ least(times, 20), longest);
-comment on function recrawl_internal.backoff is
+comment on function backoff is
     'The pause after a failure: `first`, doubled for each earlier pause, at most `longest`. It varies by 10 %, so that '
     'pages that failed together are not tried again at the same moment.';

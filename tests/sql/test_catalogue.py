@@ -234,6 +234,25 @@ def test_core_postgres_is_all_that_is_used(catalogue: psycopg.Connection[Row], f
     assert catalogue.execute("select extname from pg_extension").fetchall() == [{"extname": "plpgsql"}]
 
 
+def test_no_name_is_one_of_postgresqls_own(catalogue: psycopg.Connection[Row]) -> None:
+    """The files of sql/ write no schema before names of recrawl_internal. PostgreSQL looks in pg_catalog first."""
+    taken = catalogue.execute(
+        """
+        with named (what, schema, name) as (
+            select 'relation', relnamespace, relname from pg_class
+            union all
+            select 'type', typnamespace, typname from pg_type
+            union all
+            select 'function', pronamespace, proname from pg_proc
+        )
+        select what, name from named where schema = 'recrawl_internal'::regnamespace
+        intersect
+        select what, name from named where schema = 'pg_catalog'::regnamespace
+        """
+    ).fetchall()
+    assert taken == []
+
+
 # -- files --
 
 

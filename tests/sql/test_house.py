@@ -73,7 +73,7 @@ def code(function: Row) -> str:
 def sources() -> dict[str, str]:
     """The text in the files between the head of a function and its end."""
     text = "\n".join(path.read_text() for path in project.sql_files())
-    head = r"^create or replace function \w+\.(\w+)\((?:(?!return |begin atomic).*(?<!as \$\$)\n)*?"
+    head = r"^create or replace function (?:\w+\.)?(\w+)\((?:(?!return |begin atomic).*(?<!as \$\$)\n)*?"
     long = r"(?:.*as \$\$|begin atomic)\n((?:.*\n)*?)(?:end )?(?:\$\$|end);$"
     short = r"return ((?:.*\n)*?.*?);$"
     return {name: body for form in (long, short) for name, body in re.findall(head + form, text, re.MULTILINE)}

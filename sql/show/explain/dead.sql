@@ -1,7 +1,6 @@
 -- Pages that are not live: they are handed out no more.
 
-create or replace function recrawl_internal.explain_dead(t timestamptz, p recrawl_internal.page)
-returns setof recrawl.explanation
+create or replace function explain_dead(t timestamptz, p page) returns setof recrawl.explanation
 language plpgsql stable as $$
 -- plans: lookups
 declare
@@ -48,12 +47,12 @@ begin
     from lease_of(p) l cross join lateral explain_lease(t, l.lease_id, l.popped_at, l.lease_until, l.slot, l.start_by) w
     where l.lease_until > t;
 end $$;
-comment on function recrawl_internal.explain_dead is 'Explains a page that is not live.';
+comment on function explain_dead is 'Explains a page that is not live.';
 
-create or replace function recrawl_internal.just(canonical text) returns text
+create or replace function just(canonical text) returns text
 language sql immutable as $$
     -- The bracket expression begins with «[].[»: in the order «[][.» the characters «[.» would begin the name of a
     -- character.
     select '^' || regexp_replace(canonical, '([].[^$*+?(){}|\\])', '\\\1', 'g') || '$'
 $$;
-comment on function recrawl_internal.just is 'A pattern that matches one canonical URL and no other.';
+comment on function just is 'A pattern that matches one canonical URL and no other.';

@@ -1,7 +1,7 @@
 -- The lease of a page. No index leads from a page to its lease. If the queue has no row with page.due_at of this page,
 -- the page may be leased. Then all leases with a higher id than page.last_lease are searched, at .6 µs each.
 
-create or replace function recrawl_internal.lease_of(p recrawl_internal.page)
+create or replace function lease_of(p page)
 returns table (
     lease_id bigint, popped_at timestamptz, lease_until timestamptz, slot timestamptz, start_by timestamptz
 )
@@ -14,10 +14,9 @@ language sql stable rows 1 as $$
     order by l.lease_id desc
     limit 1
 $$;
-comment on function recrawl_internal.lease_of is
-    'The newest lease of a page, running or ended; no row = it has no lease.';
+comment on function lease_of is 'The newest lease of a page, running or ended; no row = it has no lease.';
 
-create or replace function recrawl_internal.explain_lease(
+create or replace function explain_lease(
     t timestamptz, lease_id bigint, popped_at timestamptz, lease_until timestamptz, slot timestamptz,
     start_by timestamptz
 ) returns setof recrawl.explanation
@@ -33,9 +32,9 @@ language sql stable as $$
            jsonb_build_object('lease_id', lease_id, 'handed_out_at', popped_at, 'fetch_at', slot,
                               'start_by', least(start_by, lease_until), 'lease_until', lease_until)
 $$;
-comment on function recrawl_internal.explain_lease is 'Explains a page that is leased.';
+comment on function explain_lease is 'Explains a page that is leased.';
 
-create or replace function recrawl_internal.place_of(t timestamptz, p recrawl_internal.page, out place text)
+create or replace function place_of(t timestamptz, p page, out place text)
 language plpgsql stable as $$
 -- plans: lookups
 begin
@@ -48,6 +47,6 @@ begin
         else coalesce((select case when l.lease_until > t then 'out' else 'coming back' end from lease_of(p) l),
                       'inbox') end;
 end $$;
-comment on function recrawl_internal.place_of is
+comment on function place_of is
     'The place of a live page: in the queue of revisits, among the new pages, leased, coming back from an ended lease, '
     'or in the inbox.';

@@ -3,14 +3,12 @@
 -- been free longest is first. For new pages the host with the best class of value is first.
 
 -- Counting stops at this number, because each counted entry is read from an index.
-create or replace function recrawl_internal.most_counted() returns int
+create or replace function most_counted() returns int
 language sql immutable parallel safe
 return 1000;
-comment on function recrawl_internal.most_counted is 'explain_page stops counting here.';
+comment on function most_counted is 'explain_page stops counting here.';
 
-create or replace function recrawl_internal.revisits_before(
-    p recrawl_internal.page, h recrawl_internal.host
-) returns bigint
+create or replace function revisits_before(p page, h host) returns bigint
 language sql stable as $$
 -- plans: lookups
     select count(*)
@@ -19,12 +17,9 @@ language sql stable as $$
             and (q.due_at, q.page_id) < (p.due_at, p.page_id)
           limit most_counted()) b
 $$;
-comment on function recrawl_internal.revisits_before is
-    'How many pages of a host are due before one of it; counted up to a thousand.';
+comment on function revisits_before is 'How many pages of a host are due before one of it; counted up to a thousand.';
 
-create or replace function recrawl_internal.new_pages_before(
-    p recrawl_internal.page, h recrawl_internal.host
-) returns bigint
+create or replace function new_pages_before(p page, h host) returns bigint
 language sql stable as $$
 -- plans: lookups
     select count(*)
@@ -33,12 +28,10 @@ language sql stable as $$
             and (n.rank, n.page_id) < (-p.value, p.page_id)
           limit most_counted()) b
 $$;
-comment on function recrawl_internal.new_pages_before is
+comment on function new_pages_before is
     'How many new pages of a host are worth more than one of it, or as much and older; counted up to a thousand.';
 
-create or replace function recrawl_internal.hosts_before(
-    t timestamptz, h recrawl_internal.host, s recrawl_internal.setting
-) returns bigint
+create or replace function hosts_before(t timestamptz, h host, s setting) returns bigint
 language sql stable as $$
 -- plans: lookups
     select count(*)
@@ -47,12 +40,10 @@ language sql stable as $$
             and o.ready_at <= t and o.host_id <> h.host_id and next_slot(o, s) <= t
           limit most_counted()) b
 $$;
-comment on function recrawl_internal.hosts_before is
+comment on function hosts_before is
     'How many hosts with due revisits are free and were so before another; counted up to a thousand.';
 
-create or replace function recrawl_internal.better_class(
-    t timestamptz, h recrawl_internal.host, s recrawl_internal.setting
-) returns int
+create or replace function better_class(t timestamptz, h host, s setting) returns int
 language sql stable as $$
 -- plans: lookups
     select min(c.class)
@@ -61,34 +52,30 @@ language sql stable as $$
       and exists (select from host o
                   where o.new_class = c.class and o.new_ready_at between c.since and t and next_slot(o, s) <= t)
 $$;
-comment on function recrawl_internal.better_class is
+comment on function better_class is
     'The best class of new pages that another free host has, if it is better than the class of this host; null = '
     'there is no better class.';
 
 -- A host gives one page in each slot. If revisits and new pages wait, each kind has its share of the slots.
-create or replace function recrawl_internal.turn_comes(
+create or replace function turn_comes(
     pages_before bigint, share float8, free_at timestamptz, every interval
 ) returns timestamptz
 language sql stable as $$
     select free_at + make_interval(secs => least(
         date_part('epoch', every) * ceil(pages_before / greatest(share, 0.01)), 3e9))
 $$;
-comment on function recrawl_internal.turn_comes is 'About when a host will have handed out that number of pages.';
+comment on function turn_comes is 'About when a host will have handed out that number of pages.';
 
 -- place_at may have been computed when the gap was longer: next_pages still waits for it. While the host is blocked or
 -- busy, place_at is ignored, because explain_holds() gives that reason.
-create or replace function recrawl_internal.free_from(
-    t timestamptz, h recrawl_internal.host, s recrawl_internal.setting, place_at timestamptz
-) returns timestamptz
+create or replace function free_from(t timestamptz, h host, s setting, place_at timestamptz) returns timestamptz
 language sql stable as $$
     select readable(greatest(timestamptz 'epoch', next_slot(h, s),
                              case when greatest(h.blocked_until, h.busy_until) > t then null else place_at end))
 $$;
-comment on function recrawl_internal.free_from is 'When a host is free, apart from blocks and leases.';
+comment on function free_from is 'When a host is free, apart from blocks and leases.';
 
-create or replace function recrawl_internal.explain_revisit(
-    t timestamptz, p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting
-) returns setof recrawl.explanation
+create or replace function explain_revisit(t timestamptz, p page, h host, s setting) returns setof recrawl.explanation
 language plpgsql stable as $$
 declare
     every     constant interval := slot_every(h, s);
@@ -123,12 +110,10 @@ begin
                halved_gap(h, s), figures;
     end if;
 end $$;
-comment on function recrawl_internal.explain_revisit is 'Explains why a due page is not handed out.';
+comment on function explain_revisit is 'Explains why a due page is not handed out.';
 
 -- Returns the first reason that applies. The budget is a reason in addition to any other.
-create or replace function recrawl_internal.explain_new(
-    t timestamptz, p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting
-) returns setof recrawl.explanation
+create or replace function explain_new(t timestamptz, p page, h host, s setting) returns setof recrawl.explanation
 language plpgsql stable as $$
 -- plans: lookups
 declare
@@ -197,13 +182,12 @@ begin
                figures || jsonb_build_object('budget', s.budget, 'until', room_at);
     end if;
 end $$;
-comment on function recrawl_internal.explain_new is 'Explains why a new page is not handed out.';
+comment on function explain_new is 'Explains why a new page is not handed out.';
 
-create or replace function recrawl_internal.halved_gap(h recrawl_internal.host, s recrawl_internal.setting) returns text
+create or replace function halved_gap(h host, s setting) returns text
 language sql stable as $$
     select format('SELECT recrawl.set_host(%L, gap => ''%s seconds'');', h.name,
                   short_number(date_part('epoch', host_gap(h.gap, h.crawl_delay, s.default_gap)) / 2))
     where host_gap(h.gap, h.crawl_delay, s.default_gap) >= interval '2 milliseconds'
 $$;
-comment on function recrawl_internal.halved_gap is
-    'The statement that halves the gap of a host; null = the gap cannot be shorter.';
+comment on function halved_gap is 'The statement that halves the gap of a host; null = the gap cannot be shorter.';

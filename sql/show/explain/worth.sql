@@ -1,7 +1,6 @@
 -- The other topics of a page: its last report, how often it is fetched and why, how often it changes, and its value.
 
-create or replace function recrawl_internal.explain_last(t timestamptz, p recrawl_internal.page)
-returns setof recrawl.explanation
+create or replace function explain_last(t timestamptz, p page) returns setof recrawl.explanation
 language sql stable as $$
     select 'last', case o.outcome when 'none' then 'never_reported' else 'last_' || o.outcome end,
            case o.outcome
@@ -25,24 +24,24 @@ language sql stable as $$
                               'fetches', p.fetches, 'changes', p.changes, 'attempts', p.attempts)
     from (select last_outcome(p) as outcome) o
 $$;
-comment on function recrawl_internal.explain_last is 'Explains the last report of a page.';
+comment on function explain_last is 'Explains the last report of a page.';
 
 do $$
 begin
-    if to_regtype('recrawl_internal.fetching') is null then
-        create type recrawl_internal.fetching as (
-            p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting,
-            own recrawl_internal.host_terms, common recrawl_internal.host_terms, a recrawl_internal.allocation,
+    if to_regtype('fetching') is null then
+        create type fetching as (
+            p page, h host, s setting,
+            own host_terms, common host_terms, a allocation,
             rate float8, frequency float8);
     end if;
 end $$;
-comment on type recrawl_internal.fetching is
+comment on type fetching is
     'All that decides how often a page is fetched: the page, its host, the settings, the terms of its host and of all '
     'hosts, the last allocation, and the rate and the frequency of the page.';
 
 -- A page is fetched at its floor until one more fetch gains the price of its host. The value at which that happens
 -- depends on the objective. So values are tried, each four times the one before.
-create or replace function recrawl_internal.value_for_more(f recrawl_internal.fetching) returns float8
+create or replace function value_for_more(f fetching) returns float8
 language sql stable as $$
     select v.value
     from generate_series(0, 49) as k
@@ -51,10 +50,10 @@ language sql stable as $$
     where v.value < most_amount() and more.frequency > f.frequency * 1.05
     limit 1
 $$;
-comment on function recrawl_internal.value_for_more is
+comment on function value_for_more is
     'A value at which a page would be fetched more often; null = no value would help.';
 
-create or replace function recrawl_internal.why_so_often(f recrawl_internal.fetching) returns text
+create or replace function why_so_often(f fetching) returns text
 language plpgsql stable as $$
 declare
     p           constant page := f.p;
@@ -90,17 +89,17 @@ begin
         when own.is_capped then 'capped'
         else 'price' end;
 end $$;
-comment on function recrawl_internal.why_so_often is 'The code for what decides how often a page is fetched.';
+comment on function why_so_often is 'The code for what decides how often a page is fetched.';
 
-create or replace function recrawl_internal.worth_in_words(f recrawl_internal.fetching) returns text
+create or replace function worth_in_words(f fetching) returns text
 language sql stable as $$
     select format('It changes %s, and its value is %s (the average is 1)', often_in_words(f.rate), amount((f.p).value))
 $$;
-comment on function recrawl_internal.worth_in_words is 'The rate and the value of a page, in words.';
+comment on function worth_in_words is 'The rate and the value of a page, in words.';
 
 -- The codes of pages whose last fetch earns what the price says, or not even that.
-create or replace function recrawl_internal.often_by_price(
-    f recrawl_internal.fetching, code text, out says text, out fix text
+create or replace function often_by_price(
+    f fetching, code text, out says text, out fix text
 )
 language plpgsql stable as $$
 declare
@@ -147,12 +146,12 @@ begin
     ) as c (for_code, says, fix)
     where c.for_code = code;
 end $$;
-comment on function recrawl_internal.often_by_price is
+comment on function often_by_price is
     'Explains how often a page is fetched if a price decides, and what would change that.';
 
 -- The codes of pages for which a setting, an operator or a limit decides.
-create or replace function recrawl_internal.often_by_rule(
-    t timestamptz, f recrawl_internal.fetching, code text, out says text, out fix text
+create or replace function often_by_rule(
+    t timestamptz, f fetching, code text, out says text, out fix text
 )
 language plpgsql stable as $$
 declare
@@ -217,12 +216,11 @@ begin
     ) as c (for_code, says, fix)
     where c.for_code = code;
 end $$;
-comment on function recrawl_internal.often_by_rule is
+comment on function often_by_rule is
     'Explains how often a page is fetched if no price decides, and what would change that.';
 
-create or replace function recrawl_internal.explain_often(
-    t timestamptz, p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting,
-    rate float8, frequency float8
+create or replace function explain_often(
+    t timestamptz, p page, h host, s setting, rate float8, frequency float8
 ) returns setof recrawl.explanation
 language plpgsql stable as $$
 -- plans: lookups
@@ -252,10 +250,10 @@ begin
                               'objective', common.objective, 'interval_days', 1 / nullif(frequency, 0),
                               'pinned_interval', p.pinned_interval);
 end $$;
-comment on function recrawl_internal.explain_often is 'Explains how often a page is fetched.';
+comment on function explain_often is 'Explains how often a page is fetched.';
 
-create or replace function recrawl_internal.explain_rate(
-    p recrawl_internal.page, rate float8, rate_low float8, rate_high float8
+create or replace function explain_rate(
+    p page, rate float8, rate_low float8, rate_high float8
 ) returns setof recrawl.explanation
 language sql stable as $$
     select 'changes', c.code, c.says, c.fix,
@@ -281,10 +279,10 @@ language sql stable as $$
     where c.applies
     limit 1
 $$;
-comment on function recrawl_internal.explain_rate is 'Explains how often a page changes.';
+comment on function explain_rate is 'Explains how often a page changes.';
 
-create or replace function recrawl_internal.explain_value(
-    p recrawl_internal.page, hub real, authority real, importance real
+create or replace function explain_value(
+    p page, hub real, authority real, importance real
 ) returns setof recrawl.explanation
 language sql stable as $$
     select 'value', c.code,
@@ -314,11 +312,9 @@ language sql stable as $$
     where c.applies
     limit 1
 $$;
-comment on function recrawl_internal.explain_value is 'Explains the value of a page.';
+comment on function explain_value is 'Explains the value of a page.';
 
-create or replace function recrawl_internal.explain_worth(
-    t timestamptz, p recrawl_internal.page, h recrawl_internal.host, s recrawl_internal.setting
-) returns setof recrawl.explanation
+create or replace function explain_worth(t timestamptz, p page, h host, s setting) returns setof recrawl.explanation
 language plpgsql stable as $$
 -- plans: lookups
 declare
@@ -329,5 +325,4 @@ begin
     return query select * from explain_rate(p, known.rate, known.rate_low, known.rate_high);
     return query select * from explain_value(p, known.hub, known.authority, known.importance);
 end $$;
-comment on function recrawl_internal.explain_worth is
-    'Explains how often a live page is fetched, how often it changes, and its value.';
+comment on function explain_worth is 'Explains how often a live page is fetched, how often it changes, and its value.';

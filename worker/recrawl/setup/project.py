@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 
 DECLARATION = re.compile(
-    r"""^(create\ or\ replace\ function\ (\w+\.\w+).*?(?=\blanguage\b)
-        |create\ or\ replace\ view\ (\w+\.\w+).*?;$
-        |\ +create\ type\ (\w+\.\w+).*?;$)""",
+    r"""^(create\ or\ replace\ function\ ([\w.]+).*?(?=\blanguage\b)
+        |create\ or\ replace\ view\ ([\w.]+).*?;$
+        |\ +create\ type\ ([\w.]+).*?;$)""",
     re.MULTILINE | re.DOTALL | re.VERBOSE,
 )
 GRANT = re.compile(r"^grant\b[^;]+?\bto\s+\w+(,\s*\w+)*;$", re.MULTILINE)
@@ -54,6 +54,8 @@ def declarations() -> dict[str, str]:
     found: dict[str, str] = {}
     for declaration, *names in DECLARATION.findall(text):
         name = "".join(names)
+        if "." not in name:
+            name = f"recrawl_internal.{name}"  # the first schema of the search path of install.sql
         found[name] = found.get(name, "") + declaration
     return {
         name: hashlib.md5(declaration.encode(), usedforsecurity=False).hexdigest()
