@@ -20,7 +20,6 @@ language sql stable as $$
         select h.name, h.blocked_until from host h where h.host_id = p.host_id and h.blocked_until > t offset 0
     ) h
 $$;
-comment on function blocked_pages_at is 'blocked_pages at a given time.';
 
 create or replace function recrawl.blocked_pages(lease_ids bigint[]) returns setof recrawl.blocked_page
 language sql volatile security definer as $$

@@ -73,7 +73,6 @@ begin
     where l.lease_id = extend_lease_at.lease_id;
     return lease_ends;
 end $$;
-comment on function extend_lease_at is 'extend_lease at a given time.';
 
 create or replace function recrawl.extend_lease(lease_id bigint, by interval) returns timestamptz
 language plpgsql volatile security definer as $$

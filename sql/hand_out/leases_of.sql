@@ -14,7 +14,6 @@ begin
     where (leases_of_at.page_ids is null or (i.page_id in (select unnest(leases_of_at.page_ids))) is true)
       and coalesce(p.last_lease, 0) < i.lease_id;
 end $$;
-comment on function leases_of_at is 'leases_of at a given time.';
 
 create or replace function recrawl.leases_of(page_ids bigint[] default null) returns setof recrawl.leased_page
 language plpgsql volatile security definer as $$

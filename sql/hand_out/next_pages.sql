@@ -188,7 +188,6 @@ begin
     end loop;
     perform nextval('short_ask_count') where s.budget_is_measured and wanted > 0;
 end $$;
-comment on function next_pages_at is 'next_pages at a given time.';
 
 create or replace function recrawl.next_pages(
     n int default 100, ahead interval default '0', lease interval default '10 minutes', per_host int default null,

@@ -110,7 +110,6 @@ begin
     perform give_back(t, lease_id, back.hosts, case when spent is not true then back.slots end);
     return coalesce(cardinality(back.page_ids), 0);
 end $$;
-comment on function release_at is 'release at a given time.';
 
 create or replace function recrawl.release(
     lease_id bigint, page_ids bigint[] default null, spent boolean default false

@@ -64,7 +64,6 @@ begin
     end if;
     return query select given, ends, given - t;
 end $$;
-comment on function take_slot_at is 'take_slot at a given time.';
 
 create or replace function recrawl.take_slot(
     host text, ahead interval default '10 seconds', notice interval default '0'

@@ -96,7 +96,6 @@ begin
         return query select * from explain_last(t, p);
     end if;
 end $$;
-comment on function explain_page_at(timestamptz, bigint) is 'explain_page at a given time.';
 
 -- A number of up to 18 digits always fits into a bigint, so it is taken for a page_id.
 create or replace function explain_page_at(t timestamptz, url text) returns setof recrawl.explanation
@@ -128,7 +127,6 @@ begin
         return query select * from explain_page_at(t, id);
     end if;
 end $$;
-comment on function explain_page_at(timestamptz, text) is 'explain_page at a given time.';
 
 create or replace function recrawl.explain_page(page_id bigint) returns setof recrawl.explanation
 language plpgsql stable security definer as $$

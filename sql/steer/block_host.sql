@@ -16,7 +16,6 @@ begin
                        session_user),
             steer(t);
 end $$;
-comment on function block_host_at is 'block_host at a given time.';
 
 create or replace function recrawl.block_host(
     host text, until timestamptz default 'infinity', reason text default null
@@ -44,7 +43,6 @@ begin
             note_event(t, 'host', name_of_host(id), 'unblocked', session_user),
             steer(t);
 end $$;
-comment on function unblock_host_at is 'unblock_host at a given time.';
 
 create or replace function recrawl.unblock_host(host text) returns void
 language sql volatile security definer as $$

@@ -56,7 +56,6 @@ begin
             steer(t);
     return live;
 end $$;
-comment on function boost_at is 'boost at a given time.';
 
 create or replace function recrawl.boost(pattern text, times float8) returns bigint
 language sql volatile security definer as $$

@@ -99,7 +99,6 @@ begin
     perform note_event(t, 'pages', pattern, format('no longer excluded: %s pages came back', back), session_user);
     return back;
 end $$;
-comment on function unexclude_at is 'unexclude at a given time.';
 
 create or replace function recrawl.unexclude(pattern text) returns int
 language sql volatile security definer as $$

@@ -24,7 +24,6 @@ language sql volatile as $$
     from (select id, row_number() over (order by id desc) - 1 as nth
           from (select distinct unnest(page_ids) as id) d) w
 $$;
-comment on function fetch_now_at is 'fetch_now at a given time.';
 
 create or replace function recrawl.fetch_now(page_ids bigint[]) returns int
 language sql volatile security definer as $$

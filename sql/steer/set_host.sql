@@ -113,7 +113,6 @@ begin
           from jsonb_each_text(said_of_host(id)) where value is distinct from before ->> key) c
     where c.changes is not null;
 end $$;
-comment on function set_host_at is 'set_host at a given time.';
 
 create or replace function recrawl.set_host(
     host text, gap interval default null, max_pages int default null, one_at_a_time boolean default null,

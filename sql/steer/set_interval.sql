@@ -79,7 +79,6 @@ begin
     end if;
     return query select a.* from unnest(answers) a;
 end $$;
-comment on function set_interval_at is 'set_interval at a given time.';
 
 -- Pages that are overdue by the new interval become due within a second. A page keeps its due time if a failure,
 -- robots.txt or a person (fetch_now) set it.

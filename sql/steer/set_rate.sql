@@ -19,7 +19,6 @@ begin
         perform bring_forward_at(t, array[page_id], array[page_frequency(frequency, null, null)]);
     end if;
 end $$;
-comment on function set_rate_at is 'set_rate at a given time.';
 
 create or replace function recrawl.set_rate(page_id bigint, rate float8) returns void
 language sql volatile security definer as $$

@@ -107,7 +107,6 @@ begin
     end if;
     perform steer(t);
 end $$;
-comment on function set_setting_at is 'set_setting at a given time.';
 
 create or replace function recrawl.set_setting(name text, value text) returns void
 language sql volatile security definer as $$

@@ -57,7 +57,6 @@ begin
         where u.place <= n
         order by u.place), false);
 end $$;
-comment on function add_pages_at is 'add_pages at a given time.';
 
 create or replace function recrawl.add_pages(
     urls text[], value float8[] default null, rate float8[] default null, due timestamptz[] default null,

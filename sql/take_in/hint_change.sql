@@ -41,7 +41,6 @@ begin
         order by p.page_id
         for update of p));
 end $$;
-comment on function hint_change_at is 'hint_change at a given time.';
 
 create or replace function recrawl.hint_change(
     page_ids bigint[], recall float8 default 0.9, false_rate float8 default 0.1, changed_at timestamptz[] default null

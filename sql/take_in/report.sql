@@ -28,7 +28,6 @@ begin
     end;
     return query select * from record_results(t, checked);
 end $$;
-comment on function report_at is 'report at a given time.';
 
 create or replace function recrawl.report(results jsonb) returns setof recrawl.report_result
 language plpgsql volatile security definer as $$

@@ -71,7 +71,6 @@ begin
         ) l
         order by g.ord));
 end $$;
-comment on function report_pages_at is 'report_pages at a given time.';
 
 create or replace function recrawl.report_pages(
     page_ids bigint[], lease_ids bigint[], statuses int[], changed boolean[] default null,

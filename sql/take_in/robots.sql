@@ -20,7 +20,6 @@ begin
     join robots r on r.site = s.site
     order by u.ord;
 end $$;
-comment on function robots_at is 'robots at a given time.';
 
 create or replace function recrawl.robots(urls text[]) returns setof recrawl.site_robots
 language plpgsql volatile security definer as $$
@@ -82,7 +81,6 @@ begin
     where h.host_id = id and (asked is not null or h.crawl_delay is not null);
     return true;
 end $$;
-comment on function set_robots_at is 'set_robots at a given time.';
 
 create or replace function recrawl.set_robots(
     url text, status int, rules text default null, crawl_delay float8 default null, retry_after text default null
