@@ -129,10 +129,9 @@ begin
 end $$;
 
 create or replace function recrawl.explain_page(page_id bigint) returns setof recrawl.explanation
-language plpgsql stable security definer as $$
-begin
-    return query select * from explain_page_at(clock_timestamp(), page_id);
-end $$;
+language sql stable security definer as $$
+    select * from explain_page_at(clock_timestamp(), page_id)
+$$;
 comment on function recrawl.explain_page(bigint) is
 'Explains a page: why it is not handed out now, when it will be, and what you can do. Returns one row for each topic:
 
@@ -147,10 +146,9 @@ comment on function recrawl.explain_page(bigint) is
 docs/explain.md lists all codes.';
 
 create or replace function recrawl.explain_page(url text) returns setof recrawl.explanation
-language plpgsql stable security definer as $$
-begin
-    return query select * from explain_page_at(clock_timestamp(), url);
-end $$;
+language sql stable security definer as $$
+    select * from explain_page_at(clock_timestamp(), url)
+$$;
 comment on function recrawl.explain_page(text) is
     'Like explain_page(page_id), for a URL in any spelling. A number counts as a page_id. '
     'For a URL that is not in the crawl the answer says if add_pages would add it. For a host name without http:// '

@@ -2,10 +2,8 @@
 -- host. The text is only stored here. Crawlers interpret it.
 
 create or replace function site_of(url text) returns text
-language plpgsql immutable as $$
-begin
-    return substring(canonical_of(url) from '^[^/]*//[^/]*');
-end $$;
+language sql immutable parallel safe
+return substring(canonical_of(url) from '^[^/]*//[^/]*');
 comment on function site_of is
     'The site of a URL: scheme, host and port in canonical spelling; null for an invalid URL.';
 

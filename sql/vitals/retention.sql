@@ -57,9 +57,8 @@ comment on function forget_history_at is
     'Deletes rows that are older than the settings keep_vitals and keep_history allow. Returns how many.';
 
 create or replace function forget_history() returns int
-language plpgsql volatile security definer as $$
-begin
-    return forget_history_at(clock_timestamp());
-end $$;
+language sql volatile security definer as $$
+    select forget_history_at(clock_timestamp())
+$$;
 comment on function forget_history is 'forget_history_at now, for the job retention.';
 grant execute on function forget_history to recrawl_worker;

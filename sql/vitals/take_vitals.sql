@@ -38,10 +38,9 @@ comment on function take_vitals_at is
     'has written this minute.';
 
 create or replace function take_vitals() returns boolean
-language plpgsql volatile security definer as $$
-begin
-    return take_vitals_at(clock_timestamp());
-end $$;
+language sql volatile security definer as $$
+    select take_vitals_at(clock_timestamp())
+$$;
 comment on function take_vitals is 'take_vitals_at now, for the job vitals.';
 grant execute on function take_vitals to recrawl_worker;
 
