@@ -165,6 +165,7 @@ set search_path = recrawl_internal, pg_temp;
 \ir show/explain/turn.sql
 \ir show/explain/worth.sql
 \ir show/explain_page.sql
+\ir show/readers.sql
 
 -- How the functions above are planned; and that nobody else may call them
 \ir plans.sql

@@ -10,7 +10,6 @@ language sql immutable parallel safe
 return state = 'live' and attempts < max_attempts and (fetched_at is not null or pinned_rate is not null)
        and (due_is in ('done', 'declined')) is not true;
 comment on function takes_part is 'Whether a page takes part in allocation.';
-grant execute on function takes_part to recrawl_reader;
 
 -- The job may move a due time only if it follows from the frequency alone. Other due times have another reason: a hint
 -- or a caller set them, attempts failed, or robots.txt denies the page.
@@ -19,7 +18,6 @@ language sql immutable parallel safe
 return p.state = 'live' and p.fetched_at is not null and p.due_at is not null and p.planned_due is null
        and p.attempts = 0 and p.is_denied is null and p.due_is is null;
 comment on function due_follows_frequency is 'Whether the due time of a page follows from its frequency alone.';
-grant execute on function due_follows_frequency to recrawl_reader;
 
 -- The job reads millions of these rows. With whole rows of host_terms, and joins with tables of one row, the query took
 -- 1.4 times the CPU time.
@@ -134,7 +132,6 @@ create or replace function slots_per_day(gap interval, start_within real) return
 language sql immutable parallel safe
 return 86400 / date_part('epoch', gap + start_window(gap, start_within));
 comment on function slots_per_day is 'The number of slots per day of a host with this gap.';
-grant execute on function slots_per_day to recrawl_reader;
 
 create or replace view host_to_allocate as
 select h.host_id, h.name,

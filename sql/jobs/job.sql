@@ -10,13 +10,11 @@ begin atomic
 end;
 comment on function run_is_dead is
     'Whether the worker of a run has ended, or has lost the connection that it writes with.';
-grant execute on function run_is_dead to recrawl_reader;
 
 create or replace function died() returns text
 language sql immutable
 return 'its process died, or lost its connection'::text;
 comment on function died is 'The message of a run that nobody ended.';
-grant execute on function died to recrawl_reader;
 
 -- A worker that dies leaves its run open. So does a worker that loses its connection, because it can write no more.
 create or replace function end_dead_runs() returns void

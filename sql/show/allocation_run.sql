@@ -30,4 +30,3 @@ comment on column recrawl.allocation_run.floor_days is
     'Each page of a host that is not blocked is fetched at least once in this number of days; null = there is no '
     'minimum.';
 comment on column recrawl.allocation_run.seconds is 'Time from reading the pages until the prices were in force.';
-grant select on recrawl.allocation_run to recrawl_reader;

@@ -10,4 +10,3 @@ select copy_comments('recrawl.boosts');
 comment on column recrawl.boosts.times is
     'The factor; null = the boost was ended, and a worker is about to give the pages their own values back.';
 comment on column recrawl.boosts.done is 'The share of all pages that a worker has looked at so far, 0 to 1.';
-grant select on recrawl.boosts to recrawl_reader;

@@ -45,7 +45,6 @@ begin
 end $$;
 comment on function largest_blocked_hosts is
     'The five blocked hosts with the most pages. If there are many hosts: among the hosts in late_host.';
-grant execute on function are_few_hosts, largest_host, largest_blocked_hosts to recrawl_reader;
 
 create or replace view recrawl.checkup as
 select (select version_num from alembic_version)::text as version,
@@ -87,4 +86,3 @@ comment on column recrawl.checkup.blocked_hosts is
 comment on column recrawl.checkup.largest_blocked is
     'The five blocked hosts that have the most pages. If there are very many hosts: only hosts of the view '
     'late_hosts.';
-grant select on recrawl.checkup to recrawl_reader;

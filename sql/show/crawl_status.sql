@@ -90,5 +90,3 @@ comment on column recrawl.crawl_status.longest_transaction is
     'if it has locked rows or keeps an old snapshot, and if the owner of recrawl may see it.';
 comment on column recrawl.crawl_status.inbox_wait is
     'How long the oldest entry of the inbox has waited for upkeep; null = the inbox is empty.';
-grant select on recrawl.crawl_status to recrawl_reader;
-grant execute on function crawl_now to recrawl_reader;

@@ -6,4 +6,3 @@ comment on view recrawl.events is
     'One row for each decision of a person (settings, hosts, exclusions), each block of a host, each run of a job, '
     'and each time that the crawl stood still. The setting keep_history says how long the rows are kept.';
 select copy_comments('recrawl.events');
-grant select on recrawl.events to recrawl_reader;

@@ -112,7 +112,6 @@ $$;
 comment on function recrawl.top_relevant is
     'Returns the n pages with the highest relevance, the highest first. Pages of unknown relevance are left out. It '
     'reads all pages.';
-grant select on recrawl.graph_node, recrawl.graph_link to recrawl_reader;
 grant execute on function
     recrawl.successors, recrawl.predecessors, recrawl.top_hubs, recrawl.top_authorities, recrawl.top_relevant
 to recrawl_reader;

@@ -59,4 +59,3 @@ comment on column recrawl.host_status.prior_changes is
 comment on column recrawl.host_status.prior_days is 'The number of days for prior_changes.';
 comment on column recrawl.host_status.blocked_until is
     'The end of the block. The year 9999 = until unblock_host is called; null = the host is not blocked.';
-grant select on recrawl.host_status to recrawl_reader;

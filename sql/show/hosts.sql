@@ -37,5 +37,3 @@ comment on view recrawl.held_back is
     'The 200 hosts where a shorter gap would raise the result of the last allocation most, in this order.';
 select copy_comments('recrawl.held_back');
 comment on column recrawl.held_back.host is 'Host name or address, without port.';
-
-grant select on recrawl.late_hosts, recrawl.held_back to recrawl_reader;

@@ -14,7 +14,6 @@ language sql stable security definer as $$
 $$;
 comment on function cells is
     'The sequences that are variables, each with its value and with the meaning from its comment.';
-grant execute on function cells to recrawl_reader;
 
 create or replace view recrawl.internal_state as
 select c.name, c.value, c.as_time, c.meaning
@@ -29,4 +28,3 @@ comment on column recrawl.internal_state.value is
 comment on column recrawl.internal_state.as_time is 'The number as a time; null = it is not a time.';
 comment on column recrawl.internal_state.meaning is
     'The meaning of the number, its writers, and the effect of a wrong value.';
-grant select on recrawl.internal_state to recrawl_reader;

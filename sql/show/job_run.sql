@@ -13,4 +13,3 @@ comment on view recrawl.job_run is
 select copy_comments('recrawl.job_run');
 comment on column recrawl.job_run.seconds is 'How long the run took, or how long it has been running.';
 comment on column recrawl.job_run.ok is 'True if the result of the run is in force; null while it runs.';
-grant select on recrawl.job_run to recrawl_reader;

@@ -10,4 +10,3 @@ comment on view recrawl.opic_run is
 select copy_comments('recrawl.opic_run');
 comment on column recrawl.opic_run.is_full is
     'True if the whole graph was read, false if only the changes since the run before.';
-grant select on recrawl.opic_run to recrawl_reader;

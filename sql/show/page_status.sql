@@ -75,4 +75,3 @@ comment on column recrawl.page_status.content_hash is 'Hash of the last successf
 comment on column recrawl.page_status.sketch is
     'Sketch of the last successful fetch: eight numbers that stand for the text. sketch_distance compares two.';
 comment on column recrawl.page_status.meta is 'Any JSON of yours. next_pages returns it.';
-grant select on recrawl.page_status to recrawl_reader;

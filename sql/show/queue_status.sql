@@ -112,5 +112,3 @@ comment on column recrawl.queue_status.revisits_due is 'Pages that were handed o
 comment on column recrawl.queue_status.oldest_is_exact is
     'True if oldest_due is the oldest of all hosts. False if there are very many hosts: then it is the oldest of the '
     'hosts in the view late_hosts.';
-grant select on recrawl.queue_status to recrawl_reader;
-grant execute on function queue_now to recrawl_reader;

@@ -20,4 +20,3 @@ comment on column recrawl.settings.name is 'The name of the setting.';
 comment on column recrawl.settings.value is 'The value as text; null = it has no value.';
 comment on column recrawl.settings.unit is 'The unit of the value.';
 comment on column recrawl.settings.meaning is 'The effect of the setting.';
-grant select on recrawl.settings to recrawl_reader;

@@ -30,5 +30,3 @@ comment on view recrawl.vitals_by_hour is
     'have the mean of the hour. ready_wait and inbox_wait have the maximum. The setting keep_history says how long '
     'rows are kept.';
 select copy_comments('recrawl.vitals_by_hour');
-
-grant select on recrawl.vitals, recrawl.vitals_by_hour to recrawl_reader;

@@ -9,7 +9,6 @@ language sql stable security definer as $$
 $$;
 comment on function names_allowed is
     'The names that a constraint of the table setting lists, for constraints whose name ends with «must be one of».';
-grant execute on function names_allowed to recrawl_reader;
 
 -- A new frequency counts for known pages immediately, not only from their next fetch on. Pages that are overdue by the
 -- new frequency become due now, a microsecond apart, because a row of the queue is found by its due time.

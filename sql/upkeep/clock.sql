@@ -30,7 +30,6 @@ create or replace function small_step() returns interval
 language sql immutable parallel safe
 return interval '1 minute';
 comment on function small_step is 'If the clock was ahead by less than this, no repair is needed.';
-grant execute on function small_step to recrawl_reader;
 
 create or replace function clock_was_ahead(t timestamptz) returns boolean
 language plpgsql volatile as $$

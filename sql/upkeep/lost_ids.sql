@@ -22,7 +22,6 @@ create or replace function ids_skipped() returns bigint
 language sql immutable parallel safe
 return 10000000::bigint;
 comment on function ids_skipped is 'More page ids than a failover can lose.';
-grant execute on function ids_skipped to recrawl_reader;
 
 -- Of several callers one skips. The others wait until it has done so, not until its transaction ends. The lock is one
 -- that only the owner of the tables can take. Any login can hold an advisory lock, and would stop the crawl with it.

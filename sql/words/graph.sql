@@ -28,4 +28,3 @@ end $$;
 comment on function tell_graph is
     'Adds pages to the news: they were added, left the graph, link to other pages or have another relevance. Null '
     'instead of a page id = the whole graph must be read again.';
-grant execute on function unpacked to recrawl_reader;

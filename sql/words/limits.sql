@@ -42,7 +42,6 @@ return timestamptz '9999-12-01 00:00+00';
 comment on function for_ever is
     'The smallest time that means "never". It replaces infinity for clients that cannot read infinity or compute with '
     'it.';
-grant execute on function for_ever to recrawl_reader;
 
 create or replace function problem_with_due(due timestamptz) returns text
 language sql stable parallel safe      -- because format() is: immutable would stop inlining

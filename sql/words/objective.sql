@@ -87,7 +87,6 @@ end;
 comment on function frequency_in_force is
     'Fetches per day of a page with a value and a rate (changes per day), by the terms of its host and the common '
     'terms.';
-grant execute on function frequency_in_force to recrawl_reader;
 
 -- The one place that says how often a page is fetched. A pinned interval comes before the price. If the slots of a host
 -- or the budget are too few for all pinned intervals, each pinned page gets the same share of its frequency.
@@ -105,4 +104,3 @@ begin atomic
 end;
 comment on function frequency_of is
     'Fetches per day of a page: by its pinned interval, otherwise by its value and rate and the terms of its host.';
-grant execute on function frequency_of to recrawl_reader;

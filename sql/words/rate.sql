@@ -18,7 +18,6 @@ end;
 comment on function belief_on is
     'The belief about a page, as changes seen in days: a prior plus the evidence of the page. Also its rate, which is '
     'the pinned rate if there is one.';
-grant execute on function belief_on to recrawl_reader;
 
 -- Uses the prior of the host itself, otherwise the common prior.
 create or replace function belief(
@@ -33,7 +32,6 @@ begin atomic
     ) b;
 end;
 comment on function belief is 'belief_on with the prior of the host of the page.';
-grant execute on function belief to recrawl_reader;
 
 -- The evidence of a fetch that came early because of a hint. Such a fetch comes because the page changed. If the fetch
 -- counted as a change within the few days before it, each page with hints would seem to change fast. So the fetch
@@ -114,4 +112,3 @@ begin atomic
     from (select 1 / sqrt(greatest(changes, 0.05)) as u offset 0) root;
 end;
 comment on function rate_interval is 'The rate of a page is between these two with a probability of 90 %.';
-grant execute on function rate_interval to recrawl_reader;

@@ -20,7 +20,6 @@ language sql stable parallel safe
 return least(t, for_ever());
 comment on function readable is
     'A time for clients that cannot read infinity (many clients of Postgres cannot): the year 9999 means never.';
-grant execute on function readable to recrawl_reader;
 
 -- Not infinity, because PostgreSQL before 17 cannot compute with it. The time is different for each page: the queue
 -- finds a page by its due time, and would have to read all pages with the same due time.
@@ -33,13 +32,11 @@ create or replace function is_never(due timestamptz) returns boolean
 language sql stable parallel safe
 return due >= for_ever();
 comment on function is_never is 'Whether a due time means never.';
-grant execute on function is_never to recrawl_reader;
 
 create or replace function null_if_never(t timestamptz) returns timestamptz
 language sql stable parallel safe
 return case when not is_never(t) then t end;
 comment on function null_if_never is 'The time; null if it means never.';
-grant execute on function null_if_never to recrawl_reader;
 
 -- Crawlers give many pages the same second as due time. They are spread over a millisecond, which has a thousand
 -- different times.
@@ -58,19 +55,16 @@ create or replace function page_frequency(frequency float8, pinned_rate float8, 
 language sql immutable parallel safe
 return greatest(least(coalesce(frequency, pinned_rate, default_frequency), 86400), 1e-4)::real;
 comment on function page_frequency is 'The fetches per day that the due times of a page follow.';
-grant execute on function page_frequency to recrawl_reader;
 
 create or replace function times_per_day(every interval) returns float8
 language sql immutable parallel safe
 return 86400 / date_part('epoch', every);
 comment on function times_per_day is 'How often per day something happens that happens once in each interval.';
-grant execute on function times_per_day to recrawl_reader;
 
 create or replace function highest_frequency(s setting) returns float8
 language sql immutable parallel safe
 return times_per_day((s).shortest_interval);
 comment on function highest_frequency is 'The most fetches per day of any page; null = no limit.';
-grant execute on function highest_frequency to recrawl_reader;
 
 -- The due times of a page form a grid: each is 1/frequency after the one before, even if the slot was late. Periods
 -- that have passed completely are skipped. If the next time of the grid is less than shortest_interval after a late
@@ -90,7 +84,6 @@ return coalesce(gap, greatest(crawl_delay, default_gap));
 comment on function host_gap is
     'The least time between two requests to a host: the gap that an operator set, otherwise the greater of the crawl '
     'delay of its robots.txt and the default.';
-grant execute on function host_gap to recrawl_reader;
 
 -- The gap is the least time between two requests. A request may start at its slot or a little later, within the window.
 -- Slots are one gap and one window apart. So two requests that start in their windows are never closer than the gap.
@@ -98,7 +91,6 @@ create or replace function start_window(gap interval, start_within real) returns
 language sql immutable parallel safe
 return least(gap * start_within, interval '2 seconds');
 comment on function start_window is 'How long after its slot a request to a host may start.';
-grant execute on function start_window to recrawl_reader;
 
 -- An unused slot is given back (release.sql) by setting last_start_by to one gap before the slot, if last_start_by
 -- still belongs to this slot. If the gap has become longer since, the slot would be too close to the slot before it.
@@ -119,13 +111,11 @@ return host_gap(h.gap, h.crawl_delay, s.default_gap)
              host_gap(h.gap, h.crawl_delay, s.default_gap), s.start_within);
 comment on function slot_every is
     'The time between two slots of a host: its gap plus the window in which a request may start.';
-grant execute on function slot_every to recrawl_reader;
 
 create or replace function next_slot(h host, s setting) returns timestamptz
 language sql stable parallel safe
 return h.last_start_by + host_gap(h.gap, h.crawl_delay, s.default_gap);
 comment on function next_slot is 'The earliest time at which a request to a host may start.';
-grant execute on function next_slot to recrawl_reader;
 
 -- The result is at least t, the time at which it is written. Scans for ready hosts begin at a horizon (horizon.sql) and
 -- would miss an earlier time.
