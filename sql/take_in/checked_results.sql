@@ -53,8 +53,7 @@ return coalesce(
     case when (r.extras).declined
               and (r.status is not null or (r.extras).robots_denied or (r.extras).due is not null)
          then 'declined says that no request was made: without status, robots_denied and due' end,
-    problem_with(
-        r.status, (r.extras).robots_denied or (r.extras).declined, r.fetched_at, r.content_hash),
+    problem_with(r.status, (r.extras).robots_denied or (r.extras).declined, r.fetched_at, r.content_hash),
     case when r.changes < 0 then 'changes must not be negative, got ' || r.changes end,
     case when not (r.extras is null) then coalesce(
         problem_with_due((r.extras).due),

@@ -98,8 +98,7 @@ begin atomic
                        and r.lease_id <= newest_lease
                        and (p.fetched_at >= r.fetched_at) is not true)
     from (select case when (r.extras).declined then 'declined'
-                      else outcome_of(
-                          r.status, (r.extras).robots_denied, moved_to, p.page_id) end as outcome,
+                      else outcome_of(r.status, (r.extras).robots_denied, moved_to, p.page_id) end as outcome,
                  case
                      when r.problem is not null then 'invalid'
                      when p.page_id is null then 'unknown_page'

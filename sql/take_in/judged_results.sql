@@ -76,8 +76,7 @@ begin atomic
                end as lease
         offset 0
     ) k
-    cross join lateral judge(
-        t, r, p, k.lease, own.terms, redirects[r.ord], coalesce(turns[r.ord], 'first'), rules) j;
+    cross join lateral judge(t, r, p, k.lease, own.terms, redirects[r.ord], coalesce(turns[r.ord], 'first'), rules) j;
 end;
 comment on function judged_results is
     'Judges results. tid: the row of the page. lease_id and round: the row of the lease that holds it.';

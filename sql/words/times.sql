@@ -107,8 +107,7 @@ comment on function last_start_by_after is
 create or replace function slot_every(h host, s setting) returns interval
 language sql stable parallel safe
 return host_gap(h.gap, h.crawl_delay, s.default_gap)
-       + start_window(
-             host_gap(h.gap, h.crawl_delay, s.default_gap), s.start_within);
+       + start_window(host_gap(h.gap, h.crawl_delay, s.default_gap), s.start_within);
 comment on function slot_every is
     'The time between two slots of a host: its gap plus the window in which a request may start.';
 
