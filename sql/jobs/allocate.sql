@@ -164,32 +164,20 @@ language plpgsql volatile security definer as $$
 begin
     perform keep_job(token, alive_for);
     lock table host_terms in share row exclusive mode;
-    with
-    -- The terms as they are stored: null = the same as on all hosts.
-    found as materialized (
-        select n.host_id,
-               nullif(n.price, 'NaN') as price,
-               nullif(n.tied, 'NaN') as ties,
-               nullif(n.floor, 'NaN') as floor,
-               n.is_capped,
-               nullif(n.frequency, 'NaN') as frequency,
-               nullif(n.pins_kept, 'NaN') as pins_kept
-        from unnest(host_ids, prices, ties, floors, capped, frequencies, put_prices.pins_kept)
-             as n (host_id, price, tied, floor, is_capped, frequency, pins_kept)
-    ),
-    -- Update rows that exist, if they differ.
-    changed as (
-        update host_terms h
-        set price = f.price, ties = f.ties, floor = f.floor, is_capped = f.is_capped, frequency = f.frequency,
-            pins_kept = f.pins_kept
-        from found f
-        where h.host_id = f.host_id
-          and ((h.price, h.ties, h.floor, h.is_capped, h.pins_kept)
-               is distinct from (f.price, f.ties, f.floor, f.is_capped, f.pins_kept)
-               or (abs(h.frequency - f.frequency) <= 0.001 * h.frequency) is not true)
-    )
-    insert into host_terms (host_id, price, ties, floor, is_capped, frequency, pins_kept)
-    select * from found f where not exists (select from host_terms h where h.host_id = f.host_id);
+    merge into host_terms h
+    using (select n.host_id, nullif(n.price, 'NaN') as price, nullif(n.tied, 'NaN') as ties,
+                  nullif(n.floor, 'NaN') as floor, n.is_capped, nullif(n.frequency, 'NaN') as frequency,
+                  nullif(n.pins_kept, 'NaN') as pins_kept
+           from unnest(host_ids, prices, put_prices.ties, floors, capped, frequencies, put_prices.pins_kept)
+                as n (host_id, price, tied, floor, is_capped, frequency, pins_kept)) f on f.host_id = h.host_id
+    when matched and ((h.price, h.ties, h.floor, h.is_capped, h.pins_kept)
+                      is distinct from (f.price, f.ties, f.floor, f.is_capped, f.pins_kept)
+                      or (abs(h.frequency - f.frequency) <= 0.001 * h.frequency) is not true) then
+        update set price = f.price, ties = f.ties, floor = f.floor, is_capped = f.is_capped, frequency = f.frequency,
+                   pins_kept = f.pins_kept
+    when not matched then
+        insert (host_id, price, ties, floor, is_capped, frequency, pins_kept)
+        values (f.host_id, f.price, f.ties, f.floor, f.is_capped, f.frequency, f.pins_kept);
     -- Hosts that no longer take part get the same row as hosts that never did. With NOT IN, which is not hashed if the
     -- list needs more than twice work_mem, this compared each of 600,000 hosts with all others and did not end.
     update host_terms h

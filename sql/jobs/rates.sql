@@ -14,19 +14,12 @@ language plpgsql volatile security definer as $$
 begin
     perform keep_job(token, alive_for);
     lock table host_terms in share row exclusive mode;     -- see put_prices()
-    with
-    -- The new priors, one row for each host.
-    found as materialized (
-        select * from unnest(host_ids, changes, days) as n (host_id, prior_changes, prior_days)
-    ),
-    -- Update rows that exist, if they differ.
-    changed as (
-        update host_terms h set prior_changes = f.prior_changes, prior_days = f.prior_days
-        from found f
-        where h.host_id = f.host_id and (h.prior_changes, h.prior_days) is distinct from (f.prior_changes, f.prior_days)
-    )
-    insert into host_terms (host_id, prior_changes, prior_days)
-    select * from found f where not exists (select from host_terms h where h.host_id = f.host_id);
+    merge into host_terms h
+    using unnest(host_ids, changes, days) as f (host_id, prior_changes, prior_days) on f.host_id = h.host_id
+    when matched and (h.prior_changes, h.prior_days) is distinct from (f.prior_changes, f.prior_days) then
+        update set prior_changes = f.prior_changes, prior_days = f.prior_days
+    when not matched then
+        insert (host_id, prior_changes, prior_days) values (f.host_id, f.prior_changes, f.prior_days);
 end $$;
 comment on function put_priors is
     'Stores the priors of change rates, one for each host. Host 0 is the common prior of all other hosts.';

@@ -112,7 +112,7 @@ def test_every_function_that_reads_tables_declares_its_kind(functions: list[Row]
 
 
 def test_every_function_that_writes_says_what(functions: list[Row], tables: set[str]) -> None:
-    writing = r"\b(?:insert into|update|delete from|truncate)\s+(?:recrawl_internal\.)?(\w+)"
+    writing = r"\b(?:insert into|merge into|update|delete from|truncate)\s+(?:recrawl_internal\.)?(\w+)"
     for function in functions:
         written = set(re.findall(writing, code(function))) & tables
         if function["declares"]:
@@ -139,7 +139,7 @@ def test_every_function_that_locks_says_what_in_the_one_order(
 ) -> None:
     assert set(in_order) - {"new keys"} <= tables
     locking = (
-        r"\b(?:update|delete from|truncate|lock table)\s+(?:recrawl_internal\.)?(\w+)",
+        r"\b(?:update|merge into|delete from|truncate|lock table)\s+(?:recrawl_internal\.)?(\w+)",
         r"\binsert into (\w+)\b(?:(?!insert into)[^;])*? do update\b",
     )
     for function in functions:
