@@ -24,8 +24,7 @@ begin atomic
                     else coalesce(o.head_due, 'infinity') end as head_due,
                case when o.is_new then o.head_new_rank else h.head_new_rank end as head_new_rank,
                case when o.is_new then o.head_new_id else h.head_new_id end as head_new_id,
-               credit_after(h.new_credit, o.is_new, o.given, h.head_due <= a.t,
-                            (a.s).discovery) as new_credit,
+               credit_after(h.new_credit, o.is_new, o.given, h.head_due <= a.t, (a.s).discovery) as new_credit,
                o.busy_until is null and f.next_slot <= a.slots_until + interval '10 seconds' as is_back_soon
     ) n
     cross join lateral (

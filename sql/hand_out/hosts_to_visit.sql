@@ -16,8 +16,7 @@ comment on function slots_end is
 
 create or replace function has_slot(h host, page_due timestamptz, a ask) returns boolean
 language sql stable parallel safe
-return greatest(next_slot(h, a.s), page_due)
-       <= slots_end(a, slot_every(h, a.s))
+return greatest(next_slot(h, a.s), page_due) <= slots_end(a, slot_every(h, a.s))
    and greatest(h.blocked_until, h.busy_until) > a.t is not true;
 comment on function has_slot is
     'Whether a host can give a page with this due time (null: a new page) within the look-ahead. It cannot if it is '

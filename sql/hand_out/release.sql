@@ -60,9 +60,8 @@ begin
 end $$;
 comment on function leave_lease is 'Takes unreported pages out of a lease. The caller has locked its rows.';
 
-create or replace function release_at(
-    t timestamptz, lease_id bigint, page_ids bigint[], spent boolean default false
-) returns int
+create or replace function release_at(t timestamptz, lease_id bigint, page_ids bigint[], spent boolean default false)
+returns int
 language plpgsql volatile as $$
 -- plans: lookups; writes inbox, page; locks lease, page by id, host by id
 declare
@@ -111,9 +110,8 @@ begin
     return coalesce(cardinality(back.page_ids), 0);
 end $$;
 
-create or replace function recrawl.release(
-    lease_id bigint, page_ids bigint[] default null, spent boolean default false
-) returns int
+create or replace function recrawl.release(lease_id bigint, page_ids bigint[] default null, spent boolean default false)
+returns int
 language plpgsql volatile security definer as $$
 begin
     return release_at(clock_timestamp(), lease_id, page_ids, spent);

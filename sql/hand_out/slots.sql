@@ -37,8 +37,7 @@ begin atomic
             select g.gap + start_window(g.gap, (a.s).start_within) as step offset 0
         ) e
         cross join lateral (
-            select greatest(h.last_start_by + g.gap, a.slots_from) as free_at,
-                   slots_end(a, e.step) as slots_end
+            select greatest(h.last_start_by + g.gap, a.slots_from) as free_at, slots_end(a, e.step) as slots_end
             offset 0
         ) f
         cross join lateral (

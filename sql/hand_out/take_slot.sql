@@ -26,9 +26,8 @@ end $$;
 comment on function host_for_crawler is
     'The id of a host. Makes the host if it is unknown and the setting max_new_hosts allows one more.';
 
-create or replace function take_slot_at(
-    t timestamptz, host text, ahead interval, notice interval default '0'
-) returns setof recrawl.slot
+create or replace function take_slot_at(t timestamptz, host text, ahead interval, notice interval default '0')
+returns setof recrawl.slot
 language plpgsql volatile as $$
 -- plans: lookups; writes host; locks new keys, host
 declare

@@ -221,9 +221,8 @@ $$;
 comment on function bring_forward_at is
     'Brings forward the pages that are due more than one new interval from now. Returns their number.';
 
-create or replace function bring_forward(
-    token bigint, alive_for interval, page_ids bigint[], frequencies real[]
-) returns int
+create or replace function bring_forward(token bigint, alive_for interval, page_ids bigint[], frequencies real[])
+returns int
 language sql volatile security definer as $$
     select bring_forward_at(keep_job(token, alive_for), page_ids, frequencies)
 $$;

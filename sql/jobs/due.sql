@@ -90,9 +90,8 @@ comment on column recrawl.job_schedule.ok is 'True if the result of this run is 
 -- The gap of a host may have changed since the allocation, for example by robots.txt. Then the host has another number
 -- of slots. With fewer slots than its frequency needs, the frequency falls. A host that was limited by its slots can
 -- use more of them, but the share `discovery` stays for new pages.
-create or replace function share_in_slots(
-    slots float8, given float8, was_capped boolean, discovery float8
-) returns float8
+create or replace function share_in_slots(slots float8, given float8, was_capped boolean, discovery float8)
+returns float8
 language sql immutable parallel safe
 return case when slots < given then slots / given
             when was_capped and slots * (1 - discovery) > given then

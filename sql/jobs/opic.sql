@@ -116,9 +116,8 @@ comment on view last_terms is
     'The terms (settings) that the values of all pages were last computed with; null before the first run.';
 
 -- A run calls this before put_scores(), which computes values from it.
-create or replace function put_graph_state(
-    token bigint, alive_for interval, mean_relevance float8, first_share float8
-) returns void
+create or replace function put_graph_state(token bigint, alive_for interval, mean_relevance float8, first_share float8)
+returns void
 language plpgsql volatile security definer as $$
 -- plans: lookups; writes graph_state; locks job, graph_state
 begin

@@ -6,8 +6,7 @@ select n.name as host,
        t.is_capped as capped, t.frequency,
        case when t.is_capped is not null then coalesce(t.floor, common.floor) end as floor,
        case when h.last_start_by > '-infinity' then next_slot(h, s) end as next_slot_at,
-       case when h.blocked_until > clock_timestamp()
-            then readable(h.blocked_until) end as blocked_until,
+       case when h.blocked_until > clock_timestamp() then readable(h.blocked_until) end as blocked_until,
        case when h.blocked_until > clock_timestamp() then h.blocked_reason end as blocked_reason,
        null_if_never(greatest(
            least(h.ready_at, case when h.new_class is not null then h.new_ready_at end),

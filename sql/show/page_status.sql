@@ -34,9 +34,8 @@ join host_terms common on common.host_id = 0
 left join host_terms own on own.host_id = p.host_id
 cross join lateral belief(p.pinned_rate, p.seen_changes, p.seen_days, own, common) b
 cross join lateral rate_interval(b.changes, b.days) i
-left join lateral frequency_of(
-    p.pinned_interval, own, common, highest_frequency(s), p.value, b.rate
-) f on takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate, p.due_is);
+left join lateral frequency_of(p.pinned_interval, own, common, highest_frequency(s), p.value, b.rate) f
+    on takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate, p.due_is);
 comment on view recrawl.page_status is 'One row for each page, with everything that recrawl knows of it.';
 select copy_comments('recrawl.page_status');
 comment on column recrawl.page_status.url is 'The URL that is requested.';

@@ -17,9 +17,8 @@ begin
             steer(t);
 end $$;
 
-create or replace function recrawl.block_host(
-    host text, until timestamptz default 'infinity', reason text default null
-) returns void
+create or replace function recrawl.block_host(host text, until timestamptz default 'infinity', reason text default null)
+returns void
 language sql volatile security definer as $$
     select check_isolation('block_host');
     select block_host_at(clock_timestamp(), host, until, reason)

@@ -3,9 +3,8 @@
 -- sense.
 
 -- The checks that report and report_pages share.
-create or replace function problem_with(
-    status int, robots_denied boolean, fetched_at timestamptz, content_hash text
-) returns text
+create or replace function problem_with(status int, robots_denied boolean, fetched_at timestamptz, content_hash text)
+returns text
 language sql stable parallel safe      -- stable because format() is; an immutable function would not be inlined
 return case
     when status is null and robots_denied is not true then 'status is missing'

@@ -64,9 +64,8 @@ comment on function parsed_urls is
 --
 -- A link to a page that has moved leads to the page at the end of its redirects. The value of a link is a guess. A
 -- value that a caller of add_pages gives is pinned.
-create or replace function intern_pages(
-    t timestamptz, given given_url[], are_links boolean
-) returns setof recrawl.added_page
+create or replace function intern_pages(t timestamptz, given given_url[], are_links boolean)
+returns setof recrawl.added_page
 language plpgsql volatile as $$
 -- plans: lookups
 declare

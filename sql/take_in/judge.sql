@@ -116,14 +116,12 @@ comment on function verdict_on is 'The verdict on a result: the outcome of its r
 
 -- The new frequency follows from the pinned interval, or from the new rate and the price of the host. Before the first
 -- allocation it stays as it is.
-create or replace function evidence_after(
-    p page, c page_comparison, own host_terms, rules judging_rules
-) returns setof evidence
+create or replace function evidence_after(p page, c page_comparison, own host_terms, rules judging_rules)
+returns setof evidence
 language sql stable parallel safe rows 1
 begin atomic
     select e.seen_changes, e.seen_days, e.days,
-           case when f.frequency is null then p.frequency
-                else page_frequency(f.frequency, null, null) end
+           case when f.frequency is null then p.frequency else page_frequency(f.frequency, null, null) end
     from (select l.seen_changes::real, l.seen_days::real, l.worth::real as days
           from belief(null, 0, 0, own, rules.common) prior
           left join lateral learnt(
@@ -154,8 +152,7 @@ return case code
              else format('lease %s does not hold the page', r.lease_id) end
     when 'ok' then
         case when cardinality((r.extras).links) > most_links() then
-            format('the first %s of its %s links were taken', most_links(),
-                   cardinality((r.extras).links)) end
+            format('the first %s of its %s links were taken', most_links(), cardinality((r.extras).links)) end
 end;
 comment on function detail_of is
     'The explanation of a code in the answer to a result; null if there is nothing to explain.';
@@ -184,9 +181,8 @@ return (state, moved_to, due_at, due_is,
 comment on function page_after is 'A page after a report, without what its fetches say.';
 
 -- A part of the version that the fetch did not bring stays if the page is the same version.
-create or replace function fetches_after(
-    t timestamptz, r result, p page, v verdict, c page_comparison, e evidence
-) returns fetches_after
+create or replace function fetches_after(t timestamptz, r result, p page, v verdict, c page_comparison, e evidence)
+returns fetches_after
 language sql stable parallel safe
 return case when v.is_observed then
            (v.seen_at,

@@ -3,9 +3,8 @@
 
 -- Crawlers that hold pages of the host learn of the block by the answer of report() and by blocked_pages(). There is no
 -- NOTIFY, because its queue belongs to the whole server: any login can fill the queue, and then every NOTIFY raises.
-create or replace function block_until(
-    host_id bigint, until timestamptz, reason text, strikes smallint, t timestamptz
-) returns void
+create or replace function block_until(host_id bigint, until timestamptz, reason text, strikes smallint, t timestamptz)
+returns void
 language sql volatile as $$
 -- plans: lookups; writes host; locks host
     update host h set

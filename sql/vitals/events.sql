@@ -31,9 +31,8 @@ end $$;
 comment on function may_note_host is 'Whether fewer than 100 events of hosts were written in the last hour.';
 
 -- Only the 1st, 4th and 16th block in a row are written.
-create or replace function note_strike(
-    t timestamptz, host text, until timestamptz, reason text, strikes int
-) returns void
+create or replace function note_strike(t timestamptz, host text, until timestamptz, reason text, strikes int)
+returns void
 language plpgsql volatile as $$
 begin
     if strikes in (1, 4, 16) and may_note_host(t) then

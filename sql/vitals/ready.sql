@@ -2,9 +2,7 @@
 -- waited for a crawler. A host can have a due place in a queue of hosts while it is in its gap. It counts only after
 -- the gap. New pages that the budget has no room for do not count.
 
-create or replace function hosts_waiting(
-    t timestamptz, out hosts_ready bigint, out ready_wait interval
-)
+create or replace function hosts_waiting(t timestamptz, out hosts_ready bigint, out ready_wait interval)
 language plpgsql volatile as $$
 -- plans: lookups
 declare

@@ -1,8 +1,6 @@
 -- The most recent reports, from the last blocks of pulse. This works without a running worker too.
 
-create or replace function last_pulses(
-    t timestamptz, out last_report_at timestamptz, out fetches_per_second float8
-)
+create or replace function last_pulses(t timestamptz, out last_report_at timestamptz, out fetches_per_second float8)
 language plpgsql volatile as $$
 -- plans: lookups
 declare

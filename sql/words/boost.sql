@@ -4,8 +4,7 @@
 create or replace function boosted(plain_value float8, boost real) returns real
 language sql immutable parallel safe
 return case when boost is not null and plain_value > 0
-            then greatest(least(plain_value * boost, most_amount()),
-                          least_amount())
+            then greatest(least(plain_value * boost, most_amount()), least_amount())
             else plain_value end::real;
 comment on function boosted is
     'The value of a page with its boosts, given its value without them and their product; null = no boost.';

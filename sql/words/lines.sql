@@ -52,9 +52,8 @@ return case when of_new and revisits_wait and discovery < 1 then greatest(credit
 comment on function credit_after is
     'The number of new pages that a host may give before its next revisit, after it gave pages of either kind.';
 
-create or replace function class_in_line(
-    head_new_rank real, head_due timestamptz, new_credit float8, t timestamptz
-) returns smallint
+create or replace function class_in_line(head_new_rank real, head_due timestamptz, new_credit float8, t timestamptz)
+returns smallint
 language sql immutable parallel safe
 return case when head_due > t or new_credit >= 1 then value_class(head_new_rank)
             when head_new_rank is not null then last_class()::smallint end;

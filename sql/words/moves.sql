@@ -21,9 +21,8 @@ end $$;
 comment on type due_move is
     'A page that gets another due time: its old place, as in inbox, and the columns of page after the move.';
 
-create or replace function move_of(
-    p page, new_due timestamptz, due_is text, planned_due timestamptz, frequency real
-) returns due_move
+create or replace function move_of(p page, new_due timestamptz, due_is text, planned_due timestamptz, frequency real)
+returns due_move
 language sql immutable parallel safe
 return (p.page_id, p.host_id, p.due_at, case when p.due_at is null then -p.value end, new_due, due_is, planned_due,
         frequency)::due_move;

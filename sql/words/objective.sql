@@ -99,8 +99,7 @@ begin atomic
                 else least(highest, times_per_day(pinned_interval)
                                     * coalesce((own).pins_kept, (common).pins_kept, 1)) end
     from (values (true)) as page (is_there)
-    left join lateral frequency_in_force(own, common, highest, page_value, rate) f
-        on pinned_interval is null;
+    left join lateral frequency_in_force(own, common, highest, page_value, rate) f on pinned_interval is null;
 end;
 comment on function frequency_of is
     'Fetches per day of a page: by its pinned interval, otherwise by its value and rate and the terms of its host.';

@@ -18,8 +18,7 @@ comment on function plain_array is 'The elements of an array, in one dimension a
 -- For values and rates: a real can store each of them, and a float8 their products.
 create or replace function problem_with_amount(argument text, amount float8) returns text
 language sql stable parallel safe      -- because format() is: immutable would stop inlining
-return case when not (amount = 0
-                      or amount between least_amount() and most_amount()) then
+return case when not (amount = 0 or amount between least_amount() and most_amount()) then
     format('%s must be 0 or between 1e-30 and 1e30%s, got %s',
            argument, case argument when 'rate' then ' changes per day' else '' end, amount) end;
 comment on function problem_with_amount is 'The error message for a value or a rate; null = it is valid.';

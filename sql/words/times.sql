@@ -69,9 +69,8 @@ comment on function highest_frequency is 'The most fetches per day of any page; 
 -- The due times of a page form a grid: each is 1/frequency after the one before, even if the slot was late. Periods
 -- that have passed completely are skipped. If the next time of the grid is less than shortest_interval after a late
 -- slot, a new grid begins at slot + shortest_interval.
-create or replace function next_due(
-    due timestamptz, slot timestamptz, frequency real, shortest_interval interval
-) returns timestamptz
+create or replace function next_due(due timestamptz, slot timestamptz, frequency real, shortest_interval interval)
+returns timestamptz
 language sql stable parallel safe
 return greatest(due + greatest(1, ceil(date_part('epoch', slot - due) / (86400 / frequency::float8)))
                       * (86400 / frequency::float8) * interval '1 second',
@@ -96,9 +95,8 @@ comment on function start_window is 'How long after its slot a request to a host
 -- still belongs to this slot. If the gap has become longer since, the slot would be too close to the slot before it.
 -- Therefore a longer gap adds a microsecond to last_start_by. Then last_start_by no longer matches the slot, and the
 -- slot is not given back.
-create or replace function last_start_by_after(
-    last_start_by timestamptz, gap interval, new_gap interval
-) returns timestamptz
+create or replace function last_start_by_after(last_start_by timestamptz, gap interval, new_gap interval)
+returns timestamptz
 language sql stable parallel safe
 return case when new_gap > gap then last_start_by + interval '1 microsecond' else last_start_by end;
 comment on function last_start_by_after is

@@ -117,9 +117,7 @@ comment on function in_ascii is 'A URL whose characters outside ASCII are percen
 
 -- The results. url: the URL to fetch, as given, but trimmed, without fragment and in ASCII. canonical: its one
 -- spelling. problem: why it is invalid.
-create or replace function parse_url(
-    raw text, out url text, out canonical text, out host text, out problem text
-)
+create or replace function parse_url(raw text, out url text, out canonical text, out host text, out problem text)
 language plpgsql immutable parallel safe as $$
 declare
     scheme text;

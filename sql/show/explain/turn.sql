@@ -57,9 +57,8 @@ comment on function better_class is
     'there is no better class.';
 
 -- A host gives one page in each slot. If revisits and new pages wait, each kind has its share of the slots.
-create or replace function turn_comes(
-    pages_before bigint, share float8, free_at timestamptz, every interval
-) returns timestamptz
+create or replace function turn_comes(pages_before bigint, share float8, free_at timestamptz, every interval)
+returns timestamptz
 language sql stable as $$
     select free_at + make_interval(secs => least(
         date_part('epoch', every) * ceil(pages_before / greatest(share, 0.01)), 3e9))

@@ -98,9 +98,7 @@ $$;
 comment on function worth_in_words is 'The rate and the value of a page, in words.';
 
 -- The codes of pages whose last fetch earns what the price says, or not even that.
-create or replace function often_by_price(
-    f fetching, code text, out says text, out fix text
-)
+create or replace function often_by_price(f fetching, code text, out says text, out fix text)
 language plpgsql stable as $$
 declare
     h       constant host := f.h;
@@ -150,9 +148,7 @@ comment on function often_by_price is
     'Explains how often a page is fetched if a price decides, and what would change that.';
 
 -- The codes of pages for which a setting, an operator or a limit decides.
-create or replace function often_by_rule(
-    t timestamptz, f fetching, code text, out says text, out fix text
-)
+create or replace function often_by_rule(t timestamptz, f fetching, code text, out says text, out fix text)
 language plpgsql stable as $$
 declare
     h       constant host := f.h;
@@ -219,9 +215,8 @@ end $$;
 comment on function often_by_rule is
     'Explains how often a page is fetched if no price decides, and what would change that.';
 
-create or replace function explain_often(
-    t timestamptz, p page, h host, s setting, rate float8, frequency float8
-) returns setof recrawl.explanation
+create or replace function explain_often(t timestamptz, p page, h host, s setting, rate float8, frequency float8)
+returns setof recrawl.explanation
 language plpgsql stable as $$
 -- plans: lookups
 declare
@@ -252,9 +247,8 @@ begin
 end $$;
 comment on function explain_often is 'Explains how often a page is fetched.';
 
-create or replace function explain_rate(
-    p page, rate float8, rate_low float8, rate_high float8
-) returns setof recrawl.explanation
+create or replace function explain_rate(p page, rate float8, rate_low float8, rate_high float8)
+returns setof recrawl.explanation
 language sql stable as $$
     select 'changes', c.code, c.says, c.fix,
            jsonb_build_object('rate', rate, 'rate_low', rate_low, 'rate_high', rate_high,
@@ -281,9 +275,8 @@ language sql stable as $$
 $$;
 comment on function explain_rate is 'Explains how often a page changes.';
 
-create or replace function explain_value(
-    p page, hub real, authority real, importance real
-) returns setof recrawl.explanation
+create or replace function explain_value(p page, hub real, authority real, importance real)
+returns setof recrawl.explanation
 language sql stable as $$
     select 'value', c.code,
            c.says || case when p.boost is not null
