@@ -27,9 +27,7 @@ begin atomic
                credit_after(h.new_credit, o.is_new, o.given, h.head_due <= a.t, (a.s).discovery) as new_credit,
                o.busy_until is null and f.next_slot <= a.slots_until + interval '10 seconds' as is_back_soon
     ) n
-    cross join lateral (
-        select class_in_line(n.head_new_rank, n.head_due, n.new_credit, a.t) as new_class
-    ) c;
+    cross join lateral (select class_in_line(n.head_new_rank, n.head_due, n.new_credit, a.t) as new_class) c;
 end;
 comment on function host_after is 'The heads, the credit and the places of a host after it gave pages.';
 

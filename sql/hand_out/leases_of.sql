@@ -8,9 +8,7 @@ begin
     return query
     select i.page_id, i.lease_id, i.lease_until
     from (select l.lease_id, l.lease_until, unnest(l.page_ids) as page_id from lease l where l.lease_until > t) i
-    cross join lateral (
-        select p.last_lease from page p where p.page_id = i.page_id offset 0
-    ) p
+    cross join lateral (select p.last_lease from page p where p.page_id = i.page_id offset 0) p
     where (leases_of_at.page_ids is null or (i.page_id in (select unnest(leases_of_at.page_ids))) is true)
       and coalesce(p.last_lease, 0) < i.lease_id;
 end $$;

@@ -66,9 +66,7 @@ begin atomic
         offset 0
     ) i
     left join lateral page_in(i.tid) p on true
-    left join lateral (
-        select h as terms from host_terms h where h.host_id = p.host_id offset 0
-    ) own on true
+    left join lateral (select h as terms from host_terms h where h.host_id = p.host_id offset 0) own on true
     cross join lateral (
         select case when l.lease_id is not null then
                    (l.round, l.popped_at, l.slots[i.leased], l.start_bys[i.leased], l.dues[i.leased],
