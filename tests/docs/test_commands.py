@@ -20,7 +20,7 @@ embedded PostgreSQL. The variable `RECRAWL_DATA_DIR` names the folder of the emb
 
 | code | meaning | commands |
 |---|---|---|
-| 0 | Success. `status` and `doctor`: the crawl works. | all |
+| 0 | Success. `status`: there is no trouble. `doctor`: all checks are well. | all |
 | 1 | An error. `status` and `doctor`: the database does not answer. | all |
 | 2 | There is trouble. | `status`, `doctor` |
 | 3 | `doctor`: there is a warning. `add`: some lines are invalid, the other lines are added. | `doctor`, `add` |
