@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from recrawl.jobs.registry import JOBS
-from recrawl.view import alerts, figures, screens
+from recrawl.view import figures, screens
 from recrawl.view.facts import Checkup, Facts, ServerFacts, Slot, Superuser, Table, Transaction
 from recrawl.view.figures import (
     Ever,
@@ -26,6 +26,7 @@ from recrawl.view.figures import (
 )
 from recrawl.view.rules import RULES, job_failing
 from recrawl.view.verdict import checks, verdict
+from worker.view import alerts
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 NOON = datetime(2030, 6, 1, 12, tzinfo=UTC)
