@@ -9,8 +9,6 @@ from math import isinf
 
 UNKNOWN = "–"
 
-# ------------------------------------------------------------------------------------------------------------ numbers
-
 
 def count(n: float | None) -> str:
     """7,718. Below ten with two digits, unless it is whole: 2.2, 0.017."""
@@ -97,8 +95,6 @@ def gain(utility: float | None, is_share: bool) -> str:
     return percent(utility, 2) if is_share or utility is None else count(utility)
 
 
-# -------------------------------------------------------------------------------------------------------------- times
-
 UNITS = (("years", 31557600), ("days", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 
@@ -108,14 +104,9 @@ def lasting(duration: timedelta | None) -> str:
     if duration is None:
         return UNKNOWN
     seconds = max(duration.total_seconds(), 0.0)
-    unit, size = next(
-        (
-            (unit, size)
-            for unit, size in UNITS
-            if seconds >= 2 * size or (seconds == size and unit not in ("days", "years"))
-        ),
-        UNITS[-1],
-    )
+    for unit, size in UNITS:  # the last one, if none is small enough
+        if seconds >= 2 * size or (seconds == size and unit not in ("days", "years")):
+            break
     n = seconds / size
     return f"{n:.1f}".removesuffix(".0") + " s" if unit == "s" and n < 9.95 else f"{n:,.0f} {unit}"
 
@@ -177,8 +168,6 @@ def _fixed(at: datetime) -> datetime:
 
 
 HERE = Here()
-
-# ---------------------------------------------------------------------------------------------------------------- SQL
 
 
 def literal(text: str) -> str:

@@ -58,8 +58,6 @@ class Client:
         self._errands = Errands(self._database, self._asking, gate, self._sender, self._shell, given["sitemaps"])
         self._signals = 0
 
-    # ---- the begin and the end
-
     async def __aenter__(self) -> Self:
         self._shell.open()
         try:
@@ -134,8 +132,6 @@ class Client:
         await self._shell.end_tasks("loop", 0)
         await self._asking.close()
         await self._database.close()
-
-    # ---- pages
 
     def __aiter__(self) -> Self:
         return self

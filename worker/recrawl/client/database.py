@@ -202,8 +202,6 @@ class Database:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, 5)
 
-    # ---------------------------------------------------------------------------------------------- verbs
-
     async def ask_the_time(self) -> None:
         for _ in range(5):  # the fastest one is the most exact
             sent = time.monotonic()

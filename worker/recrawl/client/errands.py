@@ -64,8 +64,6 @@ class Errands:
             self._in_hand.counts["errands failed"] += 1
             log.exception("an errand failed")
 
-    # ---- robots.txt
-
     async def _learn_robots(self, gate: Gate, first: Page, answer: Answering) -> None:
         """From the first request of a robots.txt to the rules of its site, in the database and here."""
         failed: Result | None = None
@@ -117,8 +115,6 @@ class Errands:
         self._shell.add(request)
         return answer
 
-    # ---- requests that the caller asks for
-
     def aside(self, url: str, meta: object) -> "asyncio.Future[None]":
         self.asides += 1
         is_over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -144,8 +140,6 @@ class Errands:
             if not is_over.done():  # the caller may have cancelled it
                 is_over.set_result(None)
         self._in_hand.counts["asides dropped"] += 1
-
-    # ---- sitemaps
 
     async def _read_sitemap(self, page: Page, answer: Answering) -> None:
         _, result, body = await answer

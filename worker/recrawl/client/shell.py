@@ -85,8 +85,6 @@ class Shell:
             if not consumer.done():
                 consumer.set_result(None)
 
-    # ---- pages
-
     def page(self, row: Any, kind: Kind) -> Page:
         return Page(row, self._user_agent, kind, self._end)
 
@@ -126,15 +124,11 @@ class Shell:
         self.has_room.set()
         self._wake()
 
-    # ---- answers that the client reads itself
-
     def answer(self, page: Page) -> "asyncio.Future[Answered]":
         """The answer to a page, when its request has ended."""
         answer = self.answers[page] = self._loop.create_future()
         answer.add_done_callback(lambda _: self.answers.pop(page))
         return answer
-
-    # ---- visits
 
     def spawn(self, visit: VisitFunction, page: Page) -> asyncio.Task[None]:
         task = self._visits[page] = asyncio.create_task(self._visit(visit, page))
@@ -182,8 +176,6 @@ class Shell:
         if self._visits:
             await asyncio.wait(self._visits.values(), timeout=1)
         self.do(self.in_hand.abandon())
-
-    # ---- tasks of the parts
 
     def background(self, work: Coroutine[Any, Any, None], name: str = "loop") -> asyncio.Task[None]:
         async def guarded() -> None:

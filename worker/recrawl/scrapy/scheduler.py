@@ -64,8 +64,6 @@ class Scheduler(BaseScheduler):
     def from_crawler(cls, crawler: Crawler) -> Self:
         return cls(crawler)
 
-    # ---------------------------------------------------------------------------------------- beginning, end
-
     def open(self, spider: Spider) -> Deferred[None]:
         return deferred_from_coro(self._open(spider))
 
@@ -123,8 +121,6 @@ class Scheduler(BaseScheduler):
                 self._fail(error)
         self._count_all()
 
-    # -------------------------------------------------------------------------------------- what Scrapy asks
-
     def has_pending_requests(self) -> bool:
         if not self._is_open or self._has_failed:
             return bool(self._ready)
@@ -169,8 +165,6 @@ class Scheduler(BaseScheduler):
         if self._patience is None or time.monotonic() < self._busy_at + self._patience:
             raise DontCloseSpider
 
-    # ------------------------------------------------------------------------------- what the database hands out
-
     async def _hand_out(self) -> None:
         try:
             async for page in self._client:
@@ -210,8 +204,6 @@ class Scheduler(BaseScheduler):
             if name != "User-Agent":  # Scrapy has its own
                 request.headers.setdefault(name, value)
         return request
-
-    # ------------------------------------------------------------------------------------------------ counting
 
     def _count(self, page: Page, outcome: str, detail: str | None) -> None:
         if self._crawler.stats:

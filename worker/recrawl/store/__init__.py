@@ -8,19 +8,6 @@ from recrawl.store import history, looks, reads, runs, schedule, scrape, server,
 from recrawl.store.connection import SEARCH_PATH, Connection, cancel, connect, is_away, only_read, put_on_search_path
 
 __all__ = [
-    "SEARCH_PATH",
-    "Connection",
-    "cancel",
-    "connect",
-    "history",
-    "is_away",
-    "looks",
-    "only_read",
-    "put_on_search_path",
-    "reads",
-    "runs",
-    "schedule",
-    "scrape",
-    "server",
-    "verbs",
-]
+    "SEARCH_PATH", "Connection", "cancel", "connect", "history", "is_away", "looks", "only_read", "put_on_search_path",
+    "reads", "runs", "schedule", "scrape", "server", "verbs",
+]  # fmt: skip

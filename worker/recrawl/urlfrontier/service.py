@@ -40,8 +40,6 @@ class Service:
         self._puts = PutStreams(crawls, obeys)
         self._turn = count()  # counts the calls for all crawls
 
-    # ------------------------------------------------------------------------------------------------- URLs
-
     async def PutURLs(self, _requests: object, context: Context) -> None:
         await self._puts.urls(context)
 
@@ -106,8 +104,6 @@ class Service:
         age = timedelta(days=min(ask.days, 1_000_000))
         return pb.Long(value=await crawl.purge(ask.key, age) if crawl else 0)
 
-    # ----------------------------------------------------------------------------------------------- queues
-
     async def ListQueues(self, ask: pb.Pagination, _context: Context) -> pb.QueueList:
         crawl = await self._known(ask.crawlID)
         hosts = await crawl.hosts(ask.start, ask.size or PAGE, ask.include_inactive) if crawl else []
@@ -151,8 +147,6 @@ class Service:
     async def DeleteQueue(self, ask: pb.QueueWithinCrawlParams, _context: Context) -> pb.Long:
         crawl = await self._known(ask.crawlID)
         return pb.Long(value=await crawl.delete(ask.key) if crawl and ask.key else 0)
-
-    # ----------------------------------------------------------------------------------- crawls, the server
 
     async def ListCrawls(self, _ask: pb.Local, _context: Context) -> pb.StringList:
         return pb.StringList(values=await self._crawls.names())

@@ -234,9 +234,6 @@ def _delay(frequency, value, rate):  # type: ignore[no-untyped-def]
     return -value * (rate / frequency), value * (rate / frequency) / frequency
 
 
-# ------------------------------------------------------------------------------------------ proportional
-
-
 @scalar
 def _one(value, rate):  # type: ignore[no-untyped-def]
     return 1.0 if value > 0.0 and rate > 0.0 else 0.0

@@ -6,14 +6,7 @@ Each file and docs/policies.md say what the policy does. lab/policies/ has the p
 from recrawl.model.policies import best_first, epsilon_greedy, opt_polite, optimal, proportional, uniform
 from recrawl.model.policies.policy import Policy
 
-POLICIES = {
-    policy.name: policy
-    for policy in (
-        Policy("opt_polite", opt_polite.answer),
-        Policy("optimal", optimal.answer),
-        Policy("uniform", uniform.answer),
-        Policy("proportional", proportional.answer),
-        Policy("best_first", best_first.answer),
-        Policy("epsilon_greedy", epsilon_greedy.answer),
-    )
-}
+# A policy has the name of its file.
+FILES = (opt_polite, optimal, uniform, proportional, best_first, epsilon_greedy)
+NAMES = [file.__name__.rpartition(".")[2] for file in FILES]
+POLICIES = {name: Policy(name, file.answer) for name, file in zip(NAMES, FILES, strict=True)}

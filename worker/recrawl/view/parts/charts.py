@@ -86,9 +86,6 @@ def _round_step(least: float) -> float:
     return next(m * power for m in (1, 2, 5, 10) if m * power >= least * (1 - 1e-9))
 
 
-# ---------------------------------------------------------------------------------------------------- kinds of chart
-
-
 def lines(plot: Plot, series: Sequence[Series], error: Sequence[Value], show: Callable[[float], str]) -> Html:
     """The first series within its error, plus and minus; the others as dashed steps; each is named at its end."""
     first, *others = series
@@ -173,9 +170,6 @@ def numbers(plot: Plot, columns: Sequence[tuple[str, Sequence[Value]]], show: Ca
         rows.append(el("tr", start, cells, data_x=plot.x(plot.at[i] + plot.step / 2)))
     headings = [("from", None), *((name, "right") for name, _ in columns)]
     return el("div", table(headings, rows), class_="scroll", tabindex=0)
-
-
-# ------------------------------------------------------------------------------------------------------ their parts
 
 
 def _plot(

@@ -31,9 +31,6 @@ class Look:
     live: bool = False
 
 
-# ----------------------------------------------------------------------------------------------------------- document
-
-
 def policy(live: bool) -> str:
     """A browser may run the script, apply the style, and request the server that sent the document."""
     itself = "'self'" if live else "'none'"

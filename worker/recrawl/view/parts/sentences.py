@@ -3,7 +3,7 @@
 **This** stands out.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -20,9 +20,6 @@ def join(*parts: str | None) -> str:
     return " ".join(part for part in parts if part)
 
 
-# --------------------------------------------------------------------------------------------------------- freshness
-
-
 def freshness(hours: Sequence[Span], minute: Minute, now: datetime) -> str:
     known: list[Span | Minute] = [hour for hour in hours if hour.fresh is not None]
     if not known:
@@ -30,12 +27,9 @@ def freshness(hours: Sequence[Span], minute: Minute, now: datetime) -> str:
     last = minute if minute.fresh is not None else known[-1]
     fresh = last.fresh or 0.0
     then = now - last.at > 2 * HOUR
-    return join(
-        f"**{percent(fresh)}** of the value of all pages "
-        + (f"was fresh at the last estimate, {clock(last.at, now)}." if then else "is fresh (estimated)."),
-        _compared(fresh, last),
-        _trend(known, last),
-    )
+    how = f"was fresh at the last estimate, {clock(last.at, now)}" if then else "is fresh (estimated)"
+    said = f"**{percent(fresh)}** of the value of all pages {how}."
+    return join(said, _compared(fresh, last), _trend(known, last))
 
 
 def _compared(fresh: float, last: Span | Minute) -> str:
@@ -62,9 +56,6 @@ def _trend(known: Sequence[Span | Minute], last: Span | Minute) -> str | None:
     if abs(difference) <= SAME:
         return "A week ago it was the same."
     return f"A week ago it was {percent(mean)}."
-
-
-# ----------------------------------------------------------------------------------------------------------- fetches
 
 
 def fetches(hours: Sequence[Span], day: Total, budget: float | None, now: datetime) -> str:
@@ -109,8 +100,6 @@ def _idle(hours: Sequence[Span], now: datetime) -> str | None:
     said = " and ".join(part for part in told if part)
     return f"This week, {said}." if said else None
 
-
-# ---------------------------------------------------------------------------------------------------- overdue pages
 
 CAUSES = {
     "due_gap": ("the gap of their host", "more crawlers would not help"),
@@ -172,9 +161,6 @@ def lateness(day: Total, minute: Minute, now: datetime) -> str:
     )
 
 
-# -------------------------------------------------------------------------------------------------------------- hosts
-
-
 def holding_back(hosts: Sequence[HeldBack], capped: float | None, all_hosts: float | None) -> str:
     if not hosts and capped is None:
         return "Not known yet. The job allocate finds them."
@@ -217,9 +203,6 @@ def blocked_hosts(hosts: Sequence[BlockedHost], blocked: float | None, all_hosts
     return f"**{things(blocked, 'host')}**{share}. {rest}"
 
 
-# -------------------------------------------------------------------------------------------------------- what changed
-
-
 @dataclass(frozen=True)
 class Change:
     """A figure of the last day compared with the day before. `better`: None = neither better nor worse."""
@@ -235,27 +218,22 @@ def changes(hours: Sequence[Span], now: datetime) -> list[Change]:
     day, before = whole(hours, now, DAY, HOUR), whole(hours, now - DAY, DAY, HOUR)
     if min(len(day), len(before)) < ENOUGH:
         return []
+    fresh, fresh_before = _mean(day, "fresh"), _mean(before, "fresh")
+    bad, bad_before = (_share(hours, "failed", "throttled", "denied") for hours in (day, before))
     found = [
-        _of_shares(
-            "Fresh, mean of the day", _mean(h.fresh for h in day), _mean(h.fresh for h in before), more_is_better=True
-        ),
+        _of_shares("Fresh, mean of the day", fresh, fresh_before, more_is_better=True),
         _of_counts("Fetches", _sum(day, "fetches"), _sum(before, "fetches")),
         _of_shares("Found a change", _share(day, "changed"), _share(before, "changed"), more_is_better=None),
-        _of_shares(
-            "Failed, throttled or forbidden",
-            _share(day, "failed", "throttled", "denied"),
-            _share(before, "failed", "throttled", "denied"),
-            more_is_better=False,
-        ),
+        _of_shares("Failed, throttled or forbidden", bad, bad_before, more_is_better=False),
         _of_counts("Revisits skipped", _sum(day, "skipped"), _sum(before, "skipped")),
         _of_counts("Pages added", _sum(day, "new_pages"), _sum(before, "new_pages")),
-        _of_counts("Overdue pages, mean", _mean(h.due for h in day), _mean(h.due for h in before)),
+        _of_counts("Overdue pages, mean", _mean(day, "due"), _mean(before, "due")),
     ]
     return [change for change in found if change]
 
 
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
+def _mean(hours: Sequence[Span], name: str) -> float | None:
+    known = [value for hour in hours if (value := getattr(hour, name)) is not None]
     return sum(known) / len(known) if known else None
 
 
