@@ -7,9 +7,9 @@ import psycopg
 import pytest
 
 from recrawl.intake import bulk
-from recrawl.intake.bulk import BATCH, CONNECTIONS, Progress
+from recrawl.intake.bulk import BATCH, CONNECTIONS
 from recrawl.intake.importers import ImportFileError
-from recrawl.store.verbs import PageToAdd
+from recrawl.store.verbs import INVALID_SHOWN, AddedPages, PageToAdd
 
 
 def pages(count: int, hosts: int = 50) -> Iterator[PageToAdd]:
@@ -87,7 +87,7 @@ def test_counts_say_what_became_of_each(url: str, connection: psycopg.Connection
         ],
     )
     assert progress.counts == {"known": 2, "new": 1, "excluded": 1, "invalid": 20}
-    assert 0 < len(progress.invalid) <= bulk.INVALID_SHOWN
+    assert 0 < len(progress.invalid) <= INVALID_SHOWN
     assert all(bad.startswith("ftp://a.test/") and "http" in reason for bad, reason in progress.invalid)
 
 
@@ -114,10 +114,10 @@ def test_when_the_pages_end_in_an_error_what_came_before_it_stays(
 
 
 def test_when_the_user_interrupts_what_was_added_stays_and_is_counted(url: str, connection: psycopg.Connection) -> None:
-    def watch(progress: Progress) -> None:
+    def watch(progress: AddedPages) -> None:
         raise KeyboardInterrupt
 
-    progress = Progress()
+    progress = AddedPages()
     with pytest.raises(KeyboardInterrupt):
         bulk.add(url, pages(20 * BATCH), watch, progress)
     kept = count(connection, "select count(*) from page")
@@ -142,14 +142,14 @@ def test_a_page_the_database_refuses_is_invalid_and_harms_no_other(
 def test_when_the_connections_break_all_that_is_in_is_counted_or_unanswered(
     url: str, connection: psycopg.Connection
 ) -> None:
-    def watch(progress: Progress) -> None:
+    def watch(progress: AddedPages) -> None:
         if progress.counts.total() > 5 * BATCH:
             connection.execute(
                 "select pg_terminate_backend(pid) from pg_stat_activity"
                 " where datname = current_database() and application_name = 'recrawl add'"
             )
 
-    progress = Progress()
+    progress = AddedPages()
     with pytest.raises(psycopg.OperationalError):
         bulk.add(url, pages(200 * BATCH), watch, progress)
     kept = count(connection, "select count(*) from page")
@@ -170,7 +170,7 @@ def test_it_reads_no_further_ahead_than_its_connections_can_take(url: str) -> No
 
     furthest = 0
 
-    def watch(progress: Progress) -> None:
+    def watch(progress: AddedPages) -> None:
         nonlocal furthest
         furthest = max(furthest, read - progress.counts.total())
 

@@ -425,12 +425,12 @@ def test_the_alert_rules_are_written_from_the_list() -> None:
 
 def test_jobs_says_what_ran_what_runs_and_what_comes_next() -> None:
     scheduled = [
-        screens.Scheduled("upkeep", 0.4 * SECOND, is_kept=False),
-        screens.Scheduled("vitals", MINUTE, is_kept=False),
-        screens.Scheduled("rates", 6 * HOUR, NOON + 4 * HOUR),
-        screens.Scheduled("opic", None),
-        screens.Scheduled("allocate", HOUR, NOON + 12 * MINUTE),
-        screens.Scheduled("retention", HOUR, is_kept=False),
+        figures.Schedule("upkeep", 0.4 * SECOND, None),
+        figures.Schedule("vitals", MINUTE, None),
+        figures.Schedule("rates", 6 * HOUR, NOON + 4 * HOUR),
+        figures.Schedule("opic", None, None),
+        figures.Schedule("allocate", HOUR, NOON + 12 * MINUTE),
+        figures.Schedule("retention", HOUR, None),
     ]
     runs = [
         LastRun("rates", NOON - 2 * HOUR, 12, True, "1,030,395 pages on 20,412 hosts", NOON - 2 * HOUR, 0),
@@ -442,7 +442,7 @@ def test_jobs_says_what_ran_what_runs_and_what_comes_next() -> None:
     assert_golden("jobs", "worker", screens.jobs(scheduled, runs, NOON, worker_runs=True))
     assert_golden("jobs", "no_worker", screens.jobs(scheduled, runs, NOON, worker_runs=False))
     past = [vars(run) for run in runs[2:3]]
-    assert_golden("jobs", "of_one", screens.runs("allocate", past, is_kept=True))
+    assert_golden("jobs", "of_one", screens.runs("allocate", past))
 
 
 @pytest.mark.parametrize("code", ["gaps_set_pace", "standing_still", "empty", "nothing_due"])

@@ -17,7 +17,6 @@ from recrawl.jobs.registry import JOBS
 
 if TYPE_CHECKING:
     from recrawl import store
-    from recrawl.view.screens import Scheduled
 
 TROUBLE, WARNING = 2, 3  # exit codes; 1 is an error, such as no connection
 EVERY = 2.0  # seconds between two looks of `recrawl top`
@@ -93,26 +92,16 @@ def jobs(job: str | None, as_json: bool) -> None:
             runs = store.looks.past_runs(connection, job, 20)
         else:
             now = store.looks.crawl_status(connection, figures.Now)
-            last, known = store.looks.last_runs(connection, figures.LastRun, figures.ALWAYS), scheduled(connection)
+            last = store.looks.last_runs(connection, figures.LastRun, figures.ALWAYS)
+            known = {each.job: each for each in store.looks.schedule(connection, figures.Schedule)}
     if as_json:
         for run in runs:
             click.echo(json.dumps(run, default=show.iso))
     elif job:
-        tell(screens.runs(job, runs, JOBS[job].is_batch))
+        tell(screens.runs(job, runs))
     else:
-        tell(screens.jobs(known, last, now.as_of, bool(now.worker_runs)))
-
-
-def scheduled(connection: "store.Connection") -> "list[Scheduled]":
-    """The jobs of the registry, with their intervals from the settings."""
-    from recrawl import store
-    from recrawl.view.figures import Schedule
-    from recrawl.view.screens import Scheduled
-
-    known = {each.job: (each.every, each.due_at) for each in store.looks.schedule(connection, Schedule)}
-    return [
-        Scheduled(name, *known.get(name, (entry.every, None)), is_kept=entry.is_batch) for name, entry in JOBS.items()
-    ]
+        scheduled = [known.get(name) or figures.Schedule(name, entry.every, None) for name, entry in JOBS.items()]
+        tell(screens.jobs(scheduled, last, now.as_of, bool(now.worker_runs)))
 
 
 @click.command(epilog=example("recrawl top"))

@@ -21,7 +21,7 @@ from recrawl.cli.example import example
 from recrawl.words import count, things
 
 if TYPE_CHECKING:
-    from recrawl.intake import bulk
+    from recrawl.store.verbs import AddedPages
 
 BIGINT = click.IntRange(-(2**63), 2**63 - 1)
 SOME_INVALID = 3  # the exit code if all lines were read and some were invalid
@@ -54,11 +54,11 @@ def add(sources: tuple[str, ...], only_these_hosts: bool) -> None:
     """
     from recrawl.intake import bulk
     from recrawl.intake.importers import ImportFileError
-    from recrawl.store.verbs import PageToAdd
+    from recrawl.store.verbs import AddedPages, PageToAdd
 
     urls = [source for source in sources if "://" in source]
     files = [source for source in sources if "://" not in source]
-    progress = bulk.Progress()
+    progress = AddedPages()
     others = all_but_hosts_of(urls, files) if only_these_hosts else None
     with database(makes=True) as url, one_interrupt("stopping, after the current batch of URLs"):
         try:
@@ -105,7 +105,7 @@ def exclude(url: str, pattern: str) -> None:
     click.echo("URLs of other hosts are excluded" + (f", also {things(pages, 'page')} of the crawl" if pages else ""))
 
 
-def tell_counts(progress: "bulk.Progress") -> None:
+def tell_counts(progress: "AddedPages") -> None:
     if progress.counts:
         click.echo(", ".join(f"{count(number)} {code}" for code, number in sorted(progress.counts.items())))
     if progress.counts["unanswered"]:
@@ -134,7 +134,7 @@ def one_interrupt(words: str) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def add_file(url: str, name: str, progress: "bulk.Progress") -> None:
+def add_file(url: str, name: str, progress: "AddedPages") -> None:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -154,7 +154,7 @@ def add_file(url: str, name: str, progress: "bulk.Progress") -> None:
             task = bar.add_task(name, total=size, done="")
             before = progress.counts.total()
 
-            def watch(progress: bulk.Progress) -> None:
+            def watch(progress: "AddedPages") -> None:
                 total = progress.counts.total() - before
                 seconds = bar.tasks[task].elapsed or 1
                 bar.update(

@@ -5,14 +5,13 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
 
 import psycopg
 
 from recrawl import store
 from recrawl.intake.importers import BadLine
 from recrawl.intake.urls import clean
-from recrawl.store.verbs import PageToAdd
+from recrawl.store.verbs import AddedPages, PageToAdd
 
 BATCH = 1000
 BATCH_CHARACTERS = 1_000_000  # URLs and their JSON together: a few of the longest lines
@@ -20,37 +19,20 @@ CONNECTIONS = 4
 # While four connections add pages, one drain falls behind. Several drains in small steps fall behind too: each drain
 # looks through sixteen times as many entries to find the entries for its slice of the hosts.
 DRAINS, STEP = 2, 20_000
-INVALID_SHOWN = 5
-
-
-@dataclass
-class Progress:
-    """The number of URLs by outcome, and the first few invalid URLs with the reason.
-
-    Outcomes are new, known, excluded, invalid and unanswered. Unanswered: the connection broke while the URLs were
-    added, so it is not known whether they are in the database.
-    """
-
-    counts: Counter[str] = field(default_factory=Counter)
-    invalid: list[tuple[str, str]] = field(default_factory=list)
-
-    def take(self, added: store.verbs.AddedPages) -> None:
-        self.counts.update(added.counts)
-        self.invalid = (self.invalid + added.invalid)[:INVALID_SHOWN]
 
 
 def add(
     url: str,
     pages: Iterable[PageToAdd | BadLine],
-    watch: Callable[[Progress], None] = lambda _: None,
-    progress: Progress | None = None,
-) -> Progress:
+    watch: Callable[[AddedPages], None] = lambda _: None,
+    progress: AddedPages | None = None,
+) -> AddedPages:
     """Adds all pages, every batch in a transaction of its own. Calls `watch` with the progress after a batch.
 
     If `pages` or the database raises, or the user interrupts, the pages that were added stay, and the `progress` given
     counts them. It is safe to add the same pages again.
     """
-    progress = progress or Progress()
+    progress = progress or AddedPages()
     counting = threading.Lock()
     under_way: deque[Future[None]] = deque()
 
@@ -70,7 +52,7 @@ def add(
                     with counting:
                         progress.take(added)
                 with counting:
-                    progress.take(store.verbs.AddedPages({"invalid": len(bad)} if bad else {}, bad))
+                    progress.take(AddedPages(Counter(invalid=len(bad)) if bad else Counter(), bad))
             finally:
                 free.append(connection)
 
@@ -104,7 +86,7 @@ REFUSALS = (
 )
 
 
-def _added(connection: store.Connection, pages: list[PageToAdd]) -> Iterator[store.verbs.AddedPages]:
+def _added(connection: store.Connection, pages: list[PageToAdd]) -> Iterator[AddedPages]:
     """Adds the pages. If the database refuses a batch, its halves are tried alone, until the bad page is found. That
     page counts as invalid."""
     if not pages:
@@ -113,14 +95,14 @@ def _added(connection: store.Connection, pages: list[PageToAdd]) -> Iterator[sto
         yield store.verbs.add_pages(connection, pages)
     except REFUSALS as error:
         if len(pages) == 1:
-            yield store.verbs.AddedPages({"invalid": 1}, [(pages[0].url, str(error).partition("\n")[0])])
+            yield AddedPages(Counter(invalid=1), [(pages[0].url, str(error).partition("\n")[0])])
         else:
             half = len(pages) // 2
             yield from _added(connection, pages[:half])
             yield from _added(connection, pages[half:])
     except psycopg.OperationalError:
         if connection.broken:
-            yield store.verbs.AddedPages({"unanswered": len(pages)})
+            yield AddedPages(Counter(unanswered=len(pages)))
         raise
 
 

@@ -1,5 +1,6 @@
 """The calls of the command line and of the worker's upkeep, one function each."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -9,6 +10,7 @@ from psycopg.types.json import Jsonb
 
 from recrawl.store.connection import Connection, rows, value
 
+INVALID_SHOWN = 5
 WORKER = "recrawl worker"  # the application_name of a worker's connection
 
 
@@ -50,10 +52,18 @@ class PageToAdd(NamedTuple):
 
 @dataclass
 class AddedPages:
-    """The outcome of a batch: the number of URLs by code, and a few of the invalid ones."""
+    """The number of URLs by outcome, and the first few invalid URLs with the reason.
 
-    counts: dict[str, int] = field(default_factory=dict)
+    Outcomes are new, known, excluded, invalid and unanswered. Unanswered: the connection broke while the URLs were
+    added, so it is not known whether they are in the database.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
     invalid: list[tuple[str, str]] = field(default_factory=list)
+
+    def take(self, added: "AddedPages") -> None:
+        self.counts.update(added.counts)
+        self.invalid = (self.invalid + added.invalid)[:INVALID_SHOWN]
 
 
 def add_pages(connection: Connection, pages: Sequence[PageToAdd]) -> AddedPages:
@@ -71,11 +81,8 @@ def add_pages(connection: Connection, pages: Sequence[PageToAdd]) -> AddedPages:
             _column([page.meta and Jsonb(page.meta) for page in pages]),
         ],
     ).fetchall()
-    added = AddedPages()
-    for code, count, invalid in rows:
-        added.counts[code] = count
-        added.invalid += [(url, detail) for url, detail in invalid or []]
-    return added
+    counts = Counter({code: count for code, count, _ in rows})
+    return AddedPages(counts, [(url, detail) for _, _, invalid in rows for url, detail in invalid or []])
 
 
 def _column(values: list[Any]) -> list[Any] | None:

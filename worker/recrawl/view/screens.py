@@ -5,12 +5,11 @@ A terminal colours the mark (✓ ▲ ✕) at the beginning of a line.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from textwrap import wrap
 from typing import Any
 
-from recrawl.view.figures import Figures, LastRun, Minute, fared
+from recrawl.view.figures import ALWAYS, Figures, LastRun, Minute, Schedule, fared
 from recrawl.view.rule import Finding, Fix
 from recrawl.words import HERE, count, either, lasting, moment, pace, percent, things, when
 
@@ -93,25 +92,15 @@ def doctor(checks: Sequence[Finding]) -> list[str]:
     return lines
 
 
-@dataclass(frozen=True)
-class Scheduled:
-    """A job as the worker has it."""
-
-    name: str
-    every: timedelta | None  # None = only by hand
-    due_at: datetime | None = None
-    is_kept: bool = True  # job_run has its runs; otherwise only when it began to fail, and when it worked again
-
-
-def jobs(scheduled: Iterable[Scheduled], runs: Sequence[LastRun], as_of: datetime, worker_runs: bool) -> list[str]:
+def jobs(scheduled: Iterable[Schedule], runs: Sequence[LastRun], as_of: datetime, worker_runs: bool) -> list[str]:
     last = {run.job: run for run in runs}
     lines = []
     for job in scheduled:
-        run = last.get(job.name)
+        run = last.get(job.job)
         every = f"every {lasting(job.every)}" if job.every else "by hand"
         mark = OF_RUNS[run.fared] if run else "·"
-        comes = _next(job, as_of, worker_runs)
-        lines.append(f"{mark} {job.name:<10} {_ran(job, run, as_of):<38} {every:<12} {comes}".rstrip())
+        comes = f"next {when(job.due_at, as_of)}" if job.due_at and worker_runs else ""
+        lines.append(f"{mark} {job.job:<10} {_ran(job.job, run, as_of):<38} {every:<12} {comes}".rstrip())
         if run and run.message and run.ok is not None:
             lines += [f"    {line}" for line in wrap(run.message, WIDTH - 4)[:3]]
     if not worker_runs:
@@ -119,10 +108,10 @@ def jobs(scheduled: Iterable[Scheduled], runs: Sequence[LastRun], as_of: datetim
     return [*lines, "", "Run a job now: recrawl run JOB"]
 
 
-def runs(name: str, past: Sequence[dict[str, Any]], is_kept: bool) -> list[str]:
+def runs(name: str, past: Sequence[dict[str, Any]]) -> list[str]:
     """The runs of one job, the newest first."""
     if not past:
-        return [f"{name} never ran: recrawl run {name}" if is_kept else f"{name} never failed"]
+        return [f"{name} never failed" if name in ALWAYS else f"{name} never ran: recrawl run {name}"]
     lines = []
     for run in past:
         mark = OF_RUNS[fared(run["ok"], run["message"])]
@@ -132,8 +121,8 @@ def runs(name: str, past: Sequence[dict[str, Any]], is_kept: bool) -> list[str]:
     return lines
 
 
-def _ran(job: Scheduled, run: LastRun | None, as_of: datetime) -> str:
-    if not job.is_kept:
+def _ran(job: str, run: LastRun | None, as_of: datetime) -> str:
+    if job in ALWAYS:
         if run is None:
             return "never failed"
         return f"has {'worked' if run.ok else 'failed'} for {lasting(as_of - run.started_at)}"
@@ -144,10 +133,6 @@ def _ran(job: Scheduled, run: LastRun | None, as_of: datetime) -> str:
     took = lasting(timedelta(seconds=run.seconds))
     often = f" ({run.failures} in a row)" if run.failures > 1 and run.fared == "failed" else ""
     return f"{run.fared} {lasting(as_of - run.started_at)} ago{often}, took {took}"
-
-
-def _next(job: Scheduled, as_of: datetime, worker_runs: bool) -> str:
-    return f"next {when(job.due_at, as_of)}" if job.due_at and worker_runs else ""
 
 
 def top(figures: Figures, said: Finding, name: str, height: int = 24) -> list[str]:
