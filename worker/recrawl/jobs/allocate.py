@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl import store
-from recrawl.jobs.allocation_input import NOBODY_TAKES_PART, AllocationInput, finite, not_kept, read
+from recrawl.jobs.allocation_input import NOBODY_TAKES_PART, AllocationInput, finite, read
 from recrawl.jobs.job import Job, Tell, nobody
 from recrawl.model.allocation import coming, what_if
 from recrawl.model.allocation.new_pages import Divided
@@ -77,8 +77,8 @@ class Allocate(Job):
             needed, got = proof["pinned_wanted"], proof["pinned"]
             if got < needed * (1 - 1e-3):
                 said.append(f"pinned intervals need {count(needed)} fetches a day and get {count(got)}")
-            if len(crawl.pins.others) and not crawl.limits.is_kept(result.floor_interval):
-                said.append(not_kept(crawl.limits.longest_interval, result.floor_interval))
+            if reason := crawl.why_not_kept(result):
+                said.append(reason)
             run.message = "; ".join(said)
         return run.message
 
@@ -125,31 +125,19 @@ def _ahead(late: store.reads.SpentOfLate) -> float:
 
 
 def _proof(crawl: AllocationInput, divided: Divided) -> dict[str, Any]:
-    """A row of allocation_run: the input, and how good the result is. Utility and bounds are per unit of value.
-
-    None = no finite number: if no fetch is left for pages that change, some objectives lose without limit.
-    """
+    """A row of allocation_run: the input, and how good the result is."""
     result = divided.allocation
-    bounds = what_if.bounds(crawl.web(divided.cap), divided.for_revisits, crawl.objective)
-    return {
+    return crawl.result(divided) | {
         "policy": crawl.policy,
         "objective": crawl.objective,
         "priced_by": result.objective,
-        "budget": divided.budget,
-        "spent": result.spent,
-        "new_pages": divided.new_pages,
         "retries": divided.retries,
         "newest_page": crawl.newest_page,
-        "pinned": float(crawl.kept(divided).taken.sum()),
         "pinned_wanted": crawl.pins.wanted,
         "price": finite(result.price),
         "pages": crawl.pages,
         "worth": crawl.worth,
         "hosts": len(crawl.hosts),
-        "capped_hosts": int(result.capped.sum()),
-        "utility": finite(result.utility / crawl.worth),
-        "polite_bound": finite(bounds.polite / crawl.worth),
-        "unpolite_bound": finite(bounds.unpolite / crawl.worth),
         "residual": result.residual,
         "spread": result.spread,
         "duality_gap": result.duality_gap,

@@ -4,12 +4,14 @@ import math
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recrawl import store
 from recrawl.jobs.job import Tell, nobody
+from recrawl.model.allocation import what_if
 from recrawl.model.allocation.floors import Limits
 from recrawl.model.allocation.new_pages import Divided, NewPages, Slots, divided, new_pages_within
 from recrawl.model.allocation.objectives import Floats
@@ -136,6 +138,34 @@ class AllocationInput:
         left: Floats = np.maximum(0, cap - self.pins.kept(cap, now.for_revisits, self.limits).taken)
         return left
 
+    def result(self, now: Divided) -> dict[str, Any]:
+        """What a budget brings. Fetches are per day. Utility and bounds are per unit of value.
+
+        None = no finite number: if no fetch is left for pages that change, some objectives lose without limit.
+        """
+        allocation = now.allocation
+        bounds = what_if.bounds(self.web(now.cap), now.for_revisits, self.objective)
+        return {
+            "budget": now.budget,
+            "spent": allocation.spent,
+            "new_pages": now.new_pages,
+            "pinned": float(self.kept(now).taken.sum()),
+            "utility": finite(allocation.utility / self.worth),
+            "polite_bound": finite(bounds.polite / self.worth),
+            "unpolite_bound": finite(bounds.unpolite / self.worth),
+            "capped_hosts": int(allocation.capped.sum()),
+        }
+
+    def why_not_kept(self, found: Allocation) -> str | None:
+        """Why pages may wait for longer than the setting longest_interval says. None: they do not."""
+        if not len(self.pins.others) or self.limits.is_kept(found.floor_interval):
+            return None
+        waiting = "for ever" if math.isnan(found.floor_interval) else f"{count(found.floor_interval)} days"
+        return (
+            f"longest_interval ({count(self.limits.longest_interval)} days) is not kept: floors get at most half of the"
+            f" budget and half of a host's slots, so a page may wait {waiting}"
+        )
+
     def new_pages_within(self, days: float, now: Divided) -> float:
         return new_pages_within(days, self.slots, now, self._on_hosts(now.allocation))
 
@@ -195,14 +225,6 @@ def read(url: str, connection: store.Connection, tell: Tell = nobody, as_of: dat
         slots_with_half_the_gap=np.where(is_closed, 0.0, all_hosts.cap_with_half_the_gap),
         newest_page=newest_page,
         allocate_every=wanted.allocate_every,
-    )
-
-
-def not_kept(longest_interval: float, floor_interval: float) -> str:
-    waiting = "for ever" if math.isnan(floor_interval) else f"{count(floor_interval)} days"
-    return (
-        f"longest_interval ({count(longest_interval)} days) is not kept: floors get at most half of the budget and "
-        f"half of a host's slots, so a page may wait {waiting}"
     )
 
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from recrawl import store
-from recrawl.jobs.allocation_input import finite, not_kept, read
+from recrawl.jobs.allocation_input import finite, read
 from recrawl.model.allocation import what_if
-from recrawl.model.allocation.new_pages import Divided
 from recrawl.model.allocation.solve import Allocation
 
 
@@ -58,25 +57,8 @@ class Plan:
         for budget in budgets:
             divided = self.crawl.divided(budget, price)
             price = divided.allocation.price_to_try
-            points.append(self._point(divided))
+            points.append(Point(**self.crawl.result(divided), not_kept=self.crawl.why_not_kept(divided.allocation)))
         return points
-
-    def _point(self, divided: Divided) -> Point:
-        crawl, allocation = self.crawl, divided.allocation
-        bounds = what_if.bounds(crawl.web(divided.cap), divided.for_revisits, crawl.objective)
-        return Point(
-            budget=divided.budget,
-            spent=allocation.spent,
-            new_pages=divided.new_pages,
-            pinned=float(crawl.kept(divided).taken.sum()),
-            utility=finite(allocation.utility / crawl.worth),
-            polite_bound=finite(bounds.polite / crawl.worth),
-            unpolite_bound=finite(bounds.unpolite / crawl.worth),
-            capped_hosts=int(allocation.capped.sum()),
-            not_kept=None
-            if not len(crawl.pins.others) or crawl.limits.is_kept(allocation.floor_interval)
-            else not_kept(crawl.limits.longest_interval, allocation.floor_interval),
-        )
 
     def budget_for(self, freshness: float) -> float:
         """The smallest budget, in fetches per day, that reaches this share of the utility of always fresh pages."""
@@ -86,8 +68,7 @@ class Plan:
             return crawl.divided(budget, price).allocation
 
         web = crawl.web(self.present.cap)
-        budget, _ = what_if.budget_that_reaches(revisits, freshness, web, crawl.objective, accuracy=1e-4)
-        return budget
+        return what_if.budget_that_reaches(revisits, freshness, web, crawl.objective, accuracy=1e-4)[0]
 
     def held_back(self, most: int = 10) -> list[HostAtGap]:
         """The hosts for which half the gap would bring most at the present budget.
