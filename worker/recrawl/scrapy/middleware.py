@@ -12,15 +12,18 @@ from scrapy.spidermiddlewares.httperror import HttpError
 from recrawl.scrapy.visit import CrawlerVisits, Visit, visit_of
 
 
-class Starting:
-    """A request begins in its slot. If the slot has passed before the request comes here, it does not begin at all."""
-
+class Middleware:
     def __init__(self, crawler: Crawler) -> None:
         self._visits = CrawlerVisits.of(crawler)
+        self._stats = crawler.stats
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         return cls(crawler)
+
+
+class Starting(Middleware):
+    """A request begins in its slot. If the slot has passed before the request comes here, it does not begin at all."""
 
     async def process_request(self, request: Request, spider: Spider | None = None) -> None:
         if visit := self._visits.under_way.get(request):
@@ -30,16 +33,8 @@ class Starting:
                 raise IgnoreRequest("its slot has passed")
 
 
-class Reading:
+class Reading(Middleware):
     """Reports each page once, when its callback has returned its last item or request."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self._visits = CrawlerVisits.of(crawler)
-        self._stats = crawler.stats
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(crawler)
 
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any], spider: Spider | None = None

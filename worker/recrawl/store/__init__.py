@@ -4,10 +4,10 @@ There is one file per reader or writer: `store.reads` for the jobs, `store.runs`
 people.
 """
 
-from recrawl.store import history, looks, reads, runs, schedule, scrape, server, verbs
+from recrawl.store import looks, reads, runs, schedule, scrape, server, verbs
 from recrawl.store.connection import SEARCH_PATH, Connection, cancel, connect, is_away, only_read, put_on_search_path
 
 __all__ = [
-    "SEARCH_PATH", "Connection", "cancel", "connect", "history", "is_away", "looks", "only_read", "put_on_search_path",
+    "SEARCH_PATH", "Connection", "cancel", "connect", "is_away", "looks", "only_read", "put_on_search_path",
     "reads", "runs", "schedule", "scrape", "server", "verbs",
 ]  # fmt: skip

@@ -34,7 +34,7 @@ def find(connection: store.Connection, asked: str) -> SearchResult:
         return SearchResult(asked, now, explanation=store.verbs.explain_page(connection, f"https://{asked}"))
     detail = store.verbs.explain_page(connection, asked)[0]["detail"]
     return SearchResult(
-        asked, now, host=store.history.host(connection, detail.get("host", "")), name=detail.get("name", "")
+        asked, now, host=store.looks.host(connection, detail.get("host", "")), name=detail.get("name", "")
     )
 
 

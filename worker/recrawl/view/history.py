@@ -54,8 +54,8 @@ class History:
 
 def read(connection: store.Connection) -> History:
     return History(
-        hours=tuple(store.history.vitals_by_hour(connection, Span, 14 * DAY)),
-        tens=tuple(store.history.vitals_by_ten_minutes(connection, Span, DAY)),
-        blocked=tuple(store.history.blocked_hosts(connection, BlockedHost, 10)),
-        events=tuple(store.history.events(connection, Event, 2 * DAY, 12)),
+        hours=tuple(store.looks.vitals_by_hour(connection, Span, 14 * DAY)),
+        tens=tuple(store.looks.vitals_by_ten_minutes(connection, Span, DAY)),
+        blocked=tuple(store.looks.blocked_hosts(connection, BlockedHost, 10)),
+        events=tuple(store.looks.events(connection, Event, 2 * DAY, 12)),
     )
