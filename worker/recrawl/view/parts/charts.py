@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from math import ceil, floor, log10
 from operator import itemgetter
 
-from recrawl.view.parts.html import Html, el, said, table
+from recrawl.view.parts.html import Html, el, row, said, table
 
 WIDTH = 1000  # of the plot in its own units, which stretch; its height is 100
 Value = float | None
@@ -123,15 +123,8 @@ def stacks(plot: Plot, series: Sequence[Series], limit: Series | None, show: Cal
 def bars(rows: Sequence[tuple[str, float, str, str]]) -> Html:
     """Rows of name, value, the class that colours it, and its value in words."""
     most = max((value for _, value, _, _ in rows), default=0) or 1
-    cells = (
-        (
-            el("th", name, scope="row"),
-            el("td", bar(value / most, look), class_="bar"),
-            el("td", words, class_="right"),
-        )
-        for name, value, look, words in rows
-    )
-    return el("table", (el("tr", row) for row in cells), class_="bars")
+    drawn = (row(name, (bar(value / most, look), "bar"), (words, "right")) for name, value, look, words in rows)
+    return el("table", drawn, class_="bars")
 
 
 def bar(share: float, look: str, marks: Sequence[tuple[float, str]] = ()) -> Html:
@@ -165,9 +158,9 @@ def numbers(plot: Plot, columns: Sequence[tuple[str, Sequence[Value]]], show: Ca
     """The newest first. Each row knows its place in the plot."""
     rows = []
     for i in reversed([i for i, at in enumerate(plot.at) if at >= plot.start]):
-        start = el("th", f"{plot.at[i].astimezone(plot.zone):%a %d %b %H:%M}", scope="row")
-        cells = (el("td", show(values[i]), class_="right") for _, values in columns)
-        rows.append(el("tr", start, cells, data_x=plot.x(plot.at[i] + plot.step / 2)))
+        start = f"{plot.at[i].astimezone(plot.zone):%a %d %b %H:%M}"
+        cells = ((show(values[i]), "right") for _, values in columns)
+        rows.append(row(start, *cells, data_x=plot.x(plot.at[i] + plot.step / 2)))
     headings = [("from", None), *((name, "right") for name, _ in columns)]
     return el("div", table(headings, rows), class_="scroll", tabindex=0)
 

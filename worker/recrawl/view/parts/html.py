@@ -49,3 +49,9 @@ def table(headings: Iterable[tuple[str, str | None]], rows: Iterable[Html], **at
     """Headings have a text and a class."""
     head = el("tr", (el("th", words, scope="col", class_=c) for words, c in headings))
     return el("table", el("thead", head), el("tbody", rows), **attributes)
+
+
+def row(heading: object, *cells: tuple[object, str | None], **attributes: object) -> Html:
+    """A row of a table. Cells have a content and a class."""
+    told = (el("td", content, class_=c) for content, c in cells)
+    return el("tr", el("th", heading, scope="row"), told, **attributes)

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from recrawl.view.parts import sentences
 from recrawl.view.parts.charts import figure
-from recrawl.view.parts.html import Html, el, table
+from recrawl.view.parts.html import Html, el, row, table
 from recrawl.view.parts.page import Look, part, terms
 from recrawl.words import clock, count, lasting, percent, things
 
@@ -18,16 +18,8 @@ def news(look: Look) -> Html:
 
 def changes(look: Look) -> Html:
     found = sentences.changes(look.history.hours, look.now)
-    looks: dict[bool | None, str | None] = {True: "better", False: "worse", None: None}
-    rows = (
-        el(
-            "tr",
-            el("th", c.name, scope="row"),
-            el("td", c.now, class_="right"),
-            el("td", c.difference, class_=f"right {looks[c.better] or ''}"),
-        )
-        for c in found
-    )
+    looks: dict[bool | None, str] = {True: "better", False: "worse", None: ""}
+    rows = (row(c.name, (c.now, "right"), (c.difference, f"right {looks[c.better]}")) for c in found)
     if not found:
         return figure("changes", "The figures", "Too little is known of the day before.", None)
     headings = (("", None), ("24 hours", "right"), ("compared with the 24 before", "right"))
@@ -56,17 +48,12 @@ def machinery(look: Look) -> Html:
 
 def jobs(look: Look) -> Html:
     runs = look.figures.runs
-    rows = (
-        el(
-            "tr",
-            el("th", run.job, scope="row"),
-            el("td", clock(run.started_at, look.now), class_="when"),
-            el("td", ENDED.get(run.fared, run.fared), class_="worse" if run.fared == "failed" else None),
-            el("td", lasting(timedelta(seconds=run.seconds)), class_="right"),
-            el("td", run.message or "", class_="wide"),
-        )
-        for run in runs
-    )
+    rows = []
+    for run in runs:
+        ended = ENDED.get(run.fared, run.fared), "worse" if run.fared == "failed" else None
+        took = lasting(timedelta(seconds=run.seconds))
+        when = clock(run.started_at, look.now)
+        rows.append(row(run.job, (when, "when"), ended, (took, "right"), (run.message or "", "wide")))
     headings = ((name, None) for name in ("job", "started", "ended", "took", "message"))
     no_run = el("p", "No job has run yet. Start a worker: recrawl worker", class_="note")
     body = table(headings, rows) if runs else no_run

@@ -47,30 +47,20 @@ def _digest(text: str) -> str:
 def document(title: str, head: Html, body: Html, *, live_seconds: float | None = None) -> str:
     """A whole HTML document. A file contains its policy; a server sends the policy in a header."""
     live = live_seconds is not None
-    html = el(
-        "html",
-        el(
-            "head",
-            el("meta", charset="utf-8"),
-            None if live else el("meta", http_equiv="Content-Security-Policy", content=policy(live)),
-            el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-            el("meta", name="referrer", content="no-referrer"),
-            el("title", title),
-            Html('<link rel="icon" href="data:,">'),
-            el("noscript", el("meta", http_equiv="refresh", content=30)) if live else None,
-            el("style", STYLE),
-        ),
-        el(
-            "body",
-            el("a", "Skip to the figures", class_="skip", href="#main"),
-            head,
-            el("main", body, id="main", tabindex=-1),
-            el("script", SCRIPT),
-            data_live=live_seconds,
-        ),
-        lang="en",
+    about = el(
+        "head",
+        el("meta", charset="utf-8"),
+        None if live else el("meta", http_equiv="Content-Security-Policy", content=policy(live)),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", name="referrer", content="no-referrer"),
+        el("title", title),
+        Html('<link rel="icon" href="data:,">'),
+        el("noscript", el("meta", http_equiv="refresh", content=30)) if live else None,
+        el("style", STYLE),
     )
-    return f"<!doctype html>\n{html}\n"
+    skip, main = el("a", "Skip to the figures", class_="skip", href="#main"), el("main", body, id="main", tabindex=-1)
+    shown = el("body", skip, head, main, el("script", SCRIPT), data_live=live_seconds)
+    return f"<!doctype html>\n{el('html', about, shown, lang='en')}\n"
 
 
 def header(about: str, as_of: str, *, live: bool, asked: str = "") -> Html:

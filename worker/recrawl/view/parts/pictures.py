@@ -43,15 +43,13 @@ def freshness(look: Look) -> Html:
         Series("limit", "soft", column(spans, "possible")),
     ]
     errors = [2 * span.fresh_error if span.fresh_error is not None else None for span in spans]
-    known = any(value is not None for value in series[0].values)
-    return figure(
-        "freshness",
-        "How fresh is it, and how fresh could it be?",
-        sentences.freshness(spans, look.figures.minute, look.now),
-        lines(shown, series, errors, percent_of_axis) if known else None,
-        (),
-        numbers(shown, [*((one.name, one.values) for one in series), ("error, ±", errors)], percent) if known else None,
-    )
+    sentence = sentences.freshness(spans, look.figures.minute, look.now)
+    title = "How fresh is it, and how fresh could it be?"
+    if all(value is None for value in series[0].values):
+        return figure("freshness", title, sentence, None)
+    columns = [*((one.name, one.values) for one in series), ("error, ±", errors)]
+    chart = lines(shown, series, errors, percent_of_axis)
+    return figure("freshness", title, sentence, chart, (), numbers(shown, columns, percent))
 
 
 def fetches(look: Look) -> Html:
@@ -76,15 +74,12 @@ def fetches(look: Look) -> Html:
         ("all", column(spans, "fetches")),
         ("budget", budget),
     ]
-    known = any(span.fetches for span in spans)
-    return figure(
-        "fetches",
-        "What do the fetches find, and is the budget used?",
-        sentences.fetches(look.history.hours, look.figures.day, look.figures.budget, look.now),
-        stacks(shown, layers, limit, short) if known else None,
-        layers,
-        numbers(shown, columns, count) if known else None,
-    )
+    sentence = sentences.fetches(look.history.hours, look.figures.day, look.figures.budget, look.now)
+    title = "What do the fetches find, and is the budget used?"
+    if not any(span.fetches for span in spans):
+        return figure("fetches", title, sentence, None)
+    chart = stacks(shown, layers, limit, short)
+    return figure("fetches", title, sentence, chart, layers, numbers(shown, columns, count))
 
 
 def lateness(look: Look) -> Html:
@@ -104,17 +99,12 @@ def waiting(look: Look) -> Html:
         Series("a blocked host", "first", column(tens, "due_blocked")),
         Series("a crawler", "failed", column(tens, "due_crawler")),
     ]
-    known = any(ten.due is not None for ten in tens)
-    minute = look.figures.minute
     columns = [*((layer.name, layer.values) for layer in layers), ("all", column(tens, "due"))]
-    return figure(
-        "waiting",
-        "What do overdue pages wait for?",
-        sentences.waiting(tens, minute, look.now),
-        stacks(shown, layers, None, short) if known else None,
-        layers,
-        numbers(shown, columns, count) if known else None,
-    )
+    sentence, title = sentences.waiting(tens, look.figures.minute, look.now), "What do overdue pages wait for?"
+    if all(ten.due is None for ten in tens):
+        return figure("waiting", title, sentence, None)
+    chart = stacks(shown, layers, None, short)
+    return figure("waiting", title, sentence, chart, layers, numbers(shown, columns, count))
 
 
 def visits(look: Look) -> Html:
