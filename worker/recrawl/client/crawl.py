@@ -115,8 +115,7 @@ class Client:
 
     async def _end(self, seconds: float) -> None:
         """Waits for visits and errands for this time, ends the others, and sends what is left. It takes at most a few
-        seconds more.
-        """
+        seconds more."""
         give_up = self._database.until = self._asking.until = time.monotonic() + seconds
 
         def left() -> float:
@@ -150,8 +149,7 @@ class Client:
 
     def spawn(self, visit: VisitFunction, page: Page) -> asyncio.Task[None]:
         """Visits a page in the background. A page that the visit does not report is given back. If the visit raises an
-        exception, the page is reported with status 0.
-        """
+        exception, the page is reported with status 0."""
         return self._shell.spawn(visit, page)
 
     async def begins(self, page: Page) -> bool:
@@ -170,15 +168,13 @@ class Client:
 
     def add(self, url: str, meta: object = None) -> None:
         """Adds a URL to the crawl, with the meta of its page. It is sent before the reports that are made after this
-        call.
-        """
+        call."""
         self._sender.add(url, meta)
 
     def aside(self, url: str, meta: object = None) -> "asyncio.Future[None]":
         """Asks for a slot for a request that is no page. The request is yielded like a page, unless robots.txt forbids
         it or its host gives no slot. It is kept only in memory. The future is done when the request was reported or
-        will not be made.
-        """
+        will not be made."""
         return self._errands.aside(url, meta)
 
     @property

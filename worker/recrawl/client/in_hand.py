@@ -250,8 +250,7 @@ class InHand:
     def robots_came(self, first: Page, failed: Result | None = None) -> Effects:
         """The rules of a site are known now, or its robots.txt was not requested. `failed` is the result of its pages
         if their rules cannot be known. `first` is the first request for the robots.txt. Redirects may have led to
-        another site, but the rules belong to the site of `first`.
-        """
+        another site, but the rules belong to the site of `first`."""
         asked = self._asked.pop(site_of(first.url))
         for page in asked.waiting:
             if self.state(page) is BEHIND_ROBOTS:
@@ -354,8 +353,7 @@ class InHand:
 
     def extended(self, lease_id: int, until: datetime | None) -> Effects:
         """The lease has a new end. None: it has ended, and other crawlers may have its pages. Pages that are settled
-        are still reported. The others are lost, and their visits are cancelled.
-        """
+        are still reported. The others are lost, and their visits are cancelled."""
         if not (lease := self._leases.get(lease_id)):
             return []
         if until is not None:

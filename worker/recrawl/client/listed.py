@@ -23,8 +23,7 @@ async def add_sitemaps(database: Database, url: str, sitemaps: list[str]) -> Non
 
 async def take_sitemap(database: Database, meta: dict[str, Any], body: bytes | str) -> int:
     """Adds the URLs of a sitemap to the crawl. If a page is known, its `lastmod` is a hint that it changed. Returns the
-    number of new pages.
-    """
+    number of new pages."""
     host, is_of_index = meta["sitemap"], "of_index" in meta
 
     def wanted() -> list[Entry]:

@@ -75,16 +75,14 @@ class Page:
 
     def decline(self) -> bool:
         """Says that you will never request this page. It is not handed out again until somebody asks for it. You may
-        call this from any thread.
-        """
+        call this from any thread."""
         if is_request(self):
             return self.report(0)
         return self._end(self, {"declined": True}, None, False)
 
     def release(self, *, spent: bool = False) -> bool:
         """Gives the page back without a report. `spent` says that a request to its host was sent in its slot. You may
-        call this from any thread.
-        """
+        call this from any thread."""
         return self._end(self, None, None, spent)
 
 

@@ -18,8 +18,7 @@ Result = TypeVar("Result")
 
 class ThreadedClient:
     """It has the arguments of Client. Pages are visited in `concurrency` threads. A visit that has begun cannot be
-    stopped.
-    """
+    stopped."""
 
     def __init__(self, dsn: str, **options: Unpack[Options]) -> None:
         self._stops_on_signals = options.pop("stop_on_signals", False)
@@ -88,8 +87,7 @@ class ThreadedClient:
 
     def spawn(self, visit: Callable[[Page], object], page: Page) -> None:
         """Visits a page in one of the threads. A page that the visit does not report is given back. If the visit raises
-        an exception, the page is reported with status 0.
-        """
+        an exception, the page is reported with status 0."""
 
         async def in_thread(page: Page) -> None:
             await self._loop.run_in_executor(self._pool, visit, page)

@@ -117,8 +117,7 @@ class AllocationInput:
     @cached_property
     def _unpaced_revisits(self) -> float:
         """The most revisits per day. With a budget infinite, because the budget limits them. Otherwise the setting
-        frequency for each page without a pin, plus the pinned fetches.
-        """
+        frequency for each page without a pin, plus the pinned fetches."""
         pins, limits = self.pins, self.limits
         of_others = self.frequency_without_budget * len(pins.others) if len(pins.others) else 0.0
         if self.has_budget:

@@ -17,8 +17,7 @@ from recrawl.scrapy.stored import KEY, own_part, stored_in
 
 class Visit:
     """A callback may set `relevance` (0 to 1), `links` (URLs; by default the URLs of the requests that it returns),
-    `meta` (its own dict, handed out with the page the next time) and `due` (the time of the next fetch).
-    """
+    `meta` (its own dict, handed out with the page the next time) and `due` (the time of the next fetch)."""
 
     def __init__(self, page: Page) -> None:
         self.page = page

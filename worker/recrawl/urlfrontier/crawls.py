@@ -110,8 +110,7 @@ class Crawls:
 
     async def _make(self, name: str, url: str) -> bool:
         """Creates the database and migrates it, each if necessary: an earlier process may have been killed between the
-        two. Returns whether it migrated the database.
-        """
+        two. Returns whether it migrated the database."""
         if name not in await self.names():
             database = sql.Identifier(make_url(url).database or "")
             made = sql.SQL("create database {} template template0 encoding 'UTF8'").format(database)

@@ -290,8 +290,7 @@ def passes_for(objective: Objective) -> Passes:
     @steady(objective.name)
     def settle(pages, bracket, frequency):  # type: ignore[no-untyped-def]
         """Fills the frequencies. Returns for each host: price, fetches, utility, `short` and spread of marginal
-        utilities (see settle_host).
-        """
+        utilities (see settle_host)."""
         cap, ceiling = pages.cap, pages.ceiling
         low, at_low, high, at_high, part = bracket
         figures = np.zeros((5, cap.size))

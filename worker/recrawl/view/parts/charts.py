@@ -142,8 +142,7 @@ def figure(
     key: str, title: str, sentence: str, chart: Html | None, legend: Sequence[Series] = (), numbers: Html | None = None
 ) -> Html:
     """A chart under its title and the sentence that says what it shows. If `numbers` is given, the script shows the
-    numbers at the pointer.
-    """
+    numbers at the pointer."""
     caption = el("figcaption", el("h3", title), el("p", said(sentence)), id=f"{key}-says")
     if chart is None or numbers is None:
         return el("figure", caption, chart, id=key)
