@@ -27,7 +27,7 @@ from recrawl.client.misses import Misses
 from recrawl.client.options import Options, complete
 from recrawl.client.page import Page
 from recrawl.client.preparation import Preparation
-from recrawl.client.robots import allow_all
+from recrawl.client.robots import Passage
 from recrawl.client.sending import Sender
 from recrawl.client.shell import Shell, VisitFunction
 
@@ -47,7 +47,8 @@ class Client:
         self._database = Database(dsn, self._clock)
         gate = Gate(self._asking, self.user_agent) if given["robots"] else None
         preparation = Preparation(given["preparation"], longest=2 * given["ahead"])
-        self._in_hand = InHand(self._clock, preparation, self.concurrency, gate.verdict if gate else allow_all)
+        verdict = gate.verdict if gate else lambda _: Passage.ALLOWED
+        self._in_hand = InHand(self._clock, preparation, self.concurrency, verdict)
         self.counts = self._in_hand.counts  # of outcomes, requests and the like
         self.lag = self._in_hand.lag  # seconds from fetch_at to the start, of the last thousand requests
         self._shell = Shell(self._in_hand, self.user_agent, given["on_outcome"])

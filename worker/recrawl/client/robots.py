@@ -30,11 +30,6 @@ class Passage(Enum):
     UNKNOWN = 3
 
 
-def allow_all(url: str) -> Passage:
-    """The verdict of a client that does not obey robots.txt."""
-    return Passage.ALLOWED
-
-
 class Rules:
     """The rules of a site for this crawler."""
 

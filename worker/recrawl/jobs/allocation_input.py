@@ -1,7 +1,7 @@
 """The input of an allocation and of what-if questions: pages and hosts as arrays, and settings, read at one time."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -128,9 +128,10 @@ class AllocationInput:
         return self.pins.kept(now.cap, now.for_revisits, self.limits)
 
     def others(self, now: Divided) -> tuple[Web, Allocation]:
-        """The pages without a pin, with the slots that pins leave them, and their part of the allocation."""
+        """The pages without a pin, with the slots that pins leave them, and the allocation with their frequencies only.
+        Its sums are still sums over all pages."""
         web = self.pins.web_of_others(self.web(now.cap), self.kept(now))
-        return web, self.pins.part_of_others(now.allocation)
+        return web, replace(now.allocation, frequency=now.allocation.frequency[self.pins.others])
 
     def cap_of_others(self, cap: Floats, now: Divided) -> Floats:
         """The slots that pins would leave if the hosts had these caps."""

@@ -186,7 +186,8 @@ class BatchRunner:
             process.stdin.close()
             code = process.wait()
         self.process = None
-        how = f"was killed: {self.given_up}" if self.given_up else f"died ({_ending(code)})"
+        ending = "SIGKILL; out of memory?" if code == -signal.SIGKILL else f"exit code {code}"
+        how = f"was killed: {self.given_up}" if self.given_up else f"died ({ending})"
         return outcome or {"ok": False, "message": f"its process {how}", "has_died": True}
 
     @contextmanager
@@ -255,7 +256,3 @@ def _line(fields: dict[str, Any]) -> str:
     words = {name: value if isinstance(value, str) else json.dumps(value) for name, value in fields.items()}
     is_plain = re.compile(r"[\w.-]+").fullmatch
     return " ".join(f"{name}={word if is_plain(word) else json.dumps(word)}" for name, word in words.items())
-
-
-def _ending(code: int) -> str:
-    return f"{signal.Signals(-code).name}; out of memory?" if code == -signal.SIGKILL else f"exit code {code}"

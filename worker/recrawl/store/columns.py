@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 Watch = Callable[[int], None]  # gets the number of rows read so far
 
 
-def unwatched(rows: int) -> None:
-    pass
-
-
-def read(url: str, query: str, watch: Watch = unwatched) -> "list[NDArray[Any]]":
+def read(url: str, query: str, watch: Watch = lambda _: None) -> "list[NDArray[Any]]":
     """Reads the columns of one query, in a short transaction of its own."""
     with Columns(url) as columns:
         return columns.read(query, watch)
@@ -61,7 +57,7 @@ class Columns:
         with self._connection.cursor() as cursor:
             self._execute(cursor, statement)
 
-    def read(self, query: str, watch: Watch = unwatched) -> "list[NDArray[Any]]":
+    def read(self, query: str, watch: Watch = lambda _: None) -> "list[NDArray[Any]]":
         """One array for each column. A column must not contain nulls. A column of packed ids gives two arrays: the
         place where each row begins, and all ids."""
         import nanoarrow

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from psycopg import sql
 
-from recrawl.store.columns import Columns, Watch, read, unwatched
+from recrawl.store.columns import Columns, Watch, read
 from recrawl.store.connection import Connection, connect, value
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Evidence:
     days: "NDArray[np.float32]"
 
 
-def pages_to_allocate(url: str, watch: Watch = unwatched) -> PagesToAllocate:
+def pages_to_allocate(url: str, watch: Watch = lambda _: None) -> PagesToAllocate:
     return PagesToAllocate(*read(url, _columns_of(PagesToAllocate, "page_to_allocate"), watch))
 
 
@@ -126,7 +126,7 @@ def newest_page(connection: Connection) -> int:
     return int(value(connection, "select recrawl_internal.newest_page()"))
 
 
-def evidence(url: str, watch: Watch = unwatched) -> Evidence:
+def evidence(url: str, watch: Watch = lambda _: None) -> Evidence:
     return Evidence(*read(url, "select host_id, seen_changes, seen_days from recrawl_internal.page_evidence", watch))
 
 

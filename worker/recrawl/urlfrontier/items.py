@@ -50,8 +50,9 @@ def discovered(info: URLInfo) -> Put | None:
     url = as_taken_in(info.url)
     if not url or "\0" in url or len(info.key) > LONGEST_KEY:
         return None
-    meta = meta_of(info.metadata) if info.metadata else None
-    if meta and "\\u0000" in meta and has_nul(info.metadata):
+    metadata = {key: list(values.values) for key, values in info.metadata.items()}
+    meta = json.dumps(metadata) if metadata else None
+    if meta and "\\u0000" in meta and any("\0" in text for key in metadata for text in (key, *metadata[key])):
         return None
     return Put(url, meta, info.key if HOST.fullmatch(info.key) else None)
 
@@ -59,14 +60,6 @@ def discovered(info: URLInfo) -> Put | None:
 def as_taken_in(url: str) -> str:
     """The URL in a spelling that SQL can normalise: SQL refuses a host that is not ASCII."""
     return url if url.isascii() else clean(url)
-
-
-def meta_of(metadata: Metadata) -> str:
-    return json.dumps({key: list(values.values) for key, values in metadata.items()})
-
-
-def has_nul(metadata: Metadata) -> bool:
-    return any("\0" in text for key, values in metadata.items() for text in (key, *values.values))
 
 
 def status_of(metadata: Metadata) -> int:

@@ -261,7 +261,10 @@ class Looks:
         return store.scrape.scrape(self.connection, ALWAYS, self.minutes_since, self.runs_since)
 
     def took_in(self, seen: store.scrape.Scrape) -> MetricValues:
-        minutes = {row["at"]: counts_of_minute(row) for row in seen.minutes}
+        minutes = {
+            row["at"]: {name: row[name] for name in COUNTED} | {"asks_answered": row["asks"] - row["empty_asks"]}
+            for row in seen.minutes
+        }
         self.counts.add(minutes | {(run["job"], run["started_at"]): counts_of_run(run) for run in seen.runs})
         self.minutes_since = max(minutes, default=self.minutes_since)
         self.runs_since = min(
@@ -277,10 +280,6 @@ class Looks:
         }
         always = {row["job"]: {"failures": float(row["failures"])} for row in seen.always}
         return MetricValues(dict(self.counts.totals), gauges, jobs, always)
-
-
-def counts_of_minute(row: store.scrape.Row) -> dict[str, float]:
-    return {name: row[name] for name in COUNTED} | {"asks_answered": row["asks"] - row["empty_asks"]}
 
 
 def counts_of_run(run: store.scrape.Row) -> dict[str, float]:

@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import Any
 
 from recrawl.view.figures import ALWAYS, Figures, LastRun, Minute, Schedule, fared
-from recrawl.view.rule import Finding, Fix
+from recrawl.view.rule import Finding
 from recrawl.words import HERE, count, either, lasting, moment, pace, percent, things, when
 
 WIDTH = 80
@@ -26,9 +26,10 @@ def status(figures: Figures, said: Finding) -> list[str]:
     if figures.database == "same" and figures.ever.has_pages:
         lines += ["", *_figures(figures)]
     for fix in said.fixes:
-        lines += ["", *_fix(fix)]
+        lines += ["", *_marked("▲", fix.says), *_commands(fix.do)]
     if figures.database == "same":
-        lines += ["", _footer(figures)]
+        at = f"{figures.now.as_of.astimezone():%H:%M:%S}"
+        lines += ["", f"as of {at} · recrawl doctor checks everything · recrawl explain URL says why"]
     return lines
 
 
@@ -177,12 +178,13 @@ def _hosts(figures: Figures) -> list[str]:
     lines = [f"{'HOST':<29}{'OVERDUE':>8}{'BY':>9}  {'WAITS FOR':<14}{'GAP':>6}{'FETCHES/DAY':>12}"]
     for host in figures.late_hosts:
         held = gains.get(host.host)
+        name = host.host if len(host.host) <= 28 else host.host[:27] + "…"
         waits = host.waits_for
         if host.blocked_until is not None:
             ends = host.blocked_until
             waits = f"block, {'no end' if ends.year >= 9999 else lasting(ends - figures.now.as_of)}"
         lines.append(
-            f"{_cut(host.host, 28):<29}{count(host.due):>8}{lasting(host.late):>9}  {waits:<14}"
+            f"{name:<29}{count(host.due):>8}{lasting(host.late):>9}  {waits:<14}"
             f"{lasting(host.gap):>6}{count(held.frequency) if held else '':>12}"
         )
     return lines
@@ -211,10 +213,6 @@ def _row(name: str, figure: str, more: str = "") -> str:
     return f"  {name:<10}  {figure:<14} {more}".rstrip()[:WIDTH]
 
 
-def _fix(fix: Fix) -> list[str]:
-    return _marked("▲", fix.says) + _commands(fix.do)
-
-
 def _commands(text: str) -> list[str]:
     """Lines to be copied. SQL is broken between words, never within a text, so that its meaning stays."""
     lines = [""]
@@ -225,17 +223,8 @@ def _commands(text: str) -> list[str]:
     return [f"    {line}" for line in lines]
 
 
-def _footer(figures: Figures) -> str:
-    at = f"{figures.now.as_of.astimezone():%H:%M:%S}"
-    return f"as of {at} · recrawl doctor checks everything · recrawl explain URL says why"
-
-
 def _marked(mark: str, text: str) -> list[str]:
     return wrap(text, WIDTH, initial_indent=f"{mark} ", subsequent_indent="  ")
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 EIGHTHS = " ▏▎▍▌▋▊▉█"

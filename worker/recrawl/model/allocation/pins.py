@@ -60,10 +60,6 @@ class Pins:
         cap = np.maximum(0, web.cap - kept.taken)
         return Web(web.value[self.others], web.rate[self.others], self.first, cap)
 
-    def part_of_others(self, whole: Allocation) -> Allocation:
-        """The allocation with the frequencies of the others only. Its sums are still sums over all pages."""
-        return replace(whole, frequency=whole.frequency[self.others])
-
 
 def pins_of(pinned: NDArray[np.floating[Any]], first: NDArray[np.int64], limits: Limits) -> Pins:
     """`pinned` is in fetches per day, for every page. NaN: the page has no pin. Pins are cut to the ceiling."""

@@ -181,6 +181,8 @@ class _Problem:
         slack[dear] += (host_price[dear] - price) * (web.cap[dear] - spent[dear])
         of_budget = price * (self.budget - spent.sum()) if 0 < price < math.inf else 0.0
         beyond = float(slack.sum() + of_budget)
+        floors_of_open = self.floor[(web.pages > 0) & (web.cap > 0)]
+        least_floor = float(floors_of_open.min()) if floors_of_open.size else 0.0
         return Allocation(
             objective=self.objective.name,
             price=price,
@@ -195,7 +197,7 @@ class _Problem:
             duality_gap=abs(beyond) / (abs(float(utility[np.isfinite(utility)].sum())) or 1.0),
             residual=_residual(web.cap, spent, self.spendable),
             spread=float(spread.max(initial=0.0)),
-            floor_interval=_longest_wait(self.floor[(web.pages > 0) & (web.cap > 0)]),
+            floor_interval=1 / least_floor if least_floor > 0 else math.nan,
         )
 
 
@@ -205,7 +207,3 @@ def _residual(cap: Floats, spent: Floats, spendable: float) -> float:
     on_blocked = float(spent[~opened].sum())
     missed = abs(float(spent.sum()) - spendable) / (spendable or 1.0)
     return max(missed, over, on_blocked)
-
-
-def _longest_wait(floor: Floats) -> float:
-    return 1 / float(floor.min()) if floor.size and floor.min() > 0 else math.nan

@@ -44,10 +44,6 @@ Map = Callable[..., Iterable[Any]]
 Watch = Callable[[float], None]  # sees the error after each sweep
 
 
-def unwatched(error: float) -> None:
-    pass
-
-
 # Pages and links that are summed by one thread in one go. Sums are made per chunk and then added in order, so that
 # they are the same for any number of threads.
 CHUNK = 1 << 19
@@ -124,7 +120,7 @@ def run(
     error: float = 1e-3,
     most_sweeps: int = 100,
     threads: int = 1,
-    watch: Watch = unwatched,
+    watch: Watch = lambda _: None,
 ) -> HubsAndAuthorities:
     """Sweeps until the scores are off by no more than `error`, by estimate, or until `most_sweeps`: see `converged`.
 
@@ -158,7 +154,7 @@ def importance(
     error: float = 1e-3,
     most_sweeps: int = 100,
     threads: int = 1,
-    watch: Watch = unwatched,
+    watch: Watch = lambda _: None,
 ) -> Importance:
     """Plain OPIC in batch: a page gives its cash to the pages it links to and to the virtual page, in equal parts, and
     there is but one kind of cash. `start` is an earlier importance, as for resumed."""
