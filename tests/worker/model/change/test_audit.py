@@ -56,5 +56,3 @@ def test_nothing_to_audit_is_no_line_and_nonsense_is_refused() -> None:
     visits = VisitLog(np.array([0, 1]), np.ones(1), np.ones(1, np.bool))
     with pytest.raises(ValueError, match=r"^b\[0\] must be positive, got 0.0$"):
         agreement(visits, [1.0], [0.0])
-    with pytest.raises(ValueError, match=r"^a must have one element for each of 1 pages, got 2$"):
-        agreement(visits, [1.0, 1.0], [1.0])

@@ -159,7 +159,3 @@ def test_the_digamma_functions_are_scipy_s() -> None:
 def test_nonsense_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^days\[1\] must be finite and not negative, got -1.0$"):
         prior.fit([0, 2], [0.0, 0.0], [1.0, -1.0])
-    with pytest.raises(ValueError, match=r"^changes and days must be equally long, got 1 and 2$"):
-        prior.fit([0, 1], [0.0], [1.0, 1.0])
-    with pytest.raises(ValueError, match=r"^first must rise from 0 to the number of pages, 2, got"):
-        prior.fit([0, 1], [0.0, 0.0], [1.0, 1.0])

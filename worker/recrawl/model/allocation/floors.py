@@ -15,25 +15,13 @@ from recrawl.model.allocation.objectives import Floats
 
 @dataclass(frozen=True)
 class Limits:
-    """The settings that limit frequencies. Limits() limits nothing: the allocation is then the pure optimum."""
+    """The settings that limit frequencies, as the database has checked them. Limits() limits nothing: the allocation is
+    then the pure optimum."""
 
     exploration: float = 0.0  # the share of the budget that is spread evenly over all pages
     longest_interval: float = math.inf  # days
     shortest_interval: float = 0.0  # days
     floor_share: float = 0.5  # floors may take at most this share of a host's cap and of the budget
-
-    def __post_init__(self) -> None:
-        for name in ("exploration", "floor_share"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
-        if self.exploration > self.floor_share:
-            raise ValueError(f"exploration must be at most floor_share ({self.floor_share}), got {self.exploration}")
-        if not 0 <= self.shortest_interval < math.inf:
-            raise ValueError(f"shortest_interval must be finite and not negative, got {self.shortest_interval}")
-        if not self.longest_interval > 0 or self.longest_interval < self.shortest_interval:
-            raise ValueError(
-                f"longest_interval must be positive and not below shortest_interval, got {self.longest_interval}"
-            )
 
     @property
     def ceiling(self) -> float:

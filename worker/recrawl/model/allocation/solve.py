@@ -35,8 +35,6 @@ class Web:
     def __post_init__(self) -> None:
         for name, array in (("value", self.value), ("rate", self.rate)):
             check(name, array)
-            if array.dtype != np.float32:
-                _check_extent(name, array)
         if len(self.value) != len(self.rate):
             raise ValueError(f"value and rate must be equally long, got {len(self.value)} and {len(self.rate)}")
         if len(self.first) != len(self.cap) + 1:
@@ -49,14 +47,6 @@ class Web:
     def pages(self) -> Floats:
         """The number of pages of each host."""
         return np.diff(self.first).astype(np.float64)
-
-
-def _check_extent(name: str, array: NDArray[np.floating[Any]]) -> None:
-    """Refuses numbers with which weights would overflow. Numbers of single precision are never that large or small."""
-    positive = array > 0
-    smallest, largest = array.min(where=positive, initial=1.0), array.max(initial=1.0)
-    if smallest < 1e-100 or largest > 1e100:
-        refuse(name, array, positive & ((array < 1e-100) | (array > 1e100)), "0, or between 1e-100 and 1e100")
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +76,6 @@ def allocate(
     web: Web, budget: float, objective: str = "freshness", limits: Limits = NO_LIMITS, last_price: float | None = None
 ) -> Allocation:
     """The best allocation. The price of a similar problem, such as yesterday's, saves some of the search."""
-    if last_price is not None and not 0 < last_price < math.inf:
-        raise ValueError(f"last_price must be positive and finite, got {last_price}")
     problem = _Problem(web, budget, objective_named(objective), limits)
     return problem.settled(problem.search(last_price))
 

@@ -35,9 +35,6 @@ class Agreement:
 def agreement(visits: VisitLog, a: ArrayLike, b: ArrayLike) -> list[Agreement]:
     """One line for each group of pages that has any; a and b are the filter's state after these visits."""
     a, b = positive("a", a), positive("b", b)
-    for name, array in (("a", a), ("b", b)):
-        if array.shape != visits.visits.shape:
-            raise ValueError(f"{name} must have one element for each of {visits.visits.size} pages, got {array.size}")
     likeliest = full_mle(visits)
     low, high = credible_interval(a, b)
     inside = np.where(likeliest > 0, (low <= likeliest) & (likeliest <= high), low * visits.days < 0.5)

@@ -72,10 +72,6 @@ def fit(first: ArrayLike, changes: ArrayLike, days: ArrayLike) -> Priors:
     """
     bounds = np.asarray(first, np.int64)
     changes, days = not_negative("changes", changes), not_negative("days", days)
-    if days.shape != changes.shape:
-        raise ValueError(f"changes and days must be equally long, got {changes.size} and {days.size}")
-    if bounds.size == 0 or bounds[0] != 0 or bounds[-1] != changes.size or (np.diff(bounds) < 0).any():
-        raise ValueError(f"first must rise from 0 to the number of pages, {changes.size}, got {bounds}")
     # Pages that were visited only once say nothing.
     telling = days > 0
     bounds = np.r_[0, np.cumsum(telling)][bounds]
