@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any, LiteralString, NamedTuple
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import namedtuple_row
 
 from recrawl.client.clock import Clock
@@ -89,6 +89,11 @@ class Added(NamedTuple):
     code: str
 
 
+def patient(dsn: str, **options: str) -> str:
+    """The connection string with these options and with timeouts. Other values in the string count instead of them."""
+    return make_conninfo(dsn, **options | PATIENCE | conninfo_to_dict(dsn) | ENCODING)
+
+
 def styles_to_set(info: psycopg.ConnectionInfo) -> list[tuple[str, str]]:
     """The settings that a new connection must change. Most need no change."""
     present = {name: info.parameter_status(name) for name in STYLES}
@@ -106,11 +111,9 @@ class Database:
     async def open(self) -> None:
         """Connects. Raises an Error if the schema or a right that the client needs is missing."""
         try:
-            given = conninfo_to_dict(self._dsn)
+            self._dsn = patient(self._dsn, application_name=NAME)
         except psycopg.ProgrammingError as error:
             raise Error(f"the connection string is not valid: {line(error)}") from None
-        wanted = {"application_name": NAME, **PATIENCE}
-        self._options = {name: value for name, value in wanted.items() if name not in given} | ENCODING
         try:
             await self._connect()
             await self._check()
@@ -124,7 +127,7 @@ class Database:
     async def _connect(self) -> None:
         # No statement is prepared, because a connection pooler may give each transaction another session.
         connection = await psycopg.AsyncConnection.connect(
-            self._dsn, autocommit=True, prepare_threshold=None, row_factory=namedtuple_row, **self._options
+            self._dsn, autocommit=True, prepare_threshold=None, row_factory=namedtuple_row
         )
         try:
             for name, style in styles_to_set(connection.info):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import psycopg
 
-from recrawl.store.connection import patient
+from recrawl.client.database import patient
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
 
 import psycopg
 from psycopg import sql
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.errors import InsufficientPrivilege, InvalidSchemaName, UndefinedColumn, UndefinedObject, UndefinedTable
 from psycopg.rows import class_row, dict_row, scalar_row
 
-from recrawl.client.database import ENCODING, PATIENCE, styles_to_set
+from recrawl.client.database import patient, styles_to_set
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -25,12 +24,6 @@ SEARCH_PATH: LiteralString = """
 do $$ begin
     execute format('alter database %I set search_path = "$user", public, recrawl', current_database());
 end $$"""
-
-
-def patient(url: str) -> str:
-    """The URL with timeouts: a connection ends half a minute after the server stops answering, unless the URL gives
-    other times."""
-    return make_conninfo(url, **PATIENCE | conninfo_to_dict(url) | ENCODING)
 
 
 def connect(url: str, name: str = "recrawl", **options: Any) -> Connection:
