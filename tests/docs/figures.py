@@ -57,7 +57,7 @@ def freshness(fetches_for_each_change: float) -> dict[str, float]:
     one_host = Web(value, rate, np.array([0, len(value)]), np.array([np.inf]))
     asked = Question(one_host, fetches_for_each_change * float(rate.sum()), "freshness", NO_LIMITS)
     answers = {how: POLICIES[name].answer(asked) for name, how in DIVIDED.items()}
-    return {how: answer.allocation.utility / float(value.sum()) for how, answer in answers.items()}
+    return {how: answer.utility / float(value.sum()) for how, answer in answers.items()}
 
 
 def frequency_at_a_price() -> Figure:

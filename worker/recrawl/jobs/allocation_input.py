@@ -102,7 +102,7 @@ class AllocationInput:
         def revisits(cap: Floats, fetches: float, price: float | None) -> tuple[Allocation, Floats]:
             def by_policy(web: Web, left: float) -> Allocation:
                 asked = Question(web, left, self.objective, self.limits, price, self.policy_days)
-                return POLICIES[self.policy].answer(asked).allocation
+                return POLICIES[self.policy].answer(asked)
 
             found = allocate_beside(self.pins, self.web(cap), fetches, self.objective, self.limits, by_policy)
             return found, self._on_hosts(found)

@@ -134,5 +134,5 @@ class DemoCrawl:
         bounds = what_if.bounds(web, self.budget)
         worth = float(web.value.sum())
         asked = Question(web, self.budget, "freshness", Limits())
-        uniform, proportional = (POLICIES[name].answer(asked).allocation for name in ("uniform", "proportional"))
+        uniform, proportional = (POLICIES[name].answer(asked) for name in ("uniform", "proportional"))
         return tuple(of / worth for of in (bounds.polite, bounds.unpolite, uniform.utility, proportional.utility))

@@ -23,9 +23,9 @@ from recrawl.model import limits
 from recrawl.model.allocation import coming
 from recrawl.model.allocation.floors import Limits
 from recrawl.model.allocation.objectives import Floats, objective_named
-from recrawl.model.allocation.solve import Web
+from recrawl.model.allocation.solve import Allocation, Web
 from recrawl.model.change import prior
-from recrawl.model.policies.policy import Policy, PolicyAnswer, Question
+from recrawl.model.policies.policy import Policy, Question
 from recrawl.words import count
 
 ALLOCATES_EVERY = 1.0  # days
@@ -104,7 +104,8 @@ class Replay:
         self.prior_changes = np.full(hosts, limits.FIRST_CHANGES)
         self.prior_days = np.full(hosts, limits.FIRST_DAYS)
         self.learnt_at = begin
-        self.answer: PolicyAnswer | None = None
+        self.answer: Allocation | None = None
+        self.learns = True
         self.first_fetches = list[int]()  # day by day
         self.revisits = 0
 
@@ -119,10 +120,6 @@ class Replay:
         terms = self._allocate(today)
         self._find(today, tomorrow, terms)
         self.revisits += visit(today, tomorrow, self.pages, self.events, terms)
-
-    @property
-    def learns(self) -> bool:
-        return self.answer is None or self.answer.learns
 
     def _begin(self, today: float) -> None:
         """All that live are known; in which order they come again is left to chance."""
@@ -170,14 +167,13 @@ class Replay:
         lately = self.first_fetches[1:][-OF_LATE:]
         for_revisits = all_fetches - min(sum(lately) / OF_LATE, DISCOVERY * all_fetches)
         if self.learns:
-            before = self.answer.allocation.price_to_try if self.answer else None
-            self.answer = self.policy.answer(
-                Question(web, for_revisits, OBJECTIVE, self.limits, before, today - self.begin, self.end - self.begin)
-            )
-            pages.frequency[known] = self.answer.allocation.frequency
+            before, days = self.answer.price_to_try if self.answer else None, today - self.begin
+            asked = Question(web, for_revisits, OBJECTIVE, self.limits, before, days, self.end - self.begin)
+            self.answer, self.learns = self.policy.answer(asked), self.policy.learns(asked)
+            pages.frequency[known] = self.answer.frequency
             self._put_dues(known, today, for_revisits)
         assert self.answer
-        found, is_planned = self.answer.allocation, of_host > 0  # the others have the common terms
+        found, is_planned = self.answer, of_host > 0  # the others have the common terms
         return VisitTerms(
             prior_changes=self.prior_changes,
             prior_days=self.prior_days,
@@ -185,7 +181,7 @@ class Replay:
             floor=np.where(is_planned, found.host_floor, found.host_floor.max(initial=0.0)),
             ceiling=self.limits.ceiling,
             objective=found.objective,
-            learns=self.answer.learns and self.believes,
+            learns=self.learns and self.believes,
         )
 
     def _without_prices(self) -> VisitTerms:

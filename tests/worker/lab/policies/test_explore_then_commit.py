@@ -23,8 +23,8 @@ def test_it_explores_first_and_learns_nothing_after_that() -> None:
     interval = len(web.rate) / 40
     explores = explore_then_commit.explores_for(asked(web, horizon=1000.0))
     assert explores / interval == pytest.approx(round(explores / interval)) and interval <= explores <= 100 + interval
-    before = explore_then_commit.answer(asked(web, days=explores * 0.99, horizon=1000.0))
-    after = explore_then_commit.answer(asked(web, days=explores, horizon=1000.0))
-    assert (before.learns, after.learns) == (True, False)
-    assert before.allocation.price == math.inf > after.allocation.price
-    assert after.allocation.utility == pytest.approx(allocate(web, 40).utility)
+    explores_still, commits = (asked(web, days=days, horizon=1000.0) for days in (explores * 0.99, explores))
+    before, after = explore_then_commit.answer(explores_still), explore_then_commit.answer(commits)
+    assert explore_then_commit.learns(explores_still) and not explore_then_commit.learns(commits)
+    assert before.price == math.inf > after.price
+    assert after.utility == pytest.approx(allocate(web, 40).utility)

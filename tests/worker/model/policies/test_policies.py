@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from recrawl.model.allocation.floors import Limits
-from recrawl.model.allocation.solve import Web, allocate
+from recrawl.model.allocation.solve import Allocation, Web, allocate
 from recrawl.model.policies import epsilon_greedy
-from recrawl.model.policies.policy import PolicyAnswer, Question
+from recrawl.model.policies.policy import Question
 from recrawl.model.policies.registry import POLICIES
 
 LIMITS = Limits(exploration=0.05, longest_interval=60, shortest_interval=0.01)
@@ -31,9 +31,9 @@ def asked(web: Web, budget: float = 40, objective: str = "freshness", **more: fl
     return Question(web, budget, objective, LIMITS, None, **more)
 
 
-def on_hosts(web: Web, answer: PolicyAnswer) -> np.ndarray:
+def on_hosts(web: Web, answer: Allocation) -> np.ndarray:
     host = np.repeat(np.arange(len(web.cap)), np.diff(web.first))
-    return np.bincount(host, answer.allocation.frequency, minlength=len(web.cap))
+    return np.bincount(host, answer.frequency, minlength=len(web.cap))
 
 
 @pytest.mark.parametrize("objective", ["freshness", "age", "harmonic"])
@@ -52,7 +52,7 @@ def test_no_policy_spends_more_than_the_budget_nor_on_what_is_blocked(name: str,
 @pytest.mark.parametrize("seed", range(5))
 def test_uniform_visits_are_equal_but_where_a_host_is_slow(seed: int) -> None:
     web = some_web(seed)
-    found = POLICIES["uniform"].answer(asked(web)).allocation
+    found = POLICIES["uniform"].answer(asked(web))
     of_host, pages = np.split(found.frequency, web.first[1:-1]), np.diff(web.first)
     most = max(of_page.max(initial=0) for of_page in of_host)
     for of_page, cap, count in zip(of_host, web.cap, pages, strict=True):
@@ -64,7 +64,7 @@ def test_uniform_visits_are_equal_but_where_a_host_is_slow(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_proportional_visits_are_so_but_where_a_host_is_slow(seed: int) -> None:
     web = some_web(seed)
-    found = POLICIES["proportional"].answer(asked(web)).allocation
+    found = POLICIES["proportional"].answer(asked(web))
     counts = (web.value > 0) & (web.rate > 0)
     host = np.repeat(np.arange(len(web.cap)), np.diff(web.first))
     per_change = np.divide(found.frequency, web.rate, out=np.zeros(len(web.rate)), where=counts)
@@ -74,7 +74,7 @@ def test_proportional_visits_are_so_but_where_a_host_is_slow(seed: int) -> None:
         assert some == pytest.approx(some[:1].repeat(len(some)), rel=1e-9)
     most = per_change[below].max()
     for slow in np.flatnonzero(found.capped & (web.cap > 0)):
-        assert on_hosts(web, PolicyAnswer(found))[slow] == pytest.approx(web.cap[slow])
+        assert on_hosts(web, found)[slow] == pytest.approx(web.cap[slow])
         assert per_change[below & (host == slow)].max() < most
     assert (found.frequency[~counts] == 0).all()
 
@@ -83,27 +83,26 @@ def test_without_gaps_the_best_is_the_optimum() -> None:
     web = some_web(1)
     wide = Web(web.value, web.rate, web.first, np.where(web.cap > 0, np.inf, 0))
     optimal, polite, free = (
-        POLICIES[name].answer(asked(some)).allocation
-        for name, some in (("optimal", web), ("opt_polite", web), ("optimal", wide))
+        POLICIES[name].answer(asked(some)) for name, some in (("optimal", web), ("opt_polite", web), ("optimal", wide))
     )
     best = allocate(wide, 40, limits=LIMITS)
     assert (optimal.frequency == best.frequency).all() and free.utility == pytest.approx(best.utility)
     assert optimal.utility < polite.utility < free.utility, "told as it will be: late on hosts that cannot keep up"
-    assert optimal.spent == pytest.approx(np.minimum(on_hosts(web, PolicyAnswer(optimal)), web.cap).sum())
+    assert optimal.spent == pytest.approx(np.minimum(on_hosts(web, optimal), web.cap).sum())
 
 
 def test_best_first_never_comes_back() -> None:
     web = some_web(2)
-    assert not POLICIES["best_first"].answer(asked(web)).allocation.frequency.any()
+    assert not POLICIES["best_first"].answer(asked(web)).frequency.any()
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_nothing_is_worth_more_than_the_best(seed: int) -> None:
     web = some_web(seed)
     pure = Question(web, 40, "freshness", Limits(shortest_interval=0.01))
-    best = POLICIES["opt_polite"].answer(pure).allocation.utility
+    best = POLICIES["opt_polite"].answer(pure).utility
     for name in ("uniform", "proportional", "best_first"):
-        assert POLICIES[name].answer(pure).allocation.utility <= best * (1 + 1e-9)
+        assert POLICIES[name].answer(pure).utility <= best * (1 + 1e-9)
 
 
 # ------------------------------------------------------------------------------------------------------ learning
@@ -114,5 +113,5 @@ def test_who_is_greedy_visits_all_equally_often_in_the_first_phase_alone() -> No
     phase = epsilon_greedy.phase(asked(web))
     assert 0 < phase <= len(web.rate) / 40
     policy = POLICIES["epsilon_greedy"]
-    assert policy.answer(asked(web, days=phase * 0.99)).allocation.price == math.inf
-    assert policy.answer(asked(web, days=phase)).allocation.utility == allocate(web, 40, limits=LIMITS).utility
+    assert policy.answer(asked(web, days=phase * 0.99)).price == math.inf
+    assert policy.answer(asked(web, days=phase)).utility == allocate(web, 40, limits=LIMITS).utility

@@ -12,18 +12,21 @@ import numpy as np
 
 from recrawl.lab.policies.regret import Exploration
 from recrawl.model.allocation.floors import NO_LIMITS
-from recrawl.model.allocation.solve import allocate
+from recrawl.model.allocation.solve import Allocation, allocate
 from recrawl.model.policies import uniform
-from recrawl.model.policies.policy import PolicyAnswer, Question
+from recrawl.model.policies.policy import Question
 
 MOST = 0.1  # share of the horizon for exploring
 
 
-def answer(asked: Question) -> PolicyAnswer:
-    if asked.days < explores_for(asked):
+def answer(asked: Question) -> Allocation:
+    if learns(asked):
         return uniform.answer(asked)
-    found = allocate(asked.web, asked.budget, asked.objective, NO_LIMITS, asked.last_price)
-    return PolicyAnswer(found, learns=False)
+    return allocate(asked.web, asked.budget, asked.objective, NO_LIMITS, asked.last_price)
+
+
+def learns(asked: Question) -> bool:
+    return asked.days < explores_for(asked)
 
 
 def explores_for(asked: Question) -> float:

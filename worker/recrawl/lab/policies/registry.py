@@ -17,7 +17,9 @@ from recrawl.lab.policies.longevity import Terms, Visitor
 from recrawl.model.policies import registry
 from recrawl.model.policies.policy import Policy
 
-ONLY_SIMULATED = {"explore_then_commit": Policy("explore_then_commit", explore_then_commit.answer)}
+ONLY_SIMULATED = {
+    "explore_then_commit": Policy("explore_then_commit", explore_then_commit.answer, explore_then_commit.learns)
+}
 SIMULATED = registry.POLICIES | ONLY_SIMULATED
 
 BY_DIVERGENCE: dict[str, Callable[[Terms], Visitor]] = {"bound_based": BoundBased, "curve_fitting": CurveFitting}

@@ -11,11 +11,12 @@ import math
 
 import numpy as np
 
+from recrawl.model.allocation.solve import Allocation
 from recrawl.model.policies import opt_polite, uniform
-from recrawl.model.policies.policy import PolicyAnswer, Question
+from recrawl.model.policies.policy import Question
 
 
-def answer(asked: Question) -> PolicyAnswer:
+def answer(asked: Question) -> Allocation:
     return uniform.answer(asked) if asked.days < phase(asked) else opt_polite.answer(asked)
 
 

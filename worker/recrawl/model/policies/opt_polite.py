@@ -4,9 +4,9 @@ It assumes that pages change at random moments at the learned rates. It adds two
 page visited, because rates are only estimates. And no page is visited more often than the shortest interval allows.
 """
 
-from recrawl.model.allocation.solve import allocate
-from recrawl.model.policies.policy import PolicyAnswer, Question
+from recrawl.model.allocation.solve import Allocation, allocate
+from recrawl.model.policies.policy import Question
 
 
-def answer(asked: Question) -> PolicyAnswer:
-    return PolicyAnswer(allocate(asked.web, asked.budget, asked.objective, asked.limits, asked.last_price))
+def answer(asked: Question) -> Allocation:
+    return allocate(asked.web, asked.budget, asked.objective, asked.limits, asked.last_price)

@@ -1,4 +1,4 @@
-"""The question that every policy gets, and its answer."""
+"""The question that every policy gets. Its answer is an allocation."""
 
 import math
 from collections.abc import Callable
@@ -24,31 +24,24 @@ class Question:
     horizon: float = math.inf  # days that it will be in force
 
 
-@dataclass(frozen=True, eq=False)
-class PolicyAnswer:
-    """The utility is measured by the objective of the question, even if the policy maximises something else."""
-
-    allocation: Allocation
-    learns: bool = True  # whether the results of later visits count
-
-
 @dataclass(frozen=True)
 class Policy:
+    """The allocation that answers a question has the utility by the objective of the question, even if the policy
+    maximises something else."""
+
     name: str
-    answer: Callable[[Question], PolicyAnswer]
+    answer: Callable[[Question], Allocation]
+    learns: Callable[[Question], bool] = lambda _: True  # whether the results of later visits count
 
 
-def without_price(asked: Question, found: Allocation) -> PolicyAnswer:
+def without_price(asked: Question, found: Allocation) -> Allocation:
     """The answer with an infinite price: pages keep the frequencies found, also after more is learned about them."""
     hosts = len(asked.web.cap)
-    return worth_of(
-        asked,
-        replace(found, price=math.inf, host_price=np.full(hosts, math.inf), capped=np.zeros(hosts, bool)),
-        found.frequency,
-    )
+    kept = replace(found, price=math.inf, host_price=np.full(hosts, math.inf), capped=np.zeros(hosts, bool))
+    return worth_of(asked, kept, found.frequency)
 
 
-def worth_of(asked: Question, found: Allocation, frequency: Floats) -> PolicyAnswer:
+def worth_of(asked: Question, found: Allocation, frequency: Floats) -> Allocation:
     """The answer with the utility and the fetches of `frequency`: the frequencies that pages will really have."""
     of_page = objective_named(asked.objective).utility(frequency, asked.web.value, asked.web.rate)
-    return PolicyAnswer(replace(found, utility=float(of_page.sum()), spent=float(frequency.sum())))
+    return replace(found, utility=float(of_page.sum()), spent=float(frequency.sum()))

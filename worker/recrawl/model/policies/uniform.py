@@ -7,10 +7,10 @@ So this is also best-first in rounds: each round begins with the page that was f
 
 from dataclasses import replace
 
-from recrawl.model.allocation.solve import allocate
-from recrawl.model.policies.policy import PolicyAnswer, Question, without_price
+from recrawl.model.allocation.solve import Allocation, allocate
+from recrawl.model.policies.policy import Question, without_price
 
 
-def answer(asked: Question) -> PolicyAnswer:
+def answer(asked: Question) -> Allocation:
     all_of_it = replace(asked.limits, exploration=1.0, floor_share=1.0)
     return without_price(asked, allocate(asked.web, asked.budget, asked.objective, all_of_it))
