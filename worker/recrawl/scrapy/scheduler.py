@@ -75,8 +75,8 @@ class Scheduler(BaseScheduler):
                 raise Error("recrawl needs Scrapy's asyncio reactor: take TWISTED_REACTOR out of the settings")
             if not settings.get("RECRAWL_DSN"):
                 raise Error("set RECRAWL_DSN, or the environment's DATABASE_URL, to the URL of the crawl's database")
-            is_patient = settings["RECRAWL_IDLE"] in (None, "None", "")
-            self._patience = None if is_patient else seconds(settings, "RECRAWL_IDLE")
+            never_closes = settings["RECRAWL_IDLE"] in (None, "None", "")
+            self._patience = None if never_closes else seconds(settings, "RECRAWL_IDLE")
             self._client = self._visits.client = Client(
                 settings["RECRAWL_DSN"],
                 user_agent=settings["ROBOTSTXT_USER_AGENT"] or getattr(spider, "user_agent", settings["USER_AGENT"]),

@@ -48,8 +48,8 @@ def by_label(behind: Behind) -> Mapping[str, str]:
     return {"": behind} if isinstance(behind, str) else behind
 
 
-# The name, its help, and the figures behind it.
 OUTCOMES = ("changed", "unchanged", "first", "missing", "failed", "throttled", "denied")
+# The name, its help, and the figures behind it.
 COUNTERS: dict[str, tuple[str, Behind]] = {
     "recrawl_fetches{outcome}": (
         "Reported requests by outcome: changed, unchanged, first = the first success of the page, missing = 404, 410 "
