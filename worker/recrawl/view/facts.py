@@ -1,6 +1,6 @@
 """Facts for the rules for trouble: the figures, and for doctor also the server, its transactions and its tables."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from recrawl import store
@@ -86,15 +86,11 @@ def read(connection: store.Connection, is_embedded: bool) -> Facts:
     before = datetime.now(UTC)
     server = store.server.server(connection, ServerFacts)
     asked_at = before + (datetime.now(UTC) - before) / 2
-    found = figures.read(connection)
-    if found.database != "same":
-        return Facts(found, server, asked_at, is_checkup=True, is_embedded=is_embedded)
-    return Facts(
-        figures=found,
-        server=server,
-        asked_at=asked_at,
-        is_checkup=True,
-        is_embedded=is_embedded,
+    facts = Facts(figures.read(connection), server, asked_at, is_checkup=True, is_embedded=is_embedded)
+    if facts.figures.database != "same":
+        return facts
+    return replace(
+        facts,
         checkup=store.looks.checkup(connection, Checkup),
         transactions=tuple(store.server.transactions(connection, Transaction, OPEN)),
         superusers=tuple(store.server.superusers(connection, Superuser)),
