@@ -19,7 +19,7 @@ from recrawl.view.figures import (
     Now,
     Total,
 )
-from recrawl.view.history import TEN_MINUTES, BlockedHost, Event, History, Span
+from recrawl.view.history import TEN_MINUTES, Event, History, Span
 from recrawl.view.parts.page import Look
 from recrawl.view.rule import Finding
 from recrawl.view.verdict import verdict
@@ -191,13 +191,18 @@ FIGURES = Figures(
     settings={"budget": str(BUDGET), "objective": "freshness"},
 )  # fmt: skip
 
+
+def blocked(host: str, due: int, until: datetime, reason: str | None) -> LateHost:
+    return LateHost(host, due, None, "block", blocked_until=until, blocked_reason=reason)
+
+
 HISTORY = History(
     hours=tuple(hours()),
     tens=tuple(tens()),
     blocked=(
-        BlockedHost("www.gazette-nord.example", 1_310, NOW + 37 * MINUTE, "it answered 429"),
-        BlockedHost("img.portal-8.example", 940, NOW + DAY, "10 of its last 12 fetches failed"),
-        BlockedHost("old.example.org", 12, datetime.max.replace(tzinfo=UTC), "asked by mail"),
+        blocked("www.gazette-nord.example", 1_310, NOW + 37 * MINUTE, "it answered 429"),
+        blocked("img.portal-8.example", 940, NOW + DAY, "10 of its last 12 fetches failed"),
+        blocked("old.example.org", 12, datetime.max.replace(tzinfo=UTC), "asked by mail"),
     ),
     events=(
         Event(NOW - 52 * MINUTE, "setting", "longest_interval", "none → 30 days", "anna"),

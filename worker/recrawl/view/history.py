@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from recrawl import store
-from recrawl.view.figures import DAY, HOUR, Stretch
+from recrawl.view.figures import DAY, HOUR, LateHost, Stretch
 
 TEN_MINUTES = timedelta(minutes=10)
 
@@ -27,18 +27,10 @@ class Event:
 
 
 @dataclass(frozen=True)
-class BlockedHost:
-    host: str
-    due: int
-    blocked_until: datetime
-    blocked_reason: str | None
-
-
-@dataclass(frozen=True)
 class History:
     hours: tuple[Span, ...] = ()  # of the last 14 days
     tens: tuple[Span, ...] = ()  # of the last 24 hours
-    blocked: tuple[BlockedHost, ...] = ()  # with most due pages
+    blocked: tuple[LateHost, ...] = ()  # with most due pages
     events: tuple[Event, ...] = ()  # the newest first
 
     @property
@@ -56,6 +48,6 @@ def read(connection: store.Connection) -> History:
     return History(
         hours=tuple(store.looks.vitals_by_hour(connection, Span, 14 * DAY)),
         tens=tuple(store.looks.vitals_by_ten_minutes(connection, Span, DAY)),
-        blocked=tuple(store.looks.blocked_hosts(connection, BlockedHost, 10)),
+        blocked=tuple(store.looks.blocked_hosts(connection, LateHost, 10)),
         events=tuple(store.looks.events(connection, Event, 2 * DAY, 12)),
     )

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from recrawl.view.figures import DAY, HOUR, HeldBack, LateHost, Minute, Total
-from recrawl.view.history import BlockedHost, Span
+from recrawl.view.history import Span
 from recrawl.view.parts import sentences
 from worker.view.looks import DAY_TOTAL, HISTORY, LAST_MINUTE, MINUTE, NOW
 
@@ -167,7 +167,7 @@ def test_hosts_that_hold_back_are_late_or_blocked() -> None:
     assert sentences.blocked_hosts([], 0, 9).startswith("None")
     assert sentences.blocked_hosts([], None, None).startswith("Not known yet")
     assert plain(sentences.blocked_hosts([], 2, 8)) == "2 hosts, 25.0 % of all. None of them has overdue pages."
-    blocked = [BlockedHost("a.test", 3, NOW + HOUR, None)]
+    blocked = [LateHost("a.test", 3, None, "block", blocked_until=NOW + HOUR)]
     assert "1 host" in plain(sentences.blocked_hosts(blocked, 0, 9)), "the count is older than the block"
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from recrawl.view.figures import DAY, HOUR, HeldBack, LateHost, Minute, Total
-from recrawl.view.history import BlockedHost, Span
+from recrawl.view.history import Span
 from recrawl.view.rules import MANY_FAIL
 from recrawl.words import clock, count, either, lasting, percent, points, signed, things
 
@@ -190,7 +190,7 @@ def late_hosts(hosts: Sequence[LateHost]) -> str:
     )
 
 
-def blocked_hosts(hosts: Sequence[BlockedHost], blocked: float | None, all_hosts: float | None) -> str:
+def blocked_hosts(hosts: Sequence[LateHost], blocked: float | None, all_hosts: float | None) -> str:
     if not hosts and blocked is None:
         return "Not known yet. A worker counts them every five minutes."
     if not hosts and not blocked:
