@@ -25,15 +25,10 @@ def settings(connection: Connection, wanted: type[Settings]) -> Settings:
     return wanted(**{field.name: given[field.name] for field in fields(wanted)})
 
 
-@dataclass(frozen=True)
-class Memory:
-    memory: float  # megabytes
-
-
 def memory(url: str) -> float:
-    """Bytes that a job may remember."""
+    """Bytes that a job may remember. The setting is in megabytes."""
     with connect(url) as connection:
-        return settings(connection, Memory).memory * 1e6
+        return 1e6 * float(value(connection, "select value from recrawl_internal.typed_setting where name = 'memory'"))
 
 
 def _columns_of(shape: "type[DataclassInstance]", view: str) -> str:
