@@ -46,7 +46,6 @@ class Objective:
     share_at: Scalar
     slope_at: Scalar
     worth_of: Scalar
-    drops: bool  # a page whose weight is below the price is not fetched at all
     is_share: bool = False  # utility is a share of time, weighted by value: at most 1 per unit of value
 
     def weight(self, value: ArrayLike, rate: ArrayLike) -> Floats:
@@ -260,27 +259,19 @@ def _proportional(frequency, value, rate):  # type: ignore[no-untyped-def]
 
 # Not an objective for users: rate · ln(frequency) is largest if frequencies are in proportion to rates. The policy
 # `proportional` uses it.
-PROPORTIONAL = Objective("proportional", _one, _inverse_share, _inverse_slope, _proportional, drops=False)
+PROPORTIONAL = Objective("proportional", _one, _inverse_share, _inverse_slope, _proportional)
 
 OBJECTIVES = {
     objective.name: objective
     for objective in (
+        Objective("freshness", _value_per_change, share_for_freshness, _spaced_slope, _freshness, is_share=True),
+        Objective("new_content", _value, share_for_freshness, _spaced_slope, _new_content),
         Objective(
-            "freshness", _value_per_change, share_for_freshness, _spaced_slope, _freshness, drops=True, is_share=True
+            "poisson_freshness", _value_per_change, _poisson_share, _poisson_slope, _poisson_freshness, is_share=True
         ),
-        Objective("new_content", _value, share_for_freshness, _spaced_slope, _new_content, drops=True),
-        Objective(
-            "poisson_freshness",
-            _value_per_change,
-            _poisson_share,
-            _poisson_slope,
-            _poisson_freshness,
-            drops=True,
-            is_share=True,
-        ),
-        Objective("harmonic", _value_per_change, _harmonic_share, _harmonic_slope, _harmonic, drops=False),
-        Objective("delay", _value_per_change, _delay_share, _delay_slope, _delay, drops=False),
-        Objective("age", _value_per_change_squared, share_for_age, _age_slope, _age, drops=False),
+        Objective("harmonic", _value_per_change, _harmonic_share, _harmonic_slope, _harmonic),
+        Objective("delay", _value_per_change, _delay_share, _delay_slope, _delay),
+        Objective("age", _value_per_change_squared, share_for_age, _age_slope, _age),
     )
 }
 
