@@ -135,10 +135,10 @@ def test_only_the_command_line_imports_the_laboratory() -> None:
     assert outside and outside == {"recrawl.cli"}
 
 
-def test_imports_by_a_name_that_is_put_together_are_known() -> None:
-    """This file cannot see them. The client imports its own modules."""
+def test_only_the_registry_imports_by_a_name_it_puts_together() -> None:
+    """This file could not see it."""
     dynamic = {name for name, path in MODULES.items() if re.search(r"import_module|__import__", path.read_text())}
-    assert dynamic == {"recrawl.jobs.registry", "recrawl.client"}
+    assert dynamic == {"recrawl.jobs.registry"}
 
 
 def test_sql_is_spoken_where_the_contributors_are_told_and_nowhere_else() -> None:

@@ -3,7 +3,6 @@
 They need psycopg, protego and xxhash. Only the worker needs numpy, SQLAlchemy and other packages.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,11 +14,16 @@ if TYPE_CHECKING:
 __all__ = ["Client", "Error", "Page", "ThreadedClient"]
 
 
-_FILES = {"Client": "crawl", "Error": "database", "Page": "page", "ThreadedClient": "threads"}
-
-
 def __getattr__(name: str) -> Any:
     """Loads a name when it is used. So `from recrawl.client import fingerprint` loads no database driver."""
-    if name not in _FILES:
+    if name == "ThreadedClient":
+        from recrawl.client.threads import ThreadedClient as found
+    elif name == "Client":
+        from recrawl.client.crawl import Client as found  # type: ignore[assignment]
+    elif name == "Page":
+        from recrawl.client.page import Page as found  # type: ignore[assignment]
+    elif name == "Error":
+        from recrawl.client.database import Error as found  # type: ignore[assignment]
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"recrawl.client.{_FILES[name]}"), name)
+    return found
