@@ -5,13 +5,16 @@ or ignored if a server said it."""
 import asyncio
 import base64
 import json
+import os
 import shutil
 import socket
 import subprocess
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
@@ -75,14 +78,22 @@ def by_pg8000(url: str, zone: str, *queries: str) -> list[list[Row]]:
     return answers
 
 
+@cache
+def read_class() -> str:
+    """The folder with the compiled Read.java. `java Read.java` would compile it in each process."""
+    folder = tempfile.mkdtemp(prefix="java-", dir=os.environ["RECRAWL_TESTS"])
+    subprocess.check_call(["javac", "-d", folder, str(Path(__file__).with_name("Read.java"))])
+    return folder
+
+
 def by_jdbc(url: str, zone: str, *queries: str) -> list[list[Row]]:
-    if not (shutil.which("java") and Path(JDBC).exists()):
+    if not (shutil.which("javac") and Path(JDBC).exists()):
         pytest.skip("apt install default-jdk-headless libpostgresql-jdbc-java")
     parts = make_url(url)
     if not str(parts.query.get("host")).startswith("/"):
         pytest.skip("the server under test is not reached by a Unix socket")
     with on_tcp(f"{parts.query['host']}/.s.PGSQL.{parts.query.get('port', 5432)}") as port:
-        program = ["java", "-XX:TieredStopAtLevel=1", "-cp", JDBC, str(Path(__file__).with_name("Read.java"))]
+        program = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{JDBC}:{read_class()}", "Read"]
         arguments = [f"jdbc:postgresql://127.0.0.1:{port}/{parts.database}", str(parts.username), zone, *queries]
         printed = subprocess.check_output([*program, *arguments], text=True)
 
@@ -174,19 +185,28 @@ def test_every_driver_reads_everything_in_every_time_zone(crawl: Crawl, url: str
     assert {page["meta"] is None for page in again} == {False}
 
 
-@in_every_time_zone
-@with_every_driver
-def test_every_driver_reads_what_calls_in_any_order_left(
-    url: str, connection: psycopg.Connection, driver: Driver, zone: str
-) -> None:
+@pytest.fixture(scope="module")
+def after_calls(new_database: Callable[..., str], template: str) -> str:
+    """A crawl after calls in any order."""
+    url = new_database(template)
     # This seed leaves meta, last_modified, and a page that is never due: in the year 9999.
     assert failure(url, seeds_of(43)) is None
-    views = connection.execute(
-        "select relname from pg_class where relnamespace = 'recrawl'::regnamespace and relkind = 'v'"
-    ).fetchall()
+    return url
+
+
+LATER = iter(range(2032, 2100))  # years later than all calls, so that pages of earlier pops come again
+
+
+@in_every_time_zone
+@with_every_driver
+def test_every_driver_reads_what_calls_in_any_order_left(after_calls: str, driver: Driver, zone: str) -> None:
+    with psycopg.connect(after_calls) as connection:
+        views = connection.execute(
+            "select relname from pg_class where relnamespace = 'recrawl'::regnamespace and relkind = 'v'"
+        ).fetchall()
     names = [f"recrawl.{name}" for (name,) in views]
-    pop = "recrawl_internal.next_pages_at('2032-01-01', 100, '0', '1 s', null)"  # later than all calls
-    rows = dict(zip([pop, *names], read_all(driver, url, zone, pop, *names), strict=True))
+    pop = f"recrawl_internal.next_pages_at('{next(LATER)}-01-01', 100, '0', '1 s', null)"
+    rows = dict(zip([pop, *names], read_all(driver, after_calls, zone, pop, *names), strict=True))
     for source in (pop, "recrawl.lease_status", "recrawl.page_status", "recrawl.host_status", "recrawl.events"):
         assert rows[source], source
 
