@@ -30,7 +30,7 @@ ALLOWED = {
     "client.robots": "client.answers protego",
     "client.sitemaps": "",
     "scrapy": "client client.answers scrapy twisted",
-    "store": "client adbc_driver_postgresql nanoarrow numpy psycopg",
+    "store": "client adbc_driver_manager adbc_driver_postgresql nanoarrow numpy psycopg",
     "intake": "store words ada_url psycopg",
     "model": "model.compiled numba numpy scipy",
     "model.compiled": "numba numpy platformdirs",  # the one place of the model that writes: the user's cache

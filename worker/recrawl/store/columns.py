@@ -6,6 +6,7 @@ no Python object for each row.
 
 from collections.abc import Callable
 from contextlib import closing
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
 import psycopg
@@ -31,17 +32,39 @@ def read(url: str, query: str, watch: Watch = lambda _: None) -> "list[NDArray[A
 BATCH_BYTES = 1 << 20
 
 
+@lru_cache(maxsize=1)
+def _database(url: str) -> Any:
+    """What the driver knows of the types of a database. It is not a connection. To read it takes 32 ms of CPU, which is
+    more than most queries of jobs take, so it is kept for the next connection. Later types do not matter: the columns
+    have types of PostgreSQL itself."""
+    import adbc_driver_postgresql
+
+    return adbc_driver_postgresql.connect(url)
+
+
+class _LeftOpen:
+    """A database that stays open when its connection closes."""
+
+    def __init__(self, database: Any) -> None:
+        self.database = database
+
+    def close(self) -> None:
+        pass
+
+
 class Columns:
     """A transaction that reads columns. It is committed at the end, unless there was an error."""
 
     def __init__(self, url: str) -> None:
+        import adbc_driver_manager
         import adbc_driver_postgresql
         import adbc_driver_postgresql.dbapi as adbc
 
         self._batches = {adbc_driver_postgresql.StatementOptions.BATCH_SIZE_HINT_BYTES.value: str(BATCH_BYTES)}
         self._error = adbc.Error
         try:
-            self._connection = adbc.connect(patient(url))
+            database = _database(patient(url))
+            self._connection = adbc.Connection(_LeftOpen(database), adbc_driver_manager.AdbcConnection(database))
         except adbc.Error as error:
             raise psycopg.OperationalError(str(error).rpartition("Failed to connect: ")[2].strip()) from None
 
