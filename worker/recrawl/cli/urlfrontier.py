@@ -1,6 +1,5 @@
 """The command that serves the gRPC interface of URLFrontier."""
 
-import asyncio
 import logging
 import signal
 
@@ -42,11 +41,15 @@ def urlfrontier(listen: Address, schedule: str) -> None:
             raise
         needed = f"{error.name.partition('.')[0]} is missing; install it with: pip install 'recrawl[urlfrontier]'"
         raise click.ClickException(needed) from None
+    import asyncio  # it would take a sixth of the time in which any command starts
+
     with lasting_database(makes=True) as (url, _):
         asyncio.run(run(url, listen, schedule == "client"))
 
 
 async def run(url: str, listen: Address, obeys: bool) -> None:
+    import asyncio
+
     from recrawl.client import Error
     from recrawl.setup import migrate
     from recrawl.urlfrontier.crawls import Crawls
