@@ -40,16 +40,22 @@ class Clock:
         new.replace(self.file)
 
     @contextmanager
-    def started(self, server: AbstractContextManager[str]) -> Iterator[str]:
-        """A server that is started under it."""
+    def applied(self) -> Iterator[None]:
+        """Programs that start now are under it."""
         before = dict(os.environ)
         os.environ.update(self.environment)
         try:
-            url = server.__enter__()
+            yield
         finally:
             for name in self.environment:
                 del os.environ[name]
             os.environ.update(before)
+
+    @contextmanager
+    def started(self, server: AbstractContextManager[str]) -> Iterator[str]:
+        """A server that is started under it."""
+        with self.applied():
+            url = server.__enter__()
         try:
             yield url
         finally:

@@ -1,14 +1,17 @@
 """A month of a crawl with every job on its schedule: the budget, the freshness, and that nothing grows.
 
-The server's clock is moved on, step by step, through libfaketime. Verbs and jobs are called as crawlers and the worker
-call them.
+The clock of the servers is moved on, step by step, through libfaketime. Verbs and jobs are called as crawlers and the
+worker call them. Once a week the standby is promoted, and the primary becomes the next standby: in turn without a loss,
+and with the loss of a step.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from statistics import fmean
+from urllib.parse import quote
 
 import numpy as np
 import psutil
@@ -25,10 +28,12 @@ from recrawl.jobs.upkeep import Upkeep
 from recrawl.jobs.vitals import Vitals
 from recrawl.setup import embedded, migrate
 from worker.clock import LIBRARY, Clock
+from worker.setup.test_failover import Server
 
 pytestmark = [pytest.mark.soak, pytest.mark.skipif(LIBRARY is None, reason="apt install faketime")]
 
 DAYS, WARM_UP, GROWS = 30, 4, 10
+PROMOTIONS = [7, 14, 21, 28]  # days
 FETCHING, RESTING = 10, 14  # minutes: a step
 STEPS = 24 * 60 // (FETCHING + RESTING)  # a day
 AHEAD = f"{FETCHING} minutes"
@@ -54,11 +59,46 @@ def clock(open_folder: Path) -> Iterator[Clock]:
         yield clock
 
 
+class Pair:
+    """A primary and its standby."""
+
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        self.clock = clock
+        programs = embedded.program("postgres").parent
+        self.primary, self.standby = (Server(programs, folder / f"month-{name}") for name in ("a", "b"))
+        hosts = ",".join(quote(str(server.folder), safe="") for server in (self.primary, self.standby))
+        self.url = f"postgresql://postgres@/postgres?host={hosts}&target_session_attrs=read-write"
+
+    def make(self) -> None:
+        with self.clock.applied():
+            self.primary.make()
+            for side in ("sender", "receiver"):  # each step takes longer than these timeouts
+                self.primary.query(f"alter system set wal_{side}_timeout = 0")
+            self.primary.query("select pg_reload_conf()")
+            migrate.upgrade(self.primary.url)
+            self.standby.follow(self.primary, rewind=False)
+
+    def promote(self, end: Callable[[], None]) -> None:
+        """Promotes the standby after the end of the primary, which then follows it."""
+        end()
+        with self.clock.applied():
+            self.standby.promote()
+            self.primary.follow(self.standby, rewind=True)
+        self.primary, self.standby = self.standby, self.primary
+
+    def kill(self) -> None:
+        self.primary.kill()
+        self.standby.kill()
+
+
 @pytest.fixture
-def url(open_folder: Path, clock: Clock) -> Iterator[str]:
-    with clock.started(embedded.server(open_folder / "a month")) as url:
-        migrate.upgrade(url)
-        yield url
+def pair(open_folder: Path, clock: Clock) -> Iterator[Pair]:
+    pair = Pair(open_folder, clock)
+    try:
+        pair.make()
+        yield pair
+    finally:
+        pair.kill()
 
 
 class Web:
@@ -96,9 +136,16 @@ class Web:
         return float((value * (self.seen == self.version)).sum() / value[self.seen >= 0].sum())
 
 
+def connect(url: str) -> psycopg.Connection:
+    options = "-c search_path=recrawl,recrawl_internal -c synchronous_commit=off"
+    return psycopg.connect(url, autocommit=True, options=options)
+
+
 class Month:
-    def __init__(self, crawl: Crawl, url: str, clock: Clock) -> None:
-        self.crawl, self.clock, self.web = crawl, clock, Web()
+    def __init__(self, crawl: Crawl, pair: Pair) -> None:
+        self.crawl, self.pair, self.clock, self.web = crawl, pair, pair.clock, Web()
+        self.handed_out = 0
+        url = pair.url
         self.always, self.retention = [Upkeep(url), Vitals(url)], Retention(url)
         self.batches = {name: entry.load()(url) for name, entry in JOBS.items() if entry.is_batch and name != "opic"}
         self.opic = running.BatchRunner(JOBS["opic"], url)  # stays, with the graph that it remembers
@@ -114,6 +161,7 @@ class Month:
             else:
                 self.batches[name].run()
         pages = crawl.rows("select * from next_pages(1000, ahead => %s)", AHEAD)
+        self.handed_out += len(pages)
         web.pass_time(1 / STEPS)
         self.clock.step(60 * FETCHING)
         told = [{"page_id": page["page_id"], "lease_id": page["lease_id"]} | web.fetch(page["url"]) for page in pages]
@@ -122,7 +170,7 @@ class Month:
 
     def day(self, grows: bool) -> int:
         """Pages that were handed out."""
-        before = self.handed_out()
+        before = self.handed_out
         for step in range(STEPS):
             if grows and step % (STEPS // 4) == 0:
                 self.crawl.rows("select * from add_pages(%s)", self.web.grow(FOUND_A_DAY // 4))
@@ -132,10 +180,21 @@ class Month:
         value = self.crawl.rows("select url, value from page_status")
         of_page = {int(row["url"].rpartition("/")[2]): row["value"] for row in value}
         self.fresh.append(self.web.fresh(np.array([of_page.get(page, 0.0) for page in range(self.web.pages)])))
-        return self.handed_out() - before
+        return self.handed_out - before
 
-    def handed_out(self) -> int:
-        return int(self.crawl.value("select last_value from handed_out_count"))
+    def fail_over(self, loses_a_step: bool) -> None:
+        """The crawler and the worker go on with the standby."""
+        if loses_a_step:
+            self.pair.primary.cut_off_standby()
+            self.step()
+            self.pair.promote(self.pair.primary.kill)
+        else:
+            self.pair.promote(self.pair.primary.stop)
+        self.crawl.connection.close()
+        self.crawl.connection = connect(self.pair.url)
+        for job in (*self.always, self.retention):
+            with suppress(psycopg.OperationalError):  # its connection was to the old primary
+                job.run()
 
     def sizes(self) -> "Counter[tuple[str, str]]":
         """Rows and bytes of every table; of logs, whose parts take turns, of all parts."""
@@ -158,49 +217,49 @@ class Month:
         return {name: process.memory_info().rss / 1e6 for name, process in processes.items()}
 
 
-def test_a_month_goes_by(url: str, clock: Clock) -> None:
-    with psycopg.connect(url, autocommit=True, options="-c search_path=recrawl,recrawl_internal") as connection:
-        crawl = Crawl(connection)
-        connection.execute("set synchronous_commit = off")
-        for name, value in SETTINGS.items():
-            crawl.value("select set_setting(%s, %s)", name, str(value))
-        month = Month(crawl, url, clock)
-        crawl.rows("select * from add_pages(%s)", month.web.grow(PAGES))
-        off, sizes, memory = [], [], []
-        for day in range(DAYS):
-            off.append(month.day(grows=day < GROWS) / BUDGET - 1)
-            if day in (GROWS + 8, DAYS - 1):
-                sizes.append(month.sizes())
-                memory.append(month.memory())
-            vital = crawl.row(
-                "select fresh, expected, possible from vitals where fresh is not null order by at desc limit 1"
-            )
-            print(day, f"{off[-1]:+.3f} fresh {month.fresh[-1]:.3f}", {k: round(v or 0, 3) for k, v in vital.items()})
-        print(memory)
-        month.opic.stop()
-
-        assert max(map(abs, off[WARM_UP:])) <= 0.05
-
-        late = crawl.row(
-            "select avg(fresh) as fresh, avg(expected) as expected, avg(possible) as possible from vitals_by_hour"
-            " where at > clock_timestamp() - interval '7 days'"
-        )
-        assert late["fresh"] == pytest.approx(fmean(month.fresh[-7:]), abs=0.03), "what is estimated is so"
-        assert 0.95 * late["expected"] <= fmean(month.fresh[-7:]) <= 1.03 * late["possible"]
-
-        failed = crawl.rows("select job, message from job_run where not ok")
-        assert failed == []
-        week_ago = crawl.value("select clock_timestamp() - interval '7 days'")
-        counted = crawl.rows("select job, count(*) as runs from job_run where started_at > %s group by job", week_ago)
-        runs = {row["job"]: row["runs"] for row in counted}
-        assert 13 <= runs["rates"] <= 15 and runs["opic"] >= 13 and runs["allocate"] >= 50, runs
-
-        then, now = sizes
-        news = now.pop(("graph_news", "rows"))
-        assert news <= 0.1 * month.web.pages, "opic comes when 5 % of the graph is news, a step later at most"
-        for (table, what), size in now.items():
-            assert size <= 1.25 * then[table, what] + {"rows": 30, "bytes": 100_000}[what], (table, what)
-        for process, megabytes in memory[1].items():
-            assert megabytes <= memory[0][process] + 20, process
+def test_a_month_goes_by(pair: Pair) -> None:
+    crawl = Crawl(connect(pair.url))
+    for name, value in SETTINGS.items():
+        crawl.value("select set_setting(%s, %s)", name, str(value))
+    month = Month(crawl, pair)
+    crawl.rows("select * from add_pages(%s)", month.web.grow(PAGES))
+    off, sizes, memory = [], [], []
+    for day in range(DAYS):
+        if day in PROMOTIONS:
+            month.fail_over(loses_a_step=PROMOTIONS.index(day) % 2 == 1)
+        off.append(month.day(grows=day < GROWS) / BUDGET - 1)
+        if day in (GROWS + 8, DAYS - 1):
+            sizes.append(month.sizes())
+            memory.append(month.memory())
         crawl.now = crawl.value("select clock_timestamp()")
         assert misplaced(crawl) == []
+        vital = crawl.row(
+            "select fresh, expected, possible from vitals where fresh is not null order by at desc limit 1"
+        )
+        print(day, f"{off[-1]:+.3f} fresh {month.fresh[-1]:.3f}", {k: round(v or 0, 3) for k, v in vital.items()})
+    print(memory)
+    month.opic.stop()
+
+    assert max(map(abs, off[WARM_UP:])) <= 0.05
+
+    late = crawl.row(
+        "select avg(fresh) as fresh, avg(expected) as expected, avg(possible) as possible from vitals_by_hour"
+        " where at > clock_timestamp() - interval '7 days'"
+    )
+    assert late["fresh"] == pytest.approx(fmean(month.fresh[-7:]), abs=0.03), "what is estimated is so"
+    assert 0.95 * late["expected"] <= fmean(month.fresh[-7:]) <= 1.03 * late["possible"]
+
+    failed = crawl.rows("select job, message from job_run where not ok")
+    assert failed == []
+    week_ago = crawl.value("select clock_timestamp() - interval '7 days'")
+    counted = crawl.rows("select job, count(*) as runs from job_run where started_at > %s group by job", week_ago)
+    runs = {row["job"]: row["runs"] for row in counted}
+    assert 13 <= runs["rates"] <= 15 and runs["opic"] >= 13 and runs["allocate"] >= 50, runs
+
+    then, now = sizes
+    news = now.pop(("graph_news", "rows"))
+    assert news <= 0.1 * month.web.pages, "opic comes when 5 % of the graph is news, a step later at most"
+    for (table, what), size in now.items():
+        assert size <= 1.25 * then[table, what] + {"rows": 30, "bytes": 100_000}[what], (table, what)
+    for process, megabytes in memory[1].items():
+        assert megabytes <= memory[0][process] + 20, process
