@@ -88,27 +88,25 @@ end $$;
 comment on function queue_now is 'The row of the view queue_status.';
 
 create or replace view recrawl.queue_status as
-select q.due + q.waiting_new as due,
-       q.leased, q.oldest_due, q.next_ready_at, q.waiting_new as new, s.paused, c.as_of, q.is_estimate,
-       q.due as revisits_due, q.oldest_is_exact
+select q.due, q.waiting_new as new_waiting, q.leased, q.oldest_due, q.oldest_is_exact, q.next_ready_at, s.paused, c.as_of,
+       q.is_estimate
 from (select clock_timestamp() as as_of offset 0) c
 cross join lateral queue_now(c.as_of) q
 cross join setting s;
 comment on view recrawl.queue_status is
     'One row with counts of pages: due again, new and leased. If the queue is larger than 1.6 MB, the counts are '
     'estimates from a sample. A revisit is a fetch of a page that was handed out before.';
-comment on column recrawl.queue_status.due is 'Pages that are due: the sum of revisits_due and new.';
+comment on column recrawl.queue_status.due is 'Pages that were handed out before and are due again.';
+comment on column recrawl.queue_status.new_waiting is 'Pages that were never handed out.';
 comment on column recrawl.queue_status.leased is 'Leased pages.';
 comment on column recrawl.queue_status.oldest_due is
     'The oldest due time of a revisit, also on blocked hosts. null = no revisit is due. If oldest_is_exact is false, '
     'null can also mean that none was found.';
 comment on column recrawl.queue_status.next_ready_at is
     'The first time at which a host has a page to fetch; null = no page waits.';
-comment on column recrawl.queue_status.new is 'Pages that were never handed out.';
 comment on column recrawl.queue_status.paused is 'True if the crawl is paused.';
 comment on column recrawl.queue_status.as_of is 'The time of this answer.';
-comment on column recrawl.queue_status.is_estimate is 'True if due, revisits_due and new are estimates from a sample.';
-comment on column recrawl.queue_status.revisits_due is 'Pages that were handed out before and are due again.';
+comment on column recrawl.queue_status.is_estimate is 'True if due and new_waiting are estimates from a sample.';
 comment on column recrawl.queue_status.oldest_is_exact is
     'True if oldest_due is the oldest of all hosts. False if there are very many hosts: then it is the oldest of the '
     'hosts in the view late_hosts.';

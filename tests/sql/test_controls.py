@@ -255,15 +255,15 @@ def test_the_queue_at_a_glance(crawl: Crawl) -> None:
     crawl.rows("select * from add_pages(%s)", [f"http://{c}.test/" for c in "abc"])
     crawl.rows("select * from add_pages('{http://d.test/}', due => array[now() - interval '1 hour'])")
     status = crawl.row("select *, now() - oldest_due as age from queue_status")
-    assert (status["due"], status["new"], status["leased"], status["paused"]) == (3, 3, 0, False)
+    assert (status["due"], status["new_waiting"], status["leased"], status["paused"]) == (0, 3, 0, False)
     assert status["next_ready_at"] <= status["as_of"] + timedelta(milliseconds=20)
     crawl.rows("select recrawl_internal.tick(100, 100)")
     status = crawl.row("select *, now() - oldest_due as age from queue_status")
-    assert (status["due"], status["new"]) == (4, 3)
+    assert (status["due"], status["new_waiting"]) == (1, 3)
     assert status["age"] > 59 * MINUTE
     crawl.rows("select * from next_pages(2)")
     status = crawl.row("select * from queue_status")
-    assert (status["due"], status["leased"]) == (2, 2)
+    assert (status["due"] + status["new_waiting"], status["leased"]) == (2, 2)
 
 
 def test_an_empty_crawl_has_a_status(crawl: Crawl) -> None:

@@ -403,7 +403,7 @@ def test_due_and_new_pages_are_told_apart(crawl: Crawl) -> None:
     crawl.add("http://a.test/3")
     crawl.tick()
     row = crawl.row("select * from queue_status")
-    assert (row["due"], row["revisits_due"], row["new"], row["is_estimate"]) == (3, 2, 1, False)
+    assert (row["due"], row["new_waiting"], row["is_estimate"]) == (2, 1, False)
     assert row["oldest_is_exact"]
 
 

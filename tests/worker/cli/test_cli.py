@@ -272,7 +272,7 @@ def test_urls_are_added_as_given(url: str, connection: psycopg.Connection) -> No
 def test_a_crawl_can_stay_on_the_hosts_of_its_first_urls(url: str, connection: psycopg.Connection) -> None:
     output(url, "add", "http://other.test/")
     said = output(url, "add", "--only-these-hosts", "http://A.test/x", "https://b.test:8443/")
-    assert said == "URLs of other hosts are excluded, also 1 page of the crawl\n2 new\n"
+    assert said == "From now on URLs of other hosts are excluded. 1 page on other hosts left the crawl.\n2 new\n"
     here = ["https://a.test/y", "http://a.test:81/", "http://b.test/"]
     there = ["http://www.a.test/", "http://a.test.evil.test/", "http://a-test/", "http://c.test/?http://a.test/"]
     codes = connection.execute("select code from recrawl.add_pages(%s)", [here + there]).fetchall()

@@ -102,7 +102,8 @@ def exclude(url: str, pattern: str) -> None:
 
     with store.connect(url) as connection:
         pages = store.verbs.exclude(connection, pattern)
-    click.echo("URLs of other hosts are excluded" + (f", also {things(pages, 'page')} of the crawl" if pages else ""))
+    left = f" {things(pages, 'page')} on other hosts left the crawl." if pages else ""
+    click.echo(f"From now on URLs of other hosts are excluded.{left}")
 
 
 def tell_counts(progress: "AddedPages") -> None:

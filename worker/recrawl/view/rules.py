@@ -449,7 +449,7 @@ def hosts_blocked(facts: Facts) -> Found | None:
         level: Level = "warn" if _is_crawled(figures) else "trouble"
         return Found(f"Hardly anything can be fetched: {which[:1].lower()}{which[1:]} blocked{names}.", level=level)
     if blocked >= max(FEW_BLOCKED, MANY_BLOCKED * hosts):
-        waits = f"{things(due, 'due page')} {either(due, 'waits', 'wait')} for them."
+        waits = f"{things(due, 'overdue page')} {either(due, 'waits', 'wait')} for them."
         return Found(f"{which} blocked{names}.", waits)
     waits_long = sum(host.due for host in figures.late_hosts if host.waits_for == "block") >= FEW
     return Found(f"{which} blocked{names}.", level="warn" if waits_long else "ok") if facts.is_checkup else None

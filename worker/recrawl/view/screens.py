@@ -112,7 +112,7 @@ def jobs(scheduled: Iterable[Schedule], runs: Sequence[LastRun], as_of: datetime
 def runs(name: str, past: Sequence[dict[str, Any]]) -> list[str]:
     """The runs of one job, the newest first."""
     if not past:
-        return [f"{name} never failed" if name in ALWAYS else f"{name} never ran: recrawl run {name}"]
+        return [f"{name} had no failure" if name in ALWAYS else f"{name} never ran: recrawl run {name}"]
     lines = []
     for run in past:
         mark = OF_RUNS[fared(run["ok"], run["message"])]
@@ -125,8 +125,8 @@ def runs(name: str, past: Sequence[dict[str, Any]]) -> list[str]:
 def _ran(job: str, run: LastRun | None, as_of: datetime) -> str:
     if job in ALWAYS:
         if run is None:
-            return "never failed"
-        return f"has {'worked' if run.ok else 'failed'} for {lasting(as_of - run.started_at)}"
+            return "no failure"
+        return f"{'no failure' if run.ok else 'has failed'} for {lasting(as_of - run.started_at)}"
     if run is None:
         return "never ran"
     if run.ok is None:
