@@ -36,10 +36,13 @@ begin
             message = 'another worker took this job over', errcode = 'object_not_in_prerequisite_state';
     end if;
     update graph_state g set token = begin_graph_read.token;
-    return last_token;
+    -- A failover can lose the end of a run that its worker remembers as complete. Then scores that the worker takes for
+    -- stored are not.
+    return (select o.token from opic o where o.token = last_token);
 end $$;
 comment on function begin_graph_read is
-    'Returns the token of the run that read the news last, and stores the token of this run.';
+    'Returns the token of the run that read the news last, or null if its results are not complete. Stores the token '
+    'of this run.';
 
 create or replace function end_graph_read() returns bigint
 language plpgsql volatile security definer as $$

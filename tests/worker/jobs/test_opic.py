@@ -284,6 +284,22 @@ def test_a_run_that_fails_forgets_what_it_knew(crawl: Crawl, url: str, monkeypat
     assert [row["ok"] for row in crawl.rows("select ok from job_run order by started_at")] == [True, False, True, True]
 
 
+def test_scores_that_a_failover_lost_are_written_by_the_next_run(crawl: Crawl, url: str) -> None:
+    """A standby has what its primary wrote first: here all but the last writes of a run."""
+    crawled(crawl, TOY)
+    job = Opic(url)
+    job.run()
+    crawl.connection.execute("create table before as table page_score")
+    report_links(crawl, {4: [1, 2]})
+    job.run()
+    expected = scores(crawl, "authority")
+    crawl.connection.execute("delete from opic where token = (select max(token) from opic)")
+    crawl.connection.execute("truncate page_score; insert into page_score table before")
+    assert scores(crawl, "authority") != expected
+    job.run()
+    assert scores(crawl, "authority") == pytest.approx(expected, rel=0.01) and last_run(crawl)["is_full"]
+
+
 @pytest.mark.parametrize("parents", [20_000, pytest.param(200_000, marks=pytest.mark.soak)])
 def test_a_page_with_very_many_parents_is_read_and_told(crawl: Crawl, url: str, parents: int) -> None:
     crawled(crawl, TOY)
