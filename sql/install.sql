@@ -124,7 +124,7 @@ set search_path = recrawl_internal, pg_temp;
 \ir jobs/settings.sql
 \ir jobs/rates.sql
 \ir jobs/allocate.sql
-\ir jobs/held_back.sql
+\ir jobs/capped_hosts.sql
 \ir jobs/graph.sql
 \ir jobs/opic.sql
 \ir jobs/due.sql

@@ -28,12 +28,12 @@ comment on column recrawl.late_hosts.waits_for is
 comment on column recrawl.late_hosts.gap is 'The least time between two requests to the host.';
 comment on column recrawl.late_hosts.blocked_until is 'The end of the block; null = the host is not blocked.';
 
-create or replace view recrawl.held_back as
+create or replace view recrawl.capped_hosts as
 select h.name as host, b.pages, b.gap, b.slot_every, b.wanted, b.frequency, b.gain, b.as_of
-from held_back b
+from capped_hosts b
 cross join lateral (select h.name from host h where h.host_id = b.host_id offset 0) h
 order by b.gain desc;
-comment on view recrawl.held_back is
+comment on view recrawl.capped_hosts is
     'The 200 hosts where a shorter gap would raise the result of the last allocation most, in this order.';
-select copy_comments('recrawl.held_back');
-comment on column recrawl.held_back.host is 'Host name or address, without port.';
+select copy_comments('recrawl.capped_hosts');
+comment on column recrawl.capped_hosts.host is 'Host name or address, without port.';

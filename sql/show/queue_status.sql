@@ -88,8 +88,8 @@ end $$;
 comment on function queue_now is 'The row of the view queue_status.';
 
 create or replace view recrawl.queue_status as
-select q.due, q.waiting_new as new_waiting, q.leased, q.oldest_due, q.oldest_is_exact, q.next_ready_at, s.paused, c.as_of,
-       q.is_estimate
+select q.due, q.waiting_new as new_waiting, q.leased, q.oldest_due, q.oldest_is_exact, q.next_ready_at, s.paused,
+       c.as_of, q.is_estimate
 from (select clock_timestamp() as as_of offset 0) c
 cross join lateral queue_now(c.as_of) q
 cross join setting s;

@@ -7,7 +7,7 @@ select at, fetches, changed, unchanged, first, missing, failed, throttled, denie
        handed_out, expired, missed, asks, empty_asks, new_pages,
        due, due_crawler, due_gap, due_blocked, new_waiting, leased,
        pages, hosts, hosts_ready, hosts_blocked, hosts_capped, ready_wait, inbox_wait,
-       fresh, fresh_error, covered, expected, possible, unpolite, budget
+       fresh, fresh_error, covered, expected, polite_bound, unpolite_bound, budget
 from vital;
 comment on view recrawl.vitals is
     'One row per minute: what happened in the minute, and the state of the crawl at its end. A worker writes the '
@@ -23,7 +23,7 @@ select at, fetches, changed, unchanged, first, missing, failed, throttled, denie
        handed_out, expired, missed, asks, empty_asks, new_pages,
        due, due_crawler, due_gap, due_blocked, new_waiting, leased,
        pages, hosts, hosts_ready, hosts_blocked, hosts_capped, ready_wait, inbox_wait,
-       fresh, fresh_error, covered, expected, possible, unpolite, budget
+       fresh, fresh_error, covered, expected, polite_bound, unpolite_bound, budget
 from vital_hour;
 comment on view recrawl.vitals_by_hour is
     'One row per hour, computed from the rows of vitals. Counts are added up. Columns about the state of the crawl '

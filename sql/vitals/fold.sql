@@ -78,7 +78,7 @@ begin
         handed_out, expired, missed, asks, empty_asks, new_pages,
         due, due_crawler, due_gap, due_blocked, new_waiting, leased,
         pages, hosts, hosts_ready, hosts_blocked, hosts_capped, ready_wait, inbox_wait,
-        fresh, fresh_error, covered, expected, possible, unpolite, budget)
+        fresh, fresh_error, covered, expected, polite_bound, unpolite_bound, budget)
     select hour_of(at), sum(fetches), sum(changed), sum(unchanged), sum(first), sum(missing), sum(failed),
            sum(throttled), sum(denied), sum(retries), sum(untold), sum(stale), sum(duplicate), sum(refused),
            sum(late_1m), sum(late_10m), sum(late_1h), sum(late_6h), sum(late_1d), sum(late_more),
@@ -87,7 +87,7 @@ begin
            avg(due), avg(due_crawler), avg(due_gap), avg(due_blocked), avg(new_waiting), avg(leased),
            avg(pages), avg(hosts), avg(hosts_ready), avg(hosts_blocked), avg(hosts_capped),
            max(ready_wait), max(inbox_wait),
-           avg(fresh), avg(fresh_error), avg(covered), avg(expected), avg(possible), avg(unpolite), avg(budget)
+           avg(fresh), avg(fresh_error), avg(covered), avg(expected), avg(polite_bound), avg(unpolite_bound), avg(budget)
     from vital
     where at >= hour_of(since)
     group by hour_of(at);

@@ -87,7 +87,7 @@ begin
         inbox_wait = inbox_wait(),
         (fresh, fresh_error, covered) = (
             select p.fresh, p.fresh_error, p.covered from sample_pages(t, 200) p),
-        (hosts_capped, expected, possible, unpolite) = (
+        (hosts_capped, expected, polite_bound, unpolite_bound) = (
             select a.capped_hosts, a.utility, a.polite_bound, a.unpolite_bound
             from (select capped_hosts,
                          case when is_share then utility end as utility,

@@ -78,6 +78,7 @@ begin
         raise exception using
             message = format('%s: the transaction must be READ COMMITTED, got %s',
                              verb, upper(current_setting('transaction_isolation'))),
+            hint = format('ALTER ROLE %I SET default_transaction_isolation = ''read committed'';', session_user),
             errcode = 'invalid_transaction_state';
     end if;
 end $$;

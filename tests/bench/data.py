@@ -95,7 +95,8 @@ def load_past(connection: Connection) -> None:
             f"""
             insert into {table} (
                 at, fetches, changed, unchanged, late_1m, late_seconds, handed_out, asks, new_pages, due, due_crawler,
-                new_waiting, leased, pages, hosts, hosts_ready, fresh, fresh_error, covered, expected, possible, budget)
+                new_waiting, leased, pages, hosts, hosts_ready, fresh, fresh_error, covered, expected, polite_bound,
+                budget)
             select at, 6000, 2000, 4000, 5000, 30000, 6000, 70, 100, 100000, 100, 500000, 1000, 10000000, 200000, 10,
                    0.7 + random() / 10, 0.001, 0.95, 0.75, 0.8, 10000000
             from setting

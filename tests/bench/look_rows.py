@@ -17,7 +17,7 @@ from bench.table import Line, at_most
 
 ROUNDS = 11
 VIEWS: tuple[LiteralString, ...] = (
-    "crawl_status", "queue_status", "lease_status", "vitals", "vitals_by_hour", "late_hosts", "held_back", "events",
+    "crawl_status", "queue_status", "lease_status", "vitals", "vitals_by_hour", "late_hosts", "capped_hosts", "events",
     "job_run", "job_schedule", "allocation_run", "opic_run", "checkup", "settings",
 )  # fmt: skip
 # A page in each state. The host with a tenth of all pages has most of its pages before or behind these pages.
@@ -40,7 +40,7 @@ def looks(large: Large) -> Iterator[Line]:
     """All rows of each view, as recrawl_reader."""
     with large.server() as url, Backend(url) as backend:
         backend.connection.execute("set search_path = recrawl_internal, pg_temp")
-        if not backend.rows("select from recrawl.held_back limit 1"):
+        if not backend.rows("select from recrawl.capped_hosts limit 1"):
             Run(large.environment, "allocate")
         backend.run("select take_vitals_at(now()), look_at_hosts(now())")
         backend.run("select recrawl.block_host(name) from host where host_id = 102")

@@ -325,10 +325,11 @@ def test_other_isolation_levels_are_refused(crawl: Crawl, level: str, verb: str)
             pytest.raises(
                 psycopg.errors.InvalidTransactionState,
                 match=f"^{verb.split('(')[0]}: the transaction must be READ COMMITTED, got {level.upper()}",
-            ),
+            ) as refused,
             crawl.connection.transaction(),
         ):
             crawl.rows(f"select * from {verb}")
+    assert "SET default_transaction_isolation = 'read committed'" in (refused.value.diag.message_hint or "")
 
 
 @pytest.mark.parametrize("share", ["0", "1"])

@@ -347,7 +347,7 @@ def test_what_is_known_of_many_hosts_is_what_a_worker_saw_and_a_sample(loaded: L
 ONE: dict[LiteralString, int] = {
     "select next_ready_at()": 50,
     "select * from coming(now(), 10)": 200,
-    "select put_held_back(1, '1 minute', '{5}', '{1}', '{1}', '{1}', '{1}')": 50,
+    "select put_capped_hosts(1, '1 minute', '{5}', '{1}', '{1}', '{1}', '{1}')": 50,
     "select hint_change(array(select generate_series(1000, 1099)))": 4000,
     "select * from explain_page(1000)": 300,
     "select set_rate(1000, 2)": 100,

@@ -251,7 +251,7 @@ def test_no_role_calls_a_helper_but_the_worker_its_own(actor: Actor) -> None:
         "put_opic": "select recrawl_internal.put_opic(1, '1 minute', '{}', '" + OPIC_RUN + "')",
         "put_prices": "select recrawl_internal.put_prices(1, '1 minute', '" + RUN + "'" + ", '{}'" * 7 + ")",
     }
-    calls["put_held_back"] = "select recrawl_internal.put_held_back(1, '1 minute', '{}', '{}', '{}', '{}', '{}')"
+    calls["put_capped_hosts"] = "select recrawl_internal.put_capped_hosts(1, '1 minute', '{}', '{}', '{}', '{}', '{}')"
     calls["queue_now"] = "select * from recrawl_internal.queue_now(clock_timestamp())"
     calls["one_for_each"] = "select recrawl_internal.one_for_each('{1}'::int[], 1)"
     calls["crawl_now"] = "select * from recrawl_internal.crawl_now(clock_timestamp())"
@@ -535,7 +535,7 @@ def trapped(new_database: Callable[..., str], template: str) -> str:
         connection.execute("update recrawl_internal.host_terms set price = 0.1, floor = 0.01, objective = 'freshness'")
         connection.execute(f"select recrawl_internal.put_opic(1, '1 hour', '{{}}', '{OPIC_RUN}')")
         connection.execute(
-            "select recrawl_internal.put_held_back(1, '1 hour', array[h.host_id], '{1}', '{1}', '{1}', '{1}'),"
+            "select recrawl_internal.put_capped_hosts(1, '1 hour', array[h.host_id], '{1}', '{1}', '{1}', '{1}'),"
             "       recrawl_internal.take_vitals(), h.* from recrawl_internal.host h limit 1"
         )
         connection.execute(

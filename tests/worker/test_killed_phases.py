@@ -49,7 +49,7 @@ PHASES = [
     Phase("allocate", "read", "new_page"),
     Phase("allocate", "compute", "new_page"),
     Phase("allocate", "write", "allocation"),
-    Phase("allocate", "write", "held_back"),  # prices are in force, no page came forward
+    Phase("allocate", "write", "capped_hosts"),  # prices are in force, no page came forward
     Phase("allocate", "write", "inbox"),  # a page's due time moves
 ]
 

@@ -131,7 +131,7 @@ comment on column recrawl_internal.allocation.worth is
 comment on column recrawl_internal.allocation.handed_out is
     'The number of pages handed out until then. Later runs compute from it how many fetches really happened.';
 
-create table recrawl_internal.held_back (
+create table recrawl_internal.capped_hosts (
     host_id    bigint primary key,
     pages      bigint      not null,
     gap        interval    not null,
@@ -141,15 +141,15 @@ create table recrawl_internal.held_back (
     gain       float8      not null,
     as_of      timestamptz not null
 );
-comment on table recrawl_internal.held_back is 'The hosts whose gap costs the most in the last allocation.';
-comment on column recrawl_internal.held_back.host_id is 'The host.';
-comment on column recrawl_internal.held_back.pages is 'The number of pages of the host that took part.';
-comment on column recrawl_internal.held_back.gap is 'The least time between two requests to the host.';
-comment on column recrawl_internal.held_back.slot_every is
+comment on table recrawl_internal.capped_hosts is 'The hosts whose gap costs the most in the last allocation.';
+comment on column recrawl_internal.capped_hosts.host_id is 'The host.';
+comment on column recrawl_internal.capped_hosts.pages is 'The number of pages of the host that took part.';
+comment on column recrawl_internal.capped_hosts.gap is 'The least time between two requests to the host.';
+comment on column recrawl_internal.capped_hosts.slot_every is
     'Time between two slots: the gap plus the window in which a request may start.';
-comment on column recrawl_internal.held_back.wanted is
+comment on column recrawl_internal.capped_hosts.wanted is
     'Fetches per day that the pages of the host would get without a gap; null = an infinite number.';
-comment on column recrawl_internal.held_back.frequency is 'Fetches per day that the pages of the host get.';
-comment on column recrawl_internal.held_back.gain is
+comment on column recrawl_internal.capped_hosts.frequency is 'Fetches per day that the pages of the host get.';
+comment on column recrawl_internal.capped_hosts.gain is
     'How much the utility would rise if the gap were half as long. It is an upper limit close to the true number.';
-comment on column recrawl_internal.held_back.as_of is 'The time when this was computed.';
+comment on column recrawl_internal.capped_hosts.as_of is 'The time when this was computed.';

@@ -48,8 +48,8 @@ create table recrawl_internal.vital (
     fresh_error   real,
     covered       real,
     expected      real,
-    possible      real,
-    unpolite      real,
+    polite_bound      real,
+    unpolite_bound      real,
     budget        float8
 );
 comment on table recrawl_internal.vital is
@@ -120,9 +120,9 @@ comment on column recrawl_internal.vital.covered is
     'The share of the value of all pages that was fetched at least once, 0 to 1, from a sample.';
 comment on column recrawl_internal.vital.expected is
     'The share of the value that the last allocation expects to be fresh; null = the objective is not freshness.';
-comment on column recrawl_internal.vital.possible is
+comment on column recrawl_internal.vital.polite_bound is
     'The highest share that can be fresh with this budget and with the gaps of hosts.';
-comment on column recrawl_internal.vital.unpolite is
+comment on column recrawl_internal.vital.unpolite_bound is
     'The highest share that could be fresh with this budget if hosts had no gaps.';
 comment on column recrawl_internal.vital.budget is 'The budget in fetches per day; null = there is no budget.';
 

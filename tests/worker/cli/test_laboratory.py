@@ -62,7 +62,7 @@ def test_the_demonstration_is_better_than_what_knows_all_and_visits_all_equally_
     png, page = tmp_path / "recrawl-demo.png", tmp_path / "recrawl-demo.html"
     assert png.read_bytes().startswith(b"\x89PNG") and "of the value of all pages was fresh" in page.read_text()
     parts = set(re.findall(r'data-part="([\w-]+)"', page.read_text()))
-    assert {"verdict", "tiles", "worth", "budget", "late", "held-back", "news", "machinery"} <= parts
+    assert {"verdict", "tiles", "worth", "budget", "late", "capped-hosts", "news", "machinery"} <= parts
     assert 'class="verdict ok"' in page.read_text(), "the report is of the moment at which its crawl ended"
     assert sorted(tmp_path.iterdir()) == [page, png]
 

@@ -698,7 +698,7 @@ def test_what_is_told_are_numbers_or_nothing(
     plan = Plan(url)
     (point,) = plan.curve([30])
     assert point.utility == pytest.approx(row["utility"])
-    assert all(math.isfinite(host.gain) for host in plan.held_back())
-    assert plan.held_back() == [] or not without_limit
+    assert all(math.isfinite(host.gain) for host in plan.capped_hosts())
+    assert plan.capped_hosts() == [] or not without_limit
     for page in crawl.rows("select frequency from page_status where rate is not null and frequency is not null"):
         assert math.isfinite(page["frequency"])

@@ -85,7 +85,7 @@ def test_the_budget_for_a_freshness_reaches_it(url: str) -> None:
 def test_it_names_the_hosts_whose_gap_costs_and_what_half_of_it_would_gain(
     url: str, connection: psycopg.Connection
 ) -> None:
-    (slow,) = Plan(url).held_back()
+    (slow,) = Plan(url).capped_hosts()
     assert (slow.host, slow.pages) == ("slow.test", 40) and slow.slot_every == pytest.approx(6 * 3600 + 2)
     before = utility_at_present(url)
     Crawl(connection).value("select set_host('slow.test', gap => '3 hours')")
@@ -96,8 +96,8 @@ def test_it_names_the_hosts_whose_gap_costs_and_what_half_of_it_would_gain(
 def test_an_allocation_leaves_the_hosts_that_their_gap_holds_back(url: str, connection: psycopg.Connection) -> None:
     random_crawl(connection, 1)
     run_job("allocate", url)
-    listed = {host.host: host for host in Plan(url).held_back(8)}
-    rows = Crawl(connection).rows("select * from held_back")
+    listed = {host.host: host for host in Plan(url).capped_hosts(8)}
+    rows = Crawl(connection).rows("select * from capped_hosts")
     assert {row["host"] for row in rows} >= set(listed) and len(rows) > 3
     for row in rows:
         # A bound, close where a host takes a small part of all fetches.
@@ -140,7 +140,7 @@ def test_the_hosts_it_lists_gain_what_it_says_and_no_other_more(
     url = new_database(template)
     with psycopg.connect(url, autocommit=True, options="-c search_path=recrawl,recrawl_internal") as connection:
         crawl = random_crawl(connection, seed)
-        listed = Plan(url).held_back(3)
+        listed = Plan(url).capped_hosts(3)
         before, gains = utility_at_present(url), {}
         for row in crawl.rows("select host, gap from host_status"):
             crawl.value("select set_host(%s, gap => %s)", row["host"], row["gap"] / 2)

@@ -9,9 +9,9 @@ from typing import Any
 from recrawl.view.figures import (
     DAY,
     HOUR,
+    CappedHost,
     Ever,
     Figures,
-    HeldBack,
     LastAllocation,
     LastRun,
     LateHost,
@@ -65,7 +65,7 @@ def hours(n: int = 336) -> list[Span]:
                 fresh=fresh,
                 fresh_error=0.002,
                 expected=expected,
-                possible=expected + 0.005,
+                polite_bound=expected + 0.005,
                 budget=480_000 if age > 5 else BUDGET,
             )
         )
@@ -129,8 +129,8 @@ LAST_MINUTE = Minute(
     fresh_error=0.002,
     covered=0.851,
     expected=0.734,
-    possible=0.739,
-    unpolite=0.812,
+    polite_bound=0.739,
+    unpolite_bound=0.812,
     budget=BUDGET,
 )
 
@@ -183,10 +183,10 @@ FIGURES = Figures(
         LateHost("forum.tidewatch.example", 902, 9 * MINUTE, "gap", 10 * SECOND),
         LateHost("news.harbour-post.example", 611, 2 * MINUTE, "gap", 2 * SECOND),
     ),
-    held_back=(
-        HeldBack("news.harbour-post.example", 48_210, 2 * SECOND, 51_900, 39_270, 0.0061),
-        HeldBack("forum.tidewatch.example", 35_778, 10 * SECOND, 13_120, 7_854, 0.0042),
-        HeldBack("www.gazette-nord.example", 26_988, SECOND, 91_620, 78_540, 0.0018),
+    capped_hosts=(
+        CappedHost("news.harbour-post.example", 48_210, 2 * SECOND, 51_900, 39_270, 0.0061),
+        CappedHost("forum.tidewatch.example", 35_778, 10 * SECOND, 13_120, 7_854, 0.0042),
+        CappedHost("www.gazette-nord.example", 26_988, SECOND, 91_620, 78_540, 0.0018),
     ),
     settings={"budget": str(BUDGET), "objective": "freshness"},
 )  # fmt: skip

@@ -44,14 +44,14 @@ LOOKS: dict[str, Look] = {
         replace(
             FIGURES,
             allocation=None,
-            held_back=(),
-            minutes=tuple(replace(m, expected=None, possible=None, unpolite=None) for m in FIGURES.minutes),
+            capped_hosts=(),
+            minutes=tuple(replace(m, expected=None, polite_bound=None, unpolite_bound=None) for m in FIGURES.minutes),
         ),
-        replace(HISTORY, hours=tuple(replace(h, expected=None, possible=None) for h in HISTORY.hours)),
+        replace(HISTORY, hours=tuple(replace(h, expected=None, polite_bound=None) for h in HISTORY.hours)),
     ),
     "young": look(FIGURES, replace(HISTORY, hours=HISTORY.hours[-2:], tens=HISTORY.tens[-9:], events=())),
     "long": look(
-        replace(FIGURES, held_back=tuple(replace(h, host="long-" * 40 + h.host) for h in FIGURES.held_back)),
+        replace(FIGURES, capped_hosts=tuple(replace(h, host="long-" * 40 + h.host) for h in FIGURES.capped_hosts)),
         replace(HISTORY, blocked=tuple(replace(h, host="x" * 250, blocked_reason="y" * 400) for h in HISTORY.blocked)),
     ),
 }  # fmt: skip

@@ -13,9 +13,9 @@ from recrawl.jobs.registry import JOBS
 from recrawl.view import figures, screens
 from recrawl.view.facts import Checkup, Facts, ServerFacts, Slot, Superuser, Table, Transaction
 from recrawl.view.figures import (
+    CappedHost,
     Ever,
     Figures,
-    HeldBack,
     LastAllocation,
     LastRun,
     LateHost,
@@ -49,7 +49,7 @@ def minutes(*, every: bool = False, **last: float | timedelta | None) -> tuple[M
         "due": 7718, "due_gap": 5244, "due_blocked": 2402, "due_crawler": 72, "new_waiting": 180176, "leased": 3600,
         "pages": 1210571, "hosts": 20412, "hosts_ready": 41, "hosts_blocked": 203, "hosts_capped": 214,
         "ready_wait": 0.8 * SECOND, "asks": 30, "fresh": 0.72, "fresh_error": 0.004, "covered": 0.85,
-        "expected": 0.734, "possible": 0.739, "unpolite": 0.812, "budget": 500000,
+        "expected": 0.734, "polite_bound": 0.739, "unpolite_bound": 0.812, "budget": 500000,
     }  # fmt: skip
     usual |= last if every else {}
     rows = [Minute(NOON - place * MINUTE, **usual) for place in range(60, 1, -1)]  # type: ignore[arg-type]
@@ -103,7 +103,7 @@ WORKING = Figures(
         ),
         LateHost("img.portal-8.example", 12, 2 * MINUTE, "crawler", SECOND),
     ),
-    held_back=(HeldBack("news.harbour-post.example", 48210, 2 * SECOND, 51900, 43200, 0.006),),
+    capped_hosts=(CappedHost("news.harbour-post.example", 48210, 2 * SECOND, 51900, 43200, 0.006),),
     settings={"budget": "500000", "objective": "freshness", "frequency": "1"},
 )  # fmt: skip
 

@@ -63,16 +63,16 @@ def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:
                 wanted += [multiple_of(plan.present.budget, text) for text in (budgets or BUDGETS).split(",")]
             if freshness is not None:
                 wanted.append(plan.budget_for(freshness))
-        points, held_back = plan.curve(wanted), plan.held_back(5)
+        points, capped_hosts = plan.curve(wanted), plan.capped_hosts(5)
         pages, present, objective = plan.crawl.pages, plan.present.budget, plan.crawl.objective
     click.echo(f"{things(pages, 'page')}; the budget is {count(present)} fetches a day\n")
     show.curve(points, present, objective)
     for point in points:
         if point.not_kept:
             click.echo(f"\nAt {count(point.budget)} fetches a day {point.not_kept}.")
-    if held_back:
+    if capped_hosts:
         click.echo("\nHosts where half the gap would gain most, at the present budget:\n")
-        show.held_back(held_back, objective)
+        show.capped_hosts(capped_hosts, objective)
     if png:
         with show.drawn("--png"):
             from recrawl.cli.figure import draw_budgets

@@ -106,7 +106,7 @@ def curve(points: "Sequence[Point]", present: float, objective: str) -> None:
     table(rows, "")
 
 
-def held_back(hosts: "Sequence[HostAtGap]", objective: str) -> None:
+def capped_hosts(hosts: "Sequence[HostAtGap]", objective: str) -> None:
     from recrawl.model.allocation.objectives import objective_named
 
     is_share = objective_named(objective).is_share

@@ -48,7 +48,7 @@ class Allocate(Job):
             kept = crawl.kept(divided)
             terms = host_terms(crawl.hosts, crawl.closed_hosts, *crawl.others(divided), result.objective, kept)
             run.put("put_prices", proof, *astuple(terms))
-            _put_held_back(run, crawl, divided)
+            _put_capped_hosts(run, crawl, divided)
             tell("making pages due earlier")
             late_pages = np.flatnonzero(coming.too_late(crawl.due_in, result.frequency) & ~np.isnan(crawl.promised))
             run.put_in_chunks(
@@ -145,7 +145,7 @@ def _proof(crawl: AllocationInput, divided: Divided) -> dict[str, Any]:
     }
 
 
-def _put_held_back(run: store.runs.Run, crawl: AllocationInput, divided: Divided, most: int = 200) -> None:
+def _put_capped_hosts(run: store.runs.Run, crawl: AllocationInput, divided: Divided, most: int = 200) -> None:
     """Writes the hosts whose gap costs most, in the order of an upper bound of the gain from half the gap. The bound is
     close if a host takes a small part of all fetches."""
     allocation, kept = divided.allocation, crawl.kept(divided)
@@ -160,7 +160,7 @@ def _put_held_back(run: store.runs.Run, crawl: AllocationInput, divided: Divided
     host = np.repeat(np.arange(len(capped)), np.diff(web.first))
     frequency = np.bincount(host, allocation.frequency, minlength=len(capped)) + kept.taken[capped]
     run.put(
-        "put_held_back",
+        "put_capped_hosts",
         crawl.hosts[capped[best]],
         np.diff(crawl.first)[capped][best],
         (wanted + crawl.pins.asked_on_host[capped])[best],

@@ -70,7 +70,7 @@ class Plan:
         web = crawl.web(self.present.cap)
         return what_if.budget_that_reaches(revisits, freshness, web, crawl.objective, accuracy=1e-4)[0]
 
-    def held_back(self, most: int = 10) -> list[HostAtGap]:
+    def capped_hosts(self, most: int = 10) -> list[HostAtGap]:
         """The hosts for which half the gap would bring most at the present budget.
 
         Hosts are tried in the order of an upper bound of their gain, at most 4 * `most` of them. A new allocation gives

@@ -49,9 +49,9 @@ def late_hosts(connection: Connection, shape: type[Shape], n: int) -> list[Shape
     return of_view(connection, shape, "late_hosts", "order by late desc nulls last limit %s", n)
 
 
-def held_back(connection: Connection, shape: type[Shape], n: int) -> list[Shape]:
-    """The hosts that their gaps hold back, the host whose gap costs most first."""
-    return of_view(connection, shape, "held_back", "order by gain desc nulls last limit %s", n)
+def capped_hosts(connection: Connection, shape: type[Shape], n: int) -> list[Shape]:
+    """The hosts that are limited by their gap, the host whose gap costs most first."""
+    return of_view(connection, shape, "capped_hosts", "order by gain desc nulls last limit %s", n)
 
 
 def last_runs(connection: Connection, shape: type[Shape], always: list[str]) -> list[Shape]:

@@ -56,7 +56,7 @@ class Stretch:
     fresh: float | None = None
     fresh_error: float | None = None
     expected: float | None = None
-    possible: float | None = None
+    polite_bound: float | None = None
     budget: float | None = None  # fetches per day
 
 
@@ -75,7 +75,7 @@ class Minute(Stretch):
     hosts_capped: float | None = None
     ready_wait: timedelta | None = None
     covered: float | None = None
-    unpolite: float | None = None
+    unpolite_bound: float | None = None
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ class LateHost:
 
 
 @dataclass(frozen=True)
-class HeldBack:
+class CappedHost:
     host: str
     pages: int
     gap: timedelta
@@ -230,7 +230,7 @@ class Figures:
     runs: tuple[LastRun, ...] = ()
     schedule: tuple[Schedule, ...] = ()
     late_hosts: tuple[LateHost, ...] = ()  # the latest first
-    held_back: tuple[HeldBack, ...] = ()
+    capped_hosts: tuple[CappedHost, ...] = ()
     settings: dict[str, str | None] = field(default_factory=dict)
 
     @property
@@ -285,6 +285,6 @@ def read(connection: store.Connection) -> Figures:
         runs=tuple(store.looks.last_runs(connection, LastRun, ALWAYS)),
         schedule=tuple(store.looks.schedule(connection, Schedule)),
         late_hosts=tuple(store.looks.late_hosts(connection, LateHost, 20)),
-        held_back=tuple(store.looks.held_back(connection, HeldBack, 20)),
+        capped_hosts=tuple(store.looks.capped_hosts(connection, CappedHost, 20)),
         settings=store.looks.shown_settings(connection),
     )

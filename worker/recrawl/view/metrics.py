@@ -97,9 +97,9 @@ GAUGES: dict[str, tuple[str, Behind]] = {
     "recrawl_freshness_ratio": ("Share of the value of all pages that is fresh, estimated (0 to 1).", "fresh"),
     "recrawl_freshness_error_ratio": ("Standard error of recrawl_freshness_ratio (0 to 1).", "fresh_error"),
     "recrawl_freshness_expected_ratio": ("Freshness that the allocation expects (0 to 1).", "expected"),
-    "recrawl_freshness_possible_ratio": (
+    "recrawl_freshness_polite_bound_ratio": (
         "Limit of the freshness with this budget and these gaps (0 to 1).",
-        "possible",
+        "polite_bound",
     ),
     "recrawl_covered_ratio": ("Share of the value of all pages that was fetched at least once (0 to 1).", "covered"),
     "recrawl_budget_fetches_per_second": ("Fetches per second that the budget allows.", "budget_per_second"),

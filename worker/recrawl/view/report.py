@@ -3,7 +3,7 @@
 from recrawl import store
 from recrawl.view import figures as present
 from recrawl.view import history
-from recrawl.view.parts.hosts import blocked, held_back
+from recrawl.view.parts.hosts import blocked, capped_hosts
 from recrawl.view.parts.html import Html, el
 from recrawl.view.parts.news import machinery, news
 from recrawl.view.parts.page import Look, document, header, verdict_box
@@ -12,7 +12,7 @@ from recrawl.view.parts.tiles import tiles
 from recrawl.view.verdict import verdict
 from recrawl.words import HERE, moment, things
 
-SECTIONS = (freshness_and_budget, lateness, held_back, blocked, news, machinery)
+SECTIONS = (freshness_and_budget, lateness, capped_hosts, blocked, news, machinery)
 FOOTER = el(
     "footer",
     "A worker estimates freshness, coverage and what pages wait for, every minute. "

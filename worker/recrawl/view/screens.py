@@ -75,7 +75,7 @@ def _figures(figures: Figures) -> Iterator[str]:
 
 def limits(minute: Minute) -> str:
     """The figures that the freshness is compared with."""
-    bounds = {"expected": minute.expected, "limit": minute.possible, "without gaps": minute.unpolite}
+    bounds = {"expected": minute.expected, "limit": minute.polite_bound, "without gaps": minute.unpolite_bound}
     return ", ".join(f"{word} {percent(bound)}" for word, bound in bounds.items() if bound is not None)
 
 
@@ -174,7 +174,7 @@ def _waits_for(minute: Minute) -> dict[str, float | None]:
 def _hosts(figures: Figures) -> list[str]:
     if not figures.late_hosts:
         return ["No host has overdue pages."]
-    gains = {host.host: host for host in figures.held_back}
+    gains = {host.host: host for host in figures.capped_hosts}
     lines = [f"{'HOST':<29}{'OVERDUE':>8}{'BY':>9}  {'WAITS FOR':<14}{'GAP':>6}{'FETCHES/DAY':>12}"]
     for host in figures.late_hosts:
         held = gains.get(host.host)

@@ -53,7 +53,7 @@ def evil_look(*, live: bool) -> str:
     figures = replace(
         FIGURES,
         late_hosts=tuple(replace(h, host=host, waits_for=EVIL, blocked_reason=EVIL) for h in FIGURES.late_hosts),
-        held_back=tuple(replace(h, host=host) for h in FIGURES.held_back),
+        capped_hosts=tuple(replace(h, host=host) for h in FIGURES.capped_hosts),
         runs=(LastRun(EVIL, NOW, 1.0, False, EVIL, None, 3),),
     )
     history = replace(

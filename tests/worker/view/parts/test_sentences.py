@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from recrawl.view.figures import DAY, HOUR, HeldBack, LateHost, Minute, Total
+from recrawl.view.figures import DAY, HOUR, CappedHost, LateHost, Minute, Total
 from recrawl.view.history import Span
 from recrawl.view.parts import sentences
 from worker.view.looks import DAY_TOTAL, HISTORY, LAST_MINUTE, MINUTE, NOW
@@ -145,12 +145,12 @@ def test_pages_that_nobody_visits_are_not_in_time_either() -> None:
 
 
 def test_hosts_that_hold_back_are_late_or_blocked() -> None:
-    assert sentences.holding_back([], 0, 5).startswith("None")
-    assert sentences.holding_back([], None, None).startswith("Not known yet")
-    assert plain(sentences.holding_back([], 2, 5)).startswith("2 of 5 hosts are limited by the gap")
-    held = [HeldBack("a.test", 1, MINUTE, 9, 3)]
-    assert plain(sentences.holding_back(held, 1, 5)).startswith("1 of 5 hosts is limited by the gap")
-    assert "most costly" in sentences.holding_back(held, None, None)
+    assert sentences.capped_hosts([], 0, 5).startswith("None")
+    assert sentences.capped_hosts([], None, None).startswith("Not known yet")
+    assert plain(sentences.capped_hosts([], 2, 5)).startswith("2 of 5 hosts are limited by the gap")
+    held = [CappedHost("a.test", 1, MINUTE, 9, 3)]
+    assert plain(sentences.capped_hosts(held, 1, 5)).startswith("1 of 5 hosts is limited by the gap")
+    assert "most costly" in sentences.capped_hosts(held, None, None)
 
     assert sentences.late_hosts([]).startswith("None")
     late = [

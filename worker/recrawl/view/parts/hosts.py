@@ -28,9 +28,9 @@ def host_part(name: str, title: str, sentence: str, hosts: Html | None) -> Html:
     return part(name, title, el("div", el("p", said(sentence), class_="note"), hosts, class_="card"))
 
 
-def held_back(look: Look) -> Html:
-    hosts, minute = look.figures.held_back[:10], look.figures.minute
-    sentence = sentences.holding_back(hosts, minute.hosts_capped, minute.hosts)
+def capped_hosts(look: Look) -> Html:
+    hosts, minute = look.figures.capped_hosts[:10], look.figures.minute
+    sentence = sentences.capped_hosts(hosts, minute.hosts_capped, minute.hosts)
     rows = [
         (
             host.host, count(host.pages), lasting(host.gap), count(host.wanted), count(host.frequency),
@@ -42,7 +42,7 @@ def held_back(look: Look) -> Html:
     figures = ("pages", "gap", "fetches a day wanted", "fetches a day", "gain of half the gap")
     columns = [*((words, "right") for words in figures), ("if the host agrees", "wide")]
     return host_part(
-        "held-back", "Hosts that are limited by their gap", sentence, host_table(look, "held", columns, rows)
+        "capped-hosts", "Hosts that are limited by their gap", sentence, host_table(look, "capped", columns, rows)
     )
 
 

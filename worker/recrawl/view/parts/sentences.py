@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from recrawl.view.figures import DAY, HOUR, HeldBack, LateHost, Minute, Total
+from recrawl.view.figures import DAY, HOUR, CappedHost, LateHost, Minute, Total
 from recrawl.view.history import Span
 from recrawl.view.rules import MANY_FAIL
 from recrawl.words import clock, count, either, lasting, percent, points, signed, things
@@ -43,8 +43,9 @@ def _compared(fresh: float, last: Span | Minute) -> str:
         else f"{points(abs(difference))[1:]} points {'less' if difference < 0 else 'more'} than the allocation expects"
         f" ({percent(last.expected)})"
     )
-    bound = "" if last.possible is None else f". The limit with this budget and these gaps is {percent(last.possible)}"
-    return f"That is {said}{bound}."
+    limit = last.polite_bound
+    with_limit = "" if limit is None else f". The limit with this budget and these gaps is {percent(limit)}"
+    return f"That is {said}{with_limit}."
 
 
 def _trend(known: Sequence[Span | Minute], last: Span | Minute) -> str | None:
@@ -161,7 +162,7 @@ def lateness(day: Total, minute: Minute, now: datetime) -> str:
     )
 
 
-def holding_back(hosts: Sequence[HeldBack], capped: float | None, all_hosts: float | None) -> str:
+def capped_hosts(hosts: Sequence[CappedHost], capped: float | None, all_hosts: float | None) -> str:
     if not hosts and capped is None:
         return "Not known yet. The job allocate finds them."
     if not hosts and not round(capped or 0):

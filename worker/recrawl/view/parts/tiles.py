@@ -20,11 +20,11 @@ def fresh_tile(look: Look) -> Html:
     minute, name = look.figures.minute, "Fresh now"
     if minute.fresh is None:
         return tile(name, "–", "", None, "not known yet; a worker estimates it every minute")
-    bounds = (minute.expected, "first", "expected"), (minute.possible, "ink", "limit with gaps")
+    bounds = (minute.expected, "first", "expected"), (minute.polite_bound, "ink", "limit with gaps")
     marks = [(share, kind) for share, kind, _ in bounds if share is not None]
     told = [
         f"{word} {percent(share)}"
-        for share, _, word in (*bounds, (minute.unpolite, "", "without gaps"))
+        for share, _, word in (*bounds, (minute.unpolite_bound, "", "without gaps"))
         if share is not None
     ]
     error = f"± {percent(2 * minute.fresh_error)}" if minute.fresh_error else ""

@@ -1,17 +1,17 @@
 -- The list that the job allocate writes: hosts whose gap costs most.
 
-create or replace function put_held_back(
+create or replace function put_capped_hosts(
     token bigint, alive_for interval, host_ids bigint[], pages bigint[], wanted float8[], frequencies float8[],
     gains float8[]
 ) returns void
 language plpgsql volatile security definer as $$
--- plans: lookups; writes held_back; locks job, held_back
+-- plans: lookups; writes capped_hosts; locks job, capped_hosts
 declare
     t timestamptz;
 begin
     t := keep_job(token, alive_for);
-    delete from held_back;
-    insert into held_back (host_id, pages, gap, slot_every, wanted, frequency, gain, as_of)
+    delete from capped_hosts;
+    insert into capped_hosts (host_id, pages, gap, slot_every, wanted, frequency, gain, as_of)
     select n.host_id, n.pages, host_gap(h.gap, h.crawl_delay, s.default_gap), slot_every(h, s),
            nullif(n.wanted, 'infinity'),                   -- the job passes infinity: no limit; stored as null
            n.frequency, n.gain, t
@@ -19,5 +19,5 @@ begin
     join host h on h.host_id = n.host_id
     cross join setting s;
 end $$;
-comment on function put_held_back is 'Replaces the list of hosts whose gap costs most.';
-grant execute on function put_held_back to recrawl_worker;
+comment on function put_capped_hosts is 'Replaces the list of hosts whose gap costs most.';
+grant execute on function put_capped_hosts to recrawl_worker;
