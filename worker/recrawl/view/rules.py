@@ -1,7 +1,7 @@
 """The rules for trouble: each has a code, a level, thresholds, a sentence and a fix.
 
 `recrawl status` shows the first rule that finds something, so the most urgent stand first. `recrawl doctor` shows all
-that have a line for the case that all is well. `alerts.py` writes those that Prometheus can see to
+that have a line for the case that all is well. `make golden` writes those that Prometheus can see to
 docs/monitoring/prometheus-alerts.yml. The last rules say what sets the pace of a crawl without trouble.
 
 To add a rule, write a function in its place of the order below: the code is the name of the function.
@@ -436,11 +436,11 @@ def job_overdue(facts: Facts) -> Found | None:
 def hosts_blocked(facts: Facts) -> Found | None:
     figures, checkup = facts.figures, facts.checkup
     minute = figures.minute
-    hosts = (minute.hosts if minute else None) or 0
-    blocked = checkup.blocked_hosts if facts.is_checkup else (minute.hosts_blocked if minute else None) or 0
+    hosts = minute.hosts or 0
+    blocked = checkup.blocked_hosts if facts.is_checkup else minute.hosts_blocked or 0
     if not blocked:
         return None
-    due = (minute.due_blocked if minute else None) or 0
+    due = minute.due_blocked or 0
     of = f" of {count(hosts)}" if hosts > blocked else ""
     which = "The only host is" if hosts == 1 else f"{count(blocked)}{of} {either(blocked, 'host is', 'hosts are')}"
     known = checkup.largest_blocked
@@ -613,7 +613,7 @@ def less_fresh(facts: Facts) -> Found | None:
         if minute.fresh is not None and minute.expected is not None and (minute.covered or 0) > COVERED
     ]
     minute = facts.figures.minute
-    if minute is None or len(found) < HOUR / MINUTE / 2 or not all(found):
+    if len(found) < HOUR / MINUTE / 2 or not all(found):
         return None
     return Found(
         f"{percent(minute.fresh)} of the value is fresh, but the allocation expects {percent(minute.expected)}.",
