@@ -13,12 +13,12 @@ left join link l using (page_id)
 left join page_score c using (page_id)
 where p.state = 'live';
 comment on view recrawl.graph_node is
-    'One row for each live page, with its links and scores. in_links and the scores come from the last run of the '
+    'One row for each page in the crawl, with its links and scores. in_links and the scores come from the last run of the '
     'job opic.';
 select copy_comments('recrawl.graph_node');
 comment on column recrawl.graph_node.url is 'The URL that is requested.';
 comment on column recrawl.graph_node.out_links is
-    'The number of pages that it links to. Pages that are not live count too. null = no report named its links.';
+    'The number of pages that it links to. Pages that left the crawl count too. null = no report named its links.';
 comment on column recrawl.graph_node.in_links is
     'The number of pages that link to it; null = the job opic has not scored it yet.';
 comment on column recrawl.graph_node.importance is
@@ -33,7 +33,7 @@ join page s on s.page_id = l.page_id and s.state = 'live'
 cross join lateral unpacked(l.targets) as t (target_id)
 join page p on p.page_id = t.target_id and p.state = 'live';
 comment on view recrawl.graph_link is
-    'One row for each link from one live page to another. Two links between the same pages are one row.';
+    'One row for each link between two pages in the crawl. Two links between the same pages are one row.';
 comment on column recrawl.graph_link.source_id is 'The page that has the link.';
 comment on column recrawl.graph_link.target_id is 'The page that the link leads to.';
 

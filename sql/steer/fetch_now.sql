@@ -31,7 +31,7 @@ language sql volatile security definer as $$
     select fetch_now_at(clock_timestamp(), page_ids)
 $$;
 comment on function recrawl.fetch_now is
-    'Makes pages due immediately. Returns the number of live pages among them. The gaps of their hosts still apply. '
-    'Pages that a crawler has at the moment, and pages that are not live, stay as they are. Pages that are done or '
+    'Makes pages due immediately. Returns the number of them that are in the crawl. The gaps of their hosts still '
+    'apply. Pages that a crawler has at the moment, and pages that left the crawl, stay as they are. Pages that are done or '
     'declined are fetched again.';
 grant execute on function recrawl.fetch_now to recrawl_operator;

@@ -86,7 +86,7 @@ create table recrawl_internal.opic (
 comment on table recrawl_internal.opic is 'One row for each run of the job opic that stored all its scores.';
 comment on column recrawl_internal.opic.token is 'The run of the job.';
 comment on column recrawl_internal.opic.started_at is 'The time when the graph was read.';
-comment on column recrawl_internal.opic.pages is 'The number of pages in the graph: all live pages.';
+comment on column recrawl_internal.opic.pages is 'The number of pages in the graph: all pages in the crawl.';
 comment on column recrawl_internal.opic.links is 'The number of links between these pages.';
 comment on column recrawl_internal.opic.is_full is
     'True if the whole graph was read, false if only the changes were read.';

@@ -27,7 +27,7 @@ Next:
 
 
 @click.command(epilog=example("recrawl demo"))
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Random seed.")
+@click.option("--seed", type=click.IntRange(min=0), metavar="NUMBER", default=1, show_default=True, help="Random seed.")
 @click.option(
     "--folder",
     type=click.Path(file_okay=False, exists=True, path_type=Path),

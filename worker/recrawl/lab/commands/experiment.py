@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
+    metavar="NUMBER",
     default=0,
     show_default=True,
     help="Random seed. The documents show the results of seed 0.",

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     help="The policy that divides the fetches. Default: opt_polite. The policies oracle and foresight know the future.",
 )
 @click.option("--budget", type=float, required=True, metavar="FETCHES", help="Fetches per page and day.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
+@click.option("--seed", type=click.IntRange(min=0), metavar="NUMBER", default=0, show_default=True, help="Random seed.")
 @click.option(
     "--sql",
     "through_sql",
