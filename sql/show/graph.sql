@@ -13,8 +13,8 @@ left join link l using (page_id)
 left join page_score c using (page_id)
 where p.state = 'live';
 comment on view recrawl.graph_node is
-    'One row for each page in the crawl, with its links and scores. in_links and the scores come from the last run of the '
-    'job opic.';
+    'One row for each page in the crawl, with its links and scores. in_links and the scores come from the last run of '
+    'the job opic.';
 select copy_comments('recrawl.graph_node');
 comment on column recrawl.graph_node.url is 'The URL that is requested.';
 comment on column recrawl.graph_node.out_links is

@@ -64,8 +64,8 @@ language sql volatile security definer as $$
 $$;
 comment on function recrawl.boost is
 'Multiplies the value of all pages that match a pattern, also of pages that are found later. Returns the number of
-matching pages that are in the crawl now. If the crawl has more than 10,000 pages, it returns null, and a worker updates the pages in steps:
-the view boosts shows the progress.
+matching pages that are in the crawl now. If the crawl has more than 10,000 pages, it returns null, and a worker updates
+the pages in steps: the view boosts shows the progress.
 
 * pattern: a POSIX regular expression. It is compared with the canonical URL, the spelling that all spellings of one
   URL are reduced to.

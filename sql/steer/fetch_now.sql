@@ -32,6 +32,6 @@ language sql volatile security definer as $$
 $$;
 comment on function recrawl.fetch_now is
     'Makes pages due immediately. Returns the number of them that are in the crawl. The gaps of their hosts still '
-    'apply. Pages that a crawler has at the moment, and pages that left the crawl, stay as they are. Pages that are done or '
-    'declined are fetched again.';
+    'apply. Pages that a crawler has at the moment, and pages that left the crawl, stay as they are. Pages that are '
+    'done or declined are fetched again.';
 grant execute on function recrawl.fetch_now to recrawl_operator;

@@ -87,7 +87,8 @@ begin
            avg(due), avg(due_crawler), avg(due_gap), avg(due_blocked), avg(new_waiting), avg(leased),
            avg(pages), avg(hosts), avg(hosts_ready), avg(hosts_blocked), avg(hosts_capped),
            max(ready_wait), max(inbox_wait),
-           avg(fresh), avg(fresh_error), avg(covered), avg(expected), avg(polite_bound), avg(unpolite_bound), avg(budget)
+           avg(fresh), avg(fresh_error), avg(covered), avg(expected), avg(polite_bound), avg(unpolite_bound),
+           avg(budget)
     from vital
     where at >= hour_of(since)
     group by hour_of(at);

@@ -38,7 +38,10 @@ run_command.help = "\n\n".join(["Run a job once, now. A worker runs all jobs reg
 @click.command(epilog=example("recrawl plan", "recrawl plan --budget 10000,50000 --freshness 0.9"))
 @click.option("--budget", "budgets", help=f"Fetches per day, or multiples of the present budget. Default: {BUDGETS}.")
 @click.option(
-    "--freshness", type=float, metavar="SHARE", help="Also find the smallest budget with this freshness. Example: 0.95 is 95 percent."
+    "--freshness",
+    type=float,
+    metavar="SHARE",
+    help="Also find the smallest budget with this freshness. Example: 0.95 is 95 percent.",
 )
 @click.option("--png", type=click.Path(dir_okay=False), help="Also draw the results into this file (needs matplotlib).")
 def plan(budgets: str | None, freshness: float | None, png: str | None) -> None:

@@ -190,7 +190,9 @@ def seconds(text: str) -> timedelta:
     help="Also take pages whose request must wait, at most this number of seconds.",
 )
 @click.option("--lease", type=seconds, default="600", show_default=True, help="Seconds until the lease ends.")
-@click.option("--per-host", type=click.IntRange(max=2**31 - 1), metavar="PAGES", help="Maximum number of pages of one host.")
+@click.option(
+    "--per-host", type=click.IntRange(max=2**31 - 1), metavar="N", help="Maximum number of pages of one host."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per page.")
 def next_command(n: int, ahead: timedelta, lease: timedelta, per_host: int | None, as_json: bool) -> None:
     """Take the next N pages (default 100), as a crawler does. Until the lease ends, nobody else gets them.
