@@ -129,11 +129,17 @@ class Interpreter:
         self.process.kill()
         self.process.communicate()
 
-    def run(self, text: str) -> None:
+    def run(self, text: str) -> str:
+        """Returns what it printed."""
         assert self.process.stdin and self.process.stdout
         self.process.stdin.write(json.dumps(text) + "\n")
         self.process.stdin.flush()
-        assert "ran\n" in iter(self.process.stdout.readline, ""), f"{text}\n{self.errors.read_text()}"
+        printed = ""
+        for line in iter(self.process.stdout.readline, ""):
+            if line == "ran\n":
+                return printed
+            printed += line
+        raise AssertionError(f"{text}\n{self.errors.read_text()}")
 
 
 @each_of([document for document in DOCUMENTS if code(document)])
@@ -146,17 +152,16 @@ def test_the_code_of_a_document_runs_from_top_to_bottom_with_the_results_that_it
     differs = []
     with psycopg.connect(database, autocommit=True) as connection, Interpreter(tmp_path, database) as python:
         for step in results.steps(document.read_text()):
-            if step.language == "python":
-                python.run(step.text)
-                continue
             shows = step.answer is not None and document != START  # tests/docs/test_start.py looks at its results
             if step.language == "sh" and not shows and step.text.startswith("recrawl run "):
                 answer_of(step, database, tmp_path)  # what stands below it is read from what it wrote
             if step.language == "sql":
                 for statement in step.statements[: -1 if shows else None]:
                     connection.execute(statement.encode())
-            if shows and not step.agrees(found := answer_of(step, database, tmp_path)):
-                differs.append((step, found))
+            if step.language == "python" or shows:
+                found = python.run(step.text) if step.language == "python" else answer_of(step, database, tmp_path)
+                if shows and not step.agrees(found):
+                    differs.append((step, found))
     if os.environ.get("UPDATE_GOLDEN"):
         while differs:  # from the last to the first, so that places stay
             results.written(document, *differs.pop())
