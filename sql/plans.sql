@@ -7,7 +7,7 @@
 --     lookups   nested loops over indexes and nothing else
 --     hashes    the same, where sets that are in memory are joined with each other too
 --     inherited what its caller has, which declared one
---     whole     reads tables from end to end, or samples them: the planner decides; what costs it most is left out
+--     whole     reads tables from end to end, or samples them: any plan, without JIT, which costs more than it saves
 
 do $$
 declare

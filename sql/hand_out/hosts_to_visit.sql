@@ -2,7 +2,7 @@
 -- (revisits, new pages) gives its first hosts that have a slot within the look-ahead.
 --
 -- The hosts are locked. A host that another transaction has locked is skipped. SKIP LOCKED does not skip hosts that
--- this transaction has locked itself, so hosts that this round has already are excluded by name.
+-- this transaction has locked itself, so a condition excludes the hosts that this round has chosen already.
 --
 -- Cost: an index scan over the queue from its horizon to the end of the look-ahead. Some of the hosts in this range
 -- have no slot in it, because the other queue took their slot after they had reached this range. The scan skips them.
@@ -130,7 +130,8 @@ begin
     end if;
     -- A host keeps new pages that are more than four times less valuable than the pages that hosts were chosen for, as
     -- long as other hosts have better ones. Measured with 40,000 new pages on 2,000 hosts, ten a host in a call, values
-    -- log-normal with σ = 2: the pages have .75 of the value of the best pages that wait, and .19 without this limit.
+    -- log-normal with σ = 2: the pages of a call have .75 of the value of the same number of best pages, without the
+    -- limit .19.
     if v.new_hosts <> '{}' and not v.new_short then
         v.worst_rank := (select worst_rank_of(max(h.new_class) + 2) from host h where h.ctid = any (v.new_hosts));
     end if;

@@ -11,7 +11,7 @@
 --   6. If no host is left: apply waiting entries of the inbox. If no host is left after that: hand out revisits that
 --      become due later within the look-ahead.
 --
--- Lock order: host (never waits), queue. Pages are only read.
+-- Steps 4 and 5 lock hosts (without waiting), then rows of the queue. They only read pages. Upkeep may write pages.
 
 create or replace function check_pop(
     t timestamptz, n int, ahead interval, lease interval, per_host int, notice interval, s setting

@@ -1,8 +1,9 @@
 -- release: a crawler gives back pages that it did not fetch. The pages get their old due times. A slot is free again if
 -- no request was made in it and its host has given no later slot.
 
--- The slots are given back from the last to the first. If a slot is the last of its host, the host becomes as it was
--- before that slot. The slot before is then the last one, because slots are exactly a gap and a window apart.
+-- The slots are given back from the last to the first. If a slot is the last of its host, last_start_by goes back by
+-- one step (a gap and a window). If the slot before was exactly one step earlier, it is the last one now, and comes
+-- back too. If it was earlier, it does not come back.
 create or replace function give_back(t timestamptz, lease_id bigint, hosts bigint[], slots slot_of_host[]) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host by id (those that wait for no page of the lease: passing over locked ones)
@@ -35,9 +36,9 @@ begin
     -- How many pages each row of the lease loses.
     gone as materialized (
         select l.round, count(*)::int as pages
-        from (select * from lease l where l.lease_id = leave_lease.lease_id offset 0) l     -- not by lease_until
+        from lease l
         cross join lateral unnest(l.page_ids) as i (page_id)
-        where (i.page_id in (select unnest(leaving))) is true
+        where l.lease_id = leave_lease.lease_id and (i.page_id in (select unnest(leaving))) is true
         group by l.round
     ),
     -- The others stay in it.
@@ -76,7 +77,7 @@ begin
     item as materialized (
         select i.*, p.host_id, p.state
         from (select l.round, l.popped_at, u.*
-              from (select * from lease l where l.lease_id = release_at.lease_id offset 0) l   -- not by lease_until
+              from (select * from lease l where l.lease_id = release_at.lease_id offset 0) l  -- by lease_id
               cross join lateral unnest(l.page_ids, l.slots, l.start_bys, l.dues, l.held_dues)
                    as u (page_id, slot, start_by, due, held_due)
               where l.lease_until > t

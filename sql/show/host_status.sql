@@ -47,7 +47,8 @@ comment on column recrawl.host_status.ready_at is
 comment on column recrawl.host_status.pages is 'The number of its pages.';
 comment on column recrawl.host_status.has_new is 'True if some of its pages were never handed out.';
 comment on column recrawl.host_status.failures is
-    'Failed requests since the last time when most requests to the host succeeded.';
+    'Failed requests in the present count. It begins anew when more than half of its requests succeeded, and when the '
+    'host is blocked because of failures.';
 comment on column recrawl.host_status.crawl_delay is
     'The delay that the robots.txt of the host asks for, at most 60 seconds.';
 comment on column recrawl.host_status.max_pages is

@@ -48,7 +48,8 @@ create unlogged sequence recrawl_internal.next_tick;
 comment on sequence recrawl_internal.next_tick is
     'time: after this time next_pages does upkeep itself. Upkeep writes it. If it is too low, or more than a minute '
     'ahead, the next call of next_pages does upkeep. If it has no value, because the server crashed or a standby '
-    'became the primary, the next upkeep skips ids that may have been given before and then lost.';
+    'became the primary, the server may have forgotten the last ids that it gave. So the next upkeep moves the '
+    'sequences of ids forward.';
 select setval('recrawl_internal.next_tick', 1);
 create sequence recrawl_internal.latest_tick;
 comment on sequence recrawl_internal.latest_tick is

@@ -97,7 +97,7 @@ language sql stable as $$
 $$;
 comment on function worth_in_words is 'The rate and the value of a page, in words.';
 
--- The codes of pages whose last fetch earns what the price says, or not even that.
+-- The codes of pages whose frequency follows from the price of their host.
 create or replace function often_by_price(f fetching, code text, out says text, out fix text)
 language plpgsql stable as $$
 declare
@@ -169,8 +169,8 @@ begin
                      else 'fetches each page once' end),
          'SELECT recrawl.set_setting(''policy'', ''opt_polite'');'),
         ('closed',
-         'It has no share of the budget: its host was blocked for longer than a day when the budget was last '
-         'divided.',
+         'It has no share of the budget: when the budget was last divided, the block of its host still had more than a '
+         'day to run.',
          case when h.blocked_until > t then format('SELECT recrawl.unblock_host(%L);', h.name)
               else 'recrawl run allocate' end),
         ('nothing_left',

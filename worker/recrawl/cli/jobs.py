@@ -18,7 +18,7 @@ BUDGETS = "0.5x,1x,2x,5x"  # the default of `plan`
     "run",
     epilog=example(
         "recrawl run allocate",
-        notes="The results are in views: of rates in job_run, of opic in opic_run, of allocate in allocation_run.",
+        notes="Views show the results: job_run for rates, opic_run for opic, allocation_run for allocate.",
     ),
 )
 @click.argument("job", type=click.Choice(list(JOBS)))

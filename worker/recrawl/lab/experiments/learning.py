@@ -193,10 +193,11 @@ def _says(growth: list[Growth], crawls: dict[str, Course], estimates: list[Row])
     committed, exploring = (float(crawls[name][1][-1]) for name in (COMMITS, GREEDY.format(0.05)))
     wide = float(estimates[-1]["radius by Lemma 3"]) / float(estimates[-1]["error of moment matching"])
     return (
-        f"This was measured with fetches every 0.5, 1 and 2 days. The best number of days to explore grows like "
-        f"the length of the crawl to the power of {days}, in this order. The regret per day changes like the length to "
-        f"the power of {regret}. In a crawl of {count(CRAWL)} days the policy that explores for the best time and then "
-        f"commits loses {committed:.1f} days. The policy ε-greedy always spends a share ε of the fetches on exploring. "
-        f"With ε = 0.05 it loses {exploring:.1f} days. Lemma 3 of the paper gives a limit for the error of learned "
-        f"rates. This limit is {wide:.0f} times as large as the measured error."
+        f"There are three cases: while the policy explores, it fetches each page every 0.5, 1 or 2 days. The best "
+        f"number of days to explore grows like the length of the crawl to the power of {days}, in this order. The "
+        f"regret per day changes like the length to the power of {regret}. In a crawl of {count(CRAWL)} days the "
+        f"policy that explores for the best time and then commits loses {committed:.1f} days. The policy ε-greedy "
+        f"always spends a share ε of the fetches on exploring. With ε = 0.05 it loses {exploring:.1f} days. Lemma 3 "
+        f"of the paper gives a limit for the error of learned rates. This limit is {wide:.0f} times as large as the "
+        f"measured error."
     )
