@@ -128,6 +128,8 @@ set search_path = recrawl_internal, pg_temp;
 \ir jobs/graph.sql
 \ir jobs/opic.sql
 \ir jobs/due.sql
+\ir jobs/failures.sql
+\ir jobs/leader.sql
 
 -- What happened, minute by minute
 \ir vitals/ready.sql

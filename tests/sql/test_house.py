@@ -22,7 +22,7 @@ from recrawl.urlfrontier import items
 WIDEST = 120  # columns, as in Python
 LONGEST = 80  # lines: what can be read in one sitting
 
-FILES = [*project.sql_files(), *(project.root() / "migrations" / "versions").glob("*.sql")]
+FILES = [*project.sql_files(), *(project.root() / "migrations" / "versions").rglob("*.sql")]
 files = pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(project.root())))
 
 FUNCTIONS = """

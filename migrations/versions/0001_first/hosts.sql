@@ -1,8 +1,8 @@
 -- Hosts. The row of a host is hot: next_pages updates it each time, and a change of the host's pages in the queue needs
 -- its lock.
 --
--- A host can be in two queues of hosts at once. next_pages looks at the hosts of both. The setting discovery divides the
--- fetches between the two.
+-- A host can be in two queues of hosts at once. next_pages looks at the hosts of both. The setting discovery divides
+-- the fetches between the two.
 --
 --     queue of revisits                               queue of new pages
 --     ready_at      when to visit it for a due page   new_class     class of value of its best new page

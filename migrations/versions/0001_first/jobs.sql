@@ -46,7 +46,8 @@ insert into recrawl_internal.leader default values;
 comment on table recrawl_internal.leader is
     'The worker that runs the batch jobs. The other workers wait until it has ended.';
 comment on column recrawl_internal.leader.only_row is 'Always true, so that the table has only one row.';
-comment on column recrawl_internal.leader.worker is 'A random number that the worker chose; null = there was no worker.';
+comment on column recrawl_internal.leader.worker is
+    'A random number that the worker chose; null = there was no worker.';
 comment on column recrawl_internal.leader.alive_until is
     'If the worker gives no sign of life until then, another worker takes its place.';
 comment on column recrawl_internal.leader.pid is

@@ -35,8 +35,8 @@ create type recrawl.blocked_page as (
     blocked_until timestamptz
 );
 comment on type recrawl.blocked_page is
-    'One row of blocked_pages: a leased page whose host is blocked until blocked_until. Do not request the page: release '
-    'it.';
+    'One row of blocked_pages: a leased page whose host is blocked until blocked_until. Do not request the page: '
+    'release it.';
 
 create type recrawl.report_result as (
     ord           int,

@@ -1,4 +1,5 @@
--- Vitals: one row per minute says what happened and how the crawl stands. Only the job vitals writes these tables.
+-- Vitals: one row per minute says what happened and how the crawl stands. The job vitals writes these tables, and the
+-- job retention deletes old rows.
 --
 --     pulse (logs.sql), cells, samples ──every minute──▶ vital ──every hour──▶ vital_hour
 

@@ -1,0 +1,56 @@
+-- Failures that a run cannot write itself: its process died, or it has no runs of its own.
+
+-- A worker knows the reason why its child process died. The run of the child still counts as alive until the session of
+-- the child has ended. During this time a person may have started other runs.
+create or replace function note_failure(job text, newest bigint, message text, has_died boolean) returns boolean
+language plpgsql volatile security definer as $$
+-- plans: lookups; writes job; locks job
+declare
+    t   constant timestamptz := clock_timestamp();
+    run job;
+begin
+    if not exists (select from job j where j.job = note_failure.job and j.token > newest) then
+        insert into job (token, job, started_at, alive_until, ended_at, ok, message)
+        values (nextval('job_token'), note_failure.job, t, t, t, false, note_failure.message);
+        perform note_now('job', note_failure.job, 'failed: ' || message);
+        return true;
+    end if;
+    if has_died then
+        perform end_dead_runs();
+        select j.* into run from job j
+        where j.job = note_failure.job and j.token > newest and (j.ended_at is null or j.message = died())
+        order by j.token
+        limit 1;
+        update job j set message = note_failure.message where j.token = run.token and j.message = died();
+        return run.token is null or found;
+    end if;
+    return true;
+end $$;
+comment on function note_failure is
+    'Records a failed run: one that never started, or one whose process died (has_died). Looks only at runs after the '
+    'token `newest`. Returns false if the dead run cannot be recorded yet, because its session has not ended.';
+
+-- Upkeep, vitals and retention run all the time. A row is written only if a job begins to fail or works again. The
+-- function waits at most 10 ms for a lock.
+create or replace function note_health(job text, error text) returns void
+language plpgsql volatile security definer set lock_timeout = '10ms' as $$
+-- plans: lookups; writes job
+declare
+    t        constant timestamptz := clock_timestamp();
+    was_well constant boolean := coalesce((
+        select j.ok from job j
+        where j.job between note_health.job and note_health.job
+        order by j.job desc, j.token desc
+        limit 1), true);
+begin
+    if was_well <> (error is null) then
+        insert into job (token, job, started_at, alive_until, ended_at, ok, message)
+        values (nextval('job_token'), note_health.job, t, t, t, error is null, error);
+        perform note_now('job', note_health.job, coalesce('failed: ' || error, 'works again'));
+    end if;
+end $$;
+comment on function note_health is
+    'Records that a job that runs all the time fails with an error, or works again (null). Writes nothing if that is '
+    'known.';
+
+grant execute on function note_failure, note_health to recrawl_worker;

@@ -1,0 +1,25 @@
+-- Several workers may run. One of them leads: it runs the batch jobs, and asks this once a second. The others stand by
+-- until it gives no sign of life, because it is dead, frozen or on a machine that vanished. A lock would stay with a
+-- frozen worker as long as its connection lives. A leader that was frozen learns here that another worker leads now.
+-- Until then it can write nothing: the runs of its jobs have lost their tokens (see job.sql).
+create or replace function leads(worker uuid, alive_for interval) returns boolean
+language plpgsql volatile security definer as $$
+-- plans: lookups; writes leader; locks leader
+declare
+    t constant timestamptz := clock_timestamp();
+begin
+    -- The row is not written each second, because dead rows stay while an old snapshot is open.
+    if exists (select from leader l
+               where l.worker = leads.worker and l.pid = pg_backend_pid()
+                 and l.alive_until between t + alive_for * 2 / 3 and t + alive_for) then
+        return true;
+    end if;
+    update leader l set worker = leads.worker, alive_until = t + alive_for, pid = pg_backend_pid()
+    where l.worker = leads.worker
+       or (l.alive_until between t and t + alive_for) is not true
+       or not exists (select from pg_stat_activity a where a.pid = l.pid);
+    return found;
+end $$;
+comment on function leads is
+    'Whether this worker runs the batch jobs. If it does, it is the leader for that time, or until its session ends.';
+grant execute on function leads to recrawl_worker;
