@@ -60,7 +60,7 @@ LONGER_LEASE = Fix(
     "SELECT * FROM recrawl.next_pages(20, lease => '30 minutes');",
 )
 
-REPORT = 'SELECT * FROM recrawl.report(\'[{"url": "https://example.com/", "status": 200}]\');'
+REPORT = 'SELECT * FROM recrawl.report(\'[{"page_id": 0, "status": 200}]\');'
 LOOK = Fix("crawlers", "See which pages come next, without leasing them", "recrawl look 5")
 
 _rules: list[Rule] = []
@@ -512,7 +512,7 @@ def slots_missed(facts: Facts) -> Found | None:
 @rule(
     "warn",
     "Such reports do not change the schedule. The column `detail` of the result of report() gives the reason.",
-    Fix("reports", "See what report() returns for a page", REPORT),
+    Fix("reports", "Let crawlers log the code and detail that report() returns, as here for an unknown page", REPORT),
     well="Reports are accepted.",
     alert=Alert(
         f"More than {percent(REJECTED, 0)} of the reports are not accepted.",
