@@ -9,6 +9,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -781,13 +782,16 @@ def small_disk(open_folder: Path) -> Iterator[Path]:
 
 
 def complaints(running: Running, words: str) -> str:
-    """The lines on standard error up to the one with these words."""
+    """The lines on standard error up to the one with these words, within two minutes."""
     assert running.process.stderr
     said = ""
+    end = threading.Timer(120, running.process.kill)
+    end.start()
     while words not in said:
         line = running.process.stderr.readline()
         assert line, said
         said += line
+    end.cancel()
     return said
 
 
