@@ -10,8 +10,7 @@ among pages that are equally good.
 """
 
 import json
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from random import Random, SystemRandom
@@ -249,36 +248,6 @@ def play(template: str, new_database: Callable[..., str], on_server: Callable[..
 @pytest.mark.parametrize("seed", [1, 2])
 def test_every_call_answers_or_is_refused_and_nothing_breaks(play: Callable[[int], None], seed: int) -> None:
     play(seed)
-
-
-@pytest.fixture
-def eager_autovacuum(on_server: Callable[..., None]) -> Iterator[None]:
-    """A server that looks at each database every second, and vacuums a table after each change."""
-    eager = ["naptime = 1"] + [f"{what}_{how} = 0" for what in ("vacuum", "vacuum_insert", "analyze")
-                               for how in ("threshold", "scale_factor")]  # fmt: skip
-    for setting in eager:
-        on_server(f"alter system set autovacuum_{setting}")
-    on_server("select pg_reload_conf()")
-    yield
-    for setting in eager:
-        on_server(f"alter system reset autovacuum_{setting.partition(' ')[0]}")
-    on_server("select pg_reload_conf()")
-
-
-def test_a_seed_makes_the_same_calls_next_to_autovacuum(
-    template: str, new_database: Callable[..., str], eager_autovacuum: None
-) -> None:
-    def said(pauses: Sequence[int]) -> list[str]:
-        options = "-c search_path=recrawl,recrawl_internal -c synchronous_commit=off"
-        with psycopg.connect(new_database(template), autocommit=True, row_factory=dict_row, options=options) as db:
-            history = History(db)
-            for calls, seed in enumerate(seeds_of(6)):
-                if calls in pauses:
-                    time.sleep(2.2)  # autovacuum comes once, and then another page is chosen soon
-                history.call(seed)
-        return history.said
-
-    assert said(pauses=[208, 368]) == said(pauses=[])
 
 
 @pytest.mark.soak
