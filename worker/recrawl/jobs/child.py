@@ -7,6 +7,7 @@ job has nothing to remember, when it remembers more than the setting `memory` al
 import _thread
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -67,3 +68,5 @@ if __name__ == "__main__":
         main(sys.argv[1], os.environ["DATABASE_URL"])
     except KeyboardInterrupt:
         sys.exit(130)
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt that comes at the end prints no traceback
