@@ -35,8 +35,8 @@
 -- `recrawl migrate` and `alembic upgrade head` replay it whenever a file changed; by hand, on a migrated database:
 -- psql --single-transaction -f sql/install.sql
 
--- Names without a schema are PostgreSQL's own, otherwise those of recrawl_internal. plans.sql sets the same path on
--- each function that is not inlined. So the path of a caller has no effect.
+-- A name without a schema belongs to PostgreSQL itself or to recrawl_internal. plans.sql sets the same path on each
+-- function that is not inlined. So the path of a caller has no effect.
 set search_path = recrawl_internal, pg_temp;
 
 \ir roles.sql

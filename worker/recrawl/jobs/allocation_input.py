@@ -139,7 +139,7 @@ class AllocationInput:
         return left
 
     def result(self, now: Divided) -> dict[str, Any]:
-        """What a budget brings. Fetches are per day. Utility and bounds are per unit of value.
+        """The result of a budget. Fetches are per day. Utility and bounds are per unit of value.
 
         None = no finite number: if no fetch is left for pages that change, some objectives lose without limit.
         """

@@ -34,8 +34,8 @@ BATCH_BYTES = 1 << 20
 
 @lru_cache(maxsize=1)
 def _database(url: str) -> Any:
-    """What the driver knows of the types of a database. It is not a connection. To read it takes 32 ms of CPU, which is
-    more than most queries of jobs take, so it is kept for the next connection. Later types do not matter: the columns
+    """The types of a database, as the driver keeps them. This is no connection. To read them takes 32 ms of CPU, more
+    than most queries of jobs take, so they are kept for the next connection. Later types do not matter: the columns
     have types of PostgreSQL itself."""
     import adbc_driver_postgresql
 
