@@ -119,8 +119,8 @@ def test_the_readmes_crawler_keeps_what_the_readme_promises(
         at = f"http://{host}:{web.port}"
         assert {entry.path for entry in web.of(host)} == {"/", "/robots.txt", *found}
         assert known[f"{at}/private"]["state"] == "denied"
-        assert known[f"{at}/1"]["changes"] >= known[f"{at}/1"]["fetches"] - 2 > 0
-        assert known[f"{at}/2"]["changes"] == 0 < known[f"{at}/2"]["fetches"] - 2
+        assert known[f"{at}/1"]["changes"] >= known[f"{at}/1"]["successes"] - 2 > 0
+        assert known[f"{at}/2"]["changes"] == 0 < known[f"{at}/2"]["successes"] - 2
         assert (known[f"{at}/4"]["state"], known[f"{at}/5"]["state"]) == ("moved", "gone")
         assert len(web.of(host, "/5")) == 1, "what is gone is left alone"
         assert len(web.of(host, "/robots.txt")) == 1, "a day has not passed"

@@ -106,7 +106,7 @@ begin
     host_moved as (
         update host h set
             last_start_by = coalesce(o.last_start_by, h.last_start_by),
-            fetches = h.fetches + o.given, pages = h.pages - o.dropped,
+            handed_out = h.handed_out + o.given, pages = h.pages - o.dropped,
             busy_until = o.busy_until, busy_lease = case when o.busy_until is not null then this_lease end,
             (head_due, head_new_rank, head_new_id, new_credit, new_class, ready_at, new_ready_at) = (
                 select n.* from host_after(h, row(o.*)::host_visited, a) n)
@@ -119,8 +119,8 @@ begin
     ),
     -- The arrays are in the order of page ids, because report() finds a page by binary search.
     leased as (
-        insert into lease (lease_id, round, popped_at, lease_until, unreported, new_pages, page_ids, slots, start_bys,
-                           dues, held_dues, busy_hosts)
+        insert into lease (lease_id, round, handed_out_at, lease_until, unreported, new_pages, page_ids, slots,
+                           start_bys, dues, held_dues, busy_hosts)
         select this_lease, round, a.t, a.lease_ends, count(*), count(rank), array_agg(page_id), array_agg(slot),
                array_agg(start_by), array_agg(coalesce(due_at, slot)), array_agg(held_due),
                array_agg(host_id) filter (where one_at_a_time)

@@ -76,7 +76,7 @@ begin
     -- The pages that are given back.
     item as materialized (
         select i.*, p.host_id, p.state
-        from (select l.round, l.popped_at, u.*
+        from (select l.round, l.handed_out_at, u.*
               from (select * from lease l where l.lease_id = release_at.lease_id offset 0) l  -- by lease_id
               cross join lateral unnest(l.page_ids, l.slots, l.start_bys, l.dues, l.held_dues)
                    as u (page_id, slot, start_by, due, held_due)
@@ -102,7 +102,7 @@ begin
     select array_agg(page_id) as page_ids, array_agg(distinct host_id) as hosts,
            count(*) filter (where start_by < t and spent is not true) as missed,
            array_agg((host_id, slot, start_by)::slot_of_host order by slot desc)
-               filter (where popped_at > (select default_gap_since from setting)) as slots
+               filter (where handed_out_at > (select default_gap_since from setting)) as slots
     into back
     from item;
     perform leave_lease(lease_id, back.page_ids);

@@ -154,8 +154,8 @@ comment on view host_to_allocate is
 -- and a lock is a write. The frequency of a host is only shown, so it is written only if it changed by more than a
 -- thousandth.
 create or replace function put_prices(
-    token bigint, alive_for interval, run jsonb, host_ids bigint[], prices float8[], ties float8[], floors float8[],
-    capped boolean[], frequencies float8[], pins_kept float8[]
+    token bigint, alive_for interval, run jsonb, host_ids bigint[], prices float8[], ties float8[],
+    min_frequencies float8[], capped boolean[], frequencies float8[], pins_kept float8[]
 ) returns void
 language plpgsql volatile security definer as $$
 -- plans: whole; writes host_terms, allocation; locks job, host_terms
@@ -164,22 +164,22 @@ begin
     lock table host_terms in share row exclusive mode;
     merge into host_terms h
     using (select n.host_id, nullif(n.price, 'NaN') as price, nullif(n.tied, 'NaN') as ties,
-                  nullif(n.floor, 'NaN') as floor, n.is_capped, nullif(n.frequency, 'NaN') as frequency,
+                  nullif(n.min_frequency, 'NaN') as min_frequency, n.is_capped, nullif(n.frequency, 'NaN') as frequency,
                   nullif(n.pins_kept, 'NaN') as pins_kept
-           from unnest(host_ids, prices, put_prices.ties, floors, capped, frequencies, put_prices.pins_kept)
-                as n (host_id, price, tied, floor, is_capped, frequency, pins_kept)) f on f.host_id = h.host_id
-    when matched and ((h.price, h.ties, h.floor, h.is_capped, h.pins_kept)
-                      is distinct from (f.price, f.ties, f.floor, f.is_capped, f.pins_kept)
+           from unnest(host_ids, prices, put_prices.ties, min_frequencies, capped, frequencies, put_prices.pins_kept)
+                as n (host_id, price, tied, min_frequency, is_capped, frequency, pins_kept)) f on f.host_id = h.host_id
+    when matched and ((h.price, h.ties, h.min_frequency, h.is_capped, h.pins_kept)
+                      is distinct from (f.price, f.ties, f.min_frequency, f.is_capped, f.pins_kept)
                       or (abs(h.frequency - f.frequency) <= 0.001 * h.frequency) is not true) then
-        update set price = f.price, ties = f.ties, floor = f.floor, is_capped = f.is_capped, frequency = f.frequency,
-                   pins_kept = f.pins_kept
+        update set price = f.price, ties = f.ties, min_frequency = f.min_frequency, is_capped = f.is_capped,
+                   frequency = f.frequency, pins_kept = f.pins_kept
     when not matched then
-        insert (host_id, price, ties, floor, is_capped, frequency, pins_kept)
-        values (f.host_id, f.price, f.ties, f.floor, f.is_capped, f.frequency, f.pins_kept);
+        insert (host_id, price, ties, min_frequency, is_capped, frequency, pins_kept)
+        values (f.host_id, f.price, f.ties, f.min_frequency, f.is_capped, f.frequency, f.pins_kept);
     -- Hosts that no longer take part get the same row as hosts that never did. With NOT IN, which is not hashed if the
     -- list needs more than twice work_mem, this compared each of 600,000 hosts with all others and did not end.
     update host_terms h
-    set price = null, ties = null, floor = null, is_capped = null, frequency = null, pins_kept = null
+    set price = null, ties = null, min_frequency = null, is_capped = null, frequency = null, pins_kept = null
     where h.is_capped is not null
           and not exists (select from unnest(host_ids) as n (host_id) where n.host_id = h.host_id);
     update host_terms set objective = run ->> 'priced_by'
@@ -274,7 +274,7 @@ language sql volatile as $$
         for update of p))
 $$;
 comment on function overtake_at is
-    'Changes the order of overdue pages within their hosts by new due times, in days since 1970.';
+    'Changes the order of late pages within their hosts by new due times, in days since 1970.';
 
 create or replace function overtake(token bigint, alive_for interval, page_ids bigint[], due_on float8[]) returns int
 language sql volatile security definer as $$

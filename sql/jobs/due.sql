@@ -150,7 +150,7 @@ begin
     ) sample
     cross join lateral unnest(
         array['pages', 'values', 'frequencies'],
-        array[coalesce(last.pages, 0), coalesce(last.worth, 0), coalesce(last.spent, 0)]::float8[],
+        array[coalesce(last.pages, 0), coalesce(last.worth, 0), coalesce(last.for_revisits, 0)]::float8[],
         means, deviations, sums
     ) with ordinality as f (name, before, mean, deviation, sum, place)
     where case when percent < 100

@@ -1,16 +1,16 @@
 create or replace view recrawl.allocation_run as
-select started_at, policy, objective, budget, spent,
-       greatest(budget - spent - new_pages - coalesce(retries, 0), 0) as unspent,
+select started_at, policy, objective, budget, for_revisits,
+       greatest(budget - for_revisits - for_new - coalesce(for_retries, 0), 0) as unspent,
        price, pages, hosts, capped_hosts, utility, polite_bound, unpolite_bound, residual, spread, duality_gap,
        polite_bound - utility as limits_cost,
-       floor_days, seconds, new_pages, pinned, pinned_wanted, retries
+       longest_days, seconds, for_new, pinned, pinned_wanted, for_retries
 from allocation
 order by started_at;
 comment on view recrawl.allocation_run is
     'One row for each allocation that came into force, the oldest first. An allocation divides the budget between '
     'the pages. residual, spread and duality_gap prove that it is the best one: all three should be near 0.';
 select copy_comments('recrawl.allocation_run');
-comment on column recrawl.allocation_run.spent is 'Fetches per day given to pages that were fetched before.';
+comment on column recrawl.allocation_run.for_revisits is 'Fetches per day given to pages that were fetched before.';
 comment on column recrawl.allocation_run.unspent is
     'Fetches per day of the budget that no page can use, because of the gaps of hosts and the setting '
     'shortest_interval.';
@@ -26,7 +26,7 @@ comment on column recrawl.allocation_run.polite_bound is
 comment on column recrawl.allocation_run.limits_cost is
     'How much utility the settings exploration, longest_interval and shortest_interval cost: polite_bound minus '
     'utility.';
-comment on column recrawl.allocation_run.floor_days is
+comment on column recrawl.allocation_run.longest_days is
     'Each page of a host that is not blocked is fetched at least once in this number of days; null = there is no '
     'minimum.';
 comment on column recrawl.allocation_run.seconds is 'Time from reading the pages until the prices were in force.';

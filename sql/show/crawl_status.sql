@@ -13,7 +13,7 @@ begin
     select p.last_report_at, p.fetches_per_second into last_report_at, fetches_per_second from last_pulses(t) p;
     select w.ready_wait, w.hosts_ready into ready_wait, hosts_ready from hosts_waiting(t) w;
     select q.due, q.waiting_new, q.is_estimate into due, new_waiting, is_estimate from sample_queue(t, 40) q;
-    select coalesce(sum(unreported), 0), count(distinct lease_id), min(popped_at)
+    select coalesce(sum(unreported), 0), count(distinct lease_id), min(handed_out_at)
     into leased, leases, oldest_lease_at
     from lease where lease_until > t;
     next_ready_at := next_ready_time(t);
@@ -70,9 +70,9 @@ comment on column recrawl.crawl_status.last_report_at is
 comment on column recrawl.crawl_status.fetches_per_second is
     'Reported fetches per second: over the last 5 minutes, or since the first report if that was later.';
 comment on column recrawl.crawl_status.ready_wait is
-    'The longest time that a free host with a page to fetch has waited for a crawler. null = there is no such host.';
+    'The longest time that a ready host has waited for a crawler. null = no host is ready.';
 comment on column recrawl.crawl_status.hosts_ready is
-    'Hosts that are free and have a page to fetch, counted up to 1,000.';
+    'Ready hosts: a request may start now, and they have a page to fetch. Counted up to 1,000.';
 comment on column recrawl.crawl_status.due is 'Pages that were handed out before and are due again.';
 comment on column recrawl.crawl_status.new_waiting is 'Pages that were never handed out.';
 comment on column recrawl.crawl_status.is_estimate is 'True if due and new_waiting are estimates from a sample.';

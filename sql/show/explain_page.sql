@@ -15,8 +15,8 @@
 --     also     the other reasons why it is not handed out now, with the same codes
 --     last     never_reported, last_fetched, last_missing, last_failed, last_throttled, last_denied, last_gone,
 --              last_moved
---     often    price, capped, floor, longest_interval, policy, nothing_left, closed, shortest_interval, never, pinned,
---              pinned_less, as_it_changes, unallocated, first_fetch, resting
+--     often    price, capped, exploration, longest_interval, policy, nothing_left, closed, shortest_interval, never,
+--              pinned, pinned_less, as_it_changes, unallocated, first_fetch, resting
 --     changes  rate_pinned, rate_learnt, rate_guessed
 --     value    value_pinned, value_scored, value_guessed
 
@@ -31,7 +31,7 @@ begin
     if place = 'out' then
         return query
         select w.* from lease_of(p) l
-        cross join lateral explain_lease(t, l.lease_id, l.popped_at, l.lease_until, l.slot, l.start_by) w;
+        cross join lateral explain_lease(t, l.lease_id, l.handed_out_at, l.lease_until, l.slot, l.start_by) w;
         -- The reasons for which blocked_pages tells the crawler that has the page not to fetch it.
         return query
         select 'also', e.code, e.says, e.fix, e.detail

@@ -4,7 +4,7 @@ select n.name as host,
        slot_every(h, s) as slot_every,
        coalesce(t.price, common.price) as price,
        t.is_capped as capped, t.frequency,
-       case when t.is_capped is not null then coalesce(t.floor, common.floor) end as floor,
+       case when t.is_capped is not null then coalesce(t.min_frequency, common.min_frequency) end as min_frequency,
        case when h.last_start_by > '-infinity' then next_slot(h, s) end as next_slot_at,
        case when h.blocked_until > clock_timestamp() then readable(h.blocked_until) end as blocked_until,
        case when h.blocked_until > clock_timestamp() then h.blocked_reason end as blocked_reason,
@@ -13,7 +13,7 @@ select n.name as host,
            next_slot(h, s))) as ready_at,
        h.pages,
        h.head_new_id is not null as has_new,
-       h.fetches, h.failures, h.crawl_delay, h.one_at_a_time, n.max_pages, t.prior_changes, t.prior_days,
+       h.handed_out, h.failures, h.crawl_delay, h.one_at_a_time, n.max_pages, t.prior_changes, t.prior_days,
        case when t.is_capped is not null then coalesce(t.pins_kept, common.pins_kept, 1) end as pins_kept
 from host h
 -- With this join, `where host = …` uses the primary key of host_name: the table host has no index on the name.
@@ -36,7 +36,7 @@ comment on column recrawl.host_status.capped is
     'allocation.';
 comment on column recrawl.host_status.frequency is
     'Fetches per day that the last allocation gave to all pages of the host together, accurate to 0.1 %.';
-comment on column recrawl.host_status.floor is 'Fetches per day that each page of the host gets at least.';
+comment on column recrawl.host_status.min_frequency is 'Fetches per day that each page of the host gets at least.';
 comment on column recrawl.host_status.pins_kept is
     'The share of the fetches for pinned intervals that the pages of the host get. It is below 1 if the slots of the '
     'host or the budget are not enough.';

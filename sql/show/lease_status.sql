@@ -1,6 +1,6 @@
 create or replace view recrawl.lease_status as
 select l.lease_id,
-       min(l.popped_at) as popped_at,
+       min(l.handed_out_at) as handed_out_at,
        max(l.lease_until) as lease_until,
        sum(cardinality(l.page_ids))::int as pages,
        sum(l.unreported)::int as unreported

@@ -13,7 +13,7 @@ select p.page_id, p.url, h.name as host, p.value, p.pinned_value, c.hub, c.autho
                     p.pinned_rate, s.frequency)
        end as frequency,
        case when p.due_at is not null then readable(p.due_at) end as due_at,
-       p.fetched_at, p.fetches, p.changes,
+       p.fetched_at, p.successes, p.changes,
        case when p.state <> 'live' then p.state
             when p.due_is in ('done', 'declined') then p.due_is
             when p.is_denied then 'denied'

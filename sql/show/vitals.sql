@@ -4,7 +4,7 @@ create or replace view recrawl.vitals as
 select at, fetches, changed, unchanged, first, missing, failed, throttled, denied, retries, untold, stale, duplicate,
        refused,
        late_1m, late_10m, late_1h, late_6h, late_1d, late_more, late_seconds, skipped,
-       handed_out, expired, missed, asks, empty_asks, new_pages,
+       handed_out, expired, missed, calls, empty_calls, pages_added,
        due, due_crawler, due_gap, due_blocked, new_waiting, leased,
        pages, hosts, hosts_ready, hosts_blocked, hosts_capped, ready_wait, inbox_wait,
        fresh, fresh_error, covered, expected, polite_bound, unpolite_bound, budget
@@ -20,7 +20,7 @@ create or replace view recrawl.vitals_by_hour as
 select at, fetches, changed, unchanged, first, missing, failed, throttled, denied, retries, untold, stale, duplicate,
        refused,
        late_1m, late_10m, late_1h, late_6h, late_1d, late_more, late_seconds, skipped,
-       handed_out, expired, missed, asks, empty_asks, new_pages,
+       handed_out, expired, missed, calls, empty_calls, pages_added,
        due, due_crawler, due_gap, due_blocked, new_waiting, leased,
        pages, hosts, hosts_ready, hosts_blocked, hosts_capped, ready_wait, inbox_wait,
        fresh, fresh_error, covered, expected, polite_bound, unpolite_bound, budget

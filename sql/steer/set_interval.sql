@@ -80,7 +80,7 @@ begin
     return query select a.* from unnest(answers) a;
 end $$;
 
--- Pages that are overdue by the new interval become due within a second. A page keeps its due time if a failure,
+-- Pages that are late by the new interval become due within a second. A page keeps its due time if a failure,
 -- robots.txt or a person (fetch_now) set it.
 create or replace function follow_interval(t timestamptz, page_ids bigint[]) returns void
 language plpgsql volatile as $$

@@ -10,7 +10,7 @@ $$;
 comment on function names_allowed is
     'The names that a constraint of the table setting lists, for constraints whose name ends with «must be one of».';
 
--- A new frequency counts for known pages immediately, not only from their next fetch on. Pages that are overdue by the
+-- A new frequency counts for known pages immediately, not only from their next fetch on. Pages that are late by the
 -- new frequency become due now, a microsecond apart, because a row of the queue is found by its due time.
 create or replace function follow_frequency(t timestamptz, before real, after real) returns void
 language sql volatile as $$

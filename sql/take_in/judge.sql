@@ -88,7 +88,7 @@ language sql stable parallel safe rows 1
 begin atomic
     select v.outcome, v.code,
            case when r.problem is null then
-               greatest(least(coalesce(r.fetched_at, l.slot, t), t), l.popped_at,
+               greatest(least(coalesce(r.fetched_at, l.slot, t), t), l.handed_out_at,
                         case when l.slot is not null then p.fetched_at end) end,
            v.code = 'ok' and l.slot is not null,
            v.outcome = 'fetched'
@@ -186,7 +186,7 @@ returns fetches_after
 language sql stable parallel safe
 return case when v.is_observed then
            (v.seen_at,
-            p.fetches + 1,
+            p.successes + 1,
             least(p.changes + case when p.fetched_at is not null
                                    then coalesce(c.counted, c.has_changed::int, 0) else 0 end::bigint, 2147483647),
             coalesce(e.seen_changes, p.seen_changes),
@@ -201,7 +201,7 @@ return case when v.is_observed then
             coalesce((r.extras).sketch, case when c.is_same then p.sketch end)
            )::fetches_after
        else
-           (p.fetched_at, p.fetches, p.changes, p.seen_changes, p.seen_days, p.frequency, p.base_at, p.planned_due,
+           (p.fetched_at, p.successes, p.changes, p.seen_changes, p.seen_days, p.frequency, p.base_at, p.planned_due,
             p.etag, p.last_modified, p.content_hash, p.sketch)::fetches_after
        end;
 comment on function fetches_after is
@@ -257,7 +257,7 @@ begin atomic
                 case when n.state = 'live' then n.due_at end, v.is_held and v.outcome = 'failed'
                )::page_move end,
            host_update_of(t, r, p, l, v, d.retry_after),
-           case when v.is_held and v.outcome = 'declined' and l.popped_at > (rules.setting).default_gap_since
+           case when v.is_held and v.outcome = 'declined' and l.handed_out_at > (rules.setting).default_gap_since
                 then (p.host_id, l.slot, l.start_by)::slot_of_host end,
            case when e.days is not null then
                (v.seen_at, e.days, coalesce(c.counted, c.has_changed::int) > 0)::observation end,

@@ -45,7 +45,7 @@ begin atomic
     -- The leases that have not ended. `|| '{}'` unpacks the arrays here: large arrays are stored compressed, and would
     -- be unpacked again for each page that is looked up in them.
     running as materialized (
-        select l.lease_id, l.round, l.popped_at, l.busy_hosts,
+        select l.lease_id, l.round, l.handed_out_at, l.busy_hosts,
                l.page_ids || '{}' as page_ids, l.slots || '{}' as slots, l.start_bys || '{}' as start_bys,
                l.dues || '{}' as dues, l.held_dues || '{}' as held_dues
         from (select distinct unnest(leases) as lease_id) f
@@ -69,7 +69,7 @@ begin atomic
     left join lateral (select h as terms from host_terms h where h.host_id = p.host_id offset 0) own on true
     cross join lateral (
         select case when l.lease_id is not null then
-                   (l.round, l.popped_at, l.slots[i.leased], l.start_bys[i.leased], l.dues[i.leased],
+                   (l.round, l.handed_out_at, l.slots[i.leased], l.start_bys[i.leased], l.dues[i.leased],
                     l.held_dues[i.leased], p.host_id = any (l.busy_hosts))::lease_place
                end as lease
         offset 0

@@ -106,7 +106,7 @@ begin
         update page p set
             (state, moved_to, due_at, due_is, reported_at, last_status, is_denied, attempts, last_lease, stale_lease,
              relevance) = row((j.page_after).*),
-            (fetched_at, fetches, changes, seen_changes, seen_days, frequency, base_at, planned_due, etag,
+            (fetched_at, successes, changes, seen_changes, seen_days, frequency, base_at, planned_due, etag,
              last_modified, content_hash, sketch) = row((j.fetches_after).*),
             meta = coalesce(j.meta, p.meta)
         from judged j

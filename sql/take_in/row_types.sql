@@ -36,7 +36,7 @@ begin
     end if;
     if to_regtype('lease_place') is null then
         create type lease_place as (
-            round int, popped_at timestamptz, slot timestamptz, start_by timestamptz, due timestamptz,
+            round int, handed_out_at timestamptz, slot timestamptz, start_by timestamptz, due timestamptz,
             held_due timestamptz, is_busy boolean);
     end if;
     if to_regtype('judging_rules') is null then
@@ -60,7 +60,7 @@ begin
     end if;
     if to_regtype('fetches_after') is null then
         create type fetches_after as (
-            fetched_at timestamptz, fetches int, changes int, seen_changes real, seen_days real, frequency real,
+            fetched_at timestamptz, successes int, changes int, seen_changes real, seen_days real, frequency real,
             base_at timestamptz, planned_due timestamptz, etag text, last_modified timestamptz, content_hash text,
             sketch int[]);
     end if;

@@ -14,7 +14,7 @@
 --    host.new_ready_at
 --    host.new_class       the host is last in the queue of new pages,  computed again
 --                         but no revisit is due any more
---    lease.popped_at      it lies in the future                        now, and the lease ends now: its pages go
+--    lease.handed_out_at      it lies in the future                        now, and the lease ends now: its pages go
 --                                                                      back; later reports are only observations
 --    page.reported_at,    it lies in the future                        now; the page is due as much earlier as the
 --    page.fetched_at                                                   time was ahead
@@ -69,10 +69,10 @@ language sql volatile as $$
     -- The leases end now, and their pages are due now at the latest.
     pulled_in as (
         update lease l set
-            popped_at = t,
+            handed_out_at = t,
             lease_until = t,
             dues = array(select least(u.due, t) from unnest(l.dues) with ordinality as u (due, place) order by u.place)
-        from (select ctid as tid from lease where popped_at > t + small_step() for update skip locked) f
+        from (select ctid as tid from lease where handed_out_at > t + small_step() for update skip locked) f
         where l.ctid = f.tid
         returning 1
     )

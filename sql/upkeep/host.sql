@@ -84,14 +84,14 @@ declare
 begin
     select * into h from host where host.host_id = count_failures.host_id for update;
     h.failures := h.failures + more;
-    if h.failures * 2 < h.fetches - h.failures_since then
+    if h.failures * 2 < h.handed_out - h.failures_since then
         h.failures := more;
-        h.failures_since := h.fetches - more;
+        h.failures_since := h.handed_out - more;
     elsif h.failures >= 10 then
         perform strike_host(
-            host_id, null, format('%s of its last %s fetches failed', h.failures, h.fetches - h.failures_since), t);
+            host_id, null, format('%s of its last %s fetches failed', h.failures, h.handed_out - h.failures_since), t);
         h.failures := 0;
-        h.failures_since := h.fetches;
+        h.failures_since := h.handed_out;
     end if;
     update host set failures = h.failures, failures_since = h.failures_since
     where host.host_id = count_failures.host_id;

@@ -62,7 +62,7 @@ select l.page_id,
        b.changes as belief_changes,
        b.days as belief_days
 from (select *, count(*) over (partition by page_id) as visits from fetch_log) l
-join page p on p.page_id = l.page_id and p.fetches = l.visits + 1
+join page p on p.page_id = l.page_id and p.successes = l.visits + 1
 join host_terms common on common.host_id = 0
 left join host_terms own on own.host_id = p.host_id
 cross join lateral belief(null, p.seen_changes, p.seen_days, own, common) b

@@ -31,7 +31,7 @@ create or replace function first_measure(t timestamptz, budget float8) returns f
 language plpgsql volatile as $$
 -- plans: lookups; writes budget_step
 begin
-    insert into budget_step (at, asks, short, handed_out)
+    insert into budget_step (at, calls, short, handed_out)
     select t, a.last_value, s.last_value, h.last_value from ask_count a, short_ask_count s, handed_out_count h;
     return coalesce(budget, 10000);
 end $$;
@@ -84,18 +84,18 @@ begin
         select *, days < 3 * one_step as is_at_work, row_number() over (order by at desc) as back
         from (select s.at,
                      date_part('epoch', s.at - lag(s.at) over w) / 86400 as days,
-                     s.asks - lag(s.asks) over w as asks,
+                     s.calls - lag(s.calls) over w as calls,
                      s.short - lag(s.short) over w as short,
                      s.handed_out - lag(s.handed_out) over w as pages
               from budget_step s
               window w as (order by s.at)) d
         where days > 0
     )
-    select (select sum(s.short)::float8 / nullif(sum(s.asks), 0) from step s where s.back <= 3 and s.is_at_work),
+    select (select sum(s.short)::float8 / nullif(sum(s.calls), 0) from step s where s.back <= 3 and s.is_at_work),
            (select s.pages / s.days from step s where s.back = 1 and s.is_at_work),
            (select sum(s.pages) / sum(s.days) from step s where s.back <= 12 and s.is_at_work),
            (select sum(f.pages) / sum(f.days)
-            from (select * from step s where s.is_at_work and s.short <= 0.1 * s.asks order by s.at desc limit 12) f),
+            from (select * from step s where s.is_at_work and s.short <= 0.1 * s.calls order by s.at desc limit 12) f),
            (select sum(s.days) filter (where s.is_at_work) / sum(s.days) filter (where s.days < 0.5) from step s)
     into m.short_share, m.now, m.hour, m.most, at_work;
     m.in_a_day := m.most * case when is_late then at_work else 1 end;
@@ -118,15 +118,15 @@ begin
     elsif last.at is null or last.at > t - step_of_measure() then
         return;
     end if;
-    select a.last_value as asks, s.last_value as short, h.last_value as handed_out into this
+    select a.last_value as calls, s.last_value as short, h.last_value as handed_out into this
     from ask_count a, short_ask_count s, handed_out_count h;
     select * into before from setting where budget_is_measured for update skip locked;
     -- A pause of less than twelve hours, such as a night, becomes part of one long step. A longer pause is no daily
     -- habit: its steps do not count in in_a_day.
-    if not found or this.asks = last.asks and last.at > t - interval '12 hours' then
+    if not found or this.calls = last.calls and last.at > t - interval '12 hours' then
         return;
     end if;
-    insert into budget_step values (t, this.asks, this.short, this.handed_out);
+    insert into budget_step values (t, this.calls, this.short, this.handed_out);
     delete from budget_step where at < t - interval '24 hours'
         and at < (select s.at from budget_step s order by s.at desc offset 12 limit 1);
     new_budget := budget_after(before.budget, measured_of_late(t));

@@ -32,7 +32,7 @@ begin
     ),
     -- Their pages that were not reported, at the places that these leases gave them.
     item as materialized (
-        select e.tid as lease_tid, e.lease_id, e.popped_at, e.lease_until, i.page_id, i.due, i.held_due
+        select e.tid as lease_tid, e.lease_id, e.handed_out_at, e.lease_until, i.page_id, i.due, i.held_due
         from ended e
         cross join lateral unnest(e.page_ids, e.dues, e.held_dues) as i (page_id, due, held_due)
         join page p on p.page_id = i.page_id
@@ -51,7 +51,7 @@ begin
         from item i
         join page p on p.page_id = i.page_id
         cross join lateral (
-            select coalesce(p.fetched_at >= i.popped_at and i.lease_until > i.popped_at, false) as was_fetched
+            select coalesce(p.fetched_at >= i.handed_out_at and i.lease_until > i.handed_out_at, false) as was_fetched
         ) f
         where coalesce(p.last_lease, 0) < i.lease_id
         order by i.page_id

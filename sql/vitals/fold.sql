@@ -75,7 +75,7 @@ begin
         at, fetches, changed, unchanged, first, missing, failed, throttled, denied, retries, untold, stale, duplicate,
         refused,
         late_1m, late_10m, late_1h, late_6h, late_1d, late_more, late_seconds, skipped,
-        handed_out, expired, missed, asks, empty_asks, new_pages,
+        handed_out, expired, missed, calls, empty_calls, pages_added,
         due, due_crawler, due_gap, due_blocked, new_waiting, leased,
         pages, hosts, hosts_ready, hosts_blocked, hosts_capped, ready_wait, inbox_wait,
         fresh, fresh_error, covered, expected, polite_bound, unpolite_bound, budget)
@@ -83,7 +83,7 @@ begin
            sum(throttled), sum(denied), sum(retries), sum(untold), sum(stale), sum(duplicate), sum(refused),
            sum(late_1m), sum(late_10m), sum(late_1h), sum(late_6h), sum(late_1d), sum(late_more),
            sum(late_seconds), sum(skipped),
-           sum(handed_out), sum(expired), sum(missed), sum(asks), sum(empty_asks), sum(new_pages),
+           sum(handed_out), sum(expired), sum(missed), sum(calls), sum(empty_calls), sum(pages_added),
            avg(due), avg(due_crawler), avg(due_gap), avg(due_blocked), avg(new_waiting), avg(leased),
            avg(pages), avg(hosts), avg(hosts_ready), avg(hosts_blocked), avg(hosts_capped),
            max(ready_wait), max(inbox_wait),

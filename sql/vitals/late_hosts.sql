@@ -23,7 +23,7 @@ begin
     limit most;
 end $$;
 comment on function look_at_hosts is
-    'Counts hosts and their pages, and finds the hosts whose revisits are most overdue.';
+    'Counts hosts and their pages, and finds the hosts whose revisits have waited longest.';
 
 create or replace function due_of(host_id bigint, head_due timestamptz, t timestamptz) returns bigint
 language plpgsql volatile as $$

@@ -41,4 +41,4 @@ begin
     hosts_ready := least(hosts_ready, most);
 end $$;
 comment on function hosts_waiting is
-    'The number of free hosts with work, at most 1,000, and how long the first of them has waited for a crawler.';
+    'The number of ready hosts, at most 1,000, and how long the first of them has waited for a crawler.';

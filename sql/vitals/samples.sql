@@ -1,8 +1,8 @@
 -- Estimates of due revisits and of freshness from a few hundred blocks of the large tables, so that the cost does not
 -- grow with the tables.
 
--- If a host has been free for less than 5 seconds, only its first page waits for a crawler. Its other pages wait for
--- the gap. If a host has been free for longer, all its pages wait for crawlers.
+-- If a host has been ready for less than 5 seconds, only its first page waits for a crawler. Its other pages wait for
+-- the gap. If a host has been ready for longer, all its pages wait for crawlers.
 create or replace function sample_due(
     t timestamptz, blocks int, out due bigint, out due_crawler bigint, out due_gap bigint, out due_blocked bigint
 )

@@ -56,19 +56,19 @@ begin
     select * into before from vitals_state;
     update vitals_state v set
         handed_out = coalesce((select last_value from handed_out_count where is_called), 0),
-        asks = coalesce((select last_value from ask_count where is_called), 0),
+        calls = coalesce((select last_value from ask_count where is_called), 0),
         leases = coalesce((select last_value from lease_id where is_called), 0),
         page_id = coalesce((select last_value from page_id where is_called), 0)
     returning v.* into now_;
-    insert into vital (at, handed_out, asks, empty_asks, new_pages)
+    insert into vital (at, handed_out, calls, empty_calls, pages_added)
     values (minute,
             greatest(now_.handed_out - before.handed_out, 0),
-            greatest(now_.asks - before.asks, 0),
-            greatest(now_.asks - before.asks - (now_.leases - before.leases), 0),
+            greatest(now_.calls - before.calls, 0),
+            greatest(now_.calls - before.calls - (now_.leases - before.leases), 0),
             greatest(now_.page_id - before.page_id, 0) % ids_skipped())
     on conflict (at) do update set
-        (handed_out, asks, empty_asks, new_pages) = (
-            excluded.handed_out, excluded.asks, excluded.empty_asks, excluded.new_pages);
+        (handed_out, calls, empty_calls, pages_added) = (
+            excluded.handed_out, excluded.calls, excluded.empty_calls, excluded.pages_added);
 end $$;
 comment on function take_counts is
     'Writes the counts since the last call into a minute: pages handed out, calls of next_pages, new pages.';
@@ -100,7 +100,7 @@ begin
 end $$;
 comment on function take_samples is 'Writes the state of the queue, the hosts and the pages into a minute.';
 
--- The crawl stands still if there was no report for five minutes although a host was free for all that time.
+-- The crawl stands still if there was no report for five minutes although a host was ready for all that time.
 create or replace function note_standstill(t timestamptz, minute timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: whole; writes vitals_state; locks nothing: the caller holds it
@@ -119,7 +119,7 @@ begin
            and exists (select from vital where at > t - interval '1 day' and fetches > 0) then
             update vitals_state s set still_since = coalesce(last_report, t - patience);
             perform note_event(t, 'crawl', 'crawlers', format(
-                'no crawler has reported for %s, although %s free', in_words(patience),
+                'no crawler has reported for %s, although %s ready', in_words(patience),
                 how_many(now_.hosts_ready::bigint, 1000, 'host')
                 || case now_.hosts_ready when 1 then ' is' else ' are' end), null);
         end if;

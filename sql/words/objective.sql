@@ -20,7 +20,7 @@ create or replace function frequency_in_force(
 ) returns table (frequency float8)
 language sql immutable parallel safe rows 1
 begin atomic
-    select least(highest, greatest(floor, case
+    select least(highest, greatest(min_frequency, case
         when weight between price * (1 - 3e-10) and price * (1 + 3e-10) and ties is not null then rate * ties
         when weight is null or weight <= price and objective in ('freshness', 'new_content', 'poisson_freshness') then 0
         when objective in ('freshness', 'new_content') then rate / u
@@ -30,8 +30,8 @@ begin atomic
         when objective = 'age' then rate / v
         when objective = 'proportional' then rate / share
     end))
-    from (select price, ties, floor, objective, weight, asked, asked / weight as share
-          from (select price, ties, floor, objective,
+    from (select price, ties, min_frequency, objective, weight, asked, asked / weight as share
+          from (select price, ties, min_frequency, objective,
                        greatest(least(price, 1e100), 1e-100) as asked,
                        case when page_value > 0 and rate > 0 then
                            case objective
@@ -45,7 +45,7 @@ begin atomic
                 -- with.
                 from (select coalesce((own).price, (common).price) as price,
                              case when (own).price is null then (common).ties else (own).ties end as ties,
-                             coalesce((own).floor, (common).floor) as floor,
+                             coalesce((own).min_frequency, (common).min_frequency) as min_frequency,
                              (common).objective as objective
                       offset 0) terms
                 where price is not null

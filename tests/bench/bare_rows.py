@@ -82,7 +82,7 @@ def _write_queue(backend: Backend, places: Sequence[Row]) -> None:
 
 def _write_hosts(backend: Backend, places: Sequence[Row]) -> None:
     backend.run(
-        "update bare.host h set last_start_by = clock_timestamp(), fetches = h.fetches + 1, "
+        "update bare.host h set last_start_by = clock_timestamp(), handed_out = h.handed_out + 1, "
         "head_due = h.head_due + interval '1 second', ready_at = clock_timestamp() + interval '1 second' "
         "from unnest(%s::bigint[]) as u (host_id) where h.host_id = u.host_id",
         [sorted({host for _, host, _ in places})],
@@ -92,7 +92,7 @@ def _write_hosts(backend: Backend, places: Sequence[Row]) -> None:
 def _write_pages(backend: Backend, places: Sequence[Row]) -> None:
     backend.run(
         "update bare.page p set due_at = p.due_at + interval '1 day', reported_at = clock_timestamp(), "
-        "fetched_at = clock_timestamp(), last_status = 200, fetches = p.fetches + 1, changes = p.changes + 1, "
+        "fetched_at = clock_timestamp(), last_status = 200, successes = p.successes + 1, changes = p.changes + 1, "
         "seen_changes = p.seen_changes + 1, seen_days = p.seen_days + 1, frequency = 1, last_lease = p.page_id, "
         "etag = p.content_hash, content_hash = p.etag "
         "from unnest(%s::bigint[]) as u (page_id) where p.page_id = u.page_id",

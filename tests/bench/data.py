@@ -43,7 +43,7 @@ def load_pages(
         f"""
         insert into page (
             page_id, key, host_id, due_at, fetched_at, reported_at,
-            last_status, fetches, changes, value, seen_changes, seen_days, url, content_hash, etag
+            last_status, successes, changes, value, seen_changes, seen_days, url, content_hash, etag
         )
         select page_id, url_key(url), host_id, {due}, now() - interval '25 hours', now() - interval '25 hours',
                200, 5, 1, 0.1 + random(), 5 * random(), 5, url, md5(url), '"' || md5(url || 'e') || '"'
@@ -94,9 +94,9 @@ def load_past(connection: Connection) -> None:
         connection.execute(
             f"""
             insert into {table} (
-                at, fetches, changed, unchanged, late_1m, late_seconds, handed_out, asks, new_pages, due, due_crawler,
-                new_waiting, leased, pages, hosts, hosts_ready, fresh, fresh_error, covered, expected, polite_bound,
-                budget)
+                at, fetches, changed, unchanged, late_1m, late_seconds, handed_out, calls, pages_added, due,
+                due_crawler, new_waiting, leased, pages, hosts, hosts_ready, fresh, fresh_error, covered, expected,
+                polite_bound, budget)
             select at, 6000, 2000, 4000, 5000, 30000, 6000, 70, 100, 100000, 100, 500000, 1000, 10000000, 200000, 10,
                    0.7 + random() / 10, 0.001, 0.95, 0.75, 0.8, 10000000
             from setting
@@ -120,8 +120,8 @@ def load_past(connection: Connection) -> None:
     connection.execute(
         """
         insert into allocation (
-            token, started_at, seconds, policy, objective, budget, spent, price, pages, hosts, capped_hosts, utility,
-            polite_bound, unpolite_bound, residual, spread, duality_gap, floor_days, new_pages)
+            token, started_at, seconds, policy, objective, budget, for_revisits, price, pages, hosts, capped_hosts,
+            utility, polite_bound, unpolite_bound, residual, spread, duality_gap, longest_days, for_new)
         select token, started_at, 60, 'opt_polite', 'freshness', 10000000, 9500000, 0.1, 10000000, 200000, 1, 0.7519,
                0.8012, 0.81, 1e-9, 1e-9, 1e-9, 60, 500000
         from job where job = 'allocate'

@@ -25,7 +25,7 @@ PAGES: LiteralString = "select page_id, host_id, value, rate, due_on, promised f
 NEVER_ALLOCATED: tuple[LiteralString, ...] = (
     "update recrawl_internal.page set frequency = null where frequency is not null",
     "update recrawl_internal.host_terms"
-    " set price = null, ties = null, floor = null, is_capped = null, frequency = null",
+    " set price = null, ties = null, min_frequency = null, is_capped = null, frequency = null",
     "vacuum (analyze) recrawl_internal.page",
     "vacuum (analyze) recrawl_internal.host_terms",
     "checkpoint",

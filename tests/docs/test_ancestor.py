@@ -202,7 +202,7 @@ def test_a_crawl_by_the_backends_calls(crawl: Crawl) -> None:
         backend.page_crawled(url, links=[])
 
     status = {row["url"]: row for row in crawl.rows("select * from page_status")}
-    assert (status[A]["state"], status[A]["fetches"], status[B]["fetches"]) == ("live", 1, 0)
+    assert (status[A]["state"], status[A]["successes"], status[B]["successes"]) == ("live", 1, 0)
     assert not backend.finished() and backend.next_at() is not None, "a crawl that revisits never is"
     assert misplaced(crawl) == []
 

@@ -49,7 +49,7 @@ def test_a_kind_of_web_is_explained_and_policies_reach_there_what_is_said(kind: 
     explained, said = re.findall(rf"^\| `{kind}` \|(.*)\|$", PAGE, re.MULTILINE)
     assert len(explained) > 20
     done = CliRunner().invoke(
-        cli.cli, [*shlex.split(command("simulate --drawn outages").replace("outages", kind)), "--json"]
+        cli.cli, [*shlex.split(command("simulate --web outages").replace("outages", kind)), "--json"]
     )
     assert done.exit_code == 0, done.output
     found = [json.loads(line) for line in done.stdout.splitlines()]

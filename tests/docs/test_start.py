@@ -85,7 +85,7 @@ def crawls_a_site(reader: Reader, text: str, web: Web, began: float) -> None:
     with reader.leaves_running(crawler.text) as said:
         eventually(lambda: {entry.path for entry in web.log} >= {"/robots.txt", *PATHS}, 60, "all is found")
         with psycopg.connect(reader.environment["DATABASE_URL"]) as connection:
-            reported = "select count(*) = 3 from recrawl.page_status where host = %s and fetches = 1"
+            reported = "select count(*) = 3 from recrawl.page_status where host = %s and successes = 1"
             eventually(lambda: connection.execute(reported, [HOST]).fetchone() == (True,), 30, "all is reported")
         for step in (explain, status):  # from the last to the first, so that places stay
             answer = there(reader.says(here(step.text)))

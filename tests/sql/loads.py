@@ -23,7 +23,7 @@ def load(connection: Connection, pages: int = 50_000, hosts: int = 1_000, due: L
     arguments = {"pages": pages, "hosts": hosts}
     connection.execute(
         f"""
-        insert into page (page_id, key, host_id, due_at, fetched_at, last_status, fetches, url, content_hash, etag)
+        insert into page (page_id, key, host_id, due_at, fetched_at, last_status, successes, url, content_hash, etag)
         select p, md5(p::text)::uuid, p * 7919 %% %(hosts)s + 1, {due}, now() - interval '2 days', 200, 1,
                format('https://host%%s.test/section-%%s/the-article-%%s.html', p * 7919 %% %(hosts)s + 1, p %% 10, p),
                md5(p::text), md5(p::text)

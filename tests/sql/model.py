@@ -163,7 +163,7 @@ class Hold:
 
     lease_id: int
     page: Page
-    popped_at: datetime
+    handed_out_at: datetime
     slot: datetime
     start_by: datetime
     due: datetime  # what the slot serves
@@ -362,7 +362,7 @@ class Model:
         for hold in sorted(holds, key=lambda hold: hold.slot, reverse=True):
             host = self.hosts[hold.page.host]
             host.starts.remove(hold.start_by)
-            if host.last_start == hold.start_by and hold.popped_at > self.default_gap_since:
+            if host.last_start == hold.start_by and hold.handed_out_at > self.default_gap_since:
                 host.last_start = hold.slot - self.gap(hold.page.host)
                 host.last_revisit = min(host.last_revisit, hold.slot)
             if hold.start_by > max(host.starts, default=NEVER):
@@ -392,7 +392,7 @@ class Model:
         is_same = page.due is due_now is None or (page.due and due_now and abs(due_now - page.due) <= TINY)
         if hold.held_due <= t + MOST_AHEAD and (self.is_out(page) or (is_same and page.attempts == attempts)):
             return
-        if page.fetched_at is not None and page.fetched_at >= hold.popped_at:
+        if page.fetched_at is not None and page.fetched_at >= hold.handed_out_at:
             page.due = hold.held_due
             return
         if page.attempts == 0:
@@ -448,7 +448,7 @@ class Model:
         if outcome == "fetched" and (code == "ok" or is_news):
             seen_at = min(said or (hold.slot if hold else t), t)
             if hold:
-                seen_at = max(seen_at, hold.popped_at, page.fetched_at or seen_at)
+                seen_at = max(seen_at, hold.handed_out_at, page.fetched_at or seen_at)
             page.fetched_at, page.attempts = seen_at, 0
             page.stale_lease = page.stale_lease if code == "ok" else lease_id
         if code == "ok" and outcome == "denied":

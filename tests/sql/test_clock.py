@@ -91,14 +91,16 @@ def test_whatever_happens_under_a_clock_that_is_ahead_is_healed(crawl: Crawl, ah
     assert misplaced(crawl) == []
     soon = crawl.now + 12 * MINUTE
     assert crawl.rows("select * from host where last_start_by > %s or busy_until > %s", soon, soon) == []
-    assert crawl.rows("select * from lease where popped_at > %s or lease_until > %s", crawl.now, soon + 8 * DAY) == []
+    assert (
+        crawl.rows("select * from lease where handed_out_at > %s or lease_until > %s", crawl.now, soon + 8 * DAY) == []
+    )
     assert crawl.rows("select * from page where greatest(fetched_at, reported_at) > %s", crawl.now) == []
     assert crawl.rows("select * from fetch_log where at > %s", crawl.now) == []
     late = "select name from host where ready_at > greatest(head_due, blocked_until, %s) + '2 minutes 1 s'"
     assert crawl.rows(late, crawl.now) == []
     plausible = crawl.now + (8 * DAY if ahead > 9 * DAY else 18 * DAY)
     # One that was never fetched and came back from a lease is due in the slot it had, as if somebody had said so.
-    far = "select url from page where state = 'live' and fetches > 0 and attempts = 0 and due_at > %s"
+    far = "select url from page where state = 'live' and successes > 0 and attempts = 0 and due_at > %s"
     assert crawl.rows(far, plausible) == []
     add_both_kinds(crawl, 9)
     assert sum("h8.test" in url for url in all_pages_out(crawl, MINUTE)) == 4, "others go on meanwhile"

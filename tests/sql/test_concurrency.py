@@ -243,13 +243,13 @@ def test_a_report_judges_what_others_have_just_written(crawl: Crawl, beside: Bes
     pages = crawl.next()
     steering, reporter = beside(), beside(autocommit=True)
     steering.value("select fetch_now_at(%s, '{1,2}')", crawl.now)
-    steering.connection.execute("update page set fetches = 10, meta = '{\"new\": true}'")
+    steering.connection.execute("update page set successes = 10, meta = '{\"new\": true}'")
     with ThreadPoolExecutor() as pool:
         report = pool.submit(reporter.report, *(result_of(page) for page in pages))
         eventually(lambda: waits(reporter))
         steering.connection.commit()
         assert codes(report.result(60)) == ["ok", "ok"]
-    assert crawl.rows("select distinct fetches, meta from page") == [{"fetches": 11, "meta": {"new": True}}]
+    assert crawl.rows("select distinct successes, meta from page") == [{"successes": 11, "meta": {"new": True}}]
     crawl.tick()
     assert misplaced(crawl) == []
 

@@ -324,7 +324,7 @@ def new_budget(crawl: Crawl) -> str:
 def allocated(crawl: Crawl, **terms: object) -> str:
     """Prices as an allocation would leave them."""
     fetched(crawl, A, rate=[None], value=[None])
-    common = {"price": 1.0, "floor": 0.01, "objective": "freshness", "is_capped": False} | terms
+    common = {"price": 1.0, "min_frequency": 0.01, "objective": "freshness", "is_capped": False} | terms
     names = ", ".join(common)
     crawl.connection.execute(
         f"update host_terms set ({names}) = row ({', '.join(['%s'] * len(common))}) where host_id = 0",
@@ -334,27 +334,27 @@ def allocated(crawl: Crawl, **terms: object) -> str:
 
 
 def price(crawl: Crawl) -> str:
-    return allocated(crawl, floor=0.0001)
+    return allocated(crawl, min_frequency=0.0001)
 
 
 def capped(crawl: Crawl) -> str:
     allocated(crawl)
     crawl.connection.execute(
-        "insert into host_terms (host_id, price, floor, is_capped) select host_id, 2, 0.0001, true from host"
+        "insert into host_terms (host_id, price, min_frequency, is_capped) select host_id, 2, 0.0001, true from host"
     )
     return A
 
 
-def floor(crawl: Crawl) -> str:
-    return allocated(crawl, price=1000.0, floor=0.1)
+def exploration(crawl: Crawl) -> str:
+    return allocated(crawl, price=1000.0, min_frequency=0.1)
 
 
 def longest_interval(crawl: Crawl) -> str:
-    return allocated(crawl, price=1000.0, floor=1 / 60)
+    return allocated(crawl, price=1000.0, min_frequency=1 / 60)
 
 
 def never(crawl: Crawl) -> str:
-    return allocated(crawl, price=1000.0, floor=0)
+    return allocated(crawl, price=1000.0, min_frequency=0)
 
 
 def policy(crawl: Crawl) -> str:
@@ -442,7 +442,7 @@ EXAMPLES: dict[tuple[str, str], Situation] = {
 } | {
     ("often", situation.__name__): situation
     for situation in (
-        price, capped, floor, longest_interval, never, policy, nothing_left, closed, shortest_interval, pinned,
+        price, capped, exploration, longest_interval, never, policy, nothing_left, closed, shortest_interval, pinned,
         pinned_less, unallocated,
     )
 } | {
@@ -474,7 +474,7 @@ examples = pytest.mark.parametrize(("topic", "code"), EXAMPLES)
 def test_it_does_not_say_that_longest_interval_is_kept_where_it_is_not(here: Crawl) -> None:
     kept = find(ask(here, longest_interval(here)), "often", "longest_interval")
     assert kept["says"].startswith("It is fetched every 60 days, because no page waits longer")
-    here.connection.execute("update host_terms set floor = 1 / 600.0")
+    here.connection.execute("update host_terms set min_frequency = 1 / 600.0")
     longer = find(ask(here, A), "often", "longest_interval")
     assert longer["says"].startswith("It is fetched every 600 days, which is longer than the setting")
 

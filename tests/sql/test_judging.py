@@ -16,11 +16,11 @@ HELD_DUE = NOW + DAY
 # A page that is fetched once a day, fetched a day ago.
 PAGE: Row = {
     "page_id": 7, "host_id": 3, "state": "live", "value": 1, "due_at": DUE, "frequency": 1, "last_lease": 40,
-    "fetched_at": NOW - DAY, "reported_at": NOW - DAY, "last_status": 200, "fetches": 4, "changes": 2, "attempts": 0,
+    "fetched_at": NOW - DAY, "reported_at": NOW - DAY, "last_status": 200, "successes": 4, "changes": 2, "attempts": 0,
     "seen_changes": 0, "seen_days": 0, "content_hash": "old", "etag": '"old"',
 }  # fmt: skip
 LEASE: Row = {
-    "round": 1, "popped_at": NOW - 2 * MINUTE, "slot": SLOT, "start_by": SLOT + SECOND, "due": DUE,
+    "round": 1, "handed_out_at": NOW - 2 * MINUTE, "slot": SLOT, "start_by": SLOT + SECOND, "due": DUE,
     "held_due": HELD_DUE,
 }  # fmt: skip
 RESULT: Row = {"ord": 1, "page_id": 7, "lease_id": 50, "status": 200, "content_hash": "old", "etag": '"old"'}
@@ -85,7 +85,7 @@ def test_without_a_lease_only_a_stated_due_time_moves_a_page(judge: Judge) -> No
 def test_a_fetch_is_compared_with_the_one_before(judge: Judge, content_hash: str, changes: int, letter: str) -> None:
     found = judge({"content_hash": content_hash, "etag": None})
     after = found["fetches_after"]
-    assert (after["fetches"], after["changes"], after["content_hash"]) == (5, changes, content_hash)
+    assert (after["successes"], after["changes"], after["content_hash"]) == (5, changes, content_hash)
     assert time(after["fetched_at"]) == SLOT
     assert after["etag"] == ('"old"' if content_hash == "old" else None), "the same version has the same etag"
     assert (found["pulse"]["letters"], found["observation"]["changed"]) == (letter, content_hash == "new")
@@ -107,7 +107,7 @@ def test_a_failure_waits_and_teaches_nothing(judge: Judge, attempts: int, wait: 
     assert 0.9 * wait <= time(found["page_after"]["due_at"]) - NOW <= 1.1 * wait
     assert (found["page_after"]["attempts"], found["page_after"]["last_status"]) == (attempts + 1, 500)
     assert (found["move"]["failed"], found["is_observed"], found["observation"]) == (True, False, None)
-    assert (found["fetches_after"]["fetches"], found["fetches_after"]["content_hash"]) == (4, "old")
+    assert (found["fetches_after"]["successes"], found["fetches_after"]["content_hash"]) == (4, "old")
     assert found["pulse"]["letters"] == ("E" if attempts else "e")
 
 

@@ -21,7 +21,7 @@ def is_new(page: Row) -> bool:
 
 
 def add_due(crawl: Crawl, hosts: range, pages: int) -> None:
-    """Revisits, overdue by days, the pages of the first host longest."""
+    """Revisits, late by days, the pages of the first host longest."""
     found = [f"http://h{host}.test/old{page}" for host in hosts for page in range(pages)]
     due = [crawl.now - LONG_AGO + i * SECOND for i in range(len(found))]
     crawl.add(*found, due=due, rate=[0.001] * len(found))

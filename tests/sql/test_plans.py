@@ -389,8 +389,8 @@ def test_the_prices_of_many_hosts_are_written_without_comparing_each_host_with_a
     """As with 600,000 hosts and the default work_mem: a list of the hosts does not fit into it."""
     hosts = 60_000
     run = dict.fromkeys(
-        ["seconds", "budget", "spent", "price", "pages", "hosts", "capped_hosts", "utility", "polite_bound",
-         "unpolite_bound", "residual", "spread", "duality_gap", "new_pages", "newest_page"], 0,
+        ["seconds", "budget", "for_revisits", "price", "pages", "hosts", "capped_hosts", "utility", "polite_bound",
+         "unpolite_bound", "residual", "spread", "duality_gap", "for_new", "newest_page"], 0,
     ) | {"token": 1, "policy": "opt_polite", "objective": "freshness", "priced_by": "freshness"}  # fmt: skip
     connection.execute("select recrawl_internal.start_job('allocate', '1 hour')")
     put: LiteralString = (

@@ -51,7 +51,7 @@ def test_a_fetch_is_counted_and_its_validators_come_back_with_the_next_one(crawl
         "blocked_until": None,
     }  # fmt: skip
     status = crawl.page("http://a.test/")
-    assert (status["fetches"], status["changes"], status["state"], status["last_status"]) == (1, 0, "live", 200)
+    assert (status["successes"], status["changes"], status["state"], status["last_status"]) == (1, 0, "live", 200)
     assert status["fetched_at"] == page["fetch_at"], "where nothing is said, it was fetched in its slot"
     crawl.wait(DAY)
     (again,) = crawl.next()
@@ -109,7 +109,7 @@ def test_failures_back_off_doubling_and_are_no_observations(crawl: Crawl, status
         crawl.tick()  # its host is blocked by the tenth, for a minute
         crawl.now = answer["next_fetch_at"]
         (page,) = crawl.next()
-    assert crawl.page("http://a.test/")["fetches"] == 0
+    assert crawl.page("http://a.test/")["successes"] == 0
     crawl.report(result_of(page))
     assert crawl.page("http://a.test/")["state"] == "live"
 
@@ -176,7 +176,7 @@ def test_a_redirect_to_nowhere_is_a_missing_page(crawl: Crawl, target: str | Non
 def test_a_temporary_redirect_is_a_fetch(crawl: Crawl) -> None:
     page = popped(crawl)
     crawl.report(result_of(page, status=302, redirect_to="http://b.test/"))
-    assert crawl.page("http://a.test/")["fetches"] == 1
+    assert crawl.page("http://a.test/")["successes"] == 1
 
 
 # ------------------------------------------------------------------------------------------------- the host
@@ -368,13 +368,13 @@ def test_a_second_report_is_a_duplicate(crawl: Crawl) -> None:
     (answer,) = crawl.report(result_of(page, status=500))
     assert (answer["code"], answer["detail"]) == ("duplicate", "it was reported before")
     status = crawl.page("http://a.test/")
-    assert (status["fetches"], status["last_status"]) == (1, 200)
+    assert (status["successes"], status["last_status"]) == (1, 200)
 
 
 def test_twice_in_one_call_is_once(crawl: Crawl) -> None:
     page = popped(crawl)
     assert codes(crawl.report(result_of(page), result_of(page))) == ["ok", "duplicate"]
-    assert crawl.page("http://a.test/")["fetches"] == 1
+    assert crawl.page("http://a.test/")["successes"] == 1
 
 
 def test_a_stale_report_is_an_observation_once_and_moves_nothing(crawl: Crawl) -> None:
@@ -387,13 +387,13 @@ def test_a_stale_report_is_an_observation_once_and_moves_nothing(crawl: Crawl) -
         "stale_lease",
         "the lease does not hold the page; it counts as an observation",
     )
-    assert crawl.page("http://a.test/")["fetches"] == 1
+    assert crawl.page("http://a.test/")["successes"] == 1
     assert codes(crawl.report(result_of(page))) == ["duplicate"]
-    assert crawl.page("http://a.test/")["fetches"] == 1
+    assert crawl.page("http://a.test/")["successes"] == 1
     assert crawl.next() == [], "the second crawler's lease still holds it"
     crawl.wait(MINUTE)
     assert codes(crawl.report(result_of(second))) == ["ok"]
-    assert crawl.page("http://a.test/")["fetches"] == 2
+    assert crawl.page("http://a.test/")["successes"] == 2
 
 
 def test_a_stale_failure_changes_nothing(crawl: Crawl) -> None:
@@ -411,13 +411,13 @@ def test_an_older_lease_after_a_newer_report_counts_only_with_a_later_fetch(craw
     (second,) = crawl.next()
     crawl.report(result_of(second))
     assert codes(crawl.report(result_of(page))) == ["stale_lease"]
-    assert crawl.page("http://a.test/")["fetches"] == 1
+    assert crawl.page("http://a.test/")["successes"] == 1
 
 
 def test_a_lease_that_was_never_given_is_stale_and_no_observation(crawl: Crawl) -> None:
     page = popped(crawl)
     assert codes(crawl.report(result_of(page, lease_id=999))) == ["stale_lease"]
-    assert crawl.page("http://a.test/")["fetches"] == 0
+    assert crawl.page("http://a.test/")["successes"] == 0
     assert codes(crawl.report(result_of(page))) == ["ok"]
 
 
@@ -432,7 +432,7 @@ def test_another_crawlers_lease_does_not_hold_my_page(crawl: Crawl) -> None:
 def test_without_a_lease_a_report_is_an_observation_and_the_page_is_not_handed_out_twice(crawl: Crawl) -> None:
     page = popped(crawl)
     assert codes(crawl.report({"url": "http://A.test:80/#x", "status": 200})) == ["ok"]
-    assert crawl.page("http://a.test/")["fetches"] == 1
+    assert crawl.page("http://a.test/")["successes"] == 1
     crawl.wait(11 * MINUTE)
     crawl.tick()
     assert crawl.next() == [], "the reaper sees that it was reported"
@@ -511,7 +511,7 @@ def test_what_a_server_said_is_ignored_where_it_makes_no_sense(crawl: Crawl, non
     (row,) = crawl.report(result_of(page) | nonsense)
     assert row["code"] == "ok"
     status = crawl.page(page["url"])
-    assert (status["fetches"], status["etag"], status["last_modified"]) == (1, None, None)
+    assert (status["successes"], status["etag"], status["last_modified"]) == (1, None, None)
 
 
 def test_one_bad_hint_spoils_no_other(crawl: Crawl) -> None:
@@ -561,7 +561,7 @@ def test_invented_leases_keep_nobody_from_reporting_the_page(crawl: Crawl) -> No
     invented = [result_of(page) | {"lease_id": 1000 + i} for i in range(500)]
     answers = crawl.report(*invented, result_of(page))
     assert codes(answers) == ["stale_lease"] * 500 + ["ok"]
-    assert crawl.page(page["url"])["fetches"] == 1
+    assert crawl.page(page["url"])["successes"] == 1
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -574,7 +574,7 @@ def test_of_several_results_of_a_page_in_a_call_the_one_that_is_held_counts(craw
     results = [result_of(stale, content_hash="stale"), result_of(held, content_hash="held"), without, result_of(held)]
     answers = crawl.report(*results[::order])
     assert sorted(codes(answers)) == ["duplicate", "duplicate", "ok", "stale_lease"]
-    assert crawl.page(held["url"])["fetches"] == 1
+    assert crawl.page(held["url"])["successes"] == 1
     assert crawl.page(held["url"])["content_hash"] == ("held" if order == 1 else None)
 
 
@@ -639,7 +639,7 @@ def test_the_array_twin_says_the_same(crawl: Crawl) -> None:
     )
     assert codes(rows) == ["ok", "ok", "ok", "invalid", "unknown_page", "invalid"]
     status = crawl.page(pages[0]["url"])
-    assert (status["fetches"], status["content_hash"], status["etag"]) == (1, "h", '"x"')
+    assert (status["successes"], status["content_hash"], status["etag"]) == (1, "h", '"x"')
 
 
 TWINS: list[tuple[str, str, object]] = [

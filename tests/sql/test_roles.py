@@ -37,7 +37,7 @@ def granted(kind: str) -> set[str]:
 RUN = json.dumps(
     {"token": 1, "policy": "opt_polite", "objective": "freshness", "priced_by": "freshness"}
     | dict.fromkeys(
-        ["seconds", "budget", "spent", "price", "pages", "hosts", "capped_hosts", "utility", "polite_bound",
+        ["seconds", "budget", "for_revisits", "price", "pages", "hosts", "capped_hosts", "utility", "polite_bound",
          "unpolite_bound", "residual", "spread", "duality_gap"], 0,
     )
 )  # fmt: skip
@@ -528,11 +528,13 @@ def trapped(new_database: Callable[..., str], template: str) -> str:
             crawl.wait(2 * DAY)
         crawl.next(1)
     with psycopg.connect(url, autocommit=True) as connection:
-        run = json.dumps(json.loads(RUN) | {"new_pages": 1, "newest_page": 0})
+        run = json.dumps(json.loads(RUN) | {"for_new": 1, "newest_page": 0})
         connection.execute("select recrawl_internal.start_job('allocate', '1 hour')")
         connection.execute(f"select recrawl_internal.put_prices(1, '1 h', '{run}', '{{0}}', '{{0.1}}' {', null' * 5})")
         connection.execute("update recrawl_internal.allocation set started_at = '2020-01-01'")
-        connection.execute("update recrawl_internal.host_terms set price = 0.1, floor = 0.01, objective = 'freshness'")
+        connection.execute(
+            "update recrawl_internal.host_terms set price = 0.1, min_frequency = 0.01, objective = 'freshness'"
+        )
         connection.execute(f"select recrawl_internal.put_opic(1, '1 hour', '{{}}', '{OPIC_RUN}')")
         connection.execute(
             "select recrawl_internal.put_capped_hosts(1, '1 hour', array[h.host_id], '{1}', '{1}', '{1}', '{1}'),"

@@ -93,7 +93,7 @@ def test_without_a_lease_a_page_that_nobody_has_moves(crawl: Crawl, kind: str) -
     assert answer["code"] == "ok"
     crawl.tick()
     assert crawl.next() == []
-    assert crawl.page(URL)["fetches"] == 1
+    assert crawl.page(URL)["successes"] == 1
     crawl.wait(2 * HOUR)
     assert urls(crawl.next()) == [URL]
     assert crawl.rows("select * from new_page") == []
@@ -209,7 +209,7 @@ def test_to_decline_is_no_observation_and_no_attempt(crawl: Crawl) -> None:
     crawl.wait(2 * DAY)
     crawl.tick()
     (page,) = crawl.next()
-    known = "select fetched_at, reported_at, last_status, fetches, changes, attempts, rate, etag from page_status"
+    known = "select fetched_at, reported_at, last_status, successes, changes, attempts, rate, etag from page_status"
     before = crawl.row(known)
     crawl.report(declined(page))
     assert crawl.row(known) == before

@@ -175,13 +175,13 @@ def test_asks_pages_handed_out_and_leases_that_ran_out_are_counted(crawl: Crawl)
     crawl.tick()
     take(crawl)
     row = crawl.row("select * from vitals order by at desc limit 1")
-    assert (row["asks"], row["empty_asks"], row["handed_out"], row["expired"], row["new_pages"]) == (2, 1, 2, 0, 3)
+    assert (row["calls"], row["empty_calls"], row["handed_out"], row["expired"], row["pages_added"]) == (2, 1, 2, 0, 3)
     crawl.value("select pause()")
     crawl.next()
     crawl.wait(MINUTE)
     take(crawl)
     row = crawl.row("select * from vitals order by at desc limit 1")
-    assert (row["asks"], row["handed_out"], row["new_pages"]) == (0, 0, 0)
+    assert (row["calls"], row["handed_out"], row["pages_added"]) == (0, 0, 0)
     assert row["expired"] == 1, "the lease ended in the minute that is over now"
     assert crawl.value("select last_report_at from last_pulses(%s)", crawl.now) < crawl.now - MINUTE, "it is no report"
 
@@ -576,7 +576,7 @@ def test_runs_of_jobs_are_written_down(crawl: Crawl) -> None:
     ]
 
 
-@pytest.mark.parametrize(("free", "says"), [(1, "1 host is free"), (3, "3 hosts are free")])
+@pytest.mark.parametrize(("free", "says"), [(1, "1 host is ready"), (3, "3 hosts are ready")])
 def test_a_crawl_that_stands_still_is_noticed_and_that_it_goes_on(crawl: Crawl, free: int, says: str) -> None:
     crawl.add(*(f"http://{n}.test/" for n in range(free + 2)))
     crawl.tick()

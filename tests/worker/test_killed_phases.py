@@ -23,7 +23,7 @@ PAGES, HOSTS = 200, 10
 IN_FORCE = {
     "rates": "select host_id, prior_changes, prior_days from host_terms order by host_id",
     "opic": "select page_id, hub, authority, in_links from page_score order by page_id",
-    "allocate": "select host_id, price, floor, is_capped::int from host_terms order by host_id",
+    "allocate": "select host_id, price, min_frequency, is_capped::int from host_terms order by host_id",
 }
 
 
@@ -66,7 +66,7 @@ def moving(crawl: Crawl, url: str) -> Crawl:
     links = [[f"http://h{i % HOSTS}.test/{i}" for i in range(place % 7)] for place in range(PAGES)]
     crawl.report(*(result_of(page, links=found) for page, found in zip(pages, links, strict=True)))
     crawl.tick()
-    crawl.connection.execute("update page set seen_changes = page_id % 5, seen_days = 4, fetches = 3")
+    crawl.connection.execute("update page set seen_changes = page_id % 5, seen_days = 4, successes = 3")
     for job in BATCH:
         run_job(job, url)
         crawl.value("select set_setting(%s, 'none')", f"{job}_every")

@@ -108,7 +108,7 @@ comment on sequence recrawl_internal.steered is
 
 create table recrawl_internal.budget_step (
     at         timestamptz not null,
-    asks       bigint      not null,
+    calls      bigint      not null,
     short      bigint      not null,
     handed_out bigint      not null
 );
@@ -118,7 +118,7 @@ comment on table recrawl_internal.budget_step is
     'Counters for a measured budget. A row is written every five minutes in which crawlers asked for pages, and kept '
     'for one day.';
 comment on column recrawl_internal.budget_step.at is 'The time when the counters were read.';
-comment on column recrawl_internal.budget_step.asks is 'The value of ask_count.';
+comment on column recrawl_internal.budget_step.calls is 'The value of ask_count.';
 comment on column recrawl_internal.budget_step.short is 'The value of short_ask_count.';
 comment on column recrawl_internal.budget_step.handed_out is 'The value of handed_out_count.';
 

@@ -15,7 +15,7 @@
 --     its slots       last_start_by + gap = the next slot. gap: null = the longer of default_gap and crawl_delay
 --     its lease       busy_until, busy_lease: the leased page of a host that is one_at_a_time
 --     its block       blocked_until, blocked_reason; strikes = blocks in a row; failures since failures_since
---     counters        fetches, pages
+--     counters        handed_out, pages
 --
 -- ready_at or new_ready_at is `infinity` if the host has no page for that queue.
 -- Example: a host with a gap of 1 s had a request at 12:00:00. Its next page was due at 11:50, so ready_at is 12:00:01.
@@ -33,7 +33,7 @@ create table recrawl_internal.host (
     last_start_by  timestamptz not null default '-infinity',
     head_due       timestamptz not null default 'infinity',
     head_new_id    bigint,
-    fetches        bigint      not null default 0,
+    handed_out     bigint      not null default 0,
     failures_since bigint      not null default 0,
     head_new_rank  real,
     new_credit     real        not null default 1,
@@ -79,10 +79,10 @@ comment on column recrawl_internal.host.head_due is
 comment on column recrawl_internal.host.head_new_id is
     'The new page of the host that is handed out next. Its rank is head_new_rank. No new page comes before it. null = '
     'there is no new page.';
-comment on column recrawl_internal.host.fetches is
+comment on column recrawl_internal.host.handed_out is
     'How often a page of the host was handed out. Fetches that failed count too.';
 comment on column recrawl_internal.host.failures_since is
-    'The value of fetches at the time when failures was last set to 0.';
+    'The value of handed_out at the time when failures was last set to 0.';
 comment on column recrawl_internal.host.head_new_rank is 'The rank of the page head_new_id.';
 comment on column recrawl_internal.host.new_credit is
     'The number of new pages of the host that may be handed out before its next revisit. It counts only while '
@@ -131,7 +131,7 @@ create table recrawl_internal.host_terms (
     host_id       bigint  primary key,
     price         float8,
     ties          float8,
-    floor         float8,
+    min_frequency float8,
     pins_kept     float8,
     frequency     float8,
     prior_changes float8,
@@ -152,8 +152,8 @@ comment on column recrawl_internal.host_terms.price is
 comment on column recrawl_internal.host_terms.ties is
     'If the gain of a page is exactly the price, its frequency is its rate times this number. There are such pages if '
     'the budget or the gap is not enough for all pages of one gain. null = there are no such pages.';
-comment on column recrawl_internal.host_terms.floor is
-    'Fetches per day that each page of the host gets at least. null = the common floor applies.';
+comment on column recrawl_internal.host_terms.min_frequency is
+    'Fetches per day that each page of the host gets at least. null = the common one applies.';
 comment on column recrawl_internal.host_terms.pins_kept is
     'The share of the fetches for pinned intervals that the pages of the host get. null = the common share applies. '
     'null in the common terms = all of them.';

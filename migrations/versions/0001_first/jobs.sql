@@ -60,9 +60,9 @@ create table recrawl_internal.allocation (
     policy         text        not null,
     objective      text        not null,
     budget         float8      not null,
-    spent          float8      not null,
-    new_pages      float8      not null default 0,
-    retries        float8,
+    for_revisits   float8      not null,
+    for_new        float8      not null default 0,
+    for_retries    float8,
     pinned         float8,
     pinned_wanted  float8,
     price          float8,
@@ -75,7 +75,7 @@ create table recrawl_internal.allocation (
     residual       float8      not null,
     spread         float8      not null,
     duality_gap    float8      not null,
-    floor_days     float8,
+    longest_days float8,
     newest_page    bigint,
     worth          float8,
     handed_out     bigint
@@ -89,14 +89,14 @@ comment on column recrawl_internal.allocation.policy is 'The setting policy at t
 comment on column recrawl_internal.allocation.objective is
     'The setting objective at that time: the quantity that was maximised.';
 comment on column recrawl_internal.allocation.budget is 'Fetches per day that could be spent, new pages included.';
-comment on column recrawl_internal.allocation.spent is
+comment on column recrawl_internal.allocation.for_revisits is
     'Fetches per day given to pages that were fetched before. Some of the budget stays unspent if gaps or '
     'shortest_interval leave no use for it.';
-comment on column recrawl_internal.allocation.new_pages is 'Fetches per day that new pages were expected to take.';
-comment on column recrawl_internal.allocation.retries is
+comment on column recrawl_internal.allocation.for_new is 'Fetches per day that new pages were expected to take.';
+comment on column recrawl_internal.allocation.for_retries is
     'Fetches per day set aside for pages that failed: as many as they took in the 24 hours before.';
 comment on column recrawl_internal.allocation.pinned is
-    'Fetches per day given to pages with a pinned interval. They are included in spent.';
+    'Fetches per day given to pages with a pinned interval. They are included in for_revisits.';
 comment on column recrawl_internal.allocation.pinned_wanted is
     'Fetches per day that the pinned intervals ask for. The pages get less if the budget or the slots of their hosts '
     'are not enough.';
@@ -122,7 +122,7 @@ comment on column recrawl_internal.allocation.spread is
 comment on column recrawl_internal.allocation.duality_gap is
     'The best possible utility is at most this much higher than utility: 0.01 means 1 %. It has nothing to do with '
     'the gap of a host.';
-comment on column recrawl_internal.allocation.floor_days is
+comment on column recrawl_internal.allocation.longest_days is
     'Each page of a host that is not blocked is fetched at least once in this number of days; null = there is no '
     'minimum.';
 comment on column recrawl_internal.allocation.newest_page is
@@ -139,7 +139,7 @@ create table recrawl_internal.capped_hosts (
     slot_every interval    not null,
     wanted     float8,
     frequency  float8      not null,
-    gain       float8      not null,
+    half_gap_gain float8      not null,
     as_of      timestamptz not null
 );
 comment on table recrawl_internal.capped_hosts is 'The hosts whose gap costs the most in the last allocation.';
@@ -151,6 +151,6 @@ comment on column recrawl_internal.capped_hosts.slot_every is
 comment on column recrawl_internal.capped_hosts.wanted is
     'Fetches per day that the pages of the host would get without a gap; null = an infinite number.';
 comment on column recrawl_internal.capped_hosts.frequency is 'Fetches per day that the pages of the host get.';
-comment on column recrawl_internal.capped_hosts.gain is
+comment on column recrawl_internal.capped_hosts.half_gap_gain is
     'How much the utility would rise if the gap were half as long. It is an upper limit close to the true number.';
 comment on column recrawl_internal.capped_hosts.as_of is 'The time when this was computed.';

@@ -25,7 +25,7 @@ create table recrawl_internal.page (
     seen_days        real        not null default 0,
     relevance        real,
     pinned_relevance real,
-    fetches          int         not null default 0,
+    successes        int         not null default 0,
     changes          int         not null default 0,
     attempts         smallint    not null default 0,
     depth            smallint    not null default 0,
@@ -90,7 +90,7 @@ comment on column recrawl_internal.page.relevance is
     'How well it fits your subject, 0 to 1, as last reported. null = unknown, which counts as 0.5.';
 comment on column recrawl_internal.page.pinned_relevance is
     'A relevance that set_relevance gave; null = the reported one counts.';
-comment on column recrawl_internal.page.fetches is 'The number of successful fetches.';
+comment on column recrawl_internal.page.successes is 'The number of successful fetches.';
 comment on column recrawl_internal.page.changes is 'The number of changes that these fetches found.';
 comment on column recrawl_internal.page.attempts is
     'The number of attempts in a row that failed or were never reported.';

@@ -135,7 +135,7 @@ comment on sequence recrawl_internal.lease_id is
 create table recrawl_internal.lease (
     lease_id    bigint        not null,
     round       int           not null,
-    popped_at   timestamptz   not null,
+    handed_out_at   timestamptz   not null,
     lease_until timestamptz   not null,
     unreported  int           not null,
     new_pages   int           not null default 0,
@@ -157,7 +157,7 @@ comment on table recrawl_internal.lease is
     'round gave too few pages. The row is deleted when its last page is reported.';
 comment on column recrawl_internal.lease.lease_id is 'The lease. Each call of next_pages has one.';
 comment on column recrawl_internal.lease.round is 'The number of the round within the call. Most calls have one round.';
-comment on column recrawl_internal.lease.popped_at is 'When the pages were handed out.';
+comment on column recrawl_internal.lease.handed_out_at is 'When the pages were handed out.';
 comment on column recrawl_internal.lease.lease_until is
     'The end of the lease. Then unreported pages go back to the queue.';
 comment on column recrawl_internal.lease.unreported is 'The number of its pages that are not reported yet.';

@@ -29,9 +29,9 @@ create table recrawl_internal.vital (
     handed_out    bigint not null default 0,
     expired       bigint not null default 0,
     missed        bigint not null default 0,
-    asks          bigint not null default 0,
-    empty_asks    bigint not null default 0,
-    new_pages     bigint not null default 0,
+    calls         bigint not null default 0,
+    empty_calls   bigint not null default 0,
+    pages_added   bigint not null default 0,
     due           bigint,
     due_crawler   bigint,
     due_gap       bigint,
@@ -91,12 +91,12 @@ comment on column recrawl_internal.vital.handed_out is 'Pages that next_pages ha
 comment on column recrawl_internal.vital.expired is 'Pages whose lease ended before a report.';
 comment on column recrawl_internal.vital.missed is
     'Pages that crawlers released without a request, after the slot had passed.';
-comment on column recrawl_internal.vital.asks is 'Calls of next_pages while the crawl was not paused.';
-comment on column recrawl_internal.vital.empty_asks is 'Calls of next_pages that returned no page.';
-comment on column recrawl_internal.vital.new_pages is 'Pages that were added to the crawl.';
+comment on column recrawl_internal.vital.calls is 'Calls of next_pages while the crawl was not paused.';
+comment on column recrawl_internal.vital.empty_calls is 'Calls of next_pages that returned no page.';
+comment on column recrawl_internal.vital.pages_added is 'Pages that were added to the crawl.';
 comment on column recrawl_internal.vital.due is 'Revisits that are due, estimated from a sample.';
 comment on column recrawl_internal.vital.due_crawler is
-    'Due revisits that wait only for a crawler, because their host is free.';
+    'Due revisits that wait only for a crawler, because their host is ready.';
 comment on column recrawl_internal.vital.due_gap is
     'Due revisits that wait for their host: for its gap, for other pages before them, or for a leased page if the '
     'host is one_at_a_time.';
@@ -106,12 +106,12 @@ comment on column recrawl_internal.vital.leased is 'Leased pages.';
 comment on column recrawl_internal.vital.pages is 'Pages that were added and not forgotten, at the last count.';
 comment on column recrawl_internal.vital.hosts is 'The number of hosts, at the last count.';
 comment on column recrawl_internal.vital.hosts_ready is
-    'Hosts that are free and have a page to fetch, counted up to 1,000.';
+    'Ready hosts: a request may start now, and they have a page to fetch. Counted up to 1,000.';
 comment on column recrawl_internal.vital.hosts_blocked is 'The number of blocked hosts, at the last count.';
 comment on column recrawl_internal.vital.hosts_capped is
     'The number of hosts whose fetches are limited by their gap, and not by the budget, in the last allocation.';
 comment on column recrawl_internal.vital.ready_wait is
-    'The longest time that a free host with a page to fetch has waited for a crawler. null = there is no such host.';
+    'The longest time that a ready host has waited for a crawler. null = no host is ready.';
 comment on column recrawl_internal.vital.inbox_wait is
     'How long the oldest entry of the inbox has waited for upkeep. null = the inbox is empty.';
 comment on column recrawl_internal.vital.fresh is
@@ -135,7 +135,7 @@ comment on column recrawl_internal.vital_hour.at is 'The beginning of the hour.'
 create table recrawl_internal.vitals_state (
     only_row      boolean primary key default true check (only_row),
     handed_out    bigint not null default 0,
-    asks          bigint not null default 0,
+    calls         bigint not null default 0,
     leases        bigint not null default 0,
     page_id       bigint not null default 0,
     hosts_at      timestamptz,
@@ -150,7 +150,7 @@ comment on table recrawl_internal.vitals_state is
     'table has one row.';
 comment on column recrawl_internal.vitals_state.only_row is 'Always true, so that the table has only one row.';
 comment on column recrawl_internal.vitals_state.handed_out is 'The value of the sequence handed_out_count.';
-comment on column recrawl_internal.vitals_state.asks is 'The value of the sequence ask_count.';
+comment on column recrawl_internal.vitals_state.calls is 'The value of the sequence ask_count.';
 comment on column recrawl_internal.vitals_state.leases is 'The value of the sequence lease_id.';
 comment on column recrawl_internal.vitals_state.page_id is 'The value of the sequence page_id.';
 comment on column recrawl_internal.vitals_state.hosts_at is 'The time when the job last counted the hosts.';
@@ -158,7 +158,7 @@ comment on column recrawl_internal.vitals_state.pages is 'The number of pages at
 comment on column recrawl_internal.vitals_state.hosts is 'The number of hosts at that time.';
 comment on column recrawl_internal.vitals_state.hosts_blocked is 'The number of blocked hosts at that time.';
 comment on column recrawl_internal.vitals_state.still_since is
-    'No report has come since this time, although hosts are free; null = reports come.';
+    'No report has come since this time, although hosts are ready; null = reports come.';
 
 create table recrawl_internal.late_host (
     host_id    bigint primary key,
@@ -166,7 +166,7 @@ create table recrawl_internal.late_host (
     oldest_due timestamptz not null,
     as_of      timestamptz not null
 );
-comment on table recrawl_internal.late_host is 'The hosts whose overdue revisits have waited longest.';
+comment on table recrawl_internal.late_host is 'The hosts whose late revisits have waited longest.';
 comment on column recrawl_internal.late_host.host_id is 'The host.';
 comment on column recrawl_internal.late_host.due is 'The number of due revisits of the host, counted up to 10,000.';
 comment on column recrawl_internal.late_host.oldest_due is 'The oldest due time of these revisits.';

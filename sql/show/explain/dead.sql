@@ -44,7 +44,8 @@ begin
     end if;
     return query
     select 'also', 'leased', w.says, null, w.detail
-    from lease_of(p) l cross join lateral explain_lease(t, l.lease_id, l.popped_at, l.lease_until, l.slot, l.start_by) w
+    from lease_of(p) l
+        cross join lateral explain_lease(t, l.lease_id, l.handed_out_at, l.lease_until, l.slot, l.start_by) w
     where l.lease_until > t;
 end $$;
 comment on function explain_dead is 'Explains a page that is not live.';

@@ -3,11 +3,11 @@
 
 create or replace function lease_of(p page)
 returns table (
-    lease_id bigint, popped_at timestamptz, lease_until timestamptz, slot timestamptz, start_by timestamptz
+    lease_id bigint, handed_out_at timestamptz, lease_until timestamptz, slot timestamptz, start_by timestamptz
 )
 language sql stable rows 1 as $$
 -- plans: lookups
-    select l.lease_id, l.popped_at, l.lease_until, l.slots[i.place], l.start_bys[i.place]
+    select l.lease_id, l.handed_out_at, l.lease_until, l.slots[i.place], l.start_bys[i.place]
     from lease l
     cross join lateral (select width_bucket(p.page_id, l.page_ids) as place) i
     where l.lease_id > coalesce(p.last_lease, 0) and l.page_ids[i.place] = p.page_id
@@ -17,19 +17,19 @@ $$;
 comment on function lease_of is 'The newest lease of a page, running or ended; no row = it has no lease.';
 
 create or replace function explain_lease(
-    t timestamptz, lease_id bigint, popped_at timestamptz, lease_until timestamptz, slot timestamptz,
+    t timestamptz, lease_id bigint, handed_out_at timestamptz, lease_until timestamptz, slot timestamptz,
     start_by timestamptz
 ) returns setof recrawl.explanation
 language sql stable as $$
     select 'now', 'leased',
            format('A crawler has it: handed out %s ago with lease %s, %s. If it is not reported within %s, the lease '
                   'ends and it is handed out again.',
-                  in_words(t - popped_at), lease_id,
+                  in_words(t - handed_out_at), lease_id,
                   case when slot > t then format('with a slot in %s', in_words(slot - t))
                        else 'and its slot has begun' end,
                   in_words(lease_until - t)),
            null,
-           jsonb_build_object('lease_id', lease_id, 'handed_out_at', popped_at, 'fetch_at', slot,
+           jsonb_build_object('lease_id', lease_id, 'handed_out_at', handed_out_at, 'fetch_at', slot,
                               'start_by', least(start_by, lease_until), 'lease_until', lease_until)
 $$;
 comment on function explain_lease is 'Explains a page that is leased.';

@@ -21,7 +21,8 @@ begin
                format('Its lease %s ended %s ago without a report. The next upkeep puts it back into the queue.',
                       l.lease_id, in_words(t - l.lease_until)),
                'recrawl worker',
-               jsonb_build_object('lease_id', l.lease_id, 'handed_out_at', l.popped_at, 'lease_until', l.lease_until)
+               jsonb_build_object('lease_id', l.lease_id, 'handed_out_at', l.handed_out_at,
+                                  'lease_until', l.lease_until)
         from lease_of(p) l;
     elsif place = 'inbox' then
         return query

@@ -1,6 +1,6 @@
 -- The pages and hosts that come before a page that may be fetched. A host hands out its revisits in order of due times
 -- and its new pages in order of value, one per slot. Hosts compete with all other hosts. For revisits the host that has
--- been free longest is first. For new pages the host with the best class of value is first.
+-- been ready longest is first. For new pages the host with the best class of value is first.
 
 -- Counting stops at this number, because each counted entry is read from an index.
 create or replace function most_counted() returns int
@@ -41,7 +41,7 @@ language sql stable as $$
           limit most_counted()) b
 $$;
 comment on function hosts_before is
-    'How many hosts with due revisits are free and were so before another; counted up to a thousand.';
+    'How many hosts with due revisits were ready before another; counted up to a thousand.';
 
 create or replace function better_class(t timestamptz, h host, s setting) returns int
 language sql stable as $$
@@ -53,7 +53,7 @@ language sql stable as $$
                   where o.new_class = c.class and o.new_ready_at between c.since and t and next_slot(o, s) <= t)
 $$;
 comment on function better_class is
-    'The best class of new pages that another free host has, if it is better than the class of this host; null = '
+    'The best class of new pages that another ready host has, if it is better than the class of this host; null = '
     'there is no better class.';
 
 -- A host gives one page in each slot. If revisits and new pages wait, each kind has its share of the slots.
@@ -72,7 +72,7 @@ language sql stable as $$
     select readable(greatest(timestamptz 'epoch', next_slot(h, s),
                              case when greatest(h.blocked_until, h.busy_until) > t then null else place_at end))
 $$;
-comment on function free_from is 'When a host is free, apart from blocks and leases.';
+comment on function free_from is 'When a request to a host may start, apart from blocks and leases.';
 
 create or replace function explain_revisit(t timestamptz, p page, h host, s setting) returns setof recrawl.explanation
 language plpgsql stable as $$
@@ -93,7 +93,7 @@ begin
         hosts := hosts_before(t, h, s);
         return query
         select 'now', 'crawlers',
-               format('Overdue by %s. Its host %s is free and has waited for a crawler for %s. %s free for longer, and '
+               format('Late by %s. Its host %s is ready and has waited for a crawler for %s. %s ready for longer, and '
                       '%s due before it. Start more crawlers, or let each take more pages in one call.',
                       in_words(t - p.due_at), h.name, in_words(t - greatest(free_at, h.head_due)),
                       how_many(hosts, most, 'host') || case hosts when 1 then ' is' else ' are' end,
@@ -102,7 +102,7 @@ begin
     else
         return query
         select 'now', 'host_gap',
-               format('Overdue by %s. Its host %s has a slot every %s, and %s due before it. Its turn comes in %s%s.',
+               format('Late by %s. Its host %s has a slot every %s, and %s due before it. Its turn comes in %s%s.',
                       in_words(t - p.due_at), h.name, in_words(every),
                       how_many(before, most, 'page') || case before when 1 then ' is' else ' are' end,
                       case when before >= most then 'at least ' else 'about ' end, in_words(turn - t)),
@@ -124,7 +124,7 @@ declare
     turn     constant timestamptz := turn_comes(before, share, greatest(free_at, t), every);
     better   constant int := better_class(t, h, s);
     room_at  constant timestamptz := room_in_budget_from(t, s);
-    revisits constant boolean := exists (          -- a free host has a revisit that is due
+    revisits constant boolean := exists (          -- a ready host has a revisit that is due
         select from host o
         where o.ready_at between from_micros((select last_value from host_horizon)) and t and next_slot(o, s) <= t);
     figures  constant jsonb := jsonb_build_object(
@@ -148,12 +148,12 @@ begin
          jsonb_build_object('until', greatest(t, next_slot(h, s))),
          s.discovery = 0 and revisits),
         ('new_after_revisits',
-         format('Its host %s has revisits that are due, and has given its share of new pages. All other free hosts '
+         format('Its host %s has revisits that are due, and has given its share of new pages. All other ready hosts '
                 'with new pages come first.', h.name),
          jsonb_build_object('until', greatest(t, next_slot(h, s)), 'better_class', better),
          h.new_class = last_class() and better is not null),
         ('new_class',
-         format('It is the first new page of its host %s. But other free hosts have more valuable new pages: their '
+         format('It is the first new page of its host %s. But other ready hosts have more valuable new pages: their '
                 'value is at least %s, and its value is %s.', h.name, amount(-worst_rank_of(better)), amount(p.value)),
          jsonb_build_object('until', greatest(t, next_slot(h, s)), 'better_class', better),
          better is not null),
@@ -163,7 +163,7 @@ begin
          jsonb_build_object('until', free_at),
          free_at > t),
         ('new_crawlers',
-         format('It is the first new page of its host %s, which is free and has waited for a crawler for %s.',
+         format('It is the first new page of its host %s, which is ready and has waited for a crawler for %s.',
                 h.name, in_words(t - free_at)),
          jsonb_build_object('until', t, 'free_since', free_at),
          true)

@@ -16,12 +16,12 @@ language sql stable as $$
            || case when p.attempts > 0 then format('; %s in a row failed or %s not reported',
                                                    how_many(p.attempts, 30000, 'attempt'),
                                                    case p.attempts when 1 then 'was' else 'were' end) else '' end
-           || case when p.fetches > 0 then format('. %s found %s',
-                                                  how_many(p.fetches, 2147483647, 'fetch'),
+           || case when p.successes > 0 then format('. %s found %s',
+                                                  how_many(p.successes, 2147483647, 'fetch'),
                                                   how_many(p.changes, 2147483647, 'change')) else '' end || '.',
            null,
            jsonb_build_object('reported_at', p.reported_at, 'last_status', p.last_status, 'fetched_at', p.fetched_at,
-                              'fetches', p.fetches, 'changes', p.changes, 'attempts', p.attempts)
+                              'successes', p.successes, 'changes', p.changes, 'attempts', p.attempts)
     from (select last_outcome(p) as outcome) o
 $$;
 comment on function explain_last is 'Explains the last report of a page.';
@@ -39,8 +39,8 @@ comment on type fetching is
     'All that decides how often a page is fetched: the page, its host, the settings, the terms of its host and of all '
     'hosts, the last allocation, and the rate and the frequency of the page.';
 
--- A page is fetched at its floor until one more fetch gains the price of its host. The value at which that happens
--- depends on the objective. So values are tried, each four times the one before.
+-- A page is fetched at the least frequency until one more fetch gains the price of its host. The value at which that
+-- happens depends on the objective. So values are tried, each four times the one before.
 create or replace function value_for_more(f fetching) returns float8
 language sql stable as $$
     select v.value
@@ -62,7 +62,7 @@ declare
     common      constant host_terms := f.common;
     a           constant allocation := f.a;
     price       constant float8 := coalesce(own.price, common.price);
-    least_often constant float8 := coalesce(own.floor, common.floor, 0);
+    least_often constant float8 := coalesce(own.min_frequency, common.min_frequency, 0);
     takes_part  constant boolean :=
         takes_part(p.state, p.attempts, s.max_attempts, p.fetched_at, p.pinned_rate, p.due_is);
 begin
@@ -79,13 +79,13 @@ begin
         when price is null then 'unallocated'
         when f.frequency >= highest_frequency(s) * (1 - 1e-9) then 'shortest_interval'
         when f.frequency < 1e-9 and a.policy <> 'best_first'
-             and a.spent - coalesce(a.pinned, 0) <= 1e-9 * a.budget then 'nothing_left'
+             and a.for_revisits - coalesce(a.pinned, 0) <= 1e-9 * a.budget then 'nothing_left'
         when common.objective = 'proportional' or common.price = 'Infinity' and a.policy in ('uniform', 'best_first')
             then 'policy'
         when f.frequency <= 0 then 'never'
         when f.frequency <= least_often * (1 + 1e-9)
              and least_often <= 86400 / date_part('epoch', s.longest_interval) * (1 + 1e-6) then 'longest_interval'
-        when f.frequency <= least_often * (1 + 1e-9) then 'floor'
+        when f.frequency <= least_often * (1 + 1e-9) then 'exploration'
         when own.is_capped then 'capped'
         else 'price' end;
 end $$;
@@ -123,7 +123,7 @@ begin
                 '%s there, and %s on other hosts.',
                 visited, worth, in_words(slot_every(h, s)), grouped(h.pages), amount(own.price), amount(common.price)),
          halved_gap(h, s)),
-        ('floor',
+        ('exploration',
          format('%s. %s. A fetch gains less than its price of %s. So it gets only the share of the budget that goes to '
                 'all pages (the setting exploration).',
                 visited, worth, amount(coalesce(own.price, common.price))),
@@ -176,8 +176,8 @@ begin
         ('nothing_left',
          format('It has no share of the budget of %s fetches a day: %s are for new pages, %s for pinned pages and %s '
                 'for retries.',
-                amount(a.budget), amount(a.new_pages), amount(coalesce(a.pinned, 0)), amount(coalesce(a.retries, 0))),
-         case when a.new_pages > coalesce(a.pinned, 0) + coalesce(a.retries, 0)
+                amount(a.budget), amount(a.for_new), amount(coalesce(a.pinned, 0)), amount(coalesce(a.for_retries, 0))),
+         case when a.for_new > coalesce(a.pinned, 0) + coalesce(a.for_retries, 0)
               then format('SELECT recrawl.set_setting(''discovery'', ''%s'');', short_number(s.discovery / 2))
               else format('SELECT recrawl.set_setting(''budget'', ''%s'');', short_number(2 * a.budget)) end),
         ('shortest_interval',
@@ -232,7 +232,7 @@ begin
     select * into a from allocation r order by r.token desc limit 1;
     f := (p, h, s, own, common, a, rate, frequency);
     code := why_so_often(f);
-    if code in ('price', 'capped', 'floor', 'longest_interval', 'never') then
+    if code in ('price', 'capped', 'exploration', 'longest_interval', 'never') then
         answer := often_by_price(f, code);
     else
         answer := often_by_rule(t, f, code);
@@ -241,8 +241,8 @@ begin
     select 'often', code, answer.says, answer.fix,
            jsonb_build_object('frequency', frequency, 'followed', p.frequency,
                               'price', coalesce(own.price, common.price), 'common_price', common.price,
-                              'floor', coalesce(own.floor, common.floor), 'is_capped', own.is_capped,
-                              'objective', common.objective, 'interval_days', 1 / nullif(frequency, 0),
+                              'min_frequency', coalesce(own.min_frequency, common.min_frequency),
+                              'is_capped', own.is_capped, 'objective', common.objective, 'interval_days', 1 / nullif(frequency, 0),
                               'pinned_interval', p.pinned_interval);
 end $$;
 comment on function explain_often is 'Explains how often a page is fetched.';
@@ -260,7 +260,7 @@ language sql stable as $$
          p.pinned_rate is not null),
         ('rate_learnt',
          format('It changes %s, learned from %s. With a probability of 90 %% the truth is between %s and %s.',
-                often_in_words(rate), how_many(p.fetches, 2147483647, 'fetch'), often_in_words(rate_low),
+                often_in_words(rate), how_many(p.successes, 2147483647, 'fetch'), often_in_words(rate_low),
                 often_in_words(rate_high)),
          null,
          p.seen_days > 0),

@@ -10,7 +10,7 @@ import pytest
 from worker.cli.test_cli import error, output
 
 README = Path(__file__).parents[3] / "README.md"
-SHORT = ("simulate", "--recorded", "sample", "--from", "5000", "--to", "5100", "--budget", "0.1")
+SHORT = ("simulate", "--recorded", "sample", "--from", "5000", "--to", "5100", "--per-page", "0.1")
 
 
 def test_a_policy_is_let_loose_and_its_figures_are_one_object() -> None:
@@ -35,10 +35,10 @@ def test_policies_stand_side_by_side() -> None:
 def test_what_is_wrong_is_said_in_a_line(tmp_path: Path) -> None:
     bad = tmp_path / "bad.jsonl"
     bad.write_text('["a", "b", 0, null, []]\n["a", "c", 0, null, [x]]\n')
-    assert error(None, "simulate", "--recorded", str(bad), "--budget", "1") == (
+    assert error(None, "simulate", "--recorded", str(bad), "--per-page", "1") == (
         f"recrawl: {bad}: line 2, column 22: Expecting value"
     )
-    assert "nowhere" in error(None, "simulate", "--recorded", "nowhere", "--budget", "1")
+    assert "nowhere" in error(None, "simulate", "--recorded", "nowhere", "--per-page", "1")
     assert re.search(
         "policy must be one of opt_polite, optimal, .*, explore_then_commit, oracle, foresight, got 'best'",
         error(None, *SHORT, "--policy", "best"),
@@ -68,18 +68,18 @@ def test_the_demonstration_is_better_than_what_knows_all_and_visits_all_equally_
 
 
 def test_a_web_is_recorded_or_drawn() -> None:
-    assert "choose a web" in error(None, "simulate", "--budget", "1")
-    assert "choose a web" in error(None, "simulate", "--recorded", "sample", "--drawn", "steady", "--budget", "1")
-    assert error(None, "simulate", "--drawn", "lively", "--budget", "1").startswith(
+    assert "choose a web" in error(None, "simulate", "--per-page", "1")
+    assert "choose a web" in error(None, "simulate", "--recorded", "sample", "--web", "steady", "--per-page", "1")
+    assert error(None, "simulate", "--web", "lively", "--per-page", "1").startswith(
         "recrawl: there is no kind of web 'lively'; there are steady, drift, turnover, values, outages, noise, content"
     )
     assert "a simulated web lasts 90 days" in error(
-        None, "simulate", "--drawn", "steady", "--budget", "1", "--to", "91"
+        None, "simulate", "--web", "steady", "--per-page", "1", "--to", "91"
     )
 
 
 def test_a_drawn_web_through_sql_and_without(url: str) -> None:
-    drawn = ("simulate", "--drawn", "steady", "--to", "3", "--budget", "0.3", "--json")
+    drawn = ("simulate", "--web", "steady", "--to", "3", "--per-page", "0.3", "--json")
     computed = json.loads(output(None, *drawn))
     by_sql = json.loads(output(None, *drawn, "--database", url, timeout=900))
     assert computed.keys() == by_sql.keys() and computed["changes"] == by_sql["changes"]
@@ -95,6 +95,6 @@ def test_nothing_is_done_to_a_database_of_a_crawl(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as db:
         db.execute("select recrawl.add_pages(array['http://a.test/'])")
         db.execute("update recrawl_internal.replayed set digest = 'of another version'")
-        drawn = ("simulate", "--drawn", "steady", "--to", "1", "--budget", "1")
+        drawn = ("simulate", "--web", "steady", "--to", "1", "--per-page", "1")
         assert "has pages already" in error(None, *drawn, "--database", url)
         assert db.execute("select digest from recrawl_internal.replayed").fetchall() == [("of another version",)]

@@ -185,12 +185,13 @@ def test_the_exit_code_says_trouble(url: str, now: Crawl) -> None:
 
 
 MISTYPED = ["status --jsno", "statsu", "explain", "run nothing", "dashboard --listen x", "worker --metrics x"]
-MISTYPED += ["experiment nothing", "experiment opic --figure x.pdf", "simulate --budget 1"]
+MISTYPED += ["experiment nothing", "experiment opic --figure x.pdf", "simulate --per-page 1"]
 MISTYPED += [
-    f"simulate --drawn {rest}"
+    f"simulate --web {rest}"
     for rest in (
-        "nothing --budget 1", "steady --budget -1", "steady --budget 1 --to 900", "steady --budget 1 --policy nobody",
-        "steady --budget 1 --policy oracle --sql", "steady --budget 1 --database x --policy uniform --policy optimal",
+        "nothing --per-page 1", "steady --per-page -1", "steady --per-page 1 --to 900",
+        "steady --per-page 1 --policy nobody", "steady --per-page 1 --policy oracle --sql",
+        "steady --per-page 1 --database x --policy uniform --policy optimal",
     )
 ]  # fmt: skip
 

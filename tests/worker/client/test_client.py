@@ -32,7 +32,7 @@ def test_pages_are_found_reported_and_a_gap_apart(url: str, db: psycopg.Connecti
     for host in hosts:
         assert [entry.path for entry in web.of(host)] == ["/robots.txt", *(f"/{n}" for n in range(6))]
         assert web.apart(host)[0] > GAP - LATE
-    assert state(db, f"http://127.0.0.2:{web.port}/4").fetches == 1
+    assert state(db, f"http://127.0.0.2:{web.port}/4").successes == 1
     assert state(db, f"http://127.0.0.2:{web.port}/5").last_status == 404
     assert leases(db) == []
     in_hand = crawl.client.counts["handed out"] - crawl.client.counts["missed"]
@@ -112,7 +112,7 @@ def test_what_a_visit_does_becomes_an_outcome(url: str, db: psycopg.Connection[A
     crawl = Crawl(url, robots=False)
     crawl.run(30, visit, until=lambda: len(crawl.outcomes) >= 9)
     assert crawl.of(at["raises"]) == ["ok"] and state(db, at["raises"]).last_status == 0
-    assert set(crawl.of(at["forgets"])) == {"released"} and state(db, at["forgets"]).fetches == 0
+    assert set(crawl.of(at["forgets"])) == {"released"} and state(db, at["forgets"]).successes == 0
     assert crawl.of(at["twice"]) == ["ok"] and state(db, at["twice"]).last_status == 200
     assert crawl.of(at["unreadable"])[0] == crawl.of(at["undumpable"])[0] == "invalid"
     assert crawl.of(at["good"]) == ["ok"] and state(db, at["good"]).relevance == 1
@@ -139,7 +139,7 @@ def test_a_visit_may_say_when_it_wants_a_page_again_or_that_it_does_not(url: str
     assert [crawl.of(at[name]) for name in names] == [["ok"]] * 3
     assert [state(db, at[name]).state for name in names] == ["live", "done", "declined"]
     assert later <= state(db, at["later"]).due_at <= later + timedelta(seconds=1)
-    assert state(db, at["declines"]).fetches == 0
+    assert state(db, at["declines"]).successes == 0
     assert leases(db) == []
 
 

@@ -25,7 +25,7 @@ def reports_take(db: psycopg.Connection[Any], seconds: float) -> None:
             return new;
         end $$;
         create trigger slowly before update on recrawl_internal.page
-        for each row when (new.fetches <> old.fetches) execute function recrawl_internal.slowly();
+        for each row when (new.successes <> old.successes) execute function recrawl_internal.slowly();
         """.encode()
     )
 

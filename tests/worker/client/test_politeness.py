@@ -151,7 +151,7 @@ def test_a_robots_txt_that_is_refused_is_asked_ever_less_often_whoever_needs_it(
     crawl.run(40, visit, until=lambda: crawl.client.counts["ok"] >= 13)  # seconds of the other host
     assert [paths(web, host) for host in hosts[:2]] == [["/robots.txt"], ["/robots.txt"]]
     assert len(paths(web, hosts[2])) == 13, "others are not disturbed"
-    assert state(db, f"{page}/1").fetches == state(db, f"{page}/2").fetches == 0
+    assert state(db, f"{page}/1").successes == state(db, f"{page}/2").successes == 0
     blocked = db.execute("select extract(epoch from blocked_until - now()) as seconds from recrawl.host_status"
                       " where host = any (%s)", [hosts[:2]]).fetchall()  # fmt: skip
     assert len(blocked) == 2 and all(row.seconds > 30 for row in blocked)
@@ -292,7 +292,7 @@ asyncio.run(main())
     assert done.returncode == 0, done.stderr
     assert abs(float(done.stdout.split()[0]) - time.time()) > 300, "its clock is wrong"
     assert len(web.log) == 7 and web.apart("127.0.0.2")[0] > GAP - LATE, done.stdout
-    assert state(db, f"http://127.0.0.2:{web.port}/0").fetches == 1
+    assert state(db, f"http://127.0.0.2:{web.port}/0").successes == 1
 
 
 def test_a_request_begins_soon_after_its_time(url: str, db: psycopg.Connection[Any], web: Web, site: Site) -> None:

@@ -104,7 +104,7 @@ def runs(crawl: Crawl) -> list[tuple[str, bool | None]]:
 def fetched(crawl: Crawl) -> Crawl:
     """A crawl in which every job has something to write."""
     crawl.connection.execute("select recrawl.add_pages('{http://a.test/}', rate => '{1}')")
-    crawl.connection.execute("update page set seen_changes = 1, seen_days = 2, fetches = 3, fetched_at = now()")
+    crawl.connection.execute("update page set seen_changes = 1, seen_days = 2, successes = 3, fetched_at = now()")
     return crawl
 
 
@@ -114,7 +114,7 @@ def test_every_job_of_the_registry_can_be_loaded_and_says_what_it_does(name: str
     assert JOBS[name].does
 
 
-def test_what_is_overdue_runs_in_the_order_of_the_registry_while_upkeep_goes_on(crawl: Crawl, url: str) -> None:
+def test_what_is_late_runs_in_the_order_of_the_registry_while_upkeep_goes_on(crawl: Crawl, url: str) -> None:
     crawl.connection.execute("select recrawl.add_pages('{http://a.test/}', rate => '{1}')")
     with worker(url) as process:
         eventually(lambda: len(runs(crawl)) == len(BATCH) and all(ok for _, ok in runs(crawl)))
@@ -415,7 +415,7 @@ def test_status_and_doctor_say_that_jobs_are_late_while_the_only_worker_is_froze
             found = facts.read(connection, is_embedded=False)
         assert verdict(found.figures).code == "worker_silent"
         said = {check.code: check.headline for check in checks(found)}
-        assert said["job_overdue"] == "The job rates should have started 24 h ago."
+        assert said["job_late"] == "The job rates should have started 24 h ago."
 
 
 def everything_runs_again(crawl: Crawl) -> None:

@@ -62,7 +62,7 @@ class Web:
 @pytest.mark.soak
 def test_a_crawl_that_learns_is_nearly_as_fresh_as_one_that_knows(connection: psycopg.Connection, url: str) -> None:
     crawl = Crawl(connection)
-    # In the past: jobs ask the wall clock, and nothing must seem overdue or to come.
+    # In the past: jobs ask the wall clock, and nothing must seem late or to come.
     crawl.now = crawl.value("select clock_timestamp()") - DAYS * DAY
     web = Web(np.random.default_rng(11), crawl.now)
     end = crawl.now + DAYS * DAY

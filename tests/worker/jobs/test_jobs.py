@@ -94,11 +94,11 @@ def test_every_run_carries_its_proof(crawl: Crawl, url: str) -> None:
         "opt_polite", "freshness", 100, 300, 2,
     )  # fmt: skip
     assert run["capped_hosts"] == 1
-    assert run["spent"] == pytest.approx(100) and abs(run["unspent"]) < 1e-6
+    assert run["for_revisits"] == pytest.approx(100) and abs(run["unspent"]) < 1e-6
     assert max(run["residual"], run["spread"], abs(run["duality_gap"])) < 1e-9
     assert 0 < run["utility"] < run["polite_bound"] < run["unpolite_bound"] < 1
     assert run["limits_cost"] == pytest.approx(run["polite_bound"] - run["utility"])
-    assert run["floor_days"] == pytest.approx(300 / (0.05 * 100), rel=1e-6), "5 % of the budget goes round all pages"
+    assert run["longest_days"] == pytest.approx(300 / (0.05 * 100), rel=1e-6), "5 % of the budget goes round all pages"
     (job,) = crawl.rows("select * from job_run")
     assert (job["job"], job["ok"]) == ("allocate", True)
 
@@ -160,8 +160,8 @@ def test_a_longest_interval_that_the_budget_does_not_reach_is_said(crawl: Crawl,
     assert frequencies(crawl).min() == pytest.approx(1 / 60)
     crawl.value("select set_setting('budget', '2')")
     assert run_job("allocate", url).endswith(
-        "; longest_interval (60 days) is not kept: floors get at most half of the budget and half of a host's slots, "
-        "so a page may wait 100 days"
+        "; longest_interval (60 days) is not kept: the least frequencies get at most half of the "
+        "budget and half of a host's slots, so a page may wait 100 days"
     )
     assert frequencies(crawl).sum() == pytest.approx(2, rel=1e-6)
     assert frequencies(crawl).min() == pytest.approx(0.01)
@@ -225,7 +225,7 @@ def test_no_web_is_too_odd(crawl: Crawl, url: str, pages: int, value: float, rat
     run = last_run(crawl)
     assert (run["pages"], run["budget"]) == (pages, 10)
     assert sum(row["frequency"] for row in crawl.rows("select frequency from page_status")) == pytest.approx(
-        run["spent"], rel=1e-5
+        run["for_revisits"], rel=1e-5
     )
 
 
@@ -271,7 +271,7 @@ def test_absurd_settings_are_refused_by_name(crawl: Crawl, name: str, value: str
 @pytest.mark.parametrize("budget", ["1e-6", "1e12"])
 def test_a_budget_of_almost_nothing_or_of_anything_is_allocated(crawl: Crawl, url: str, budget: str) -> None:
     fill(crawl, {"a.test": 20, "b.test": 20})
-    crawl.connection.execute("update page set fetched_at = now() - '1 hour'::interval, fetches = 1")
+    crawl.connection.execute("update page set fetched_at = now() - '1 hour'::interval, successes = 1")
     run_job("allocate", url)
     crawl.value("select set_setting('budget', %s)", budget)
     for _ in range(2):
@@ -698,7 +698,7 @@ def test_what_is_told_are_numbers_or_nothing(
     plan = Plan(url)
     (point,) = plan.curve([30])
     assert point.utility == pytest.approx(row["utility"])
-    assert all(math.isfinite(host.gain) for host in plan.capped_hosts())
+    assert all(math.isfinite(host.half_gap_gain) for host in plan.capped_hosts())
     assert plan.capped_hosts() == [] or not without_limit
     for page in crawl.rows("select frequency from page_status where rate is not null and frequency is not null"):
         assert math.isfinite(page["frequency"])

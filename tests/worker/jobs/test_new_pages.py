@@ -48,14 +48,14 @@ def test_a_host_at_its_cap_promises_only_the_slots_that_new_pages_leave(crawl: C
     crawl.add(*(f"http://a.test/new{i}" for i in range(2000)))
     crawl.tick()
     run_job("allocate", url)
-    planned = crawl.row("select spent, new_pages, budget, utility, polite_bound from allocation_run")
-    assert planned["spent"] == pytest.approx(576 * (1 - float(discovery)), rel=1e-6)
-    assert planned["new_pages"] == pytest.approx(576 * float(discovery), rel=1e-6)
+    planned = crawl.row("select for_revisits, for_new, budget, utility, polite_bound from allocation_run")
+    assert planned["for_revisits"] == pytest.approx(576 * (1 - float(discovery)), rel=1e-6)
+    assert planned["for_new"] == pytest.approx(576 * float(discovery), rel=1e-6)
     assert planned["utility"] <= planned["polite_bound"] * (1 + 1e-9)
     crawl.wait(HOUR)
     revisits, new = day(crawl, 150 * SECOND, 1)
     assert revisits + new == 576
-    assert revisits == pytest.approx(planned["spent"], rel=0.02)
+    assert revisits == pytest.approx(planned["for_revisits"], rel=0.02)
 
 
 def test_few_new_pages_take_their_part_of_the_next_hour_from_revisits(crawl: Crawl, url: str) -> None:
@@ -77,8 +77,8 @@ def test_few_new_pages_take_their_part_of_the_next_hour_from_revisits(crawl: Cra
     crawl.connection.execute("update queue q set due_at = p.due_at from page p where p.page_id = q.page_id")
     run_job("allocate", url)
     crawl.tick()
-    planned = crawl.row("select spent, new_pages from allocation_run")
-    assert (planned["spent"], planned["new_pages"]) == pytest.approx((2300, 100))
+    planned = crawl.row("select for_revisits, for_new from allocation_run")
+    assert (planned["for_revisits"], planned["for_new"]) == pytest.approx((2300, 100))
     put_off = crawl.value("select count(*) from page where fetched_at is not null and due_at > now() + '13 hours'")
     assert put_off == pytest.approx(200 - 50, abs=5), "with the day's plan it were 104"
 

@@ -55,7 +55,7 @@ def test_pins_come_off_the_budget_and_the_others_share_the_rest(crawl: Crawl, ur
     assert sum(after.values()) == pytest.approx(40, rel=1e-6)
     assert all(after[page] < before[page] for page in after if page not in (1, 12))
     run = last_run(crawl)
-    assert (run["pinned"], run["pinned_wanted"], run["spent"]) == (16, 16, pytest.approx(40))
+    assert (run["pinned"], run["pinned_wanted"], run["for_revisits"]) == (16, 16, pytest.approx(40))
     assert max(run["residual"], run["spread"], run["duality_gap"]) < 1e-9
     assert run["utility"] < run["polite_bound"], "which knows of no pins"
     assert crawl.host("a.test")["frequency"] == pytest.approx(sum(after[page] for page in range(1, 11)), rel=1e-3)
@@ -146,12 +146,12 @@ def test_new_pages_have_what_pins_leave(crawl: Crawl, url: str) -> None:
     crawl.add(*(f"http://new{i}.test/" for i in range(100)))
     crawl.tick()
     run_job("allocate", url)
-    assert last_run(crawl)["new_pages"] == pytest.approx(20)
+    assert last_run(crawl)["for_new"] == pytest.approx(20)
     pin(crawl, "2 hours", 1, 11)
     run_job("allocate", url)
     run = last_run(crawl)
     assert run["pinned"] == pytest.approx(0.95 * 20, rel=1e-6), "the half of the budget that revisits are sure of"
-    assert run["new_pages"] == pytest.approx(20) and run["spent"] == pytest.approx(20)
+    assert run["for_new"] == pytest.approx(20) and run["for_revisits"] == pytest.approx(20)
 
 
 def test_dead_pages_give_back_what_they_had(crawl: Crawl, url: str) -> None:
@@ -167,7 +167,7 @@ def test_a_crawl_of_nothing_but_pins(crawl: Crawl, url: str) -> None:
     assert "longest_interval" not in run_job("allocate", url)
     assert set(frequencies(crawl).values()) == {1}
     run = last_run(crawl)
-    assert (run["spent"], run["unspent"], run["pinned"]) == (30, 10, 30)
+    assert (run["for_revisits"], run["unspent"], run["pinned"]) == (30, 10, 30)
 
 
 def test_the_plan_reckons_with_them(crawl: Crawl, url: str) -> None:
@@ -177,7 +177,7 @@ def test_the_plan_reckons_with_them(crawl: Crawl, url: str) -> None:
     assert [point.pinned for point in points] == [16, 16] and [point.pinned for point in alone] == [0, 0]
     for now, before in zip(points, alone, strict=True):
         assert now.utility and before.utility and now.utility < before.utility
-        assert now.spent == pytest.approx(before.spent)
+        assert now.for_revisits == pytest.approx(before.for_revisits)
     run_job("allocate", url)
     assert points[0].utility == pytest.approx(last_run(crawl)["utility"], rel=1e-9)
     needed = Plan(url).budget_for(0.6)
@@ -188,7 +188,7 @@ def test_what_is_pinned_is_no_reason_to_allocate_again(crawl: Crawl, url: str) -
     pin(crawl, "3 hours", 1, 12)
     run_job("allocate", url)
     assert crawl.value("select moved_since_allocation(a) from allocation a order by token desc limit 1") is None
-    assert np.isclose(last_run(crawl)["spent"], 40)
+    assert np.isclose(last_run(crawl)["for_revisits"], 40)
 
 
 def test_somebody_pinned_and_the_worker_plans_anew_soon(crawl: Crawl, url: str) -> None:

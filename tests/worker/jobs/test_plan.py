@@ -62,7 +62,7 @@ def test_more_budget_brings_more_and_never_more_than_the_bounds(url: str) -> Non
     for point in points:
         assert point.utility is not None and point.polite_bound is not None and point.unpolite_bound is not None
         assert point.utility <= point.polite_bound + 1e-12 <= point.unpolite_bound + 2e-12
-        assert point.spent <= point.budget * (1 + 1e-9)
+        assert point.for_revisits <= point.budget * (1 + 1e-9)
     assert point.unpolite_bound and point.polite_bound
     assert point.unpolite_bound - point.polite_bound > 0.1, "the slow host"
 
@@ -70,7 +70,9 @@ def test_more_budget_brings_more_and_never_more_than_the_bounds(url: str) -> Non
 def test_at_the_present_budget_the_plan_is_what_allocation_brings(url: str, connection: psycopg.Connection) -> None:
     (point,) = Plan(url).curve([50])
     run_job("allocate", url)
-    row = Crawl(connection).row("select utility, polite_bound, unpolite_bound, spent, new_pages from allocation_run")
+    row = Crawl(connection).row(
+        "select utility, polite_bound, unpolite_bound, for_revisits, for_new from allocation_run"
+    )
     for name, value in row.items():
         assert getattr(point, name) == pytest.approx(value, rel=1e-9)
 
@@ -89,7 +91,7 @@ def test_it_names_the_hosts_whose_gap_costs_and_what_half_of_it_would_gain(
     assert (slow.host, slow.pages) == ("slow.test", 40) and slow.slot_every == pytest.approx(6 * 3600 + 2)
     before = utility_at_present(url)
     Crawl(connection).value("select set_host('slow.test', gap => '3 hours')")
-    assert utility_at_present(url) - before == pytest.approx(slow.gain, rel=1e-6) and slow.gain > 0.01
+    assert utility_at_present(url) - before == pytest.approx(slow.half_gap_gain, rel=1e-6) and slow.half_gap_gain > 0.01
     assert type(slow.slot_every) is float
 
 
@@ -103,7 +105,7 @@ def test_an_allocation_leaves_the_hosts_that_their_gap_holds_back(url: str, conn
         # A bound, close where a host takes a small part of all fetches.
         assert row["wanted"] > row["frequency"] > 0
         if host := listed.get(row["host"]):
-            assert row["gain"] >= host.gain * (1 - 1e-6) and row["pages"] == host.pages
+            assert row["half_gap_gain"] >= host.half_gap_gain * (1 - 1e-6) and row["pages"] == host.pages
             assert row["slot_every"].total_seconds() == pytest.approx(host.slot_every, rel=1e-6)
 
 
@@ -148,7 +150,7 @@ def test_the_hosts_it_lists_gain_what_it_says_and_no_other_more(
             crawl.value("select set_host(%s, gap => %s)", row["host"], row["gap"])
     best = sorted(gains, key=lambda host: -gains[host])[:3]
     assert [host.host for host in listed] == best
-    assert [host.gain for host in listed] == pytest.approx([gains[host] for host in best], rel=0.01)
+    assert [host.half_gap_gain for host in listed] == pytest.approx([gains[host] for host in best], rel=0.01)
 
 
 @pytest.mark.parametrize("budget", [-1.0, math.inf, math.nan])
@@ -186,8 +188,8 @@ def test_the_command_prints_a_table_and_draws(url: str, tmp_path: Path) -> None:
 def test_it_says_which_budgets_do_not_reach_the_longest_interval(url: str, recrawl: Recrawl) -> None:
     said = recrawl(url, "--budget", "2,50").stdout
     assert (
-        "\nAt 2 fetches a day longest_interval (60 days) is not kept: floors get at most half of the budget and "
-        "half of a host's slots, so a page may wait 100 days.\n" in said
+        "\nAt 2 fetches a day longest_interval (60 days) is not kept: the least frequencies get at most half "
+        "of the budget and half of a host's slots, so a page may wait 100 days.\n" in said
     )
     assert said.count("is not kept") == 1
 

@@ -81,13 +81,13 @@ def test_the_optimum_without_gaps_wants_more_of_a_slow_host_than_it_gives_and_sa
     _, slow = of_hosts(filled).values()
     run = last_run(filled)
     assert slow[:, 1].sum() > 2 * 86400 / 7202
-    assert run["spent"] < 200 and run["utility"] < polite["utility"]
+    assert run["for_revisits"] < 200 and run["utility"] < polite["utility"]
 
 
 def test_best_first_visits_no_page_again(filled: Crawl, url: str) -> None:
     assert (follow(filled, url, "best_first") <= 1e-4).all()
     run = last_run(filled)
-    assert run["spent"] == 0
+    assert run["for_revisits"] == 0
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -105,14 +105,14 @@ def test_a_crawl_is_as_fresh_as_its_allocation_says(connection: psycopg.Connecti
         crawl.value("select set_setting(%s, %s)", name, value)
     web = Web(crawl, 1)
     run_job("allocate", url)
-    promised = crawl.row("select spent, new_pages, utility, polite_bound, capped_hosts from allocation_run")
+    promised = crawl.row("select for_revisits, for_new, utility, polite_bound, capped_hosts from allocation_run")
     by_host: dict[str, float] = dict(connection.execute("select host, frequency from host_status").fetchall())
     assert promised["capped_hosts"] == 4
     assert by_host["best.test"] == pytest.approx(0.7 * 288, rel=1e-3), "of its slots, its new pages have their share"
     crawl.wait(SECOND)
     web.begin()
     came = crawl_on(web, MINUTE)
-    assert sum(new for _, new in came.values()) == pytest.approx(promised["new_pages"], rel=0.03)
+    assert sum(new for _, new in came.values()) == pytest.approx(promised["for_new"], rel=0.03)
     for host, (revisits, _) in came.items():
         assert revisits >= 0.92 * by_host[host], host
     assert web.freshness() == pytest.approx(promised["utility"], rel=0.01)

@@ -212,7 +212,7 @@ def test_sql_is_told_what_a_page_is_worth_and_what_each_visit_saw(url: str) -> N
     made = through_sql.crawl(url, world, "uniform", 3.0, 12.0, 16.0)
     with psycopg.connect(url) as db:
         known = db.execute(
-            "select substring(url from '[0-9]+$')::int, value, fetches, changes from recrawl.page_status"
+            "select substring(url from '[0-9]+$')::int, value, successes, changes from recrawl.page_status"
         )
         of_page = {page: row for page, *row in known.fetchall()}
     unseen = 0

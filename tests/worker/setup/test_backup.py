@@ -95,7 +95,7 @@ def test_a_crawl_dumped_while_it_runs_is_whole_where_it_is_restored_and_goes_on(
 def snapshot_with_leases(holder: psycopg.Connection[Any]) -> str | None:
     """Names a snapshot in which many pages have been fetched and some are leased."""
     holder.rollback()
-    fetched = "select count(*) > 200 from recrawl_internal.page where fetches > 0"
+    fetched = "select count(*) > 200 from recrawl_internal.page where successes > 0"
     leased = "select from recrawl_internal.lease"
     row = holder.execute(f"select pg_export_snapshot(), ({fetched}) and exists ({leased})".encode()).fetchone()
     return row[0] if row and row[1] else None

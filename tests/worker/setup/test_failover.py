@@ -235,13 +235,15 @@ def test_nothing_of_a_lost_primary_acts_on_what_the_next_one_gave(new_server: Ca
         with pytest.raises(psycopg.Error, match="another worker took this job over"):
             second.query("select recrawl_internal.keep_job(%s, '1 minute')", old)
     assert second.query(LEASES) == before
-    untouched = "select count(*) from recrawl_internal.page where state = 'live' and fetches = 0 and page_id = any (%s)"
+    untouched = (
+        "select count(*) from recrawl_internal.page where state = 'live' and successes = 0 and page_id = any (%s)"
+    )
     assert second.value(untouched, sorted(new_pages)) == HOSTS
 
     # Vitals do not count the skipped numbers.
     second.query("select recrawl_internal.take_vitals()")
     assert second.value("select max(new_pages) from recrawl.vitals") < 10 * HOSTS
-    assert second.value("select max(empty_asks) from recrawl.vitals") < 10 * HOSTS
+    assert second.value("select max(empty_calls) from recrawl.vitals") < 10 * HOSTS
 
     # The old primary becomes the standby, now a synchronous one, and then the primary again: nothing is lost.
     first.follow(second, rewind=True)

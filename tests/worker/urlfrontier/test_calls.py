@@ -28,7 +28,8 @@ def now() -> datetime:
 
 def state(db: psycopg.Connection[Any], url: str) -> tuple[Any, ...]:
     row: tuple[Any, ...] | None = db.execute(
-        "select state, fetches, due_at, last_status from recrawl.page_status where page_id = recrawl.page_of(%s)", [url]
+        "select state, successes, due_at, last_status from recrawl.page_status where page_id = recrawl.page_of(%s)",
+        [url],
     ).fetchone()
     assert row
     return row

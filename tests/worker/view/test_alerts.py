@@ -90,7 +90,7 @@ FIRES: dict[str, Series] = {
     "RecrawlLessFresh": {"recrawl_freshness_ratio": steady(0.55)},
     "RecrawlOverBudget": {"recrawl_budget_fetches_per_second": steady(800 / 60)},
     "RecrawlJobFailing": {'recrawl_job_failures_since_success{job_name="allocate"}': steady(3)},
-    "RecrawlJobOverdue": {'recrawl_job_due_timestamp_seconds{job_name="allocate"}': steady(60)},
+    "RecrawlJobLate": {'recrawl_job_due_timestamp_seconds{job_name="allocate"}': steady(60)},
     "RecrawlTransactionOpen": {"recrawl_longest_transaction_seconds": AS_TIME_GOES},
     "RecrawlInboxStuck": {"recrawl_inbox_wait_seconds": steady(100)},
 }

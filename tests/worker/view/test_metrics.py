@@ -129,7 +129,7 @@ def test_a_minute_is_counted_once_and_what_it_gains_later_too(crawl: Crawl, url:
     minute(crawl, 5 * MINUTE, changed=1000)
     with endpoint(url) as scraped:
         assert scraped()["recrawl_fetches_total{changed}"] == 0, "was there before"
-        minute(crawl, 4 * MINUTE, changed=10, asks=5, empty_asks=2)
+        minute(crawl, 4 * MINUTE, changed=10, calls=5, empty_calls=2)
         minute(crawl, 3 * MINUTE, changed=7)
         for _ in range(2):
             assert scraped()["recrawl_fetches_total{changed}"] == 17
@@ -137,8 +137,8 @@ def test_a_minute_is_counted_once_and_what_it_gains_later_too(crawl: Crawl, url:
         minute(crawl, 4 * MINUTE, changed=11)
         found = scraped()
         assert found["recrawl_fetches_total{changed}"] == 20
-        assert found["recrawl_asks_total{pages}"] == 3
-        assert found["recrawl_asks_total{nothing}"] == 2
+        assert found["recrawl_next_pages_calls_total{pages}"] == 3
+        assert found["recrawl_next_pages_calls_total{nothing}"] == 2
 
 
 def test_a_counter_never_falls_when_rows_go_or_the_clock_is_put_back(crawl: Crawl, url: str) -> None:

@@ -21,6 +21,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from helpers import DAY, MINUTE, Crawl, Row, ended_run, eventually, free_port, minute, result_of
+from recrawl.view.rules import MISSED, STANDSTILL
 
 ROOT = Path(__file__).parents[3]
 DASHBOARD = json.loads((ROOT / "docs/monitoring/grafana-dashboard.json").read_text())
@@ -134,8 +135,8 @@ STANDS = {
 }  # fmt: skip
 HAPPENS = [
     "fetches", "changed", "unchanged", "first", "missing", "failed", "throttled", "denied", "untold", "stale",
-    "duplicate", "refused", "handed_out", "expired", "missed", "new_pages", "late_1m", "late_10m", "late_1h", "late_6h",
-    "late_1d", "late_more", "empty_asks",
+    "duplicate", "refused", "handed_out", "expired", "missed", "pages_added", "late_1m", "late_10m", "late_1h",
+    "late_6h", "late_1d", "late_more", "empty_calls",
 ]  # fmt: skip
 
 
@@ -156,7 +157,7 @@ def test_every_query_of_the_dashboard_has_an_answer_and_every_rule_runs(crawl: C
     fetch(crawl)
     ended_run(crawl, "allocate", True, MINUTE)
     for n in (1, 2, 3):
-        many = {"changed": 2000 * n, "handed_out": 2000 * n, "asks": 40 * n, "skipped": n}
+        many = {"changed": 2000 * n, "handed_out": 2000 * n, "calls": 40 * n, "skipped": n}
         stands(crawl, **dict.fromkeys(HAPPENS, 20 * n) | many)
         counted = f"sum(recrawl_fetches_total) >= {2120 * n}"
         eventually(partial(prometheus.ask, counted))
@@ -208,7 +209,7 @@ def test_what_goes_wrong_rings_and_stops_when_it_is_fixed(crawl: Crawl, promethe
     crawl.connection.execute(
         "update recrawl_internal.job set started_at = started_at - %s, ended_at = ended_at - %s", [DAY, DAY]
     )
-    rings("RecrawlJobOverdue")
+    rings("RecrawlJobLate")
 
 
 def test_a_crawl_that_nobody_fetches_stands_still(crawl: Crawl, prometheus: Prometheus) -> None:
@@ -282,6 +283,14 @@ def test_every_query_is_of_the_crawl_that_was_chosen_and_every_line_has_a_name()
         metrics = re.findall(rf"(?:{OURS}|ALERTS)", target["expr"])
         assert metrics and target["expr"].count('instance="$instance"') == len(metrics)
         assert "legendFormat" in target or panel["type"] == "stat"
+
+
+def test_thresholds_that_stand_in_other_files_are_those_of_the_rules(url: str) -> None:
+    (late,) = (target["expr"] for _, target in PANELS if target.get("legendFormat", "").endswith(" is late"))
+    assert f"{MISSED} * recrawl_job_interval_seconds" in late
+    with psycopg.connect(url) as connection:
+        (body,) = connection.execute("select prosrc from pg_proc where proname = 'note_standstill'").fetchone() or ("",)
+    assert f"patience    constant interval := '{STANDSTILL.seconds // 60} minutes'" in body
 
 
 def test_every_alert_says_what_it_means_and_what_to_do_and_links_nowhere(lonely: Prometheus) -> None:

@@ -110,7 +110,7 @@ def test_no_crawlers(lived: Simulated, browser: Browser | None, tmp_path: Path) 
     look = read(lived.crawl)
     text = looked_at(browser, look, "still", tmp_path)
     assert look.verdict.level == "trouble"
-    assert "their hosts are free" in text
+    assert "their hosts are ready" in text
 
 
 def test_crawlers_that_reach_no_host(lived: Simulated, browser: Browser | None, tmp_path: Path) -> None:

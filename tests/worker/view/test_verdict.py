@@ -48,7 +48,7 @@ def minutes(*, every: bool = False, **last: float | timedelta | None) -> tuple[M
         "fetches": 330, "changed": 78, "unchanged": 204, "first": 36, "failed": 9, "throttled": 3,
         "due": 7718, "due_gap": 5244, "due_blocked": 2402, "due_crawler": 72, "new_waiting": 180176, "leased": 3600,
         "pages": 1210571, "hosts": 20412, "hosts_ready": 41, "hosts_blocked": 203, "hosts_capped": 214,
-        "ready_wait": 0.8 * SECOND, "asks": 30, "fresh": 0.72, "fresh_error": 0.004, "covered": 0.85,
+        "ready_wait": 0.8 * SECOND, "calls": 30, "fresh": 0.72, "fresh_error": 0.004, "covered": 0.85,
         "expected": 0.734, "polite_bound": 0.739, "unpolite_bound": 0.812, "budget": 500000,
     }  # fmt: skip
     usual |= last if every else {}
@@ -82,7 +82,7 @@ WORKING = Figures(
     day=Total(
         NOON - DAY, fetches=463541, changed=111000, unchanged=290000, untold=900, first=47000, failed=12000,
         throttled=3541, late_1m=361900, late_10m=43200, late_1h=5600, late_6h=2700, late_1d=1010, late_more=391,
-        skipped=1204, handed_out=470000, expired=2100, asks=40000, stale=400, duplicate=12,
+        skipped=1204, handed_out=470000, expired=2100, calls=40000, stale=400, duplicate=12,
     ),
     allocation=LastAllocation(
         NOON - 40 * MINUTE, "freshness", 500000, 441300, 30000, 28700, 1030395, 214, 0.734, 0.739, 0.812
@@ -131,7 +131,7 @@ STILL = replace(
         hosts_ready=1000, leased=0, leases=0, oldest_lease_at=None,
     ),
     reported_at=NOON - 12 * MINUTE,
-    minutes=tuple(replace(row, asks=0) for row in minutes()),
+    minutes=tuple(replace(row, calls=0) for row in minutes()),
 )  # fmt: skip
 STATES = {
     "database": Figures(Now(NOON), database="none"),
@@ -154,7 +154,7 @@ STATES = {
             LastRun("allocate", NOON - 5 * MINUTE, 3, False, "out of memory", NOON - 5 * HOUR, 4), *WORKING.runs[1:]
         ),
     ),
-    "job_overdue": replace(
+    "job_late": replace(
         WORKING, schedule=(Schedule("allocate", HOUR, NOON - 12 * MINUTE), *WORKING.schedule[1:])
     ),
     "hosts_blocked": replace(WORKING, minutes=minutes(hosts_blocked=4100.0, due_blocked=90210.0)),
@@ -162,10 +162,10 @@ STATES = {
     "nothing_due": SMALL,
     "no_allocation": now(SMALL, due=3),
     "budget_unspent": replace(
-        WORKING, allocation=replace(WORKING.allocation, spent=270000, unspent=200000)  # type: ignore[type-var]
+        WORKING, allocation=replace(WORKING.allocation, for_revisits=270000, unspent=200000)  # type: ignore[type-var]
     ),
     "budget_sets_pace": replace(
-        WORKING, allocation=replace(WORKING.allocation, spent=470000, unspent=0)  # type: ignore[type-var]
+        WORKING, allocation=replace(WORKING.allocation, for_revisits=470000, unspent=0)  # type: ignore[type-var]
     ),
     "gaps_set_pace": WORKING,
 }  # fmt: skip
@@ -335,7 +335,7 @@ PLANTED = {
     "no_worker": state("no_worker"),
     "transaction_open": replace(HEALTHY, transactions=(HELD,)),
     "job_failing": state("job_failing"),
-    "job_overdue": state("job_overdue"),
+    "job_late": state("job_late"),
     "hosts_blocked": replace(HEALTHY, checkup=replace(HEALTHY.checkup, blocked_hosts=4100)),
     "leases_end": with_day(expired=40000),
     "slots_missed": state("slots_missed"),
@@ -458,7 +458,7 @@ def test_a_figure_of_top_that_does_not_fit_is_left_out_and_not_cut() -> None:
     (line,) = [
         line
         for line in screens.top(replace(state, minutes=(minute,)), verdict(state), "news")
-        if line.startswith("overdue")
+        if line.startswith("late")
     ]
     assert line.endswith("gap 5,244,000  block 2,402,000")
 

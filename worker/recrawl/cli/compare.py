@@ -38,7 +38,7 @@ def compare(as_json: bool, png: str | None) -> None:
     found = compare(crawl)
     if as_json:
         for one in found:
-            figures = {"policy": one.policy, **asdict(one.outlook), "new_pages": one.new_pages, "unspent": one.unspent}
+            figures = {"policy": one.policy, **asdict(one.outlook), "for_new": one.for_new, "unspent": one.unspent}
             known = {name: None if figure == float("inf") else figure for name, figure in figures.items()}
             click.echo(json.dumps(known))
     else:
@@ -60,7 +60,7 @@ def _row(one: "PolicyOutlook") -> dict[str, str]:
         "delay, days": _days(found.delay_days),
         "age, days": _days(found.age_days),
         "revisits a day": count(found.fetches),
-        "new pages a day": count(one.new_pages),
+        "new pages a day": count(one.for_new),
         "not used a day": count(one.unspent),
     }
 

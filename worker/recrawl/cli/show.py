@@ -93,8 +93,8 @@ def curve(points: "Sequence[Point]", present: float, objective: str) -> None:
         {
             "budget, fetches a day": count(point.budget),
             "of the present": f"{count(point.budget / present)} x",
-            "revisits a day": count(point.spent),
-            "new pages a day": count(point.new_pages),
+            "revisits a day": count(point.for_revisits),
+            "new pages a day": count(point.for_new),
             "pinned, of the revisits a day": count(point.pinned) if point.pinned else None,
             objective: utility(point.utility, is_share),
             "limit with gaps": utility(point.polite_bound, is_share),
@@ -115,7 +115,7 @@ def capped_hosts(hosts: "Sequence[HostAtGap]", objective: str) -> None:
             "host": host.host,
             "pages": count(host.pages),
             "a slot every": lasting(timedelta(seconds=host.slot_every)),
-            f"gain of {objective} with half the gap": gain(host.gain, is_share),
+            f"gain of {objective} with half the gap": gain(host.half_gap_gain, is_share),
         }
         for host in hosts
     ]

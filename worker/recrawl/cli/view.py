@@ -21,7 +21,7 @@ def report(file: str) -> None:
     The default FILE is recrawl.html; - is standard output. The file needs no network.
 
     The report says whether the crawl works and what to fix. It shows how many copies are up to date, how many fetches
-    found a change or failed, and what differs from yesterday. It lists overdue pages with the reason, and hosts whose
+    found a change or failed, and what differs from yesterday. It lists late pages with the reason, and hosts whose
     gap (the minimum time between two requests) is too long.
     """
     from recrawl import store

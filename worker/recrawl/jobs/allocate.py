@@ -61,19 +61,19 @@ class Allocate(Job):
                 _fit(run, crawl, divided, late)
             moved = 0
             if crawl.is_priced_by_the_objective(result):
-                tell("ordering the overdue pages")
+                tell("ordering the late pages")
                 moved = _overtake(run, crawl, divided, late)
             is_share = objective_named(crawl.objective).is_share
             said = [
                 f"{crawl.policy}: expected {crawl.objective} {utility(proof['utility'], is_share)}, "
                 f"{utility(proof['polite_bound'], is_share)} with the best possible allocation within the gaps",
                 f"of {count(proof['budget'])} fetches a day, {count(result.spent)} are for revisits, "
-                f"{count(proof['new_pages'])} for new pages and {count(proof['retries'])} for retries",
+                f"{count(proof['for_new'])} for new pages and {count(proof['for_retries'])} for retries",
                 f"the gap limits {count(proof['capped_hosts'])} of {things(proof['hosts'], 'host')}",
                 f"{count(len(late_pages))} of {things(crawl.pages, 'page')} are due earlier than before",
             ]
             if moved:
-                said.append(f"{things(moved, 'overdue page')} exchanged their due times")
+                said.append(f"{things(moved, 'late page')} exchanged their due times")
             needed, got = proof["pinned_wanted"], proof["pinned"]
             if got < needed * (1 - 1e-3):
                 said.append(f"pinned intervals need {count(needed)} fetches a day and get {count(got)}")
@@ -109,14 +109,14 @@ def _overtake(run: store.runs.Run, crawl: AllocationInput, divided: Divided, lat
     host = np.repeat(np.arange(len(crawl.hosts)), np.diff(crawl.first))
     may = (crawl.due_in < 0) & ~np.isnan(crawl.promised) & np.isnan(crawl.pinned)
     pages = np.flatnonzero(may & (np.bincount(host, may, len(slots)) > slots)[host])
-    overdue = -crawl.due_in[pages].astype(np.float64)
-    age = np.maximum(crawl.promised[pages] + overdue, 1 / MOST_FREQUENCY)
+    late_by = -crawl.due_in[pages].astype(np.float64)
+    age = np.maximum(crawl.promised[pages] + late_by, 1 / MOST_FREQUENCY)
     by_itself = age - 1 / np.maximum(divided.allocation.frequency[pages], LEAST_FREQUENCY)
     worth = objective_named(crawl.objective).marginal(1 / age, crawl.value[pages], crawl.rate[pages])
-    which, overdue = overtaking(host[pages], overdue, by_itself, worth, slots)
+    which, late_by = overtaking(host[pages], late_by, by_itself, worth, slots)
     page_id = crawl.page_id[pages[which]]
     in_order = np.argsort(page_id)
-    run.put_in_chunks("overtake", page_id[in_order], crawl.today - overdue[in_order])
+    run.put_in_chunks("overtake", page_id[in_order], crawl.today - late_by[in_order])
     return len(page_id)
 
 
@@ -131,7 +131,7 @@ def _proof(crawl: AllocationInput, divided: Divided) -> dict[str, Any]:
         "policy": crawl.policy,
         "objective": crawl.objective,
         "priced_by": result.objective,
-        "retries": divided.retries,
+        "for_retries": divided.retries,
         "newest_page": crawl.newest_page,
         "pinned_wanted": crawl.pins.wanted,
         "price": finite(result.price),
@@ -141,7 +141,7 @@ def _proof(crawl: AllocationInput, divided: Divided) -> dict[str, Any]:
         "residual": result.residual,
         "spread": result.spread,
         "duality_gap": result.duality_gap,
-        "floor_days": finite(result.floor_interval),
+        "longest_days": finite(result.floor_interval),
     }
 
 

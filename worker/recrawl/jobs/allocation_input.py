@@ -147,8 +147,8 @@ class AllocationInput:
         bounds = what_if.bounds(self.web(now.cap), now.for_revisits, self.objective)
         return {
             "budget": now.budget,
-            "spent": allocation.spent,
-            "new_pages": now.new_pages,
+            "for_revisits": allocation.spent,
+            "for_new": now.new_pages,
             "pinned": float(self.kept(now).taken.sum()),
             "utility": finite(allocation.utility / self.worth),
             "polite_bound": finite(bounds.polite / self.worth),
@@ -162,8 +162,8 @@ class AllocationInput:
             return None
         waiting = "for ever" if math.isnan(found.floor_interval) else f"{count(found.floor_interval)} days"
         return (
-            f"longest_interval ({count(self.limits.longest_interval)} days) is not kept: floors get at most half of the"
-            f" budget and half of a host's slots, so a page may wait {waiting}"
+            f"longest_interval ({count(self.limits.longest_interval)} days) is not kept: the least frequencies get at"
+            f" most half of the budget and half of a host's slots, so a page may wait {waiting}"
         )
 
     def new_pages_within(self, days: float, now: Divided) -> float:

@@ -16,7 +16,7 @@ class PolicyOutlook:
 
     policy: str
     outlook: Outlook
-    new_pages: float
+    for_new: float
     unspent: float
 
 

@@ -20,9 +20,9 @@ class Point:
     """
 
     budget: float
-    spent: float  # on revisits
-    new_pages: float
-    pinned: float  # the part of `spent` for pages whose interval is pinned
+    for_revisits: float
+    for_new: float
+    pinned: float  # the part of `for_revisits` for pages whose interval is pinned
     utility: float | None
     polite_bound: float | None
     unpolite_bound: float | None
@@ -37,7 +37,7 @@ class HostAtGap:
     host: str
     slot_every: float  # seconds: its gap, and the window in which a request may start
     pages: int
-    gain: float  # per unit of value
+    half_gap_gain: float  # per unit of value
 
 
 class Plan:
@@ -97,7 +97,7 @@ class Plan:
                 host=name,
                 slot_every=float(86400 / crawl.slots.per_day[planned[host]]),
                 pages=int(crawl.first[host + 1] - crawl.first[host]),
-                gain=gains[host] / crawl.worth,
+                half_gap_gain=gains[host] / crawl.worth,
             )
             for name, host in zip(names, best, strict=True)
         ]

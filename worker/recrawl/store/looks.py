@@ -16,7 +16,7 @@ from recrawl.store.connection import Connection, Shape, rows, shaped, value
 # other columns that they read are states: the mean is taken.
 HAPPENED = {
     *("fetches", "changed", "unchanged", "first", "missing", "failed", "throttled", "denied"),
-    *("skipped", "handed_out", "expired", "new_pages"),
+    *("skipped", "handed_out", "expired", "pages_added"),
 }
 
 
@@ -51,7 +51,7 @@ def late_hosts(connection: Connection, shape: type[Shape], n: int) -> list[Shape
 
 def capped_hosts(connection: Connection, shape: type[Shape], n: int) -> list[Shape]:
     """The hosts that are limited by their gap, the host whose gap costs most first."""
-    return of_view(connection, shape, "capped_hosts", "order by gain desc nulls last limit %s", n)
+    return of_view(connection, shape, "capped_hosts", "order by half_gap_gain desc nulls last limit %s", n)
 
 
 def last_runs(connection: Connection, shape: type[Shape], always: list[str]) -> list[Shape]:

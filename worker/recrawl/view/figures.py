@@ -19,7 +19,7 @@ class Now:
     paused: bool = False
     last_report_at: datetime | None = None  # within the last quarter of an hour
     fetches_per_second: float | None = None  # over the last five minutes
-    ready_wait: timedelta | None = None  # of the first free host with work; None = no host is free
+    ready_wait: timedelta | None = None  # of the first ready host; None = no host is ready
     hosts_ready: int = 0  # counted up to 1,000
     due: int = 0
     new_waiting: int = 0
@@ -64,8 +64,8 @@ class Stretch:
 class Minute(Stretch):
     """A row of the view vitals."""
 
-    asks: float = 0
-    empty_asks: float = 0
+    calls: float = 0
+    empty_calls: float = 0
     handed_out: float = 0
     new_waiting: float | None = None
     leased: float | None = None
@@ -105,9 +105,9 @@ class Total:
     handed_out: float = 0
     expired: float = 0
     missed: float = 0
-    asks: float = 0
-    empty_asks: float = 0
-    new_pages: float = 0
+    calls: float = 0
+    empty_calls: float = 0
+    pages_added: float = 0
 
     @property
     def revisits(self) -> float:
@@ -141,8 +141,8 @@ class LastAllocation:
     started_at: datetime
     objective: str
     budget: float
-    spent: float
-    new_pages: float
+    for_revisits: float
+    for_new: float
     unspent: float
     pages: int
     capped_hosts: int
@@ -203,7 +203,7 @@ class CappedHost:
     gap: timedelta
     wanted: float  # fetches per day at the budget's price
     frequency: float  # fetches per day that it was given
-    gain: float | None = None
+    half_gap_gain: float | None = None
 
 
 @dataclass(frozen=True)

@@ -83,17 +83,17 @@ def described(found: SearchResult, host: Mapping[str, Any]) -> Html:
     now, until, next_slot_at = found.now, host["blocked_until"], host["next_slot_at"]
     asks_for = f"; its robots.txt asks for {lasting(host['crawl_delay'])}" if host["crawl_delay"] else ""
     blocked = f"until {clock(until, now)}: {host['blocked_reason'] or 'no reason given'}" if until else "no"
-    overdue = f"{things(host['due'], 'page')}, the oldest by {lasting(host['late'])}" if host["due"] else ""
+    late = f"{things(host['due'], 'page')}, the oldest by {lasting(host['late'])}" if host["due"] else ""
     rows: list[tuple[str, object]] = [("also known as", found.name)] if found.name != host["host"] else []
     rows += [
         ("pages", count(host["pages"])),
         ("gap between two requests", f"{lasting(host['gap'])}{asks_for}"),
         ("next request may start", clock(next_slot_at, now) if next_slot_at and next_slot_at > now else "now"),
         ("blocked", blocked),
-        ("overdue", overdue or "not among the hosts with the most overdue pages"),
+        ("late", late or "not among the hosts with the most late pages"),
         ("fetches a day", count(host["frequency"])),
         ("limited by its gap", {True: "yes", False: "no: the budget decides", None: "–"}[host["capped"]]),
-        ("fetches so far", count(host["fetches"])),
+        ("fetches so far", count(host["handed_out"])),
         ("failed recently", count(host["failures"])),
     ]
     name = literal(host["host"])

@@ -14,7 +14,7 @@ class Span(Stretch):
     """An hour or ten minutes."""
 
     skipped: float = 0
-    new_pages: float = 0
+    pages_added: float = 0
 
 
 @dataclass(frozen=True)

@@ -65,14 +65,14 @@ COUNTERS: dict[str, tuple[str, Behind]] = {
         "unknown_page or invalid.",
         {"stale_lease": "stale", "duplicate": "duplicate", "refused": "refused"},
     ),
-    "recrawl_asks{answer}": (
+    "recrawl_next_pages_calls{answer}": (
         "Calls of next_pages, by whether they returned pages.",
-        {"pages": "asks_answered", "nothing": "empty_asks"},
+        {"pages": "calls_answered", "nothing": "empty_calls"},
     ),
     "recrawl_pages_handed_out": ("Pages that were handed out to crawlers.", "handed_out"),
     "recrawl_pages_expired": ("Pages whose lease ended before they were reported.", "expired"),
     "recrawl_slots_missed": ("Pages that crawlers released after their slot had passed.", "missed"),
-    "recrawl_pages_added": ("Pages that were added, from links or by add_pages.", "new_pages"),
+    "recrawl_pages_added": ("Pages that were added, from links or by add_pages.", "pages_added"),
     "recrawl_revisits_skipped": ("Revisits that were skipped because the next one was due already.", "skipped"),
 }
 LATENESS = {
@@ -81,14 +81,14 @@ LATENESS = {
 GAUGES: dict[str, tuple[str, Behind]] = {
     # of the last minute
     "recrawl_due_pages{waits_for}": (
-        "Overdue pages, by what they wait for: crawler = their host is free, gap = the next slot of their host is in "
+        "Late pages, by what they wait for: crawler = their host is ready, gap = the next slot of their host is in "
         "the future, block = their host is blocked.",
         {"crawler": "due_crawler", "gap": "due_gap", "block": "due_blocked"},
     ),
-    "recrawl_new_pages": ("New pages: they were never handed out.", "new_waiting"),
+    "recrawl_new_waiting_pages": ("New pages: they were never handed out.", "new_waiting"),
     "recrawl_pages": ("Pages in the crawl.", "pages"),
     "recrawl_hosts": ("Hosts in the crawl.", "hosts"),
-    "recrawl_hosts_ready": ("Free hosts that have pages to hand out.", "hosts_ready"),
+    "recrawl_hosts_ready": ("Ready hosts: a request may start now, and they have a page to fetch.", "hosts_ready"),
     "recrawl_hosts_blocked": ("Hosts that are blocked.", "hosts_blocked"),
     "recrawl_hosts_capped": (
         "Hosts whose gap, not the budget, limits how often their pages are fetched.",
@@ -108,7 +108,7 @@ GAUGES: dict[str, tuple[str, Behind]] = {
     "recrawl_worker_runs": ("1 if a worker did upkeep within the last five seconds, otherwise 0.", "worker_runs"),
     "recrawl_leased_pages": ("Pages that are leased to crawlers.", "leased"),
     "recrawl_ready_wait_seconds": (
-        "Time that the first free host with work has waited for a crawler, in seconds; 0 = no host waits.",
+        "Time that the first ready host has waited for a crawler, in seconds; 0 = no host waits.",
         "ready_wait",
     ),
     "recrawl_inbox_wait_seconds": (
@@ -123,8 +123,8 @@ GAUGES: dict[str, tuple[str, Behind]] = {
     "recrawl_upkeep_timestamp_seconds": ("Time of the last upkeep, in Unix time (seconds).", "ticked_at"),
     "recrawl_vitals_timestamp_seconds": ("Start of the newest minute of figures, in Unix time (seconds).", "vitals_at"),
 }
-COUNTED = {figure for _, behind in COUNTERS.values() for figure in by_label(behind).values()} - {"asks_answered"}
-COUNTED |= {*LATENESS.values(), "late_seconds", "asks"}
+COUNTED = {figure for _, behind in COUNTERS.values() for figure in by_label(behind).values()} - {"calls_answered"}
+COUNTED |= {*LATENESS.values(), "late_seconds", "calls"}
 ZERO_IF_NONE = ("ready_wait", "inbox_wait", "longest_transaction")
 JOB_GAUGES = {
     "recrawl_job_last_success_timestamp_seconds": (
@@ -262,7 +262,7 @@ class Looks:
 
     def took_in(self, seen: store.scrape.Scrape) -> MetricValues:
         minutes = {
-            row["at"]: {name: row[name] for name in COUNTED} | {"asks_answered": row["asks"] - row["empty_asks"]}
+            row["at"]: {name: row[name] for name in COUNTED} | {"calls_answered": row["calls"] - row["empty_calls"]}
             for row in seen.minutes
         }
         self.counts.add(minutes | {(run["job"], run["started_at"]): counts_of_run(run) for run in seen.runs})

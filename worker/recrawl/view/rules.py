@@ -17,8 +17,8 @@ from recrawl.view.rule import Alert, Fix, Found, Level, Rule
 from recrawl.words import count, either, interval, lasting, literal, pace, percent, size, things, when
 
 FEW = 20  # events: fewer say nothing about shares
-STANDSTILL = timedelta(minutes=5)  # without a report, while a host with work is free
-SLOW = timedelta(minutes=1)  # that a free host with work waits for a crawler
+STANDSTILL = timedelta(minutes=5)  # without a report, while a host is ready
+SLOW = timedelta(minutes=1)  # that a ready host waits for a crawler
 UNWATCHED = timedelta(days=1)  # without a worker: then nobody remembers when crawlers last reported
 SILENT = timedelta(minutes=1)  # without upkeep
 LONG_OPEN = timedelta(minutes=15)  # a transaction
@@ -208,7 +208,7 @@ def never_fetched(facts: Facts) -> Found | None:
     LOOK,
     well="Crawlers report, if there is anything to fetch.",
     alert=Alert(
-        "Crawlers do not report, although the first free host has waited for {{ $value | humanizeDuration }}.",
+        "Crawlers do not report, although the first ready host has waited for {{ $value | humanizeDuration }}.",
         f"recrawl_ready_wait_seconds > {STANDSTILL.seconds} "
         f"unless time() - recrawl_last_report_timestamp_seconds < {STANDSTILL.seconds} "
         "unless recrawl_paused == 1",
@@ -223,11 +223,11 @@ def standing_still(facts: Facts) -> Found | None:
         return None
     if not (now.worker_runs or figures.workers or (quiet is not None and quiet < UNWATCHED)):
         return None
-    calls = sum(minute.asks for minute in figures.minutes if minute.at > now.as_of - STANDSTILL)
+    calls = sum(minute.calls for minute in figures.minutes if minute.at > now.as_of - STANDSTILL)
     leased = f" {things(now.leased, 'page')} {either(now.leased, 'is', 'are')} leased." if now.leased else ""
     return Found(
         f"The crawl stands still: no crawler has reported for {'many hours' if quiet is None else lasting(quiet)}.",
-        f"{_free_hosts(figures)} "
+        f"{_ready_hosts(figures)} "
         + (
             "Crawlers call next_pages and report nothing: read their logs."
             if calls or now.leased
@@ -284,9 +284,9 @@ def fetches_fail(facts: Facts) -> Found | None:
         "Start more crawlers, or let each take more pages in one call",
         "SELECT * FROM recrawl.next_pages(100, ahead => '10 s');",
     ),
-    well="No free host waits long for a crawler.",
+    well="No ready host waits long for a crawler.",
     alert=Alert(
-        "The crawlers are too slow: free hosts with work have waited for more than a minute.",
+        "The crawlers are too slow: ready hosts have waited for more than a minute.",
         f"min_over_time(recrawl_ready_wait_seconds[15m]) > {SLOW.seconds} "
         f"and time() - recrawl_last_report_timestamp_seconds < {STANDSTILL.seconds} unless recrawl_paused == 1",
         "15m",
@@ -298,7 +298,7 @@ def crawlers_slow(facts: Facts) -> Found | None:
         return None
     return Found(
         "The crawlers are too slow." if _is_crawled(figures) else "The crawlers are too slow, or away.",
-        f"{_pace(figures)} {_free_hosts(figures)}",
+        f"{_pace(figures)} {_ready_hosts(figures)}",
     )
 
 
@@ -395,7 +395,7 @@ def job_failing(facts: Facts) -> Found | None:
         "5m",
     ),
 )
-def job_overdue(facts: Facts) -> Found | None:
+def job_late(facts: Facts) -> Found | None:
     """A worker runs one job at a time. In its first minute it starts none."""
     figures = facts.figures
     as_of = figures.now.as_of
@@ -449,7 +449,7 @@ def hosts_blocked(facts: Facts) -> Found | None:
         level: Level = "warn" if _is_crawled(figures) else "trouble"
         return Found(f"Hardly anything can be fetched: {which[:1].lower()}{which[1:]} blocked{names}.", level=level)
     if blocked >= max(FEW_BLOCKED, MANY_BLOCKED * hosts):
-        waits = f"{things(due, 'overdue page')} {either(due, 'waits', 'wait')} for them."
+        waits = f"{things(due, 'late page')} {either(due, 'waits', 'wait')} for them."
         return Found(f"{which} blocked{names}.", waits)
     waits_long = sum(host.due for host in figures.late_hosts if host.waits_for == "block") >= FEW
     return Found(f"{which} blocked{names}.", level="warn" if waits_long else "ok") if facts.is_checkup else None
@@ -574,7 +574,7 @@ def changes_not_reported(facts: Facts) -> Found | None:
     "warn",
     "Pages were fetched so late that the next fetch was due already. The crawl makes fewer fetches than its allocation "
     "expects.",
-    Fix("visits", "See what overdue pages wait for: crawlers, gaps or blocks", "recrawl status"),
+    Fix("visits", "See what late pages wait for: crawlers, gaps or blocks", "recrawl status"),
     well="Few revisits are skipped.",
     alert=Alert(
         f"More than {percent(SKIPPED, 0)} of the revisits are skipped.",
@@ -886,10 +886,10 @@ def _at_least(wait: timedelta | None, limit: timedelta) -> bool:
     return wait is not None and wait >= limit
 
 
-def _free_hosts(figures: Figures) -> str:
-    """Free hosts with work are counted up to 1,000."""
+def _ready_hosts(figures: Figures) -> str:
+    """Ready hosts are counted up to 1,000."""
     n, wait = figures.now.hosts_ready, lasting(figures.now.ready_wait)
-    hosts = "One host with work is free, and" if n == 1 else f"{count(n)} hosts with work are free, and the first"
+    hosts = "One host is ready, and" if n == 1 else f"{count(n)} hosts are ready, and the first"
     return f"{'More than ' if n >= 1000 else ''}{hosts} has waited {wait} for a crawler."
 
 

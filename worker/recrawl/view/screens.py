@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from textwrap import wrap
 from typing import Any
 
-from recrawl.view.figures import ALWAYS, Figures, LastRun, Minute, Schedule, fared
+from recrawl.view.figures import ALWAYS, Figures, LastRun, Minute, Now, Schedule, fared
 from recrawl.view.rule import Finding
 from recrawl.words import HERE, count, either, lasting, moment, pace, percent, things, when
 
@@ -49,19 +49,18 @@ def _figures(figures: Figures) -> Iterator[str]:
     if day.revisits:
         skipped = f"; {count(day.skipped)} skipped in {_lasting_day(lasts)}" if day.skipped >= 1 else ""
         yield _row("on time", percent(day.in_time), f"of revisits within 10 min{skipped}")
-    about = "about " if now.is_estimate else ""
     parts = [f"{word} {count(pages)}" for word, pages in _waits_for(minute).items() if pages]
     more = f"pages wait: {', '.join(parts)}" if now.due and parts else ""
     if now.next_ready_at and not now.due and not now.new_waiting:
         more = f"next page {when(now.next_ready_at, now.as_of)}"
-    yield _row("overdue", f"{about}{count(now.due)}", more)
+    yield _row("late", _estimated(now.due, now), more)
     if now.ready_wait is not None:
         hosts = f"{_thousand(now.hosts_ready)} {either(now.hosts_ready, 'host', 'hosts')}"
-        yield _row("free", hosts, f"the first has waited {lasting(now.ready_wait)} for a crawler")
+        yield _row("ready", hosts, f"the first has waited {lasting(now.ready_wait)} for a crawler")
     if now.new_waiting:
         left = day.left(now.new_waiting, now.as_of)
         more = f", {lasting(left)} at today's pace" if left else ""
-        yield _row("new", f"{about}{count(now.new_waiting)}", f"pages{more}")
+        yield _row("new", _estimated(now.new_waiting, now), f"pages{more}")
     if now.leased:
         age = "" if now.oldest_lease_at is None else f", the oldest is {lasting(now.as_of - now.oldest_lease_at)} old"
         yield _row("leased", things(now.leased, "page"), f"in {things(now.leases, 'lease')}{age}")
@@ -150,12 +149,13 @@ def top(figures: Figures, said: Finding, name: str, height: int = 24) -> list[st
     rates = [f"{kind} {count(number / 60)}" for kind, number in kinds.items() if number]
     lines.append(_trend("fetches/s", per_minute, count(now.fetches_per_second or 0), *rates))
     waits = [(minute.ready_wait or timedelta(0)).total_seconds() for minute in minutes]
-    lines.append(_trend("free", waits, lasting(now.ready_wait), f"{_thousand(now.hosts_ready)} hosts free"))
+    lines.append(_trend("ready", waits, lasting(now.ready_wait), f"{_thousand(now.hosts_ready)} hosts ready"))
     waits_for = _waits_for(last).items() if last.due is not None else ()
     parts = [f"{what} {count(number or 0)}" for what, number in waits_for]
-    lines.append(_trend("overdue", [minute.due or 0 for minute in minutes], count(now.due), *parts))
+    lines.append(_trend("late", [minute.due or 0 for minute in minutes], _estimated(now.due, now), *parts))
     inbox = [f"inbox waits {lasting(now.inbox_wait)}"] if now.inbox_wait else []
-    lines.append(_trend("new", [minute.new_waiting or 0 for minute in minutes], count(now.new_waiting), *inbox))
+    new = [minute.new_waiting or 0 for minute in minutes]
+    lines.append(_trend("new", new, _estimated(now.new_waiting, now), *inbox))
     leased = [minute.leased or 0 for minute in minutes]
     lines.append(_trend("leased", leased, count(now.leased), things(now.leases, "lease")))
     if last.fresh is not None:
@@ -167,15 +167,19 @@ def top(figures: Figures, said: Finding, name: str, height: int = 24) -> list[st
     return [*lines, *[""] * (height - 1 - len(lines)), "renewed every 2 s · q quits"]
 
 
+def _estimated(pages: float, now: Now) -> str:
+    return f"{'about ' if now.is_estimate else ''}{count(pages)}"
+
+
 def _waits_for(minute: Minute) -> dict[str, float | None]:
     return {"gap": minute.due_gap, "block": minute.due_blocked, "crawler": minute.due_crawler}
 
 
 def _hosts(figures: Figures) -> list[str]:
     if not figures.late_hosts:
-        return ["No host has overdue pages."]
+        return ["No host has late pages."]
     gains = {host.host: host for host in figures.capped_hosts}
-    lines = [f"{'HOST':<29}{'OVERDUE':>8}{'BY':>9}  {'WAITS FOR':<14}{'GAP':>6}{'FETCHES/DAY':>12}"]
+    lines = [f"{'HOST':<29}{'LATE':>8}{'BY':>9}  {'WAITS FOR':<14}{'GAP':>6}{'FETCHES/DAY':>12}"]
     for host in figures.late_hosts:
         held = gains.get(host.host)
         name = host.host if len(host.host) <= 28 else host.host[:27] + "…"
@@ -192,7 +196,7 @@ def _hosts(figures: Figures) -> list[str]:
 
 def _trend(name: str, numbers: Sequence[float], value: str, *parts: str) -> str:
     """Leaves out the last parts if they do not fit."""
-    line = f"{name:<10}{sparkline(numbers, 16):<17}{value:>9}"
+    line = f"{name:<10}{sparkline(numbers, 16):<17}{value:>11}"
     for part in parts:
         if len(line) + 2 + len(part) > WIDTH:
             break

@@ -36,7 +36,7 @@ def test_what_was_promised_too_seldom_comes_if_it_would_be_due() -> None:
 def test_what_follows_nothing_but_its_frequency_or_its_hosts_gap_stays() -> None:
     assert moved([0.01, 0.01, np.nan], [np.nan, 0.5, np.nan], wanted=0) == [1]
     assert moved([0.01], [0.5], wanted=0, capped=True) == []
-    assert moved([-0.1], [0.5], wanted=0) == [], "it is overdue"
+    assert moved([-0.1], [0.5], wanted=0) == [], "it is late"
     assert moved([0.01], [0.01], wanted=0, frequency=20) == [], "it comes again anyway"
 
 

@@ -8,19 +8,19 @@ from hypothesis import strategies as st
 from recrawl.model.allocation.overtaking import SENIORS, overtaking
 
 
-def places(overdue: list[float], worth: list[float], slots: float) -> list[int]:
+def places(late_by: list[float], worth: list[float], slots: float) -> list[int]:
     """Of one host, in the order in which they would be asked for."""
-    late = np.array(overdue)
+    late = np.array(late_by)
     pages, now = overtaking(np.zeros(len(late), np.intp), late, late, np.array(worth), np.array([slots]))
     late[pages] = now
     return [int(page) for page in np.argsort(-late, kind="stable")]
 
 
 def test_what_is_worth_most_goes_first_but_for_one_place_in_eight() -> None:
-    overdue = [float(20 - i) for i in range(20)]
+    late_by = [float(20 - i) for i in range(20)]
     worth = [2.0**i for i in range(20)]
-    assert places(overdue, worth, 4) == [0, 17, 18, 19, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 1, 2, 3]
-    assert set(places(overdue, worth, 10)[:10]) == {0, 1, *range(12, 20)}
+    assert places(late_by, worth, 4) == [0, 17, 18, 19, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 1, 2, 3]
+    assert set(places(late_by, worth, 10)[:10]) == {0, 1, *range(12, 20)}
 
 
 def test_a_host_with_a_slot_for_each_keeps_its_order() -> None:
@@ -40,15 +40,15 @@ pages_of_hosts = st.lists(
 @given(pages_of_hosts, st.lists(st.floats(0, 30), min_size=4, max_size=4))
 def test_places_are_exchanged_within_hosts(pages: list[tuple[int, float, float, float]], slots: list[float]) -> None:
     host = np.array([page[0] for page in pages], np.intp)
-    overdue, by_itself, worth = (np.array([page[i] for page in pages], np.float64) for i in (1, 2, 3))
-    moved, now = overtaking(host, overdue, by_itself, worth, np.array(slots))
+    late_by, by_itself, worth = (np.array([page[i] for page in pages], np.float64) for i in (1, 2, 3))
+    moved, now = overtaking(host, late_by, by_itself, worth, np.array(slots))
     assert len(set(moved.tolist())) == len(moved)
-    later = overdue.copy()
+    later = late_by.copy()
     later[moved] = now
     for number in range(4):
         here = np.flatnonzero(host == number)
-        assert sorted(later[here]) == sorted(overdue[here]), "no host looks more or less late"
-        if len(set(overdue[here])) < here.size:
+        assert sorted(later[here]) == sorted(late_by[here]), "no host looks more or less late"
+        if len(set(late_by[here])) < here.size:
             continue
         asked = min(int(np.ceil(slots[number])), here.size)
         go = here[np.argsort(-later[here])[:asked]]
@@ -60,7 +60,7 @@ def test_places_are_exchanged_within_hosts(pages: list[tuple[int, float, float, 
         if stay.size and others.size:
             assert worth[stay].max() <= worth[others].min()
     again, _ = overtaking(host, later, by_itself, worth, np.array(slots))
-    if len(set(overdue.tolist())) == len(overdue) and len(set(by_itself.tolist())) == len(by_itself):
+    if len(set(late_by.tolist())) == len(late_by) and len(set(by_itself.tolist())) == len(by_itself):
         assert len(again) == 0 or len(set(worth.tolist())) < len(worth), "once is enough"
 
 
@@ -68,16 +68,16 @@ def test_places_are_exchanged_within_hosts(pages: list[tuple[int, float, float, 
 def test_whoever_is_worth_least_has_its_turn_however_long_the_host_is_behind(served: int | None) -> None:
     """As many pages that are always worth more come with every run as are served, of 240 slots until the next."""
     rng = np.random.default_rng(1)
-    overdue, worth = rng.uniform(100, 200, 1200), np.zeros(1200)
-    by_itself = overdue.copy()
+    late_by, worth = rng.uniform(100, 200, 1200), np.zeros(1200)
+    by_itself = late_by.copy()
     for _ in range(1200 * SENIORS * 2 if served == 1 else 800):
         fetches = int(rng.integers(1, 240)) if served is None else served
-        overdue, worth = np.append(overdue, rng.random(fetches)), np.append(worth, np.ones(fetches))
-        by_itself = np.append(by_itself, overdue[-fetches:])
-        pages, now = overtaking(np.zeros(len(worth), np.intp), overdue, by_itself, worth, np.array([240.0]))
-        overdue[pages] = now
-        left = np.argsort(-overdue)[fetches:]
-        overdue, by_itself, worth = overdue[left] + 1, by_itself[left] + 1, worth[left]
+        late_by, worth = np.append(late_by, rng.random(fetches)), np.append(worth, np.ones(fetches))
+        by_itself = np.append(by_itself, late_by[-fetches:])
+        pages, now = overtaking(np.zeros(len(worth), np.intp), late_by, by_itself, worth, np.array([240.0]))
+        late_by[pages] = now
+        left = np.argsort(-late_by)[fetches:]
+        late_by, by_itself, worth = late_by[left] + 1, by_itself[left] + 1, worth[left]
         if worth.all():
             return
     raise AssertionError(f"{int((worth == 0).sum())} were never asked for")

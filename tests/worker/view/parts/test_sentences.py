@@ -97,26 +97,24 @@ def test_hours_without_fetches_are_told_apart_from_hours_that_are_missing() -> N
 
 def test_waiting_says_what_would_help() -> None:
     gap = plain(sentences.waiting(HISTORY.tens, LAST_MINUTE, NOW))
-    assert gap.startswith("7,718 pages are overdue, 0.6 % of all. Most wait for the gap of their host")
+    assert gap.startswith("7,718 pages are late, 0.6 % of all. Most wait for the gap of their host")
     assert "more crawlers would not help" in gap
     crawler = replace(LAST_MINUTE, due=100, due_crawler=100, due_gap=0, due_blocked=0)
-    assert "All wait for a crawler: their hosts are free." in plain(sentences.waiting(HISTORY.tens, crawler, NOW))
+    assert "All wait for a crawler: their hosts are ready." in plain(sentences.waiting(HISTORY.tens, crawler, NOW))
 
 
 def test_waiting_of_little() -> None:
     assert sentences.waiting([], UNKNOWN, NOW).startswith("Not known yet")
     assert sentences.waiting([span(HOUR, due=None)], UNKNOWN, NOW).startswith("Not known yet")
     one = [span(timedelta(minutes=9), due=1.0, due_gap=1.0, due_crawler=0.0, due_blocked=0.0)]
-    assert plain(sentences.waiting(one, UNKNOWN, NOW)).startswith(
-        "1 page is overdue. All wait for the gap of their host"
-    )
+    assert plain(sentences.waiting(one, UNKNOWN, NOW)).startswith("1 page is late. All wait for the gap of their host")
     causeless = [span(timedelta(minutes=9), due=2.0)]
-    assert plain(sentences.waiting(causeless, UNKNOWN, NOW)) == "2 pages are overdue."
+    assert plain(sentences.waiting(causeless, UNKNOWN, NOW)) == "2 pages are late."
 
 
 def test_nothing_late_now_still_tells_the_worst_of_the_day() -> None:
     none = [span(timedelta(minutes=9), due=0.0)]
-    assert plain(sentences.waiting(none, UNKNOWN, NOW)) == "No page is overdue."
+    assert plain(sentences.waiting(none, UNKNOWN, NOW)) == "No page is late."
     once = [span(5 * HOUR, due=500.0), *none]
     assert plain(sentences.waiting(once, UNKNOWN, NOW)).endswith("The maximum of the last day was 500, 10:04.")
 
@@ -137,8 +135,8 @@ def test_pages_that_nobody_visits_are_not_in_time_either() -> None:
     blocked = replace(LAST_MINUTE, due=3, due_blocked=3, due_gap=0, due_crawler=0)
     said = plain(sentences.lateness(Total(since=NOW - DAY, late_1m=7), blocked, NOW))
     assert "100 % began" in said
-    assert said.endswith("3 overdue pages will count when they are fetched.")
-    assert "1 overdue page" in sentences.lateness(DAY_TOTAL, replace(blocked, due=1), NOW)
+    assert said.endswith("3 late pages will count when they are fetched.")
+    assert "1 late page" in sentences.lateness(DAY_TOTAL, replace(blocked, due=1), NOW)
 
 
 # -- hosts --
@@ -160,13 +158,13 @@ def test_hosts_that_hold_back_are_late_or_blocked() -> None:
     ]
     assert (
         sentences.late_hosts(late)
-        == "The 3 hosts with the most overdue pages wait: 2 for the gap, 1 for the end of a block."
+        == "The 3 hosts with the most late pages wait: 2 for the gap, 1 for the end of a block."
     )
     assert sentences.late_hosts(late[:1]) == "One host, which waits for the gap."
 
     assert sentences.blocked_hosts([], 0, 9).startswith("None")
     assert sentences.blocked_hosts([], None, None).startswith("Not known yet")
-    assert plain(sentences.blocked_hosts([], 2, 8)) == "2 hosts, 25.0 % of all. None of them has overdue pages."
+    assert plain(sentences.blocked_hosts([], 2, 8)) == "2 hosts, 25.0 % of all. None of them has late pages."
     blocked = [LateHost("a.test", 3, None, "block", blocked_until=NOW + HOUR)]
     assert "1 host" in plain(sentences.blocked_hosts(blocked, 0, 9)), "the count is older than the block"
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 @click.command(
     epilog=example(
-        "recrawl simulate --recorded sample --budget 0.1",
-        "recrawl simulate --drawn drift --budget 0.2 --policy opt_polite --policy uniform",
+        "recrawl simulate --recorded sample --per-page 0.1",
+        "recrawl simulate --web drift --per-page 0.2 --policy opt_polite --policy uniform",
         notes='A file for --recorded has one page per line, as a JSON array: ["host", "page", born, died, '
         "[change, …]]. born, died and the changes are times in days. died is null if the page still exists. A page "
         "can also be [[days, changed], …]: for each fetch the days since the last fetch, and whether the "
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 )
 @click.option("--recorded", "file", metavar="FILE", help="Use this file of recorded histories as the web.")
 @click.option(
-    "--drawn",
+    "--web",
     "kind",
     metavar="KIND",
     help="Use a simulated web: steady, drift, turnover, values, outages, noise or content.",
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     metavar="NAME",
     help="The policy that divides the fetches. Default: opt_polite. The policies oracle and foresight know the future.",
 )
-@click.option("--budget", type=float, required=True, metavar="FETCHES", help="Fetches per page and day.")
+@click.option("--per-page", "budget", type=float, required=True, metavar="FETCHES", help="Fetches per page and day.")
 @click.option("--seed", type=click.IntRange(min=0), metavar="NUMBER", default=0, show_default=True, help="Random seed.")
 @click.option(
     "--sql",
@@ -109,7 +109,7 @@ def _world(file: str | None, kind: str | None, end: float | None, seed: int) -> 
     from recrawl.lab import recorded, worlds
 
     if (file is None) == (kind is None):
-        raise click.UsageError("choose a web: --recorded FILE, or --drawn KIND")
+        raise click.UsageError("choose a web: --recorded FILE, or --web KIND")
     if kind is not None and end is not None and end > worlds.DAYS:
         raise click.UsageError(f"a simulated web lasts {worlds.DAYS} days, got --to {end:g}")
     if kind is None:

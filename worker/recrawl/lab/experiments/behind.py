@@ -158,10 +158,10 @@ def _overtake(rate: Floats, frequency: Floats, due: Floats, last: Floats, now: f
     late = np.flatnonzero(due <= now)
     age = now - last[late]
     worth = -worth_most(due[late], age, rate[late])
-    which, overdue = overtaking(
+    which, late_by = overtaking(
         np.zeros(late.size, np.intp), now - due[late], age - 1 / frequency[late], worth, np.array([RUN / GAP])
     )
-    due[late[which]] = now - overdue
+    due[late[which]] = now - late_by
 
 
 def _fresh(rate: Floats, start: Floats, page: NDArray[np.int64], begin: float, end: float) -> Floats:

@@ -40,7 +40,7 @@ def to_move(
     """The pages whose due time should move to 1 / frequency after their last fetch. Times are in days.
 
     `due_in` is counted from now, `promised` from the last fetch (NaN if the due time may not be moved). `wanted` is the
-    number of fetches wanted within `ahead`. Two kinds of pages do not move. An overdue page waits for a slot of its
+    number of fetches wanted within `ahead`. Two kinds of pages do not move. A late page waits for a slot of its
     host or for a crawler. On a capped host the gap decides how many pages are fetched.
     """
     is_coming = (due_in >= 0) & (due_in < ahead)

@@ -6,7 +6,7 @@ far apart as the copy is old. For freshness this is value/rate · (1 − (1 + ra
 DELAYED, whose queue is first due first). The host has a number of slots until the next run. The pages that are worth
 most take these places, and exchange their due times with the pages that had the places before.
 
-One place in eight is for the page that is overdue for longest by its own interval. Neither its worth nor an earlier
+One place in eight is for the page that is late for longest by its own interval. Neither its worth nor an earlier
 exchange matters for this. So each page has its turn, even if the host never catches up.
 """
 
@@ -15,32 +15,32 @@ from numpy.typing import NDArray
 
 from recrawl.model.allocation.objectives import Floats
 
-SENIORS = 8  # one place in 8 is for the pages that are overdue for longest
+SENIORS = 8  # one place in 8 is for the pages that are late for longest
 
 
 def overtaking(
-    host: NDArray[np.intp], overdue: Floats, overdue_by_itself: Floats, worth: Floats, slots: Floats
+    host: NDArray[np.intp], late_by: Floats, late_by_itself: Floats, worth: Floats, slots: Floats
 ) -> tuple[NDArray[np.intp], Floats]:
-    """The pages that exchange their places, and the days by which each is overdue after that.
+    """The pages that exchange their places, and the days by which each is late after that.
 
-    The arguments describe the pages that are due and may move. `overdue` is the delay by the due time in the queue.
-    `overdue_by_itself` is the delay by the page's last fetch and its frequency. Both are in days. `worth` is the worth
+    The arguments describe the pages that are due and may move. `late_by` is the delay by the due time in the queue.
+    `late_by_itself` is the delay by the page's last fetch and its frequency. Both are in days. `worth` is the worth
     of a visit now. `slots` are the slots of every host until the next run. If a host has fewer due pages than slots,
     all of them are fetched, and none changes its place.
     """
-    goes_soon = _place(host, -overdue) < slots[host]
+    goes_soon = _place(host, -late_by) < slots[host]
     places = np.bincount(host[goes_soon], minlength=len(slots))
     for_seniors = -(-places // SENIORS)
-    goes = _place(host, -overdue_by_itself) < for_seniors[host]
+    goes = _place(host, -late_by_itself) < for_seniors[host]
     others = np.flatnonzero(~goes)
     goes[others] = _place(host[others], -worth[others]) < (places - for_seniors)[host[others]]
 
-    # On each host, `up` and `down` have equally many pages. Both are in order of hosts, the longest overdue first.
+    # On each host, `up` and `down` have equally many pages. Both are in order of hosts, the latest first.
     up, down = (
-        which[np.lexsort((-overdue[which], host[which]))]
+        which[np.lexsort((-late_by[which], host[which]))]
         for which in (np.flatnonzero(goes & ~goes_soon), np.flatnonzero(goes_soon & ~goes))
     )
-    return np.concatenate([up, down]), np.concatenate([overdue[down], overdue[up]])
+    return np.concatenate([up, down]), np.concatenate([late_by[down], late_by[up]])
 
 
 def _place(host: NDArray[np.intp], key: Floats) -> NDArray[np.intp]:

@@ -1,4 +1,4 @@
-"""Tables of hosts: hosts that are limited by their gap, hosts with overdue pages, blocked hosts."""
+"""Tables of hosts: hosts that are limited by their gap, hosts with late pages, blocked hosts."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -34,7 +34,7 @@ def capped_hosts(look: Look) -> Html:
     rows = [
         (
             host.host, count(host.pages), lasting(host.gap), count(host.wanted), count(host.frequency),
-            gain(host.gain, look.figures.allocates_share),
+            gain(host.half_gap_gain, look.figures.allocates_share),
             copied(f"SELECT recrawl.set_host({literal(host.host)}, gap => {interval(host.gap / 2)});"),
         )
         for host in hosts
@@ -56,11 +56,11 @@ def late_hosts(look: Look) -> Html:
         kind, words = WAITS.get(host.waits_for, ("", host.waits_for))
         waits = el("span", words, class_=f"pill {kind}")
         rows.append((host.host, count(host.due), lasting(host.late), lasting(host.gap), waits))
-    columns = [("overdue pages", "right"), ("the oldest by", "right"), ("gap", "right"), ("waits for", None)]
+    columns = [("late pages", "right"), ("the oldest by", "right"), ("gap", "right"), ("waits for", None)]
     more = f"The first ten of {len(hosts)}." if len(hosts) > 10 else ""
     return el(
         "details",
-        el("summary", "The hosts with the most overdue pages"),
+        el("summary", "The hosts with the most late pages"),
         el("p", said(sentences.late_hosts(hosts)), " ", more, class_="note"),
         host_table(look, "late-hosts", columns, rows),
         class_="card",
@@ -78,5 +78,5 @@ def blocked(look: Look) -> Html:
         )
         for host in hosts
     ]  # fmt: skip
-    columns = [("until", None), ("because", None), ("overdue pages", "right"), ("to unblock it", "wide")]
+    columns = [("until", None), ("because", None), ("late pages", "right"), ("to unblock it", "wide")]
     return host_part("blocked", "Blocked hosts", sentence, host_table(look, "blocked-hosts", columns, rows))

@@ -72,8 +72,8 @@ def allocation(look: Look) -> Html | None:
         ("limit with gaps", per_value(last.polite_bound)),
         ("limit without gaps", per_value(last.unpolite_bound)),
         ("fetches a day", count(last.budget)),
-        ("for revisits", f"{count(last.spent)}, for {things(last.pages, 'page')}"),
-        ("for new pages", count(last.new_pages)),
+        ("for revisits", f"{count(last.for_revisits)}, for {things(last.pages, 'page')}"),
+        ("for new pages", count(last.for_new)),
         ("not used, because of gaps", count(last.unspent)),
         ("hosts limited by their gap", count(last.capped_hosts)),
     ]

@@ -85,7 +85,7 @@ def fetches(look: Look) -> Html:
 def lateness(look: Look) -> Html:
     return part(
         "late",
-        "Which pages are overdue, and why?",
+        "Which pages are late, and why?",
         el("div", waiting(look), visits(look), class_="two"),
         late_hosts(look) if look.figures.late_hosts else None,
     )
@@ -100,7 +100,7 @@ def waiting(look: Look) -> Html:
         Series("a crawler", "failed", column(tens, "due_crawler")),
     ]
     columns = [*((layer.name, layer.values) for layer in layers), ("all", column(tens, "due"))]
-    sentence, title = sentences.waiting(tens, look.figures.minute, look.now), "What do overdue pages wait for?"
+    sentence, title = sentences.waiting(tens, look.figures.minute, look.now), "What do late pages wait for?"
     if all(ten.due is None for ten in tens):
         return figure("waiting", title, sentence, None)
     chart = stacks(shown, layers, None, short)

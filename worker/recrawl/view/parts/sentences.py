@@ -105,23 +105,23 @@ def _idle(hours: Sequence[Span], now: datetime) -> str | None:
 CAUSES = {
     "due_gap": ("the gap of their host", "more crawlers would not help"),
     "due_blocked": ("a blocked host", "they are handed out when the block ends"),
-    "due_crawler": ("a crawler", "their hosts are free"),
+    "due_crawler": ("a crawler", "their hosts are ready"),
 }
 
 
 def waiting(tens: Sequence[Span], minute: Minute, now: datetime) -> str:
     known = [ten for ten in tens if ten.due is not None]
     if not known:
-        return "Not known yet. A worker counts overdue pages every minute."
+        return "Not known yet. A worker counts late pages every minute."
     last = minute if minute.due is not None else known[-1]
     due = last.due or 0.0
     at = "" if now - last.at <= HOUR else f" (as of {clock(last.at, now)})"
     if round(due) == 0:
         most = max(known, key=lambda ten: ten.due or 0)
         peak = f" The maximum of the last day was {count(most.due)}, {clock(most.at, now)}."
-        return f"**No page** is overdue{at}.{peak if round(most.due or 0) else ''}"
+        return f"**No page** is late{at}.{peak if round(most.due or 0) else ''}"
     share = f", {percent(due / minute.pages)} of all" if minute.pages else ""
-    return join(f"**{things(due, 'page')}** {either(due, 'is', 'are')} overdue{share}{at}.", _cause(last))
+    return join(f"**{things(due, 'page')}** {either(due, 'is', 'are')} late{share}{at}.", _cause(last))
 
 
 def _cause(last: Span | Minute) -> str | None:
@@ -156,7 +156,7 @@ def lateness(day: Total, minute: Minute, now: datetime) -> str:
         f"{skipped} {either(day.skipped, 'was', 'were')} skipped, because the next one was due already."
         if round(day.skipped)
         else "None was skipped.",
-        f"{things(due, 'overdue page')} will count when {either(due, 'it is', 'they are')} fetched."
+        f"{things(due, 'late page')} will count when {either(due, 'it is', 'they are')} fetched."
         if round(due)
         else None,
     )
@@ -177,7 +177,7 @@ def capped_hosts(hosts: Sequence[CappedHost], capped: float | None, all_hosts: f
 
 def late_hosts(hosts: Sequence[LateHost]) -> str:
     if not hosts:
-        return "None. No host has overdue pages."
+        return "None. No host has late pages."
     causes = {"crawler": "a crawler", "gap": "the gap", "block": "the end of a block"}
     told = [
         f"{sum(host.waits_for == cause for host in hosts)} for {words}"
@@ -185,7 +185,7 @@ def late_hosts(hosts: Sequence[LateHost]) -> str:
         if any(host.waits_for == cause for host in hosts)
     ]
     return (
-        f"The {len(hosts)} hosts with the most overdue pages wait: {', '.join(told)}."
+        f"The {len(hosts)} hosts with the most late pages wait: {', '.join(told)}."
         if len(hosts) > 1
         else f"One host, which waits {told[0][2:]}."
     )
@@ -197,10 +197,10 @@ def blocked_hosts(hosts: Sequence[LateHost], blocked: float | None, all_hosts: f
     if not hosts and not blocked:
         return "None. Every host may be requested."
     if blocked is None or not all_hosts:
-        return "The host with the most overdue pages is first."
+        return "The host with the most late pages is first."
     blocked = max(blocked, len(hosts))  # the count may be five minutes old
     share = f", {percent(blocked / all_hosts)} of all" if blocked <= all_hosts else ""
-    rest = "None of them has overdue pages." if not hosts else "The host with the most overdue pages is first."
+    rest = "None of them has late pages." if not hosts else "The host with the most late pages is first."
     return f"**{things(blocked, 'host')}**{share}. {rest}"
 
 
@@ -227,8 +227,8 @@ def changes(hours: Sequence[Span], now: datetime) -> list[Change]:
         _of_shares("Found a change", _share(day, "changed"), _share(before, "changed"), more_is_better=None),
         _of_shares("Failed, throttled or forbidden", bad, bad_before, more_is_better=False),
         _of_counts("Revisits skipped", _sum(day, "skipped"), _sum(before, "skipped")),
-        _of_counts("Pages added", _sum(day, "new_pages"), _sum(before, "new_pages")),
-        _of_counts("Overdue pages, mean", _mean(day, "due"), _mean(before, "due")),
+        _of_counts("Pages added", _sum(day, "pages_added"), _sum(before, "pages_added")),
+        _of_counts("Late pages, mean", _mean(day, "due"), _mean(before, "due")),
     ]
     return [change for change in found if change]
 
