@@ -47,7 +47,7 @@ our_words = each_of(
     [
         README,
         *(DOCS / f"{name}.md" for name in ("start", "why", "changes", "glossary")),
-        *(DOCS / f"{name}.md" for name in ("write-a-crawler", "other-languages", "report", "report-keys")),
+        *(DOCS / f"{name}.md" for name in ("write-a-crawler", "client", "other-languages", "report", "report-keys")),
         *(DOCS / f"{name}.md" for name in ("choose-pages", "hosts", "how-often", "watch", "operate")),
         DOCS / "in-production.md",
     ]
@@ -313,7 +313,7 @@ def public(of: type) -> set[str]:
 
 
 def test_the_client_is_told_in_full_and_nothing_that_it_has_not() -> None:
-    text = (DOCS / "write-a-crawler.md").read_text()
+    text = (DOCS / "client.md").read_text()
     rows = re.findall(r"^\| (`.*?) \|", text, re.MULTILINE)
     assert {*Options.__annotations__} <= {row.strip("`") for row in rows}
     crawl = Client("", user_agent="me")
@@ -321,7 +321,7 @@ def test_the_client_is_told_in_full_and_nothing_that_it_has_not() -> None:
     assert set(re.findall(r"`crawl\.(\w+)", " ".join(rows))) == {
         name for name in (*vars(crawl), *public(Client)) if not name.startswith("_")
     }
-    said = text.partition("`ThreadedClient`")[2].partition("\n\n")[0]
+    said = text.partition("\n`ThreadedClient` takes")[2].partition("\n\n")[0]
     threaded = ThreadedClient("", user_agent="me")
     has = {name for name in (*vars(threaded), *public(ThreadedClient)) if not name.startswith("_")} - {"client"}
     assert has == {name for name in re.findall(r"`(\w+)`", said) if hasattr(threaded, name)}
