@@ -48,7 +48,7 @@ our_words = each_of(
         README,
         *(DOCS / f"{name}.md" for name in ("start", "why", "changes", "glossary")),
         *(DOCS / f"{name}.md" for name in ("write-a-crawler", "client", "other-languages", "report", "report-keys")),
-        *(DOCS / f"{name}.md" for name in ("choose-pages", "hosts", "how-often", "watch", "operate")),
+        *(DOCS / f"{name}.md" for name in ("choose-pages", "hosts", "how-often", "watch", "operate", "roles")),
         DOCS / "in-production.md",
     ]
 )

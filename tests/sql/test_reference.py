@@ -12,7 +12,7 @@ import psycopg
 from helpers import Row
 
 DOCS = Path(__file__).parents[2] / "docs"
-REFERENCE, OPERATE = DOCS / "reference.md", DOCS / "operate.md"
+REFERENCE = DOCS / "reference.md"
 
 HEAD = """# Reference
 
@@ -24,7 +24,7 @@ The texts are comments in the database: in psql, `\\df+ recrawl.*` and `\\d+ rec
   exception. They return the `code` `invalid` for each wrong one, and change the others.
 * Functions that change the crawl need the isolation level READ COMMITTED, which is the default of PostgreSQL. At
   another level most of them raise an error.
-* The line «For» names the [roles](operate.md#give-each-login-its-role) that may use a function or view.
+* The line «For» names the [roles](roles.md) that may use a function or view.
 """
 
 FUNCTIONS = """
@@ -163,9 +163,3 @@ def test_the_reference_is_what_the_database_says(catalogue: psycopg.Connection[A
         "the public face changed: if that is meant and compatible, say `make golden` and give the change a line in "
         "CHANGELOG.md"
     )
-
-
-def test_the_documents_name_all_that_crawlers_may_call(catalogue: psycopg.Connection[Any]) -> None:
-    (row,) = re.findall(r"^\| `recrawl_crawler` \|(.*)\|.*\|$", OPERATE.read_text(), re.MULTILINE)
-    may_call = {f["name"] for f in catalogue.execute(FUNCTIONS) if "crawler" in f["roles"]}
-    assert set(re.findall(r"`(\w+)`", row)) == may_call
