@@ -8,7 +8,7 @@ language sql stable as $$
     from (select l.lease_id, unnest(l.page_ids) as page_id
           from (select distinct unnest(lease_ids) as lease_id) i
           cross join lateral (
-              select * from lease where lease.lease_id = i.lease_id offset 0   -- by lease_id
+              select * from lease where lease.lease_id = i.lease_id offset 0   -- one index lookup for each lease
           ) l
           where l.lease_until > t) l
     cross join lateral (

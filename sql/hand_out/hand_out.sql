@@ -29,7 +29,9 @@ begin atomic
     ) n
     cross join lateral (select class_in_line(n.head_new_rank, n.head_due, n.new_credit, a.t) as new_class) c;
 end;
-comment on function host_after is 'The heads, the credit and the places of a host after it gave pages.';
+comment on function host_after is
+    'A host after it gave pages: its first revisit and its first new page, how many new pages it may give before its '
+    'next revisit (new_credit), and its places in the two queues of hosts.';
 
 -- The lease ids of a page must ascend. So a page stays in the queue if a call with a higher lease id has handed it out
 -- and its crawler has reported it while this call ran.

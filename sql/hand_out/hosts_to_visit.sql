@@ -4,8 +4,8 @@
 -- The hosts are locked. A host that another transaction has locked is skipped. SKIP LOCKED does not skip hosts that
 -- this transaction has locked itself, so a condition excludes the hosts that this round has chosen already.
 --
--- Cost: an index scan over the queue from its horizon to the end of the look-ahead. Some of the hosts in this range
--- have no slot in it, because the other queue took their slot after they had reached this range. The scan skips them.
+-- Cost: an index scan over a queue of hosts, from the host that is ready first to the end of the look-ahead. If a host
+-- has given a page from the other queue, it may still stand in this range without a slot. The scan skips such hosts.
 
 create or replace function slots_end(a ask, step interval) returns timestamptz
 language sql stable parallel safe
@@ -128,8 +128,8 @@ begin
                                                           else floor(rest * (a.s).discovery) end);
         v.due_pages := case when v.due_hosts = '{}' then 0 else wanted - v.new_pages end;
     end if;
-    -- A host keeps new pages that are more than four times less valuable than the pages that hosts were chosen for, as
-    -- long as other hosts have better ones. Measured with 40,000 new pages on 2,000 hosts, ten a host in a call, values
+    -- A host keeps new pages that are more than four to eight times less valuable than the pages that hosts were chosen
+    -- for, as long as other hosts have better ones. Measured with 40,000 new pages on 2,000 hosts, ten a host in a call, values
     -- log-normal with σ = 2: the pages of a call have .75 of the value of the same number of best pages, without the
     -- limit .19.
     if v.new_hosts <> '{}' and not v.new_short then

@@ -11,8 +11,8 @@ declare
     given slot_of_host;
     free  bigint[];
 begin
-    -- one_at_a_time hosts that wait for a page of the lease. This comes first, because it waits for the locks of these
-    -- hosts, and no host may be locked while it waits.
+    -- First the one_at_a_time hosts that wait for a page of the lease. Their locks are waited for, one host after the
+    -- other in order of id. The locks of the other hosts come after that: they are held until the transaction ends.
     perform free_host(id, lease_id, t) from (select unnest(hosts) as id order by id) h;
     -- Hosts that another transaction has locked are passed over: that transaction probably gives a later slot, and then
     -- these slots do not come back. Waiting for it would delay the inbox entries of this transaction.
@@ -77,7 +77,7 @@ begin
     item as materialized (
         select i.*, p.host_id, p.state
         from (select l.round, l.handed_out_at, u.*
-              from (select * from lease l where l.lease_id = release_at.lease_id offset 0) l  -- by lease_id
+              from (select * from lease l where l.lease_id = release_at.lease_id offset 0) l  -- one index lookup
               cross join lateral unnest(l.page_ids, l.slots, l.start_bys, l.dues, l.held_dues)
                    as u (page_id, slot, start_by, due, held_due)
               where l.lease_until > t

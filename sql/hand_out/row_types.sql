@@ -37,6 +37,7 @@ comment on type visits is
 comment on type host_visited is
     'A host that gave pages. is_new: it was chosen for new pages. given: pages that were handed out. dropped: pages '
     'that are no longer live. last_start_by: the end of its last slot; null if it gave no page. busy_until: the '
-    'end of the lease, if the host is one_at_a_time and gave a page; otherwise null. head_due, head_new_rank, '
-    'head_new_id: its first page that stays, of the kind that it was chosen for.';
+    'end of the lease, if the host is one_at_a_time and gave a page; otherwise null. head_due: the first due time of '
+    'the pages that were looked at, after the visit. head_new_rank, head_new_id: its first new page that was not '
+    'handed out; null if it was chosen for revisits.';
 comment on type slot_of_host is 'A time in which a request to a host may start.';

@@ -227,7 +227,7 @@ $$;
 comment on function bring_forward is 'bring_forward_at for a run that still holds its job.';
 
 -- A page that would be due in the past gets a random due time within the next `days`. Only pages that are still due in
--- the future are moved. The row of a page that was handed out keeps its old due time until the report.
+-- the future are moved. A leased page has its old due time until its report, so it usually is not moved.
 create or replace function put_dues_at(t timestamptz, page_ids bigint[], frequencies real[], days float8) returns int
 language sql volatile as $$
 -- plans: lookups; locks page by id

@@ -80,7 +80,7 @@ comment on column recrawl.job_schedule.running_since is
     'The start of the run that runs now; null = the job does not run now.';
 comment on column recrawl.job_schedule.succeeded_at is
     'The end of the last run that succeeded; null = no run has succeeded yet.';
-comment on column recrawl.job_schedule.failures is 'The number of failed runs since then, counted up to 20.';
+comment on column recrawl.job_schedule.failures is 'The number of failed runs since succeeded_at, counted up to 20.';
 comment on column recrawl.job_schedule.message is 'The message of the last run that ended.';
 comment on column recrawl.job_schedule.ran_at is
     'The start of the last run, even if it still runs; null = the job never ran.';

@@ -1,4 +1,4 @@
--- Failures that a run cannot write itself: its process died, or it has no runs of its own.
+-- Failures that no run can write: the process of the run died, or the job has no runs because it works all the time.
 
 -- A worker knows the reason why its child process died. The run of the child still counts as alive until the session of
 -- the child has ended. During this time a person may have started other runs.

@@ -22,7 +22,8 @@ begin
         insert (host_id, prior_changes, prior_days) values (f.host_id, f.prior_changes, f.prior_days);
 end $$;
 comment on function put_priors is
-    'Stores the priors of change rates, one for each host. Host 0 is the common prior of all other hosts.';
+    'Stores the priors of change rates, one for each of the given hosts. Host 0 has the prior of all hosts that have '
+    'none of their own.';
 
 grant execute on function put_priors to recrawl_worker;
 grant select on page_evidence to recrawl_worker;

@@ -12,7 +12,7 @@ from vital;
 comment on view recrawl.vitals is
     'One row per minute: what happened in the minute, and the state of the crawl at its end. A worker writes the '
     'rows, so the newest row is about a minute old. If no worker ran in a minute, a worker writes its row later with '
-    'null in the columns about the state. If no worker runs for half an hour, minutes get no row. The setting '
+    'null in the columns about the state. A worker writes only the rows of the last half hour. The setting '
     'keep_vitals says how long rows are kept. A revisit is a fetch of a page that was handed out before.';
 select copy_comments('recrawl.vitals');
 

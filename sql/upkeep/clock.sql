@@ -14,7 +14,7 @@
 --    host.new_ready_at
 --    host.new_class       the host is last in the queue of new pages,  computed again
 --                         but no revisit is due any more
---    lease.handed_out_at      it lies in the future                        now, and the lease ends now: its pages go
+--    lease.handed_out_at  it lies in the future                        now, and the lease ends now: its pages go
 --                                                                      back; later reports are only observations
 --    page.reported_at,    it lies in the future                        now; the page is due as much earlier as the
 --    page.fetched_at                                                   time was ahead

@@ -42,7 +42,7 @@ def either(n: float | None, one: str, many: str) -> str:
 
 
 def pace(per_second: float, of: str = "") -> str:
-    """Per second, or in the first larger unit that has a tenth: 5.5 a second, 1.2 fetches a minute."""
+    """In the smallest unit in which the figure is at least 0.1: 5.5 a second, 1.2 fetches a minute."""
     units = (("a second", 1), ("a minute", 60), ("an hour", 3600))
     unit, seconds = next((each for each in units if per_second * each[1] >= 0.1), units[0])
     return " ".join(filter(None, (count(per_second * seconds), of, unit)))
@@ -99,8 +99,8 @@ UNITS = (("years", 31557600), ("days", 86400), ("h", 3600), ("min", 60), ("s", 1
 
 
 def lasting(duration: timedelta | None) -> str:
-    """One figure and its unit, in the largest unit that gives at least 2, or exactly 1: 0.8 s, 90 s, 12 min, 1 h,
-    3 days."""
+    """One figure and its unit, in the largest unit that gives at least 2. Exactly 1 h is 1 h: 0.8 s, 90 s, 12 min,
+    24 h, 3 days."""
     if duration is None:
         return UNKNOWN
     seconds = max(duration.total_seconds(), 0.0)

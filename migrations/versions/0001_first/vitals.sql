@@ -1,7 +1,7 @@
 -- Vitals: one row per minute says what happened and how the crawl stands. The job vitals writes these tables, and the
 -- job retention deletes old rows.
 --
---     pulse (logs.sql), cells, samples ──every minute──▶ vital ──every hour──▶ vital_hour
+--     pulse (logs.sql), counters (cells.sql), samples of the queue ──every minute──▶ vital ──every hour──▶ vital_hour
 
 create table recrawl_internal.vital (
     at            timestamptz primary key,

@@ -216,8 +216,8 @@ def look(n: int, as_json: bool) -> None:
     """Show N pages (default 100) that crawlers will get soon. Takes none of them.
 
     The result is roughly what `recrawl next` takes. It has at most two pages of each host: one new page, and one page
-    that was fetched before. The setting max_ahead is one minute by default. A host is missing if no request to it may
-    start within this time. Pages that were added in the last second may be missing.
+    that was fetched before. A host is missing if no request to it may start within the next minute (the setting
+    max_ahead). Pages that were added in the last second may be missing.
     """
     from recrawl import store
 
