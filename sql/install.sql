@@ -111,7 +111,7 @@ set search_path = recrawl_internal, pg_temp;
 \ir steer/block_host.sql
 \ir steer/pause.sql
 \ir steer/exclude.sql
-\ir steer/forget.sql
+\ir steer/keep_out.sql
 \ir steer/delete_pages.sql
 \ir steer/set_setting.sql
 \ir steer/set_rate.sql

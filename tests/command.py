@@ -15,7 +15,7 @@ import recrawl
 
 LIBRARIES = ["alembic.config", "alembic.command", "apscheduler", "click", "numba", "psycopg", "scipy.sparse"]
 LIBRARIES += ["sqlalchemy.dialects.postgresql.psycopg"]
-OURS = ["recrawl.cli", "recrawl.setup.migrate", "recrawl.view.report"]
+OURS = ["recrawl.cli", "recrawl.setup.migrate", "recrawl.view.overview"]
 
 forking = multiprocessing.get_context("forkserver")
 forking.set_forkserver_preload([*LIBRARIES, *OURS])

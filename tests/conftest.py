@@ -166,5 +166,5 @@ def connection(url: str) -> Iterator[psycopg.Connection]:
 @pytest.fixture
 def crawl(connection: psycopg.Connection) -> Crawl:
     """The verbs at a time that the test decides. Slots are exactly a gap apart: requests start in them, not later."""
-    connection.execute("select set_setting('start_within', '0')")
+    connection.execute("select set_setting('window_share', '0')")
     return Crawl(connection)

@@ -299,7 +299,7 @@ def test_a_whole_crawl(
     with Web(shop) as web, ExitStack() as stack:
         with embedded.server(folder) as url:
             settings = {
-                "default_gap": f"{GAP} s", "start_within": 0.25, "frequency": frequency, "max_depth": DEPTH,
+                "default_gap": f"{GAP} s", "window_share": 0.25, "frequency": frequency, "max_depth": DEPTH,
                 "shortest_interval": f"{SHORTEST} s",
                 "rates_every": "10 s", "allocate_every": "10 s", "opic_every": "none",
             }  # fmt: skip

@@ -38,10 +38,10 @@ begin
     -- Two conditions, one in the other: a condition that calls a function costs two buffers even if the function is not
     -- called.
     if session_user = any (s.full_logins) then
-        if leased_by(session_user, t) + n > s.max_leased then
+        if leased_by(session_user, t) + n > s.max_leased_per_login then
             perform refuse(format('next_pages: the login %s has leased %s pages, and n = %s more would exceed the '
-                                  'setting max_leased (%s)',
-                                  session_user, leased_by(session_user, t), n, s.max_leased));
+                                  'setting max_leased_per_login (%s)',
+                                  session_user, leased_by(session_user, t), n, s.max_leased_per_login));
         end if;
     end if;
 end $$;

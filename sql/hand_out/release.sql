@@ -61,8 +61,9 @@ begin
 end $$;
 comment on function leave_lease is 'Takes unreported pages out of a lease. The caller has locked its rows.';
 
-create or replace function release_at(t timestamptz, lease_id bigint, page_ids bigint[], spent boolean default false)
-returns int
+create or replace function release_at(
+    t timestamptz, lease_id bigint, page_ids bigint[], slot_used boolean default false
+) returns int
 language plpgsql volatile as $$
 -- plans: lookups; writes inbox, page; locks lease, page by id, host by id
 declare
@@ -100,22 +101,23 @@ begin
     )
     -- Slots from before the last change of the default gap do not come back: they may be too close to each other.
     select array_agg(page_id) as page_ids, array_agg(distinct host_id) as hosts,
-           count(*) filter (where start_by < t and spent is not true) as missed,
+           count(*) filter (where start_by < t and slot_used is not true) as missed,
            array_agg((host_id, slot, start_by)::slot_of_host order by slot desc)
                filter (where handed_out_at > (select default_gap_since from setting)) as slots
     into back
     from item;
     perform leave_lease(lease_id, back.page_ids);
     perform note_no_request(t, 0, back.missed::int) where back.missed > 0;
-    perform give_back(t, lease_id, back.hosts, case when spent is not true then back.slots end);
+    perform give_back(t, lease_id, back.hosts, case when slot_used is not true then back.slots end);
     return coalesce(cardinality(back.page_ids), 0);
 end $$;
 
-create or replace function recrawl.release(lease_id bigint, page_ids bigint[] default null, spent boolean default false)
-returns int
+create or replace function recrawl.release(
+    lease_id bigint, page_ids bigint[] default null, slot_used boolean default false
+) returns int
 language plpgsql volatile security definer as $$
 begin
-    return release_at(clock_timestamp(), lease_id, page_ids, spent);
+    return release_at(clock_timestamp(), lease_id, page_ids, slot_used);
 end $$;
 comment on function recrawl.release is
 'Gives pages back that you did not fetch. Returns the number of these pages. They get the due times that they had
@@ -123,6 +125,6 @@ before the call of next_pages.
 
 * lease_id: the lease, from next_pages.
 * page_ids: the pages. null = all pages of the lease that are not reported or released yet.
-* spent: true if you used the slot of each page for another request to its host, for example for robots.txt. false =
+* slot_used: true if you used the slot of each page for another request to its host, for example for robots.txt. false =
   you sent no request, so other pages can use these slots.';
 grant execute on function recrawl.release to recrawl_crawler;

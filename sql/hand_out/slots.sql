@@ -31,7 +31,7 @@ begin atomic
         from visit i
         join host h on h.ctid = i.tid
         cross join lateral (select host_gap(h.gap, h.crawl_delay, (a.s).default_gap) as gap offset 0) g
-        cross join lateral (select g.gap + start_window(g.gap, (a.s).start_within) as step offset 0) e
+        cross join lateral (select g.gap + start_window(g.gap, (a.s).window_share) as step offset 0) e
         cross join lateral (
             select greatest(h.last_start_by + g.gap, a.slots_from) as free_at, slots_end(a, e.step) as slots_end
             offset 0

@@ -1,13 +1,13 @@
 -- take_slot: a slot without a page. A crawler needs it for a request that fetches no page, for example if the
 -- robots.txt of one host redirects to another host.
 
--- The setting max_new_hosts is the only limit on hosts without pages. (An honest crawler needs such hosts for redirects
--- of robots.txt.) Refused calls count too. If two calls come while the minute changes, one of them may not count.
+-- The setting max_unknown_hosts is the only limit on hosts without pages. (An honest crawler needs such hosts for
+-- redirects of robots.txt.) Refused calls count too. If two calls come while the minute changes, one of them may not count.
 create or replace function host_for_crawler(t timestamptz, verb text, host text) returns bigint
 language plpgsql volatile as $$
 -- plans: lookups; locks new keys
 declare
-    most         constant int := (select max_new_hosts from setting);
+    most         constant int := (select max_unknown_hosts from setting);
     before       constant bigint := 10000000 * floor(extract(epoch from t) / 60)::bigint;
     id           bigint := host_id_of(verb, host);
 begin
@@ -17,14 +17,14 @@ begin
         end if;
         if nextval('new_host_count') > before + most then
             perform refuse(format('%s: crawlers made %s hosts known in this minute, as many as the setting '
-                                  'max_new_hosts allows', verb, most));
+                                  'max_unknown_hosts allows', verb, most));
         end if;
         id := host_named(verb, host);
     end if;
     return id;
 end $$;
 comment on function host_for_crawler is
-    'The id of a host. Makes the host if it is unknown and the setting max_new_hosts allows one more.';
+    'The id of a host. Makes the host if it is unknown and the setting max_unknown_hosts allows one more.';
 
 create or replace function take_slot_at(t timestamptz, host text, ahead interval, notice interval default '0')
 returns setof recrawl.slot

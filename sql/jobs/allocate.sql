@@ -128,15 +128,15 @@ comment on function new_pages_to_allocate is
     'The new pages by host and class of value, the best classes first. pages: those that wait plus those found per '
     'day; waiting: only those that wait.';
 
-create or replace function slots_per_day(gap interval, start_within real) returns float8
+create or replace function slots_per_day(gap interval, window_share real) returns float8
 language sql immutable parallel safe
-return 86400 / date_part('epoch', gap + start_window(gap, start_within));
+return 86400 / date_part('epoch', gap + start_window(gap, window_share));
 comment on function slots_per_day is 'The number of slots per day of a host with this gap.';
 
 create or replace view host_to_allocate as
 select h.host_id, h.name,
-       slots_per_day(g.gap, s.start_within) as cap,
-       slots_per_day(g.gap / 2, s.start_within) as cap_with_half_the_gap,
+       slots_per_day(g.gap, s.window_share) as cap,
+       slots_per_day(g.gap / 2, s.window_share) as cap_with_half_the_gap,
        -- -infinity = the host was never blocked.
        coalesce(date_part('epoch', h.blocked_until) / 86400, '-infinity')::float8 as blocked_until
 from host h

@@ -133,7 +133,7 @@ begin
             left join host_terms own on own.host_id = p.host_id
             cross join lateral belief(p.pinned_rate, p.seen_changes, p.seen_days, own, common) b
             cross join lateral (
-                select slots_per_day(host_gap(h.gap, h.crawl_delay, s.default_gap), s.start_within) as slots,
+                select slots_per_day(host_gap(h.gap, h.crawl_delay, s.default_gap), s.window_share) as slots,
                        coalesce(h.blocked_until > clock_timestamp() + interval '1 day', false) as is_closed
                 from host h where h.host_id = p.host_id
                 offset 0

@@ -83,7 +83,7 @@ begin
 end $$;
 comment on function follow_scores is 'Updates the values that changed by more than a hundredth. Returns their number.';
 
--- Locks pages before scores, as forget() does. Pages that died during the run get no scores.
+-- Locks pages before scores, as keep_out() does. Pages that died during the run get no scores.
 create or replace function put_scores(
     token bigint, alive_for interval,
     page_ids bigint[], hubs real[], authorities real[], importances real[], in_links real[]

@@ -1,8 +1,8 @@
 create or replace view recrawl.allocation_run as
 select started_at, policy, objective, budget, for_revisits,
-       greatest(budget - for_revisits - for_new - coalesce(for_retries, 0), 0) as unspent,
-       price, pages, hosts, capped_hosts, utility, polite_bound, unpolite_bound, residual, spread, duality_gap,
-       polite_bound - utility as limits_cost,
+       greatest(budget - for_revisits - for_new - coalesce(for_retries, 0), 0) as unused,
+       price, pages, hosts, capped_hosts, utility, limit_with_gaps, limit_without_gaps, residual, spread, duality_gap,
+       limit_with_gaps - utility as settings_cost,
        longest_days, seconds, for_new, pinned, pinned_wanted, for_retries
 from allocation
 order by started_at;
@@ -11,7 +11,7 @@ comment on view recrawl.allocation_run is
     'the pages. residual, spread and duality_gap prove that it is the best one: all three should be near 0.';
 select copy_comments('recrawl.allocation_run');
 comment on column recrawl.allocation_run.for_revisits is 'Fetches per day given to pages that were fetched before.';
-comment on column recrawl.allocation_run.unspent is
+comment on column recrawl.allocation_run.unused is
     'Fetches per day of the budget that no page can use, because of the gaps of hosts and the setting '
     'shortest_interval.';
 comment on column recrawl.allocation_run.price is
@@ -20,11 +20,11 @@ comment on column recrawl.allocation_run.price is
 comment on column recrawl.allocation_run.utility is
     'The expected value of the objective, as a mean of all pages: pages with a higher value count more. If the '
     'objective is freshness, it is the share of the value that is fresh, 0 to 1. null stands for minus infinity: '
-    'pages that change get no fetches. The same holds for null in polite_bound and unpolite_bound.';
-comment on column recrawl.allocation_run.polite_bound is
+    'pages that change get no fetches. The same holds for null in limit_with_gaps and limit_without_gaps.';
+comment on column recrawl.allocation_run.limit_with_gaps is
     'The limit with gaps: the highest utility that the budget and the gaps allow.';
-comment on column recrawl.allocation_run.limits_cost is
-    'How much utility the settings exploration, longest_interval and shortest_interval cost: polite_bound minus '
+comment on column recrawl.allocation_run.settings_cost is
+    'How much utility the settings exploration, longest_interval and shortest_interval cost: limit_with_gaps minus '
     'utility.';
 comment on column recrawl.allocation_run.longest_days is
     'Each page of a host that is not blocked is fetched at least once in this number of days; null = there is no '

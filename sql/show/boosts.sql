@@ -1,12 +1,12 @@
 create or replace view recrawl.boosts as
-select pattern, times, since, pages,
+select pattern, factor, since, pages,
        case when in_force_at is not null then 1
-            else coalesce(least(done_to, last_page)::float8 / nullif(last_page, 0), 0) end::real as done,
+            else coalesce(least(done_to, last_page)::float8 / nullif(last_page, 0), 0) end::real as progress,
        in_force_at
 from boost
 order by since, pattern;
 comment on view recrawl.boosts is 'One row for each pattern that multiplies the value of pages. boost() sets them.';
 select copy_comments('recrawl.boosts');
-comment on column recrawl.boosts.times is
+comment on column recrawl.boosts.factor is
     'The factor; null = the boost was ended, and a worker is about to give the pages their own values back.';
-comment on column recrawl.boosts.done is 'The share of all pages that a worker has looked at so far, 0 to 1.';
+comment on column recrawl.boosts.progress is 'The share of all pages that a worker has looked at so far, 0 to 1.';

@@ -4,7 +4,7 @@ create or replace function crawl_now(
     t timestamptz, out last_report_at timestamptz, out fetches_per_second float8,
     out ready_wait interval, out hosts_ready bigint, out due bigint, out new_waiting bigint, out is_estimate boolean,
     out leased bigint, out leases bigint, out oldest_lease_at timestamptz, out next_ready_at timestamptz,
-    out ticked_at timestamptz, out worker_runs boolean, out vitals_at timestamptz,
+    out upkeep_at timestamptz, out worker_is_running boolean, out vitals_at timestamptz,
     out longest_transaction interval, out inbox_wait interval
 )
 language plpgsql volatile security definer as $$
@@ -19,7 +19,7 @@ begin
     next_ready_at := next_ready_time(t);
     select from_micros(k.last_value),
            from_micros(w.last_value) between t - interval '5 seconds' and t + interval '1 second'
-    into ticked_at, worker_runs
+    into upkeep_at, worker_is_running
     from latest_tick k, worker_ticked w
     where k.is_called;
     vitals_at := (select max(at) from vital);
@@ -55,8 +55,8 @@ comment on function longest_transaction is
 
 create or replace view recrawl.crawl_status as
 select c.as_of, s.paused, n.last_report_at, n.fetches_per_second, n.ready_wait, n.hosts_ready, n.due, n.new_waiting,
-       n.is_estimate, n.leased, n.leases, n.oldest_lease_at, n.next_ready_at, n.ticked_at,
-       coalesce(n.worker_runs, false) as worker_runs,
+       n.is_estimate, n.leased, n.leases, n.oldest_lease_at, n.next_ready_at, n.upkeep_at,
+       coalesce(n.worker_is_running, false) as worker_is_running,
        n.vitals_at, n.longest_transaction, n.inbox_wait
 from (select clock_timestamp() as as_of offset 0) c
 cross join lateral crawl_now(c.as_of) n
@@ -81,9 +81,9 @@ comment on column recrawl.crawl_status.leases is 'The number of leases that thes
 comment on column recrawl.crawl_status.oldest_lease_at is 'The time when the oldest of these leases began.';
 comment on column recrawl.crawl_status.next_ready_at is
     'The first time at which a host has a page to fetch; null = no page waits.';
-comment on column recrawl.crawl_status.ticked_at is
+comment on column recrawl.crawl_status.upkeep_at is
     'The time of the last upkeep, the regular work on the queue. A worker does it, or a crawler if no worker runs.';
-comment on column recrawl.crawl_status.worker_runs is 'True if a worker did upkeep in the last 5 seconds.';
+comment on column recrawl.crawl_status.worker_is_running is 'True if a worker did upkeep in the last 5 seconds.';
 comment on column recrawl.crawl_status.vitals_at is 'The time of the newest row of the view vitals.';
 comment on column recrawl.crawl_status.longest_transaction is
     'The age of the oldest open transaction in this database, without the transaction that asks. A transaction counts '

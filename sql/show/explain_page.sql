@@ -3,8 +3,8 @@
 --
 --     topic    codes
 --     page     known
---     now      no page          invalid, no_page, is_host, unknown, kept_out, host_full, set_aside
---              not live         excluded, forgotten, gone, moved
+--     now      no page          invalid, no_page, is_host, unknown, excluded_url, host_full, being_added
+--              not live         excluded, kept_out, gone, moved
 --              leased           leased, lease_expired
 --              in the inbox     inbox
 --              crawl or host    paused, host_blocked, host_busy, clock
@@ -17,7 +17,7 @@
 --              last_moved
 --     often    price, capped, exploration, longest_interval, policy, nothing_left, closed, shortest_interval, never,
 --              pinned, pinned_less, as_it_changes, unallocated, first_fetch, resting
---     changes  rate_pinned, rate_learnt, rate_guessed
+--     changes  rate_pinned, rate_learned, rate_guessed
 --     value    value_pinned, value_scored, value_guessed
 
 -- The reason that lasts longest is the first row. If a hold of explain_holds() applies, the reasons about the turn of

@@ -27,7 +27,7 @@ select copy_comments('recrawl.host_status');
 comment on column recrawl.host_status.host is 'Host name or address, without port.';
 comment on column recrawl.host_status.gap is 'The least time between two requests to the host.';
 comment on column recrawl.host_status.slot_every is
-    'Time between two slots: the gap plus the window in which a request may start (setting start_within).';
+    'Time between two slots: the gap plus the window in which a request may start (setting window_share).';
 comment on column recrawl.host_status.price is
     'The smallest gain for which a page of the host gets one more fetch per day. A capped host has a price of its '
     'own.';
@@ -52,7 +52,7 @@ comment on column recrawl.host_status.failures is
 comment on column recrawl.host_status.crawl_delay is
     'The delay that the robots.txt of the host asks for, at most 60 seconds.';
 comment on column recrawl.host_status.max_pages is
-    'The host takes in no more pages than this; null = the setting max_pages applies.';
+    'The host takes in no more pages than this; null = the setting max_pages_per_host applies.';
 comment on column recrawl.host_status.prior_changes is
     'The guess for a new page of the host: it starts as if recrawl had seen prior_changes changes in prior_days days. '
     'null = the guess is the same as for other hosts.';

@@ -25,7 +25,7 @@ select p.page_id, p.url, h.name as host, p.value, p.pinned_value, c.hub, c.autho
        case when p.base_at is null then p.last_modified end as last_modified,
        case when p.base_at is null then p.content_hash end as content_hash,
        case when p.base_at is null then p.sketch end as sketch,
-       p.meta, p.pinned_interval, p.boost, p.found_at
+       p.meta, p.pinned_interval, p.boost, p.added_at
 from page p
 join host h using (host_id)
 left join page_score c on c.page_id = p.page_id and p.state = 'live'
@@ -58,14 +58,14 @@ comment on column recrawl.page_status.rate_high is
     'The page changes less often than this with a probability of 95 %. In changes per day.';
 comment on column recrawl.page_status.frequency is
     'Fetches per day. null = the page takes no part in allocation: it was never fetched, it fails too often, or its '
-    'state is done, declined, gone, moved, excluded or forgotten.';
+    'state is done, declined, gone, moved, excluded or kept_out.';
 comment on column recrawl.page_status.due_at is
     'The time when the page is due, as computed at its last report. null = it waits among the new pages. The year '
     '9999 = it is not fetched until you call fetch_now, or add_pages with due.';
 comment on column recrawl.page_status.state is
     'new: not fetched yet. live: fetched. denied: robots.txt forbids it; tried again after 7 days. failing: it '
     'failed max_attempts times; tried rarely. done: its crawler does not want it again. declined: its crawler will '
-    'never request it. gone: 410. moved: a permanent redirect. excluded: by a pattern. forgotten: by forget().';
+    'never request it. gone: 410. moved: a permanent redirect. excluded: by a pattern. kept_out: by keep_out().';
 comment on column recrawl.page_status.last_status is
     'HTTP status of the last report; 0 or a negative number = there was no answer.';
 comment on column recrawl.page_status.etag is 'Etag of the last successful fetch.';

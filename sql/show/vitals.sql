@@ -1,13 +1,13 @@
 -- vitals: the figures of the crawl for each minute and for each hour.
 
 create or replace view recrawl.vitals as
-select at, fetches, changed, unchanged, first, missing, failed, throttled, denied, retries, untold, stale, duplicate,
-       refused,
+select at, fetches, changed, unchanged, first, missing, failed, throttled, denied, retries, change_unknown, stale,
+       duplicate, refused,
        late_1m, late_10m, late_1h, late_6h, late_1d, late_more, late_seconds, skipped,
        handed_out, expired, missed, calls, empty_calls, pages_added,
        due, due_crawler, due_gap, due_blocked, new_waiting, leased,
        pages, hosts, hosts_ready, hosts_blocked, hosts_capped, ready_wait, inbox_wait,
-       fresh, fresh_error, covered, expected, polite_bound, unpolite_bound, budget
+       fresh, fresh_error, covered, expected, limit_with_gaps, limit_without_gaps, budget
 from vital;
 comment on view recrawl.vitals is
     'One row per minute: what happened in the minute, and the state of the crawl at its end. A worker writes the '
@@ -17,13 +17,13 @@ comment on view recrawl.vitals is
 select copy_comments('recrawl.vitals');
 
 create or replace view recrawl.vitals_by_hour as
-select at, fetches, changed, unchanged, first, missing, failed, throttled, denied, retries, untold, stale, duplicate,
-       refused,
+select at, fetches, changed, unchanged, first, missing, failed, throttled, denied, retries, change_unknown, stale,
+       duplicate, refused,
        late_1m, late_10m, late_1h, late_6h, late_1d, late_more, late_seconds, skipped,
        handed_out, expired, missed, calls, empty_calls, pages_added,
        due, due_crawler, due_gap, due_blocked, new_waiting, leased,
        pages, hosts, hosts_ready, hosts_blocked, hosts_capped, ready_wait, inbox_wait,
-       fresh, fresh_error, covered, expected, polite_bound, unpolite_bound, budget
+       fresh, fresh_error, covered, expected, limit_with_gaps, limit_without_gaps, budget
 from vital_hour;
 comment on view recrawl.vitals_by_hour is
     'One row per hour, computed from the rows of vitals. Counts are added up. Columns about the state of the crawl '

@@ -22,7 +22,7 @@ end $$;
 comment on function boost_pages is
     'Applies all boosts to the pages of a range of ids that match a pattern. Returns how many of them are live.';
 
-create or replace function boost_at(t timestamptz, pattern text, times float8) returns bigint
+create or replace function boost_at(t timestamptz, pattern text, factor float8) returns bigint
 language plpgsql volatile as $$
 -- plans: lookups; writes boost; locks boost, page by id
 declare
@@ -30,16 +30,16 @@ declare
     live   bigint;
 begin
     perform check_pattern('boost', pattern);
-    if times not between 1e-6 and 1e6 then
-        perform refuse(format('boost: times must lie between 1e-6 and 1e6, or be null, got %s', times));
+    if factor not between 1e-6 and 1e6 then
+        perform refuse(format('boost: factor must lie between 1e-6 and 1e6, or be null, got %s', factor));
     end if;
-    if times is distinct from 1 and times is not null then
-        insert into boost as b (pattern, times, since) values (boost_at.pattern, boost_at.times, t)
+    if factor is distinct from 1 and factor is not null then
+        insert into boost as b (pattern, factor, since) values (boost_at.pattern, boost_at.factor, t)
         on conflict on constraint boost_pkey do update set
-            times = excluded.times, since = t, done_to = null, last_page = null, pages = 0, in_force_at = null;
+            factor = excluded.factor, since = t, done_to = null, last_page = null, pages = 0, in_force_at = null;
     else
-        update boost b set times = null, since = t, done_to = null, last_page = null, pages = 0, in_force_at = null
-        where b.pattern = boost_at.pattern and b.times is not null;
+        update boost b set factor = null, since = t, done_to = null, last_page = null, pages = 0, in_force_at = null
+        where b.pattern = boost_at.pattern and b.factor is not null;
         if not found then
             perform refuse(format('boost: %L is not boosted', left(pattern, 200)));
         end if;
@@ -50,17 +50,17 @@ begin
         update boost b set pages = live where b.pattern = boost_at.pattern;
     end if;
     perform note_event(t, 'pages', pattern, case
-                when times = 1 or times is null then 'no longer boosted'
-                else format('boosted: worth %s times as much', times::real) end
+                when factor = 1 or factor is null then 'no longer boosted'
+                else format('boosted: worth %s times as much', factor::real) end
                 || coalesce(format(', %s pages', live), ''), session_user),
             steer(t);
     return live;
 end $$;
 
-create or replace function recrawl.boost(pattern text, times float8) returns bigint
+create or replace function recrawl.boost(pattern text, factor float8) returns bigint
 language sql volatile security definer as $$
     select check_isolation('boost');
-    select boost_at(clock_timestamp(), pattern, times)
+    select boost_at(clock_timestamp(), pattern, factor)
 $$;
 comment on function recrawl.boost is
 'Multiplies the value of all pages that match a pattern, also of pages that are found later. Returns the number of
@@ -69,7 +69,7 @@ the pages in steps: the view boosts shows the progress.
 
 * pattern: a POSIX regular expression. It is compared with the canonical URL, the spelling that all spellings of one
   URL are reduced to.
-* times: the factor, from 1e-6 to 1e6. null or 1 ends the boost.
+* factor: from 1e-6 to 1e6. null or 1 ends the boost.
 
 If a page matches several patterns, the factors are multiplied. The factor also applies to values that add_pages or
 set_value gave.';
@@ -116,7 +116,7 @@ begin
     where b.pattern = this.pattern;
     if upto = this.last_page then
         update boost b set in_force_at = clock_timestamp() where b.pattern = this.pattern;
-        delete from boost b where b.pattern = this.pattern and b.times is null;
+        delete from boost b where b.pattern = this.pattern and b.factor is null;
         perform steer(clock_timestamp());
     end if;
     return greatest(upto - done, 1);

@@ -1,7 +1,7 @@
 -- delete_pages: removes pages as if they had never been known. The next link to a deleted page, or add_pages, brings
--- the page back. forget() keeps it out instead.
+-- the page back. keep_out() keeps it out instead.
 
--- Deleted pages leave their leases. They leave the queue and the graph as forgotten pages do: see take_out(). A later
+-- Deleted pages leave their leases. They leave the queue and the graph as kept_out pages do: see take_out(). A later
 -- report of such a page gets unknown_page. A one_at_a_time host waits until the lease would have ended, because the
 -- request may be running.
 --
@@ -41,7 +41,7 @@ begin
         insert into inbox (host_id, page_id, old_due)
         select * from unnest(held.host_ids, held.page_ids, held.held_dues);
     end loop;
-    perform take_out(page_ids, 'forgotten');
+    perform take_out(page_ids, 'kept_out');
     with
     -- The rows of the pages.
     deleted as (

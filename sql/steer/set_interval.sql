@@ -49,7 +49,7 @@ begin
             frequency = case when set_interval_at.every is not null
                              then page_frequency(times_per_day(set_interval_at.every), null, null) end
         from found f
-        where p.page_id = f.page_id and f.problem is null and f.state <> 'forgotten'
+        where p.page_id = f.page_id and f.problem is null and f.state <> 'kept_out'
     )
     select array_agg((w.ord, w.page_id,
                       case when f.page_id is null then 'unknown_page'

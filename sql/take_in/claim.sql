@@ -1,20 +1,20 @@
 -- claim: gives the crawl an owner. Crawlers of different kinds must not share a crawl: one would not understand the
 -- meta that the other keeps with its pages.
 
-create or replace function recrawl.claim(who text) returns text
+create or replace function recrawl.claim(name text) returns text
 language plpgsql volatile security definer as $$
 -- plans: lookups; writes setting; locks setting
 declare
     owner text;
 begin
     perform check_isolation('claim');
-    if who is null or length(who) not between 1 and 200 then
-        perform refuse(format('claim: who must be a name of 1 to 200 characters, got %s',
-                              coalesce(quote_literal(left(who, 200)), 'null')));
+    if name is null or length(name) not between 1 and 200 then
+        perform refuse(format('claim: name must be a name of 1 to 200 characters, got %s',
+                              coalesce(quote_literal(left(name, 200)), 'null')));
     end if;
     select claimed_by into owner from setting;
     if owner is null then
-        update setting set claimed_by = who where claimed_by is null;
+        update setting set claimed_by = name where claimed_by is null;
         select claimed_by into owner from setting;
     end if;
     return owner;
@@ -22,7 +22,7 @@ end $$;
 comment on function recrawl.claim is
 'Claims the crawl for one program, so that crawlers of different kinds do not share it. Returns the owner of the crawl.
 
-* who: the name of the caller, 1 to 200 characters, for example the name of a Scrapy spider.
+* name: the name of the caller, 1 to 200 characters, for example the name of a Scrapy spider.
 
 The first caller becomes the owner. A later call changes nothing: if it returns another name, use another database.
 set_setting(''claimed_by'', ''none'') removes the owner.';

@@ -3,16 +3,16 @@
 -- recrawl.lab.methods.signals has the same formula in Python.
 
 create or replace function hint_change_at(
-    t timestamptz, page_ids bigint[], recall float8, false_rate float8, changed_at timestamptz[] default null
+    t timestamptz, page_ids bigint[], recall float8, false_hints_per_day float8, changed_at timestamptz[] default null
 ) returns int
 language plpgsql volatile as $$
 -- plans: lookups; locks page by id
 begin
     if recall is null or recall not between 0 and 1 then
         perform refuse(format('hint_change: recall must lie between 0 and 1, got %s', coalesce(recall::text, 'null')));
-    elsif false_rate is null or false_rate not between 0 and most_amount() then
-        perform refuse(format('hint_change: false_rate must lie between 0 and 1e30 hints per day, got %s',
-                              coalesce(false_rate::text, 'null')));
+    elsif false_hints_per_day is null or false_hints_per_day not between 0 and most_amount() then
+        perform refuse(format('hint_change: false_hints_per_day must lie between 0 and 1e30 hints per day, got %s',
+                              coalesce(false_hints_per_day::text, 'null')));
     elsif cardinality(changed_at) <> cardinality(page_ids) then
         perform refuse(format('hint_change: changed_at must have one element for each of the %s page_ids, got %s',
                               cardinality(page_ids), cardinality(changed_at)));
@@ -33,8 +33,8 @@ begin
         -- The days that a hint is worth: -ln(P(the hint is false)) / (rate of changes that come without a hint).
         cross join lateral (
             select case when least(recall, r.rate) < least_amount() then 0
-                        when false_rate = 0 or recall = 1 then 36500
-                        else ln(1 + recall * r.rate / greatest(false_rate, least_amount()))
+                        when false_hints_per_day = 0 or recall = 1 then 36500
+                        else ln(1 + recall * r.rate / greatest(false_hints_per_day, least_amount()))
                              / ((1 - recall) * r.rate) end as days
         ) a
         where a.days > 0
@@ -43,20 +43,21 @@ begin
 end $$;
 
 create or replace function recrawl.hint_change(
-    page_ids bigint[], recall float8 default 0.9, false_rate float8 default 0.1, changed_at timestamptz[] default null
+    page_ids bigint[], recall float8 default 0.9, false_hints_per_day float8 default 0.1,
+    changed_at timestamptz[] default null
 ) returns int
 language sql volatile security definer as $$
     select check_isolation('hint_change');
-    select hint_change_at(clock_timestamp(), page_ids, recall, false_rate, changed_at)
+    select hint_change_at(clock_timestamp(), page_ids, recall, false_hints_per_day, changed_at)
 $$;
 comment on function recrawl.hint_change is
 'Makes pages due earlier. Call it if, for example, a sitemap says that pages changed. Returns the number of pages that
 became due earlier.
 
-* page_ids: the pages. Pages that are new, already due, done, declined, gone, moved, excluded or forgotten stay as they
+* page_ids: the pages. Pages that are new, already due, done, declined, gone, moved, excluded or kept_out stay as they
   are.
 * recall: the share of all changes that such hints report, 0 to 1.
-* false_rate: how many hints per day come for one page although it did not change.
+* false_hints_per_day: how many hints per day come for one page although it did not change.
 * changed_at: the time of the change, one for each page; null = unknown. A page that was fetched since then stays as
   it is.
 

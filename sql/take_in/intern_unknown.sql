@@ -94,7 +94,7 @@ begin
     with
     -- The URLs with their hosts, and the number of pages that each host may have.
     url as (
-        select u.*, h.host_id, coalesce(h.max_pages, s.max_pages) as max_pages,
+        select u.*, h.host_id, coalesce(h.max_pages, s.max_pages_per_host) as max_pages,
                row_number() over (partition by h.host_id order by u.ord) as nth_of_host
         from unnest(urls) as u
         cross join setting s
@@ -126,7 +126,7 @@ begin
     -- The pages that no other transaction made first.
     inserted as (
         insert into page (page_id, key, host_id, url, value, pinned_value, boost, pinned_rate, due_at, due_is, meta,
-                          depth, found_at)
+                          depth, added_at)
         select n.page_id, n.key, n.host_id, n.url, boosted(coalesce((n.given).value, 1)::real, n.boost),
                case when not are_links then (n.given).value end, n.boost, (n.given).rate,
                case when (n.given).due = 'infinity' then never(n.page_id) else (n.given).due end,

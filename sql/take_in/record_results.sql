@@ -136,7 +136,7 @@ begin
         where j.letters is not null and from_micros(w.last_value) > clock_timestamp() - interval '1 day'
     )
     select array_agg(answer),
-           array_agg((answer).ord) filter (where is_observed and (page_after).state <> 'forgotten'),
+           array_agg((answer).ord) filter (where is_observed and (page_after).state <> 'kept_out'),
            array_agg((answer).page_id) filter (where is_graph_news),
            array_agg(distinct host_id) filter (where counts),
            array_agg(distinct host_id) filter (where is_observed),

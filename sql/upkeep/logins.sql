@@ -1,5 +1,6 @@
--- The setting max_leased. A pop must not count all leased pages, so ticks look for logins that could have too many: in
--- full_logins they note those that have nine tenths of the limit. next_pages counts the pages of these logins itself.
+-- The setting max_leased_per_login. A pop must not count all leased pages, so ticks look for logins that could have too
+-- many: in full_logins they note those that have nine tenths of the limit. next_pages counts the pages of these logins
+-- itself.
 --
 -- Ticks count only when a login can have reached nine tenths: when as many pages were handed out, to all logins, as the
 -- login with the most pages still lacked at the last count. A count reads all leases that have not ended.
@@ -18,7 +19,7 @@ create or replace function watch_logins(t timestamptz) returns void
 language plpgsql volatile as $$
 -- plans: whole; writes setting; locks setting (passing over a locked one)
 declare
-    most       constant int := (select max_leased from setting);
+    most       constant int := (select max_leased_per_login from setting);
     nearly     constant int := ceil(0.9 * most);
     handed_out bigint;
     recount    bigint;
@@ -40,4 +41,5 @@ begin
     end if;
 end $$;
 comment on function watch_logins is
-    'Notes the logins that have nine tenths of max_leased, if a login can have reached that since the last count.';
+    'Notes the logins that have nine tenths of max_leased_per_login, if a login can have reached that since the last '
+    'count.';

@@ -24,8 +24,8 @@ declare
         select log_part(at, pulse_kept()) from generate_series(since, until + interval '10 minutes', '10 minutes') at);
 begin
     insert into vital (
-        at, fetches, changed, unchanged, first, missing, failed, throttled, denied, retries, untold, stale, duplicate,
-        refused,
+        at, fetches, changed, unchanged, first, missing, failed, throttled, denied, retries, change_unknown, stale,
+        duplicate, refused,
         late_1m, late_10m, late_1h, late_6h, late_1d, late_more, late_seconds, skipped, expired, missed)
     -- The comment of pulse.letters lists the letters. s, r and x are reports that are no fetches. Taking away all small
     -- letters leaves the capitals, which are retries.
@@ -54,12 +54,12 @@ begin
     where p.part = any (parts) and p.at >= since and p.at < until
     group by minute_of(p.at)
     on conflict (at) do update set
-        (fetches, changed, unchanged, first, missing, failed, throttled, denied, retries, untold, stale, duplicate,
-         refused,
+        (fetches, changed, unchanged, first, missing, failed, throttled, denied, retries, change_unknown, stale,
+         duplicate, refused,
          late_1m, late_10m, late_1h, late_6h, late_1d, late_more, late_seconds, skipped, expired, missed) = (
             excluded.fetches, excluded.changed, excluded.unchanged, excluded.first, excluded.missing, excluded.failed,
-            excluded.throttled, excluded.denied, excluded.retries, excluded.untold, excluded.stale, excluded.duplicate,
-            excluded.refused,
+            excluded.throttled, excluded.denied, excluded.retries, excluded.change_unknown, excluded.stale,
+            excluded.duplicate, excluded.refused,
             excluded.late_1m, excluded.late_10m, excluded.late_1h, excluded.late_6h, excluded.late_1d,
             excluded.late_more, excluded.late_seconds, excluded.skipped, excluded.expired,
             excluded.missed);
@@ -72,22 +72,22 @@ language plpgsql volatile as $$
 begin
     delete from vital_hour where at >= hour_of(since);
     insert into vital_hour (
-        at, fetches, changed, unchanged, first, missing, failed, throttled, denied, retries, untold, stale, duplicate,
-        refused,
+        at, fetches, changed, unchanged, first, missing, failed, throttled, denied, retries, change_unknown, stale,
+        duplicate, refused,
         late_1m, late_10m, late_1h, late_6h, late_1d, late_more, late_seconds, skipped,
         handed_out, expired, missed, calls, empty_calls, pages_added,
         due, due_crawler, due_gap, due_blocked, new_waiting, leased,
         pages, hosts, hosts_ready, hosts_blocked, hosts_capped, ready_wait, inbox_wait,
-        fresh, fresh_error, covered, expected, polite_bound, unpolite_bound, budget)
+        fresh, fresh_error, covered, expected, limit_with_gaps, limit_without_gaps, budget)
     select hour_of(at), sum(fetches), sum(changed), sum(unchanged), sum(first), sum(missing), sum(failed),
-           sum(throttled), sum(denied), sum(retries), sum(untold), sum(stale), sum(duplicate), sum(refused),
+           sum(throttled), sum(denied), sum(retries), sum(change_unknown), sum(stale), sum(duplicate), sum(refused),
            sum(late_1m), sum(late_10m), sum(late_1h), sum(late_6h), sum(late_1d), sum(late_more),
            sum(late_seconds), sum(skipped),
            sum(handed_out), sum(expired), sum(missed), sum(calls), sum(empty_calls), sum(pages_added),
            avg(due), avg(due_crawler), avg(due_gap), avg(due_blocked), avg(new_waiting), avg(leased),
            avg(pages), avg(hosts), avg(hosts_ready), avg(hosts_blocked), avg(hosts_capped),
            max(ready_wait), max(inbox_wait),
-           avg(fresh), avg(fresh_error), avg(covered), avg(expected), avg(polite_bound), avg(unpolite_bound),
+           avg(fresh), avg(fresh_error), avg(covered), avg(expected), avg(limit_with_gaps), avg(limit_without_gaps),
            avg(budget)
     from vital
     where at >= hour_of(since)

@@ -20,8 +20,8 @@ create or replace function boost_of(canonical text) returns table (boost real)
 language sql stable rows 1
 begin atomic
     select case when count(*) > 0 then
-               nullif(exp(greatest(least(sum(ln(b.times::float8)), 69), -69))::real, 1) end
+               nullif(exp(greatest(least(sum(ln(b.factor::float8)), 69), -69))::real, 1) end
     from boost b
-    where b.times is not null and canonical ~ b.pattern;
+    where b.factor is not null and canonical ~ b.pattern;
 end;
 comment on function boost_of is 'The product of the boosts whose patterns match a canonical URL; null = no boost.';

@@ -1,7 +1,7 @@
 -- Moves of due times. fetch_now, hints, the job allocate and the repair after clock steps give pages other due times.
 -- The row of the page and the queue must say the same, so both are written here.
 --
--- take_out() does the same for pages that leave: forget, exclude and delete_pages. Other functions write their own
+-- take_out() does the same for pages that leave: keep_out, exclude and delete_pages. Other functions write their own
 -- entries of the inbox, because an array of moves does not fit them:
 --
 --   * report, release and the end of a lease: the old place comes from the lease, not from the page

@@ -86,9 +86,9 @@ comment on function host_gap is
 
 -- The gap is the least time between two requests. A request may start at its slot or a little later, within the window.
 -- Slots are one gap and one window apart. So two requests that start in their windows are never closer than the gap.
-create or replace function start_window(gap interval, start_within real) returns interval
+create or replace function start_window(gap interval, window_share real) returns interval
 language sql immutable parallel safe
-return least(gap * start_within, interval '2 seconds');
+return least(gap * window_share, interval '2 seconds');
 comment on function start_window is 'How long after its slot a request to a host may start.';
 
 -- An unused slot is given back (release.sql) by setting last_start_by to one gap before the slot, if last_start_by
@@ -105,7 +105,7 @@ comment on function last_start_by_after is
 create or replace function slot_every(h host, s setting) returns interval
 language sql stable parallel safe
 return host_gap(h.gap, h.crawl_delay, s.default_gap)
-       + start_window(host_gap(h.gap, h.crawl_delay, s.default_gap), s.start_within);
+       + start_window(host_gap(h.gap, h.crawl_delay, s.default_gap), s.window_share);
 comment on function slot_every is
     'The time between two slots of a host: its gap plus the window in which a request may start.';
 

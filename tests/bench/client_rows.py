@@ -35,7 +35,7 @@ def overhead(stage: Stage) -> Iterator[Line]:
         rates = {}
         for name in ("sql", "client") if turn % 2 else ("client", "sql"):
             with stage.standard() as url:
-                settings(url, default_gap="100 milliseconds", start_within="1")
+                settings(url, default_gap="100 milliseconds", window_share="1")
                 rates[name] = raw_rate(url) if name == "sql" else client_rate(url)
         progress(f"pages per second: {rates}")
         ratios.append(rates["sql"] / rates["client"] - 1)

@@ -38,7 +38,7 @@ def load_pages(
     arguments = {"hosts": hosts, "pages": pages, "first": first_page}
     connection.execute("set search_path = recrawl_internal, pg_temp")
     # Slots are exactly a gap apart: ten of them within nine gaps, a hundred within ninety-nine.
-    connection.execute("select recrawl.set_setting('start_within', '0')")
+    connection.execute("select recrawl.set_setting('window_share', '0')")
     connection.execute(
         f"""
         insert into page (
@@ -96,7 +96,7 @@ def load_past(connection: Connection) -> None:
             insert into {table} (
                 at, fetches, changed, unchanged, late_1m, late_seconds, handed_out, calls, pages_added, due,
                 due_crawler, new_waiting, leased, pages, hosts, hosts_ready, fresh, fresh_error, covered, expected,
-                polite_bound, budget)
+                limit_with_gaps, budget)
             select at, 6000, 2000, 4000, 5000, 30000, 6000, 70, 100, 100000, 100, 500000, 1000, 10000000, 200000, 10,
                    0.7 + random() / 10, 0.001, 0.95, 0.75, 0.8, 10000000
             from setting
@@ -121,7 +121,7 @@ def load_past(connection: Connection) -> None:
         """
         insert into allocation (
             token, started_at, seconds, policy, objective, budget, for_revisits, price, pages, hosts, capped_hosts,
-            utility, polite_bound, unpolite_bound, residual, spread, duality_gap, longest_days, for_new)
+            utility, limit_with_gaps, limit_without_gaps, residual, spread, duality_gap, longest_days, for_new)
         select token, started_at, 60, 'opt_polite', 'freshness', 10000000, 9500000, 0.1, 10000000, 200000, 1, 0.7519,
                0.8012, 0.81, 1e-9, 1e-9, 1e-9, 60, 500000
         from job where job = 'allocate'

@@ -117,7 +117,7 @@ def values(stage: Stage) -> Iterator[Line]:
         for shape, ahead in (("one a host", "0"), ("ten a host", "10 s")):
             chance = random.Random(1)
             with stage.empty() as url, Backend(url) as backend:
-                backend.run("select recrawl.set_setting('start_within', '0')")
+                backend.run("select recrawl.set_setting('window_share', '0')")
                 now: datetime = backend.rows("select clock_timestamp()")[0][0]
                 waiting = [math.exp(sigma * chance.gauss(0, 1)) for _ in range(40_000)]
                 backend.run(
@@ -151,7 +151,7 @@ def values(stage: Stage) -> Iterator[Line]:
 
 def _filled(backend: Backend, due_hosts: range, new_hosts: range, share: float) -> datetime:
     backend.run("select recrawl.set_setting('discovery', %s)", [str(share)])
-    backend.run("select recrawl.set_setting('start_within', '0')")
+    backend.run("select recrawl.set_setting('window_share', '0')")
     now: datetime = backend.rows("select clock_timestamp()")[0][0]
     for hosts, name, due in ((due_hosts, "old", now - timedelta(days=30)), (new_hosts, "new", None)):
         urls = [

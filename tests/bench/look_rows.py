@@ -45,7 +45,7 @@ def looks(large: Large) -> Iterator[Line]:
         backend.run("select take_vitals_at(now()), look_at_hosts(now())")
         backend.run("select recrawl.block_host(name) from host where host_id = 102")
         backend.run(
-            "select recrawl.forget(array(select page_id from page where host_id = 103 order by page_id limit 1))"
+            "select recrawl.keep_out(array(select page_id from page where host_id = 103 order by page_id limit 1))"
         )
         pages = {state: int(backend.rows(query)[0][0]) for state, query in PAGES.items()}
         urls = {

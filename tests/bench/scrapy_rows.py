@@ -21,7 +21,7 @@ from web import Answer, Request, Web, links
 SECONDS = 20.0
 BEGUN = 4  # requests to a host, until it runs evenly
 PAGES = 4000  # a host
-WINDOW = 1.1  # gaps between two slots: the setting start_within
+WINDOW = 1.1  # gaps between two slots: the setting window_share
 PLAIN = {
     "RECRAWL_ENABLED": False, "ROBOTSTXT_OBEY": False, "DOWNLOAD_DELAY": 0, "CONCURRENT_REQUESTS_PER_DOMAIN": 8
 }  # fmt: skip

@@ -35,7 +35,7 @@ MADE_LATER: tuple[tuple[LiteralString, LiteralString], ...] = (
 # A page is fetched once a day, as by the default setting, so a tenth is late by up to 2.4 hours. One page in 21 was
 # never fetched; its value is log-normal.
 PAGES: LiteralString = f"""
-    insert into page (page_id, key, host_id, found_at, due_at, fetched_at, reported_at, last_status, successes, changes,
+    insert into page (page_id, key, host_id, added_at, due_at, fetched_at, reported_at, last_status, successes, changes,
                       value, seen_changes, seen_days, url, content_hash, etag)
     select page_id, url_key(url), host_id, now() - interval '30 days', fetched_at + interval '1 day', fetched_at,
            fetched_at, case when not is_new then 200 end, case when is_new then 0 else 5 end,

@@ -36,7 +36,7 @@ class FreqDB:
         assert codes(answers) == ["ok"]
 
     def delete(self, url: str) -> None:
-        assert self.crawl.value("select forget(%s)", [self.id(url)]) == 1
+        assert self.crawl.value("select keep_out(%s)", [self.id(url)]) == 1
 
     def get_next_pages(self, n: int = 1) -> list[str]:
         """The first call that brings anything, once that is due."""
@@ -125,7 +125,7 @@ def test_the_optimal_scheduler_is_told_rates_and_values_and_finds_the_sources_fr
     run_job("allocate", url)
     found = {row["page_id"]: row["frequency"] for row in crawl.rows("select page_id, frequency from page_status")}
     assert found == {first: pytest.approx(2.35945, rel=1e-4), second: pytest.approx(1.64055, rel=1e-4)}
-    crawl.value("select forget(%s)", [first])
+    crawl.value("select keep_out(%s)", [first])
     run_job("allocate", url)
     assert crawl.page("http://b.test/")["frequency"] == pytest.approx(4, rel=1e-4)
 
@@ -231,7 +231,7 @@ def test_what_a_spider_that_died_had_in_hand_comes_back(crawl: Crawl) -> None:
 def test_every_function_that_the_document_names_is_there(connection: psycopg.Connection) -> None:
     here = "\n".join(row.rsplit("|", 2)[1] for row in DOCUMENT.splitlines() if row.startswith("| "))
     named = set(re.findall(r"(?<![\w.])([a-z_]+)\(", here))
-    assert {"add_pages", "next_pages", "set_interval", "forget"} <= named
+    assert {"add_pages", "next_pages", "set_interval", "keep_out"} <= named
     schemas = "'recrawl'::regnamespace, 'pg_catalog'::regnamespace"
     known = connection.execute(f"select distinct proname from pg_proc where pronamespace in ({schemas})".encode())
     assert named <= {name for (name,) in known}

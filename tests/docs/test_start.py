@@ -98,7 +98,7 @@ def crawls_a_site(reader: Reader, text: str, web: Web, began: float) -> None:
                 assert step.agrees(answer), answer
         reader.says(report.text)
     assert said.read_text() == "", "the crawler prints nothing"
-    assert (reader.folder / "recrawl.html").exists()
+    assert (reader.folder / "crawl.html").exists()
     assert [entry.path for entry in web.log][:2] == ["/robots.txt", "/"]
     assert {entry.host for entry in web.log} == {HOST}, "it stays where it may go"
     assert len(web.log) == 1 + len(PATHS), "nothing is fetched before it is due"

@@ -19,7 +19,7 @@ def load(connection: Connection, pages: int = 50_000, hosts: int = 1_000, due: L
     connection.execute("select setseed(0.5)")
     for table in (*HOT_TABLES, "setting"):
         connection.execute(f"alter table {table} set (autovacuum_enabled = false)")
-    connection.execute("select recrawl.set_setting('start_within', '0')")  # ten slots within nine gaps
+    connection.execute("select recrawl.set_setting('window_share', '0')")  # ten slots within nine gaps
     arguments = {"pages": pages, "hosts": hosts}
     connection.execute(
         f"""

@@ -176,7 +176,7 @@ class Hold:
 class Model:
     default_gap: timedelta = timedelta(seconds=1)
     default_gap_since: datetime = NEVER
-    start_within: float = 0.1
+    window_share: float = 0.1
     frequency: float = 1
     patterns: set[str] = field(default_factory=set)
     hosts: dict[str, Host] = field(default_factory=dict)
@@ -219,7 +219,7 @@ class Model:
 
     def window(self, host: str) -> timedelta:
         """How long after its slot a request may start."""
-        return min(self.gap(host) * single(self.start_within), timedelta(seconds=2))
+        return min(self.gap(host) * single(self.window_share), timedelta(seconds=2))
 
     def hold(self, lease_id: int | None, page_id: int, t: datetime) -> Hold | None:
         hold = self.holds.get((lease_id or 0, page_id))

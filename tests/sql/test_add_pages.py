@@ -111,15 +111,15 @@ def test_a_host_takes_in_no_more_than_max_pages(crawl: Crawl) -> None:
     assert codes(crawl.add("http://a.test/9")) == ["excluded"], "those waiting in the inbox count"
     crawl.tick()
     assert codes(crawl.add("http://a.test/9")) == ["excluded"]
-    crawl.value("select forget(array[%s::bigint])", rows[0]["page_id"])
+    crawl.value("select keep_out(array[%s::bigint])", rows[0]["page_id"])
     crawl.tick()
-    assert codes(crawl.add("http://a.test/9")) == ["new"], "a forgotten page makes room"
+    assert codes(crawl.add("http://a.test/9")) == ["new"], "a kept_out page makes room"
     crawl.value("select set_host('a.test', reset => '{max_pages}')")
     assert codes(crawl.add("http://a.test/10")) == ["new"]
 
 
 def test_the_setting_max_pages_holds_for_all_hosts_without_their_own(crawl: Crawl) -> None:
-    crawl.value("select set_setting('max_pages', '1')")
+    crawl.value("select set_setting('max_pages_per_host', '1')")
     crawl.value("select set_host('b.test', max_pages => 2)")
     rows = crawl.add("http://a.test/1", "http://a.test/2", "http://b.test/1", "http://b.test/2", "http://b.test/3")
     assert codes(rows) == ["new", "excluded", "new", "new", "excluded"]
@@ -212,7 +212,7 @@ def test_excluded_patterns_keep_out_and_take_out(crawl: Crawl) -> None:
     (row,) = crawl.add("http://a.test/%63alendar/2")
     assert (row["code"], row["detail"]) == ("excluded", "matches the excluded pattern /calendar/")
     (known,) = crawl.add("http://a.test/calendar/1")
-    assert (known["code"], known["detail"]) == ("excluded", "the page was forgotten or excluded")
+    assert (known["code"], known["detail"]) == ("excluded", "the page was kept_out or excluded")
     assert urls(crawl.next(ahead=9 * SECOND)) == ["http://a.test/b"]
     assert crawl.page("http://a.test/calendar/1")["state"] == "excluded"
 
@@ -247,7 +247,7 @@ def test_a_page_excluded_while_it_is_out_and_taken_back_is_there_once(crawl: Cra
 
 def test_forgotten_pages_stay_out(crawl: Crawl) -> None:
     (row,) = crawl.add("http://a.test/")
-    assert crawl.value("select forget(array[%s::bigint, 999])", row["page_id"]) == 1
+    assert crawl.value("select keep_out(array[%s::bigint, 999])", row["page_id"]) == 1
     assert codes(crawl.add("http://a.test/")) == ["excluded"]
     assert crawl.next() == []
     crawl.tick()
@@ -258,7 +258,7 @@ def test_forgotten_pages_stay_out(crawl: Crawl) -> None:
 def test_a_page_forgotten_while_it_is_out_does_not_come_back(crawl: Crawl) -> None:
     crawl.add("http://a.test/")
     (page,) = crawl.next()
-    crawl.value("select forget(array[%s::bigint])", page["page_id"])
+    crawl.value("select keep_out(array[%s::bigint])", page["page_id"])
     (answer,) = crawl.report_ok([page])
     assert (answer["code"], answer["next_fetch_at"]) == ("ok", None)
     crawl.tick()

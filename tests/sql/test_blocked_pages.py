@@ -120,7 +120,7 @@ def test_a_date_without_a_zone_is_utc(crawl: Crawl, form: str) -> None:
 def test_a_day_is_24_hours_when_the_sessions_clocks_change(crawl: Crawl) -> None:
     """The night to 10 March 2030 has 23 hours in New York."""
     crawl.connection.execute("set timezone = 'America/New_York'")
-    crawl.value("select set_setting('start_within', '0.1')")
+    crawl.value("select set_setting('window_share', '0.1')")
     crawl.now = crawl.now.replace(month=3, day=9, hour=20)
     crawl.rows("select set_host_at(%s, 'a.test', '1 day', null, null, '{}')", crawl.now)
     crawl.value("select set_setting('default_gap', '1 day')")

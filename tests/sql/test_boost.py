@@ -28,7 +28,7 @@ def values(crawl: Crawl) -> dict[str, float]:
 
 
 def boosts(crawl: Crawl) -> list[tuple[Any, ...]]:
-    return [tuple(row.values()) for row in crawl.rows("select pattern, times, pages, done from boosts")]
+    return [tuple(row.values()) for row in crawl.rows("select pattern, factor, pages, progress from boosts")]
 
 
 def test_pages_that_match_are_worth_more_whatever_their_value_comes_from(crawl: Crawl) -> None:
@@ -139,10 +139,10 @@ def test_explain_says_so(crawl: Crawl) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("'x', 0", "boost: times must lie between 1e-6 and 1e6, or be null, got 0"),
-        ("'x', -2", "boost: times must lie between 1e-6 and 1e6, or be null, got -2"),
-        ("'x', 'infinity'", "boost: times must lie between 1e-6 and 1e6, or be null, got Infinity"),
-        ("'x', 'nan'", "boost: times must lie between 1e-6 and 1e6, or be null, got NaN"),
+        ("'x', 0", "boost: factor must lie between 1e-6 and 1e6, or be null, got 0"),
+        ("'x', -2", "boost: factor must lie between 1e-6 and 1e6, or be null, got -2"),
+        ("'x', 'infinity'", "boost: factor must lie between 1e-6 and 1e6, or be null, got Infinity"),
+        ("'x', 'nan'", "boost: factor must lie between 1e-6 and 1e6, or be null, got NaN"),
         ("'', 2", "boost: pattern must not be empty"),
         ("null, 2", "boost: pattern must not be empty"),
         ("'(', 2", "boost: pattern must be a regular expression, got '(': invalid regular expression: "

@@ -274,11 +274,11 @@ def test_forget_and_report_lock_a_page_before_its_links(crawl: Crawl, beside: Be
     reporter, forgetful = beside(), beside(autocommit=True)
     reporter.report({"page_id": 1, "status": 200})
     with ThreadPoolExecutor() as pool:
-        forgotten = pool.submit(forgetful.value, "select forget('{1}')")
+        kept_out = pool.submit(forgetful.value, "select keep_out('{1}')")
         eventually(lambda: waits(forgetful))
         reporter.report({"page_id": 1, "status": 200, "links": ["http://c.test/"]})
         reporter.connection.commit()
-        assert forgotten.result(60) == 1
+        assert kept_out.result(60) == 1
 
 
 @pytest.mark.parametrize(("status", "state"), [(200, "live"), (410, "gone")])
@@ -436,7 +436,7 @@ def test_what_is_set_aside_of_a_page_that_is_gone_is_taken_in_all_the_same(crawl
     pages = {page["page_id"]: page for page in crawl.next()}
     hung = hang(beside, crawl, "report")
     crawl.report(result_of(pages[2], links=["http://popular.test/"]))
-    crawl.value("select forget('{2}')")
+    crawl.value("select keep_out('{2}')")
     hung.connection.commit()
     crawl.tick()
     assert crawl.rows("select * from link_later") == []

@@ -198,8 +198,8 @@ def test_settings_are_listed_with_unit_and_meaning(crawl: Crawl) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("default_gap", "00:00:15"), ("max_ahead", "00:02:00"), ("start_within", "0.25"), ("discovery", "0.3"),
-        ("frequency", "2"), ("max_attempts", "3"), ("max_depth", "7"), ("max_pages", "100"),
+        ("default_gap", "00:00:15"), ("max_ahead", "00:02:00"), ("window_share", "0.25"), ("discovery", "0.3"),
+        ("frequency", "2"), ("max_attempts", "3"), ("max_depth", "7"), ("max_pages_per_host", "100"),
     ],
 )  # fmt: skip
 def test_a_setting_is_what_it_was_set_to(crawl: Crawl, name: str, value: str) -> None:
@@ -236,7 +236,7 @@ def test_settings_are_checked(crawl: Crawl, name: str, value: str, message: str)
 
 
 def test_each_setting_is_obeyed(crawl: Crawl) -> None:
-    for name, value in {"default_gap": "15 s", "start_within": "0.1", "max_ahead": "2 min", "frequency": "2"}.items():
+    for name, value in {"default_gap": "15 s", "window_share": "0.1", "max_ahead": "2 min", "frequency": "2"}.items():
         crawl.value("select set_setting(%s, %s)", name, value)
     crawl.add(*(f"http://a.test/{i}" for i in range(20)))
     pages = crawl.next(ahead=2 * MINUTE)

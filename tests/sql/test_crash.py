@@ -77,12 +77,12 @@ def crawl(connection):
             time.sleep(random.uniform(0, 2.5))
         ids = [page[0] for page in pages]
         random.shuffle(ids)
-        released, forgotten = (random.choice([0, 0, len(ids) // 3]) for _ in range(2))
+        released, kept_out = (random.choice([0, 0, len(ids) // 3]) for _ in range(2))
         if released:
             write("ending", lease_id=lease_id, page_ids=ids[:released], is_release=True)
             connection.execute("select release(%s, %s)", (lease_id, ids[:released]))
             write("ended", lease_id=lease_id)
-        done = ids[released + forgotten:]
+        done = ids[released + kept_out:]
         results = [{"page_id": i, "lease_id": lease_id, "status": random.choice([200, 200, 304])} for i in done]
         write("ending", lease_id=lease_id, page_ids=done)
         connection.execute("select from report(%s::jsonb)", (json.dumps(results),))
@@ -421,7 +421,7 @@ def test_everything_at_once_neither_fails_nor_breaks_anything(url: str, crawl: C
         elif what < 98:
             crawl.value("select block_host(%s, %s)", host, crawl.now + SECOND)
         else:
-            crawl.value("select forget(%s::bigint[])", ids[:1])
+            crawl.value("select keep_out(%s::bigint[])", ids[:1])
         time.sleep(0.005)
 
     def exclude(crawl: Crawl, chance: random.Random) -> None:

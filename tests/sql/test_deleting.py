@@ -81,7 +81,7 @@ def test_a_page_deleted_while_a_pop_hands_it_out_shifts_no_other_page_of_the_lea
 
 def test_a_host_counts_its_pages_right_after_one_of_a_lease_is_deleted(crawl: Crawl) -> None:
     """The last page of the extended lease once lost its due time. Its report then gave it a second place in the queue,
-    and when it was forgotten, both places went but the host counted one."""
+    and when it was kept_out, both places went but the host counted one."""
     names = [f"http://a.test/{i}" for i in range(3)]
     crawl.add(*names)
     pages = crawl.next(ahead=10 * SECOND)
@@ -90,7 +90,7 @@ def test_a_host_counts_its_pages_right_after_one_of_a_lease_is_deleted(crawl: Cr
     assert codes(crawl.report_ok(pages[2:])) == ["ok"]
     crawl.tick()
     assert crawl.value("select count(*) from queue where page_id = %s", pages[2]["page_id"]) == 1
-    crawl.value("select forget(array[%s::bigint])", pages[2]["page_id"])
+    crawl.value("select keep_out(array[%s::bigint])", pages[2]["page_id"])
     crawl.tick()
     assert crawl.host("a.test")["pages"] == crawl.value("select count(*) from queue") == 1
 

@@ -101,7 +101,7 @@ def unknown(crawl: Crawl) -> str:
     return A
 
 
-def kept_out(crawl: Crawl) -> str:
+def excluded_url(crawl: Crawl) -> str:
     crawl.value("select recrawl.exclude('/1$')")
     crawl.value("select recrawl.exclude('a.test')")
     return A
@@ -113,7 +113,7 @@ def host_full(crawl: Crawl) -> str:
     return A2
 
 
-def set_aside(crawl: Crawl) -> str:
+def being_added(crawl: Crawl) -> str:
     crawl.connection.execute(
         "insert into link_later (key, url, depth, tries) values (url_key('http://a.test/1'), 'http://a.test/1', 1, 1)"
     )
@@ -123,12 +123,12 @@ def set_aside(crawl: Crawl) -> str:
 def excluded(crawl: Crawl) -> str:
     crawl.add(A)
     crawl.tick()
-    return kept_out(crawl)
+    return excluded_url(crawl)
 
 
-def forgotten(crawl: Crawl) -> str:
+def kept_out(crawl: Crawl) -> str:
     crawl.add(A)
-    crawl.value("select recrawl.forget(array(select page_id from page))")
+    crawl.value("select recrawl.keep_out(array(select page_id from page))")
     return A
 
 
@@ -434,8 +434,8 @@ Situation = Callable[[Crawl], str | int]
 EXAMPLES: dict[tuple[str, str], Situation] = {
     ("now", situation.__name__): situation
     for situation in (
-        invalid, no_page, is_host, unknown, kept_out, host_full, set_aside, excluded, forgotten, gone, moved, leased,
-        lease_expired, inbox, paused, host_blocked, host_busy, clock, declined, done, denied, unreported,
+        invalid, no_page, is_host, unknown, excluded_url, host_full, being_added, excluded, kept_out, gone, moved,
+        leased, lease_expired, inbox, paused, host_blocked, host_busy, clock, declined, done, denied, unreported,
         missing, given_up, backing_off, set_due, brought_forward, not_due, host_gap, crawlers, new_place, new_share,
         new_after_revisits, new_class, new_gap, new_crawlers, new_budget,
     )
@@ -459,7 +459,7 @@ EXAMPLES: dict[tuple[str, str], Situation] = {
     ("often", "first_fetch"): lambda crawl: [allocated(crawl), crawl.add(A2), crawl.tick()] and A2,  # type: ignore[dict-item]
     ("often", "resting"): given_up,
     ("changes", "rate_pinned"): not_due,
-    ("changes", "rate_learnt"): learnt,
+    ("changes", "rate_learned"): learnt,
     ("changes", "rate_guessed"): unallocated,
     ("value", "value_pinned"): valued,
     ("value", "value_scored"): scored,
@@ -545,7 +545,7 @@ def test_the_codes_are_those_that_the_source_and_the_document_list() -> None:
 
 
 NOTHING_TO_DO = {
-    "known", "invalid", "no_page", "leased", "crawlers", "rate_learnt", "rate_guessed",
+    "known", "invalid", "no_page", "leased", "crawlers", "rate_learned", "rate_guessed",
     "value_scored", "first_fetch",
 }  # fmt: skip
 

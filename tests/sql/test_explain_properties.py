@@ -17,7 +17,7 @@ from helpers import Crawl, Row
 from sql.test_explain import EXAMPLES
 from sql.test_properties import Crawling, any_number
 
-DEAD = {"excluded", "forgotten", "gone", "moved"}
+DEAD = {"excluded", "kept_out", "gone", "moved"}
 WAITS = {
     "declined", "done", "denied", "unreported", "missing", "given_up", "backing_off", "set_due", "brought_forward",
     "not_due",

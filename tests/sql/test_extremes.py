@@ -149,7 +149,7 @@ def test_so_it_does_in_all_other_verbs(crawl: Crawl, ids: str) -> None:
     assert codes(crawl.rows(report, crawl.now, of_pages, lease_ids, statuses, changed)) == ["ok", "ok"]
     assert crawl.value("select fetch_now_at(%s, %s)", crawl.now, of_pages) == 2
     crawl.value("select set_host('a.test', gap => '9 s', reset => %s)", "[0:0]={max_pages}")
-    assert crawl.value("select forget(%s)", of_pages) == 2
+    assert crawl.value("select keep_out(%s)", of_pages) == 2
 
 
 @pytest.mark.parametrize(

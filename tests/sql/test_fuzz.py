@@ -70,7 +70,7 @@ WHILES: list[float] = [60, 660, 3600, 86400, 40 * 86400]
 PLAUSIBLE: dict[str, Sequence[object]] = {
     "ahead": ["0", "0", "1 s", "10 s"],
     "by": ["1 s", "10 min", "2 days"],
-    "false_rate": [0.1, 10],
+    "false_hints_per_day": [0.1, 10],
     "host": ["a.test", "b.test", "c.test"],
     "lease": ["1 s", "10 min", "10 min", "2 days"],
     "links": [json.dumps(URLS[1:9]), "[]"],

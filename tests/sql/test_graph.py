@@ -85,12 +85,12 @@ def test_a_page_may_have_ten_thousand_links(crawl: Crawl) -> None:
     assert crawl.value("select count(*) from graph_link") == 10_000
 
 
-@pytest.mark.parametrize("verb", ["forget", "exclude"])
+@pytest.mark.parametrize("verb", ["keep_out", "exclude"])
 def test_a_page_that_is_taken_out_goes_with_its_links_both_ways(crawl: Crawl, verb: str) -> None:
     a, b, c = "http://a.test/", "http://b.test/", "http://c.test/"
     ids = crawled(crawl, {a: [b], b: [c], c: [a]})
-    if verb == "forget":
-        crawl.value("select forget(%s)", [ids[b]])
+    if verb == "keep_out":
+        crawl.value("select keep_out(%s)", [ids[b]])
     else:
         crawl.value("select exclude('b.test')")
     assert linked(crawl) == {(c, a)}
@@ -119,7 +119,7 @@ def test_a_late_report_brings_no_link_of_a_forgotten_page_back(crawl: Crawl) -> 
     crawled(crawl, ONE_LINK)
     crawl.tick()
     (leased,) = [page for page in crawl.next() if page["host"] == "b.test"]
-    crawl.value("select forget(%s)", [leased["page_id"]])
+    crawl.value("select keep_out(%s)", [leased["page_id"]])
     crawl.report(result_of(leased, links=["http://a.test/"]))
     assert crawl.value("select count(*) from link where page_id = %s", leased["page_id"]) == 0
 
@@ -150,7 +150,7 @@ def test_what_changes_in_the_graph_is_news_and_nothing_else_is(crawl: Crawl) -> 
     leased = {row["url"]: row for row in crawl.next()}
     crawl.report(result_of(leased[a], status=410))
     assert news(crawl) == {ids[a]}
-    crawl.value("select forget(%s)", [ids[b]])
+    crawl.value("select keep_out(%s)", [ids[b]])
     assert news(crawl) == {ids[b]}
     crawl.value("select exclude('c.test')")
     assert news(crawl) == {page["page_id"]}

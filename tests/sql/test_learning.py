@@ -142,14 +142,14 @@ def test_a_server_that_says_nothing_teaches_nothing(crawl: Crawl) -> None:
 
 
 class Hinted(World):
-    def __init__(self, crawl: Crawl, recall: float, delay: float, false_rate: float) -> None:
+    def __init__(self, crawl: Crawl, recall: float, delay: float, false_hints_per_day: float) -> None:
         super().__init__(crawl)
-        self.recall, self.false_rate = recall, false_rate
+        self.recall, self.false_hints_per_day = recall, false_hints_per_day
         self.hints: list[tuple[datetime, str]] = []
         for url, page in self.pages.items():
             announced = page.changes[self.rng.random(len(page.changes)) < recall]
             announced = announced + self.rng.exponential(delay or 1e-9, len(announced))
-            false = self.rng.uniform(0, DAYS, self.rng.poisson(false_rate * DAYS))
+            false = self.rng.uniform(0, DAYS, self.rng.poisson(false_hints_per_day * DAYS))
             self.hints += [(crawl.now + float(day) * DAY, url) for day in np.concatenate((announced, false))]
         self.hints.sort(reverse=True)
         self.ids = {row["url"]: row["page_id"] for row in crawl.rows("select page_id, url from page")}
@@ -159,12 +159,16 @@ class Hinted(World):
         while self.hints and self.hints[-1][0] <= self.crawl.now:
             now.append(self.ids[self.hints.pop()[1]])
         self.crawl.value(
-            "select hint_change_at(%s, %s::bigint[], %s, %s)", self.crawl.now, now, self.recall, self.false_rate
+            "select hint_change_at(%s, %s::bigint[], %s, %s)",
+            self.crawl.now,
+            now,
+            self.recall,
+            self.false_hints_per_day,
         )
 
 
 @pytest.mark.parametrize(
-    ("recall", "delay", "false_rate", "price"),  # with a price, what is learnt decides when the next fetch is
+    ("recall", "delay", "false_hints_per_day", "price"),  # with a price, what is learnt decides when the next fetch is
     [
         (0.9, 0.5, 0.0, 0.5),
         (0.9, 0.0, 0.3, None),
@@ -175,8 +179,8 @@ class Hinted(World):
     ],
 )
 def test_hints_do_not_make_pages_look_faster_than_they_are(
-    crawl: Crawl, recall: float, delay: float, false_rate: float, price: float | None
+    crawl: Crawl, recall: float, delay: float, false_hints_per_day: float, price: float | None
 ) -> None:
     crawl.value("select set_setting('frequency', '0.4')")
     crawl.connection.execute("update host_terms set objective = 'freshness', price = %s where host_id = 0", [price])
-    assert Hinted(crawl, recall, delay, false_rate).run(4 * HOUR, told) == pytest.approx(1, abs=0.05)
+    assert Hinted(crawl, recall, delay, false_hints_per_day).run(4 * HOUR, told) == pytest.approx(1, abs=0.05)

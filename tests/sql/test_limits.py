@@ -104,12 +104,15 @@ def test_no_login_has_more_pages_than_the_setting(
     db: Connection, crawler: Connection, login: Callable[[str], Connection]
 ) -> None:
     add_hosts(db, 200)
-    set_setting(db, "max_leased", 50)
+    set_setting(db, "max_leased_per_login", 50)
     first = [page for _ in range(5) for page in pop(crawler)]
     assert len(first) == 50
     tick(db)
     name = crawler.info.user
-    full = f"next_pages: the login {name} has leased 50 pages, and n = 10 more would exceed the setting max_leased (50)"
+    full = (
+        f"next_pages: the login {name} has leased 50 pages, and n = 10 more would exceed the setting "
+        "max_leased_per_login (50)"
+    )
     assert refusal(lambda: pop(crawler)) == full
     assert len(pop(login("crawler"))) == 10, "another login"
     crawler.execute("select recrawl.report_pages(%s, %s, %s)", [
@@ -119,14 +122,14 @@ def test_no_login_has_more_pages_than_the_setting(
     assert refusal(lambda: pop(crawler)) == full
     crawler.execute("select recrawl.release(%s)", [first[-1]["lease_id"]])
     assert len(pop(crawler)) == 10, "or released"
-    set_setting(db, "max_leased", "none")
+    set_setting(db, "max_leased_per_login", "none")
     assert len(pop(crawler, 100)) == 100
 
 
 def test_logins_are_also_watched_without_a_worker(db: Connection, crawler: Connection) -> None:
     """Pops tick themselves every half second. Between two ticks a login can exceed the limit."""
     add_hosts(db, 1000)
-    set_setting(db, "max_leased", 100)
+    set_setting(db, "max_leased_per_login", 100)
     taken = 0
     with suppress(InvalidParameterValue):
         for _ in range(20):
@@ -143,14 +146,14 @@ def test_logins_are_counted_only_when_one_can_be_full(db: Connection, crawler: C
         return int(row[0])
 
     add_hosts(db, 100)
-    set_setting(db, "max_leased", 1000)
+    set_setting(db, "max_leased_per_login", 1000)
     tick(db)
     before = counts()
     for _ in range(5):
         pop(crawler)
         tick(db)
     assert counts() == before
-    set_setting(db, "max_leased", 60)
+    set_setting(db, "max_leased_per_login", 60)
     tick(db)
     assert counts() < before, "a new limit is obeyed at once"
     assert len(pop(crawler)) == 10
@@ -159,7 +162,7 @@ def test_logins_are_counted_only_when_one_can_be_full(db: Connection, crawler: C
 
 
 def test_crawlers_make_only_so_many_hosts_known_in_a_minute(db: Connection, crawler: Connection) -> None:
-    set_setting(db, "max_new_hosts", 50)
+    set_setting(db, "max_unknown_hosts", 50)
     add_hosts(db, 2)
     to_next_minute = 60 - time.time() % 60
     if to_next_minute < 10:
@@ -174,7 +177,7 @@ def test_crawlers_make_only_so_many_hosts_known_in_a_minute(db: Connection, craw
     assert sum(take(f"new{n}.test") for n in range(80)) == 50
     assert take("h1.test") and take("new1.test"), "known hosts are no new ones"
     assert refusal(lambda: crawler.execute("select recrawl.take_slot('more.test')")) == (
-        "take_slot: crawlers made 50 hosts known in this minute, as many as the setting max_new_hosts allows"
+        "take_slot: crawlers made 50 hosts known in this minute, as many as the setting max_unknown_hosts allows"
     )
     robots = "select recrawl.set_robots('http://other.test/', 200, '', null)"
     assert "set_robots: crawlers made 50 hosts" in refusal(lambda: crawler.execute(robots))
@@ -188,7 +191,7 @@ def test_crawlers_make_only_so_many_hosts_known_in_a_minute(db: Connection, craw
 def test_the_limit_of_new_hosts_holds_for_all_crawlers_together(
     db: Connection, login: Callable[[str], Connection]
 ) -> None:
-    set_setting(db, "max_new_hosts", 40)
+    set_setting(db, "max_unknown_hosts", 40)
 
     def take(crawler: Connection) -> int:
         made = 0

@@ -115,7 +115,7 @@ def test_few_hosts_ready_for_both_fill_a_call_that_looks_ahead(crawl: Crawl) -> 
         add_new(crawl, range(5), 3)
         crawl.tick()
         assert len(crawl.next(50, ahead=9 * SECOND)) == 50
-        crawl.value("select forget(array(select page_id from page))")
+        crawl.value("select keep_out(array(select page_id from page))")
         crawl.wait(DAY)
         crawl.tick()
         crawl.connection.execute("delete from page; update host set pages = 0")

@@ -178,13 +178,13 @@ def test_a_crawl_delay_counts_from_the_last_slot(crawl: Crawl) -> None:
     assert len(crawl.next()) == 1
 
 
-@pytest.mark.parametrize("end", ["forgotten", "gone"])
+@pytest.mark.parametrize("end", ["kept_out", "gone"])
 def test_a_page_dropped_at_its_turn_no_longer_counts(crawl: Crawl, end: str) -> None:
     crawl.add("http://a.test/", due=[crawl.now])
     crawl.tick()
     page_id = crawl.value("select page_id from page")
-    if end == "forgotten":
-        crawl.value("select forget(%s)", [page_id])
+    if end == "kept_out":
+        crawl.value("select keep_out(%s)", [page_id])
     else:
         crawl.report({"page_id": page_id, "status": 410})
     assert crawl.next() == []

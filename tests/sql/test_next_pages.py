@@ -304,7 +304,7 @@ def test_misuse_is_refused_by_function_argument_and_value(crawl: Crawl, argument
 WRITERS = (
     "next_pages()", "report('[]')", "report_pages('{}', '{}', '{}')", "add_pages('{}')", "release(1)",
     "extend_lease(1, '1 s')", "take_slot('a.test')", "set_robots('http://a.test/', 200)", "claim('me')",
-    "hint_change('{1}')", "fetch_now('{}')", "forget('{}')", "delete_pages('{}')", "exclude('x')", "unexclude('x')",
+    "hint_change('{1}')", "fetch_now('{}')", "keep_out('{}')", "delete_pages('{}')", "exclude('x')", "unexclude('x')",
     "set_host('a.test')", "block_host('a.test')", "unblock_host('a.test')", "set_rate(1, 1)", "set_value(1, 1)",
     "set_relevance(1, 1)", "set_interval('{1}', '1 day')", "boost('x', 2)",
 )  # fmt: skip
@@ -355,7 +355,7 @@ def test_two_requests_that_start_in_their_windows_are_never_closer_than_the_gap(
     crawl: Crawl, share: str, gap: str
 ) -> None:
     """The first as late as it may, the next at once; within a call and from one call to the next."""
-    for name, value in {"start_within": share, "default_gap": gap, "max_ahead": "10 minutes"}.items():
+    for name, value in {"window_share": share, "default_gap": gap, "max_ahead": "10 minutes"}.items():
         crawl.value("select set_setting(%s, %s)", name, value)
     crawl.add(*(f"http://a.test/{i}" for i in range(60)))
     least = crawl.value("select %s::interval", gap)
@@ -373,7 +373,7 @@ def test_two_requests_that_start_in_their_windows_are_never_closer_than_the_gap(
 
 
 def test_allocation_counts_the_slots_that_there_are(crawl: Crawl) -> None:
-    crawl.value("select set_setting('start_within', '0.25')")
+    crawl.value("select set_setting('window_share', '0.25')")
     crawl.value("select set_host('a.test', gap => '4 s')")
     crawl.value("select set_host('b.test', gap => '1 hour')")
     caps = dict(crawl.connection.execute("select name, cap from host_to_allocate").fetchall())

@@ -130,7 +130,7 @@ def test_pages_that_are_due_at_once_are_found_one_by_one(connection: Connection)
         connection.execute("select tick(200, 100000)")
         assert connection.execute("select count(distinct due_at) from queue").fetchone() == (len(urls),)
         urls = [url + "?more" for url in urls]
-        connection.execute("select recrawl.forget(array(select page_id from page))")
+        connection.execute("select recrawl.keep_out(array(select page_id from page))")
         connection.execute("select tick(200, 100000)")
 
 
@@ -389,8 +389,8 @@ def test_the_prices_of_many_hosts_are_written_without_comparing_each_host_with_a
     """As with 600,000 hosts and the default work_mem: a list of the hosts does not fit into it."""
     hosts = 60_000
     run = dict.fromkeys(
-        ["seconds", "budget", "for_revisits", "price", "pages", "hosts", "capped_hosts", "utility", "polite_bound",
-         "unpolite_bound", "residual", "spread", "duality_gap", "for_new", "newest_page"], 0,
+        ["seconds", "budget", "for_revisits", "price", "pages", "hosts", "capped_hosts", "utility", "limit_with_gaps",
+         "limit_without_gaps", "residual", "spread", "duality_gap", "for_new", "newest_page"], 0,
     ) | {"token": 1, "policy": "opt_polite", "objective": "freshness", "priced_by": "freshness"}  # fmt: skip
     connection.execute("select recrawl_internal.start_job('allocate', '1 hour')")
     put: LiteralString = (

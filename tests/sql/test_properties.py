@@ -138,7 +138,7 @@ class Crawling(RuleBasedStateMachine):
 
     def keeps_out(self, url: str) -> bool:
         page = next((page for page in self.model.pages.values() if page.url == url), None)
-        return page.state in ("excluded", "forgotten") if page else self.model.is_excluded(url)
+        return page.state in ("excluded", "kept_out") if page else self.model.is_excluded(url)
 
     def meet(
         self, values: dict[str, float], due: datetime | None, rate: float | None, new: set[int] | None = None
@@ -481,11 +481,11 @@ class Crawling(RuleBasedStateMachine):
                 page.value = value
 
     @rule(urls=st.lists(st.sampled_from(URLS), min_size=1, max_size=2))
-    def forget(self, urls: list[str]) -> None:
-        pages = [page for page in self.model.pages.values() if page.url in urls and page.state != "forgotten"]
-        assert self.crawl.value("select forget(%s::bigint[])", [page.page_id for page in pages]) == len(pages)
+    def keep_out(self, urls: list[str]) -> None:
+        pages = [page for page in self.model.pages.values() if page.url in urls and page.state != "kept_out"]
+        assert self.crawl.value("select keep_out(%s::bigint[])", [page.page_id for page in pages]) == len(pages)
         for page in pages:
-            page.state = "forgotten"
+            page.state = "kept_out"
 
     @rule(pattern=st.sampled_from(["a.test", "b.test/[1-4]", "/2", "/[2-5]"]))
     def exclude_or_take_it_back(self, pattern: str) -> None:
@@ -561,8 +561,8 @@ class Crawling(RuleBasedStateMachine):
 
     @rule(within=st.sampled_from([0.0, 0.1, 0.5, 1.0]))
     def set_start_within(self, within: float) -> None:
-        self.set("start_within", within)
-        self.model.start_within = within
+        self.set("window_share", within)
+        self.model.window_share = within
 
     @rule(per_day=st.sampled_from([1.0, 24.0, 86400.0]))
     def set_frequency(self, per_day: float) -> None:
@@ -638,9 +638,9 @@ class Crawling(RuleBasedStateMachine):
             crawl.wait(SECOND)
         assert not waiting, f"never handed out: {[model.pages[page_id] for page_id in waiting]}"
 
-        crawl.value("select forget(%s::bigint[])", list(model.pages))
+        crawl.value("select keep_out(%s::bigint[])", list(model.pages))
         for page in model.pages.values():
-            page.state = "forgotten"
+            page.state = "kept_out"
         for _ in range(10):
             crawl.wait(400 * DAY)
             crawl.tick()

@@ -297,17 +297,19 @@ def hinted(crawl: Crawl, *arguments: object) -> Row:
     return crawl.page("http://a.test/")
 
 
-@pytest.mark.parametrize(("recall", "false_rate"), [(0.5, 1.0), (0.9, 2.0), (0.1, 0.3), (0.99, 100.0)])
-def test_a_hint_brings_a_page_forward_by_the_age_it_is_worth(crawl: Crawl, recall: float, false_rate: float) -> None:
-    days = float(signals.age_of_a_signal(2.0, recall, false_rate))
+@pytest.mark.parametrize(("recall", "false_hints_per_day"), [(0.5, 1.0), (0.9, 2.0), (0.1, 0.3), (0.99, 100.0)])
+def test_a_hint_brings_a_page_forward_by_the_age_it_is_worth(
+    crawl: Crawl, recall: float, false_hints_per_day: float
+) -> None:
+    days = float(signals.age_of_a_signal(2.0, recall, false_hints_per_day))
     assert 0 < days < 10
-    status = hinted(crawl, recall, false_rate)
+    status = hinted(crawl, recall, false_hints_per_day)
     assert status["due_at"] == pytest.approx(crawl.now + (10 - days) * DAY, abs=timedelta(milliseconds=1))
 
 
-@pytest.mark.parametrize(("recall", "false_rate"), [(1.0, 1.0), (0.5, 0.0), (0.999, 1e-9)])
-def test_a_sure_hint_makes_it_due_now_and_not_before(crawl: Crawl, recall: float, false_rate: float) -> None:
-    assert hinted(crawl, recall, false_rate)["due_at"] == crawl.now
+@pytest.mark.parametrize(("recall", "false_hints_per_day"), [(1.0, 1.0), (0.5, 0.0), (0.999, 1e-9)])
+def test_a_sure_hint_makes_it_due_now_and_not_before(crawl: Crawl, recall: float, false_hints_per_day: float) -> None:
+    assert hinted(crawl, recall, false_hints_per_day)["due_at"] == crawl.now
     assert [page["url"] for page in crawl.next()] == ["http://a.test/"]
 
 
@@ -376,7 +378,7 @@ def test_a_false_hint_of_a_page_that_changes_all_the_time_teaches_nothing(crawl:
     [
         ("'{1}', 2", "hint_change: recall must lie between 0 and 1, got 2"),
         ("'{1}', 'NaN'", "hint_change: recall must lie between 0 and 1, got NaN"),
-        ("'{1}', 0.5, -1", "hint_change: false_rate must lie between 0 and 1e30 hints per day, got -1"),
+        ("'{1}', 0.5, -1", "hint_change: false_hints_per_day must lie between 0 and 1e30 hints per day, got -1"),
     ],
 )
 def test_misuse_of_hint_change_is_refused(crawl: Crawl, arguments: str, message: str) -> None:

@@ -329,7 +329,7 @@ def test_a_late_request_moves_the_next_slot(crawl: Crawl) -> None:
 
 
 def test_a_request_within_start_by_moves_nothing(crawl: Crawl) -> None:
-    crawl.value("select set_setting('start_within', '0.5')")
+    crawl.value("select set_setting('window_share', '0.5')")
     crawl.add(*(f"http://a.test/{i}" for i in range(5)))
     (page,) = crawl.next()
     assert page["start_by"] == crawl.now + SECOND / 2
@@ -339,7 +339,7 @@ def test_a_request_within_start_by_moves_nothing(crawl: Crawl) -> None:
 
 
 def test_a_request_past_start_by_moves_the_next_slot_a_gap_beyond_it(crawl: Crawl) -> None:
-    crawl.value("select set_setting('start_within', '0.1')")
+    crawl.value("select set_setting('window_share', '0.1')")
     crawl.add(*(f"http://a.test/{i}" for i in range(5)))
     (page,) = crawl.next()
     began = crawl.now + 0.9 * SECOND
@@ -786,7 +786,7 @@ def test_links_deeper_than_max_depth_are_not_taken_in(crawl: Crawl) -> None:
 def test_forgetting_a_page_forgets_its_links(crawl: Crawl) -> None:
     page = popped(crawl)
     crawl.report(result_of(page, links=["http://b.test/"]))
-    crawl.value("select forget(array[%s::bigint])", page["page_id"])
+    crawl.value("select keep_out(array[%s::bigint])", page["page_id"])
     assert links_of(crawl, "http://a.test/") is None
 
 

@@ -140,7 +140,7 @@ def test_a_slot_is_nobody_elses(crawl: Crawl) -> None:
 
 
 def test_a_slot_has_a_window_and_is_a_gap_after_it(crawl: Crawl) -> None:
-    crawl.connection.execute("select set_setting('start_within', '0.1')")
+    crawl.connection.execute("select set_setting('window_share', '0.1')")
     first, second = (take_slot(crawl, "a.example")[0] for _ in range(2))
     assert first["start_by"] == first["fetch_at"] + SECOND / 10
     assert second["fetch_at"] == first["start_by"] + SECOND
@@ -173,12 +173,12 @@ def test_what_is_no_host_is_refused(crawl: Crawl, host: str | None) -> None:
         crawl.value("select recrawl.take_slot(%s)", host)
 
 
-@pytest.mark.parametrize("spent", [False, True])
-def test_a_slot_comes_back_with_its_page_unless_it_is_spent(crawl: Crawl, spent: bool) -> None:
+@pytest.mark.parametrize("slot_used", [False, True])
+def test_a_slot_comes_back_with_its_page_unless_it_is_spent(crawl: Crawl, slot_used: bool) -> None:
     crawl.add("http://a.example/1", "http://a.example/2")
     (page,) = crawl.next()
-    assert crawl.value("select release_at(%s, %s, null, %s)", crawl.now, page["lease_id"], spent) == 1
-    assert len(crawl.next()) == (0 if spent else 1)
+    assert crawl.value("select release_at(%s, %s, null, %s)", crawl.now, page["lease_id"], slot_used) == 1
+    assert len(crawl.next()) == (0 if slot_used else 1)
     crawl.wait(SECOND)
     assert len(crawl.next()) == 1
 

@@ -37,8 +37,8 @@ def granted(kind: str) -> set[str]:
 RUN = json.dumps(
     {"token": 1, "policy": "opt_polite", "objective": "freshness", "priced_by": "freshness"}
     | dict.fromkeys(
-        ["seconds", "budget", "for_revisits", "price", "pages", "hosts", "capped_hosts", "utility", "polite_bound",
-         "unpolite_bound", "residual", "spread", "duality_gap"], 0,
+        ["seconds", "budget", "for_revisits", "price", "pages", "hosts", "capped_hosts", "utility", "limit_with_gaps",
+         "limit_without_gaps", "residual", "spread", "duality_gap"], 0,
     )
 )  # fmt: skip
 
@@ -64,7 +64,7 @@ CALLS = {
     "resume": "recrawl.resume()",
     "exclude": "recrawl.exclude('roles')",
     "unexclude": "recrawl.unexclude('excluded before')",
-    "forget": "recrawl.forget('{1}')",
+    "keep_out": "recrawl.keep_out('{1}')",
     "set_setting": "recrawl.set_setting('max_depth', '3')",
     "set_rate": "recrawl.set_rate(1, 0.5)",
     "set_value": "recrawl.set_value(1, 2)",

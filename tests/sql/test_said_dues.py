@@ -362,6 +362,6 @@ def test_when_a_page_was_found(crawl: Crawl) -> None:
     crawl.report(result_of(popped(crawl), links=["http://a.test/2"]))
     crawl.wait(HOUR)
     crawl.add("http://a.test/3")
-    found = crawl.rows("select found_at, due_at from page_status order by url")
+    found = crawl.rows("select added_at, due_at from page_status order by url")
     assert [row["due_at"] is None for row in found] == [False, True, True]
-    assert [row["found_at"] for row in found] == [crawl.now - HOUR, crawl.now - HOUR, crawl.now]
+    assert [row["added_at"] for row in found] == [crawl.now - HOUR, crawl.now - HOUR, crawl.now]

@@ -137,9 +137,9 @@ def test_one_row_for_each_with_what_became_of_it(crawl: Crawl) -> None:
 
 def test_a_forgotten_page_takes_no_pin_as_nothing_brings_it_back(crawl: Crawl) -> None:
     (page,) = crawl.add("http://a.test/")
-    crawl.value("select forget(%s)", [page["page_id"]])
+    crawl.value("select keep_out(%s)", [page["page_id"]])
     (answer,) = pin(crawl, "1 hour", page["page_id"])
-    assert (answer["code"], answer["detail"]) == ("not_live", "it is forgotten: nothing fetches it")
+    assert (answer["code"], answer["detail"]) == ("not_live", "it is kept_out: nothing fetches it")
     assert crawl.page("http://a.test/")["pinned_interval"] is None
 
 

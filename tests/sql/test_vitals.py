@@ -158,8 +158,8 @@ def test_what_tells_nothing_is_counted_as_untold(crawl: Crawl) -> None:
     assert [row["letters"] for row in crawl.rows("select letters from pulse order by at")] == list("fnuc")
     crawl.now -= 25 * HOUR - MINUTE
     take(crawl)
-    assert crawl.row("select changed, unchanged, untold from vitals where fetches > 0") == {
-        "changed": 1, "unchanged": 0, "untold": 0,
+    assert crawl.row("select changed, unchanged, change_unknown from vitals where fetches > 0") == {
+        "changed": 1, "unchanged": 0, "change_unknown": 0,
     }  # fmt: skip
 
 
@@ -189,7 +189,7 @@ def test_asks_pages_handed_out_and_leases_that_ran_out_are_counted(crawl: Crawl)
 def test_pages_that_are_given_back_after_their_slot_are_counted(crawl: Crawl) -> None:
     take(crawl)
     crawl.add(*(f"http://a.test/{n}" for n in range(6)))
-    crawl.value("select set_setting('start_within', '0.1')")
+    crawl.value("select set_setting('window_share', '0.1')")
     crawl.tick()
     pages = [page["page_id"] for page in crawl.next(ahead=5 * SECOND)]
     crawl.wait(2.5 * SECOND)
@@ -440,14 +440,14 @@ def test_crawl_status_says_how_the_crawl_stands_now(crawl: Crawl) -> None:
     assert (row["leased"], row["leases"], row["oldest_lease_at"]) == (1, 1, crawl.now)
     assert (row["hosts_ready"], row["new_waiting"], row["due"], row["is_estimate"]) == (1, 1, 0, False)
     assert 9 * SECOND < row["ready_wait"] < MINUTE
-    assert row["ticked_at"] == crawl.now
+    assert row["upkeep_at"] == crawl.now
     assert (row["paused"], row["vitals_at"]) == (False, None)
     crawl.value("select setval('worker_ticked', micros(clock_timestamp() - interval '6 seconds'))")
-    assert not crawl.row("select * from crawl_status")["worker_runs"]
+    assert not crawl.row("select * from crawl_status")["worker_is_running"]
     crawl.value("select tick(1, 1)")
     crawl.value("select take_vitals()")
     row = crawl.row("select * from crawl_status")
-    assert row["worker_runs"]
+    assert row["worker_is_running"]
     assert row["vitals_at"] is not None
 
 
@@ -513,8 +513,8 @@ def test_what_operators_do_is_written_down(crawl: Crawl) -> None:
         "unblock_host('a.test')",
         "exclude('/2$')",
         "unexclude('/2$')",
-        "forget('{1, 2}')",
-        "forget('{1, 2}')",
+        "keep_out('{1, 2}')",
+        "keep_out('{1, 2}')",
         "pause()",
         "pause()",
         "resume()",
@@ -529,7 +529,7 @@ def test_what_operators_do_is_written_down(crawl: Crawl) -> None:
     assert events(crawl, "pages") == [
         ("/2$", "excluded: 1 pages were taken out", login(crawl)),
         ("/2$", "no longer excluded: 1 pages came back", login(crawl)),
-        ("2 pages", "forgotten", login(crawl)),
+        ("2 pages", "kept_out", login(crawl)),
     ]
     assert [says for _, says, _ in events(crawl, "crawl")] == ["the crawl was paused", "the crawl was resumed"]
 

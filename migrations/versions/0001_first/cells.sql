@@ -93,7 +93,7 @@ comment on sequence recrawl_internal.short_ask_count is
 create sequence recrawl_internal.leased_recount minvalue 0 start 0;
 comment on sequence recrawl_internal.leased_recount is
     'count: when handed_out_count reaches this value, upkeep counts the leased pages of each login again. Upkeep '
-    'writes it. If it is too high, a login can exceed max_leased until then.';
+    'writes it. If it is too high, a login can exceed max_leased_per_login until then.';
 create sequence recrawl_internal.new_host_count minvalue 0 start 0;
 comment on sequence recrawl_internal.new_host_count is
     'count: ten million times the minutes since 1970, plus the unknown hosts of this minute. So one number holds the '
@@ -102,7 +102,7 @@ comment on sequence recrawl_internal.new_host_count is
 
 create sequence recrawl_internal.steered;
 comment on sequence recrawl_internal.steered is
-    'time: when a person last changed something that allocation depends on. Functions such as set_setting write it. '
+    'time: when an operator last changed something that allocation depends on. Functions such as set_setting write it. '
     'If it is too high, there is one allocation more than needed. If it is too low, a change waits for the next '
     'regular allocation.';
 

@@ -87,7 +87,7 @@ comment on column recrawl_internal.host.head_new_rank is 'The rank of the page h
 comment on column recrawl_internal.host.new_credit is
     'The number of new pages of the host that may be handed out before its next revisit. It counts only while '
     'revisits are due.';
-comment on column recrawl_internal.host.pages is 'Pages of the host that were taken into the queue and not forgotten.';
+comment on column recrawl_internal.host.pages is 'Pages of the host that were taken into the queue and not kept_out.';
 comment on column recrawl_internal.host.failures is 'Failed requests since failures_since.';
 comment on column recrawl_internal.host.strikes is
     'Blocks in a row after 429, 503 or failures. Each of them doubles the next block.';
@@ -123,8 +123,8 @@ comment on column recrawl_internal.host_name.name is
 comment on column recrawl_internal.host_name.host_id is
     'The host that the name belongs to: its own host, or a host that it shares with other names.';
 comment on column recrawl_internal.host_name.max_pages is
-    'The host takes in no more pages than this; null = the setting max_pages applies. It is the same for all names '
-    'of a host.';
+    'The host takes in no more pages than this; null = the setting max_pages_per_host applies. It is the same for all '
+    'names of a host.';
 
 -- Separate from host, whose rows are locked and rewritten by every pop.
 create table recrawl_internal.host_terms (

@@ -70,8 +70,8 @@ create table recrawl_internal.allocation (
     hosts          bigint      not null,
     capped_hosts   bigint      not null,
     utility        float8,
-    polite_bound   float8,
-    unpolite_bound float8,
+    limit_with_gaps   float8,
+    limit_without_gaps float8,
     residual       float8      not null,
     spread         float8      not null,
     duality_gap    float8      not null,
@@ -90,11 +90,11 @@ comment on column recrawl_internal.allocation.objective is
     'The setting objective at that time: the quantity that was maximised.';
 comment on column recrawl_internal.allocation.budget is 'Fetches per day that could be spent, new pages included.';
 comment on column recrawl_internal.allocation.for_revisits is
-    'Fetches per day given to pages that were fetched before. Some of the budget stays unspent if gaps or '
+    'Fetches per day given to pages that were fetched before. Some of the budget stays unused if gaps or '
     'shortest_interval leave no use for it.';
 comment on column recrawl_internal.allocation.for_new is 'Fetches per day that new pages were expected to take.';
 comment on column recrawl_internal.allocation.for_retries is
-    'Fetches per day set aside for pages that failed: as many as they took in the 24 hours before.';
+    'Fetches per day reserved for pages that failed: as many as they took in the 24 hours before.';
 comment on column recrawl_internal.allocation.pinned is
     'Fetches per day given to pages with a pinned interval. They are included in for_revisits.';
 comment on column recrawl_internal.allocation.pinned_wanted is
@@ -110,9 +110,9 @@ comment on column recrawl_internal.allocation.capped_hosts is
 comment on column recrawl_internal.allocation.utility is
     'The expected value of the objective, as a mean of all pages: pages with a higher value count more. null = minus '
     'infinity: pages that change get no fetches.';
-comment on column recrawl_internal.allocation.polite_bound is
+comment on column recrawl_internal.allocation.limit_with_gaps is
     'The limit with gaps: the highest utility that the budget and the gaps allow.';
-comment on column recrawl_internal.allocation.unpolite_bound is
+comment on column recrawl_internal.allocation.limit_without_gaps is
     'The limit without gaps: the highest utility that the budget allows if hosts had no gaps.';
 comment on column recrawl_internal.allocation.residual is
     'How far the sums are from their targets: the largest relative error. All fetches together should be as many as '

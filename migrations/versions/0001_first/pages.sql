@@ -11,7 +11,7 @@ create table recrawl_internal.page (
     key              uuid        not null unique,
     host_id          bigint      not null,
     due_at           timestamptz,
-    found_at         timestamptz,
+    added_at         timestamptz,
     fetched_at       timestamptz,
     reported_at      timestamptz,
     last_lease       bigint,
@@ -40,7 +40,7 @@ create table recrawl_internal.page (
 
     state            text        not null default 'live'
                      constraint "state must be one of"
-                     check (state in ('live', 'gone', 'moved', 'excluded', 'forgotten')),
+                     check (state in ('live', 'gone', 'moved', 'excluded', 'kept_out')),
     url              text        not null,
     etag             text,
     last_modified    timestamptz,
@@ -62,7 +62,7 @@ comment on column recrawl_internal.page.host_id is 'The host of the page. It nev
 comment on column recrawl_internal.page.due_at is
     'The time when the page is due, as its newest inbox entry says. The table queue gets this time when upkeep '
     'applies the inbox. null = the page waits among the new pages.';
-comment on column recrawl_internal.page.found_at is 'The time when the page was added.';
+comment on column recrawl_internal.page.added_at is 'The time when the page was added.';
 comment on column recrawl_internal.page.fetched_at is 'The time of the last successful fetch.';
 comment on column recrawl_internal.page.reported_at is 'The time of the last report, with any outcome.';
 comment on column recrawl_internal.page.last_lease is
@@ -108,7 +108,7 @@ comment on column recrawl_internal.page.base_at is
 comment on column recrawl_internal.page.planned_due is
     'The due time before a hint or fetch_now changed it; null = nothing has changed it since the last fetch.';
 comment on column recrawl_internal.page.state is
-    'live: the page is in the queue. gone (410), moved (301, 308), excluded (by a pattern) and forgotten pages are '
+    'live: the page is in the queue. gone (410), moved (301, 308), excluded (by a pattern) and kept_out pages are '
     'kept, so that links do not add them again.';
 comment on column recrawl_internal.page.url is 'The URL that is requested, as first given, without fragment.';
 comment on column recrawl_internal.page.etag is 'Etag of the fetch that the next one is compared with.';
@@ -135,7 +135,7 @@ comment on column recrawl_internal.exclusion.excluded_at is 'The time when exclu
 
 create table recrawl_internal.boost (
     pattern     text        primary key,
-    times       real,
+    factor      real,
     since       timestamptz not null,
     done_to     bigint,
     last_page   bigint,
@@ -145,7 +145,7 @@ create table recrawl_internal.boost (
 comment on table recrawl_internal.boost is
     'Patterns with a factor. The value of a page is multiplied by the factor if its canonical URL matches.';
 comment on column recrawl_internal.boost.pattern is 'POSIX regular expression. It is compared with the canonical URL.';
-comment on column recrawl_internal.boost.times is
+comment on column recrawl_internal.boost.factor is
     'The factor; null = the boost was ended, and its pages are about to get their own values back.';
 comment on column recrawl_internal.boost.since is 'The time when boost() was called.';
 comment on column recrawl_internal.boost.done_to is

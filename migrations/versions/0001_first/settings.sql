@@ -18,9 +18,9 @@ create table recrawl_internal.setting (
                        constraint "default_gap must lie between 1 millisecond and 30 days"
                        check (default_gap between '1 millisecond' and '30 days'),
     default_gap_since  timestamptz not null default '-infinity',
-    start_within       real     not null default 0.1
-                       constraint "start_within must lie between 0 and 1"
-                       check (start_within between 0 and 1),
+    window_share       real     not null default 0.1
+                       constraint "window_share must lie between 0 and 1"
+                       check (window_share between 0 and 1),
     max_ahead          interval not null default '1 minute'
                        constraint "max_ahead must lie between 0 and 10 minutes"
                        check (max_ahead between '0' and '10 minutes'),
@@ -41,9 +41,9 @@ create table recrawl_internal.setting (
     max_depth          int
                        constraint "max_depth must be 0 or more links, or none"
                        check (max_depth >= 0),
-    max_pages          int
-                       constraint "max_pages must be 0 or more pages, or none"
-                       check (max_pages >= 0),
+    max_pages_per_host int
+                       constraint "max_pages_per_host must be 0 or more pages, or none"
+                       check (max_pages_per_host >= 0),
 
     -- limits of a login of crawlers
     longest_lease      interval not null default '24 hours'
@@ -52,13 +52,13 @@ create table recrawl_internal.setting (
     max_per_call       int      not null default 10000
                        constraint "max_per_call must lie between 1 and 1000000 pages"
                        check (max_per_call between 1 and 1000000),
-    max_leased         int      default 1000000
-                       constraint "max_leased must be positive, or none"
-                       check (max_leased > 0),
+    max_leased_per_login         int      default 1000000
+                       constraint "max_leased_per_login must be positive, or none"
+                       check (max_leased_per_login > 0),
     full_logins        text[],
-    max_new_hosts      int      not null default 10000
-                       constraint "max_new_hosts must lie between 0 and 1000000 hosts per minute"
-                       check (max_new_hosts between 0 and 1000000),
+    max_unknown_hosts      int      not null default 10000
+                       constraint "max_unknown_hosts must lie between 0 and 1000000 hosts per minute"
+                       check (max_unknown_hosts between 0 and 1000000),
     ends_without_lease boolean  not null default true,
 
     -- allocation
@@ -138,7 +138,7 @@ comment on column recrawl_internal.setting.default_gap is
 comment on column recrawl_internal.setting.default_gap_since is
     'time: when default_gap last became longer. A slot from before this time that was released is not used again, '
     'because it may be too close to the next slot.';
-comment on column recrawl_internal.setting.start_within is
+comment on column recrawl_internal.setting.window_share is
     'share: how late a request may start, as a part of the gap of its host, but at most 2 seconds. The time between '
     'two slots is the gap plus this time.';
 comment on column recrawl_internal.setting.max_ahead is
@@ -157,20 +157,20 @@ comment on column recrawl_internal.setting.max_attempts is
 comment on column recrawl_internal.setting.max_depth is
     'links: the most links between the start of the crawl and a page. A page that is farther away is not added. none '
     '= no limit.';
-comment on column recrawl_internal.setting.max_pages is
+comment on column recrawl_internal.setting.max_pages_per_host is
     'pages: the most pages of one host. set_host can set another limit for one host. none = no limit.';
 comment on column recrawl_internal.setting.longest_lease is
     'interval: the longest lease that next_pages gives. extend_lease can move the end of a lease to at most now plus '
     'longest_lease plus max_ahead.';
 comment on column recrawl_internal.setting.max_per_call is
     'pages: the most pages that one call of next_pages may ask for.';
-comment on column recrawl_internal.setting.max_leased is
+comment on column recrawl_internal.setting.max_leased_per_login is
     'pages: the most pages that one login may have leased at a time. A login that leases more than a tenth of this '
     'number within half a second can exceed it. none = no limit.';
 comment on column recrawl_internal.setting.full_logins is
-    'logins: the logins that had at least nine tenths of max_leased when upkeep last counted. next_pages counts the '
-    'leased pages of these logins itself.';
-comment on column recrawl_internal.setting.max_new_hosts is
+    'logins: the logins that had at least nine tenths of max_leased_per_login when upkeep last counted. next_pages counts '
+    'the leased pages of these logins itself.';
+comment on column recrawl_internal.setting.max_unknown_hosts is
     'hosts per minute: the most unknown hosts that all crawlers together may name in take_slot and set_robots. The '
     'hosts of pages and links do not count here.';
 comment on column recrawl_internal.setting.ends_without_lease is
@@ -197,8 +197,8 @@ comment on column recrawl_internal.setting.longest_interval is
     'interval: each page is fetched at least once in this time. This minimum takes at most half of the budget and '
     'half of the slots of a host. If it would need more, pages are fetched less often. none = no minimum.';
 comment on column recrawl_internal.setting.shortest_interval is
-    'interval: the least time between two fetches of a page. It does not count if a crawler or a person sets the due '
-    'time. none = no limit.';
+    'interval: the least time between two fetches of a page. It does not count if a crawler or an operator sets the '
+    'due time. none = no limit.';
 comment on column recrawl_internal.setting.keep_log is
     'interval: how long recrawl keeps the log of fetches, which the command recrawl audit reads. none = there is no '
     'log.';

@@ -13,7 +13,7 @@ create table recrawl_internal.vital (
     failed        bigint not null default 0,
     throttled     bigint not null default 0,
     denied        bigint not null default 0,
-    untold        bigint not null default 0,
+    change_unknown        bigint not null default 0,
     retries       bigint not null default 0,
     stale         bigint not null default 0,
     duplicate     bigint not null default 0,
@@ -49,8 +49,8 @@ create table recrawl_internal.vital (
     fresh_error   real,
     covered       real,
     expected      real,
-    polite_bound      real,
-    unpolite_bound      real,
+    limit_with_gaps      real,
+    limit_without_gaps      real,
     budget        float8
 );
 comment on table recrawl_internal.vital is
@@ -68,7 +68,7 @@ comment on column recrawl_internal.vital.missing is
 comment on column recrawl_internal.vital.failed is 'Failed fetches: 5xx, or no answer.';
 comment on column recrawl_internal.vital.throttled is 'Fetches that the host refused with 429 or 503.';
 comment on column recrawl_internal.vital.denied is 'Fetches that robots.txt forbids.';
-comment on column recrawl_internal.vital.untold is
+comment on column recrawl_internal.vital.change_unknown is
     'Fetches that did not show whether the page had changed. They are included in unchanged.';
 comment on column recrawl_internal.vital.retries is
     'Fetches, with any outcome, of pages whose last attempt had failed.';
@@ -103,7 +103,7 @@ comment on column recrawl_internal.vital.due_gap is
 comment on column recrawl_internal.vital.due_blocked is 'Due revisits whose host is blocked.';
 comment on column recrawl_internal.vital.new_waiting is 'Pages that were never handed out, estimated from a sample.';
 comment on column recrawl_internal.vital.leased is 'Leased pages.';
-comment on column recrawl_internal.vital.pages is 'Pages that were added and not forgotten, at the last count.';
+comment on column recrawl_internal.vital.pages is 'Pages that were added and not kept_out, at the last count.';
 comment on column recrawl_internal.vital.hosts is 'The number of hosts, at the last count.';
 comment on column recrawl_internal.vital.hosts_ready is
     'Ready hosts: a request may start now, and they have a page to fetch. Counted up to 1,000.';
@@ -121,9 +121,9 @@ comment on column recrawl_internal.vital.covered is
     'The share of the value of all pages that was fetched at least once, 0 to 1, from a sample.';
 comment on column recrawl_internal.vital.expected is
     'The share of the value that the last allocation expects to be fresh; null = the objective is not freshness.';
-comment on column recrawl_internal.vital.polite_bound is
+comment on column recrawl_internal.vital.limit_with_gaps is
     'The highest share that can be fresh with this budget and with the gaps of hosts.';
-comment on column recrawl_internal.vital.unpolite_bound is
+comment on column recrawl_internal.vital.limit_without_gaps is
     'The highest share that could be fresh with this budget if hosts had no gaps.';
 comment on column recrawl_internal.vital.budget is 'The budget in fetches per day; null = there is no budget.';
 

@@ -38,8 +38,8 @@ begin
                jsonb_build_object('reported_at', p.reported_at);
     else
         return query
-        select 'now', 'forgotten',
-               'Forgotten: it was removed with forget, which keeps it out.',
+        select 'now', 'kept_out',
+               'Kept out: it was removed with keep_out.',
                format('SELECT recrawl.delete_pages(''{%s}'');', p.page_id), null::jsonb;
     end if;
     return query

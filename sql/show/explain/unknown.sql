@@ -29,11 +29,11 @@ language plpgsql stable as $$
 declare
     id bigint;
 begin
-    select n.host_id, coalesce(n.max_pages, s.max_pages) into id, max_pages
+    select n.host_id, coalesce(n.max_pages, s.max_pages_per_host) into id, max_pages
     from host_name n where n.name = room_on_host.name;
     if not found then
         pages := 0;
-        max_pages := s.max_pages;
+        max_pages := s.max_pages_per_host;
     elsif max_pages is not null then
         pages := coalesce((select h.pages from host h where h.host_id = id), 0)
                  + (select count(*) from on_their_way() w where w.host_id = id);
@@ -43,14 +43,14 @@ comment on function room_on_host is
     'How many pages a host has, with those in the inbox, and how many it may have; null = no limit.';
 
 -- A link that somebody else's open transaction was taking in: see intern_where_free().
-create or replace function is_set_aside(canonical text) returns boolean
+create or replace function is_being_added(canonical text) returns boolean
 language sql stable as $$
 -- plans: lookups
     select exists (select from link_later l where l.tries > 0 and l.key = url_key(canonical))
            or exists (select from (select l.key from link_later l where l.tries = 0 order by l.at limit 1000) l
                       where l.key = url_key(canonical))
 $$;
-comment on function is_set_aside is 'Whether a reported link to a URL waits for another transaction to end.';
+comment on function is_being_added is 'Whether a reported link to a URL waits for another transaction to end.';
 
 create or replace function explain_unknown(url text, host text, canonical text) returns setof recrawl.explanation
 language plpgsql stable as $$
@@ -69,17 +69,17 @@ begin
            jsonb_build_object('url', canonical, 'host', host, 'patterns', kept_by, 'max_depth', s.max_depth,
                               'pages', room.pages, 'max_pages', room.max_pages)
     from (
-        select 'kept_out' as code,
+        select 'excluded_url' as code,
                format('It is not in the crawl, and the excluded pattern %s keeps it out.',
                       kept_by[1]) as says,
                (select string_agg(format('SELECT recrawl.unexclude(%L);', k), ' ') from unnest(kept_by) as k) as fix
         where kept_by <> '{}'
         union all
-        select 'set_aside',
+        select 'being_added',
                'It was reported as a link, but another transaction that is still open is adding it, too. Upkeep adds '
                'it when that transaction ends.',
                'SELECT pid, usename, state_change, query FROM pg_stat_activity WHERE state = ''idle in transaction'';'
-        where is_set_aside(canonical)
+        where is_being_added(canonical)
         union all
         select 'host_full',
                format('It is not in the crawl, and its host is full: %s has %s pages and may have %s.',

@@ -242,8 +242,8 @@ begin
            jsonb_build_object('frequency', frequency, 'followed', p.frequency,
                               'price', coalesce(own.price, common.price), 'common_price', common.price,
                               'min_frequency', coalesce(own.min_frequency, common.min_frequency),
-                              'is_capped', own.is_capped, 'objective', common.objective, 'interval_days', 1 / nullif(frequency, 0),
-                              'pinned_interval', p.pinned_interval);
+                              'is_capped', own.is_capped, 'objective', common.objective,
+                              'interval_days', 1 / nullif(frequency, 0), 'pinned_interval', p.pinned_interval);
 end $$;
 comment on function explain_often is 'Explains how often a page is fetched.';
 
@@ -258,7 +258,7 @@ language sql stable as $$
          format('It changes %s: this rate was set with set_rate.', often_in_words(p.pinned_rate)),
          format('SELECT recrawl.set_rate(%s, NULL);', p.page_id),
          p.pinned_rate is not null),
-        ('rate_learnt',
+        ('rate_learned',
          format('It changes %s, learned from %s. With a probability of 90 %% the truth is between %s and %s.',
                 often_in_words(rate), how_many(p.successes, 2147483647, 'fetch'), often_in_words(rate_low),
                 often_in_words(rate_high)),

@@ -167,13 +167,13 @@ def test_a_url_is_shown_as_it_is(url: str) -> None:
         assert "http://a.test/[/b]" in said and "http://b.test/[bold]x[red]y" in said.replace("\n", "")
 
 
-def test_a_report_goes_where_a_link_or_a_pipe_leads(url: str, tmp_path: Path) -> None:
+def test_the_dashboards_file_goes_where_a_link_or_a_pipe_leads(url: str, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "there.html")
-    output(url, "report", str(tmp_path / "link"))
+    output(url, "dashboard", "--file", str(tmp_path / "link"))
     assert (tmp_path / "link").is_symlink() and "</html>" in (tmp_path / "there.html").read_text()
     os.mkfifo(tmp_path / "pipe")
     with subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE, text=True) as reader:
-        output(url, "report", str(tmp_path / "pipe"))
+        output(url, "dashboard", "--file", str(tmp_path / "pipe"))
         assert "</html>" in reader.communicate(timeout=60)[0]
 
 

@@ -211,7 +211,14 @@ def test_a_database_may_have_its_own_way_of_writing_times_and_text(
     fetch(now)
     on_server("alter database {} set {} = {}", now.connection.info.dbname, setting, value)
     assert "fetches a day" in run_job("allocate", url)
-    for arguments in (["status"], ["jobs"], ["look"], ["report", "-"], ["explain", "http://h1.test/"], ["next"]):
+    for arguments in (
+        ["status"],
+        ["jobs"],
+        ["look"],
+        ["dashboard", "--file", "-"],
+        ["explain", "http://h1.test/"],
+        ["next"],
+    ):
         assert output(url, *arguments)
     assert "job_failing" not in found(url)
 

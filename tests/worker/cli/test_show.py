@@ -5,8 +5,8 @@ import pytest
 from recrawl.cli import show
 
 ROWS = [
-    {"policy": "opt_polite", "fresh": "97.4 %", "changes seen a day": "1,012,345", "unspent a day": "0"},
-    {"policy": "best_first", "fresh": "3.8 %", "changes seen a day": "never seen", "unspent a day": "1,840"},
+    {"policy": "opt_polite", "fresh": "97.4 %", "changes seen a day": "1,012,345", "unused a day": "0"},
+    {"policy": "best_first", "fresh": "3.8 %", "changes seen a day": "never seen", "unused a day": "1,840"},
 ]
 
 

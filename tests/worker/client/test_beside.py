@@ -32,7 +32,7 @@ def test_urls_are_known_before_the_page_that_led_to_them_is_visited(
     crawl.run(30, visit, until=lambda: crawl.client.counts["ok"] == 2)
     assert seen == [None, {"from": "0"}], "with what was said of it first"
     counts = crawl.client.counts
-    assert (counts["new urls"], counts["invalid urls"]) == (1, 3), "what cannot be read harms no other"
+    assert (counts["new_urls"], counts["invalid_urls"]) == (1, 3), "what cannot be read harms no other"
     assert crawl.client.is_idle
 
 
@@ -43,22 +43,22 @@ def test_a_request_that_is_no_page_has_a_slot_of_its_own(
     at = f"http://127.0.0.2:{web.port}"
     add(db, *(f"{at}/{n}" for n in range(4)))
     crawl = Crawl(url)
-    asides: list[tuple[str, Any]] = []
+    extras: list[tuple[str, Any]] = []
 
     async def visit(page: Page) -> None:
-        if page.kind == "aside":
-            asides.append((page.url, page.meta))
+        if page.kind == "extra":
+            extras.append((page.url, page.meta))
         elif page.kind == "page" and page.url.endswith("/0"):
             for name in ("form", "private", "form"):
-                crawl.client.aside(f"{at}/{name}", name)
-            crawl.client.aside("http://a..b/", "of no host").cancel()
+                crawl.client.extra_request(f"{at}/{name}", name)
+            crawl.client.extra_request("http://a..b/", "of no host").cancel()
         await crawl.visit(page)
 
-    crawl.run(20, visit, until=lambda: len(asides) == 2 and crawl.client.is_idle)
-    assert asides == [(f"{at}/form", "form")] * 2
+    crawl.run(20, visit, until=lambda: len(extras) == 2 and crawl.client.is_idle)
+    assert extras == [(f"{at}/form", "form")] * 2
     assert web.apart("127.0.0.2")[0] > GAP - LATE
     assert state(db, f"{at}/form") is None and leases(db) == []
-    assert crawl.client.counts["denied"] == 1 == crawl.client.counts["asides dropped"]
+    assert crawl.client.counts["denied"] == 1 == crawl.client.counts["extra_dropped"]
 
 
 def test_what_begins_too_late_is_given_back(url: str, db: psycopg.Connection[Any]) -> None:

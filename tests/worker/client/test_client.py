@@ -35,7 +35,7 @@ def test_pages_are_found_reported_and_a_gap_apart(url: str, db: psycopg.Connecti
     assert state(db, f"http://127.0.0.2:{web.port}/4").successes == 1
     assert state(db, f"http://127.0.0.2:{web.port}/5").last_status == 404
     assert leases(db) == []
-    in_hand = crawl.client.counts["handed out"] - crawl.client.counts["missed"]
+    in_hand = crawl.client.counts["handed_out"] - crawl.client.counts["missed"]
     assert in_hand == len(crawl.outcomes), "each page in hand has one outcome"
 
 
@@ -116,7 +116,7 @@ def test_what_a_visit_does_becomes_an_outcome(url: str, db: psycopg.Connection[A
     assert crawl.of(at["twice"]) == ["ok"] and state(db, at["twice"]).last_status == 200
     assert crawl.of(at["unreadable"])[0] == crawl.of(at["undumpable"])[0] == "invalid"
     assert crawl.of(at["good"]) == ["ok"] and state(db, at["good"]).relevance == 1
-    assert crawl.client.counts["raised"] == 1 and crawl.client.counts["reported again"] == 1
+    assert crawl.client.counts["raised"] == 1 and crawl.client.counts["reported_again"] == 1
 
 
 def test_a_visit_may_say_when_it_wants_a_page_again_or_that_it_does_not(url: str, db: psycopg.Connection[Any]) -> None:
@@ -152,7 +152,7 @@ def test_a_hook_that_raises_stops_nothing(url: str, db: psycopg.Connection[Any])
 
     crawl.run(30, visit, until=lambda: crawl.client.counts["ok"] == 2)
     counts = crawl.client.counts
-    assert counts["ok"] == 2 == counts["hook raised"] - counts["missed"]
+    assert counts["ok"] == 2 == counts["hook_raised"] - counts["missed"]
 
 
 def test_a_body_that_cannot_be_read_and_an_answer_that_never_comes_are_no_answer(
@@ -387,8 +387,8 @@ def test_arguments_that_make_no_sense_are_refused() -> None:
 
 def test_a_window_of_no_length_is_an_error(url: str, db: psycopg.Connection[Any]) -> None:
     add(db, "http://a.example/")
-    db.execute("select recrawl.set_setting('start_within', '0')")
-    with pytest.raises(Error, match="the setting start_within is 0"):
+    db.execute("select recrawl.set_setting('window_share', '0')")
+    with pytest.raises(Error, match="the setting window_share is 0"):
         Crawl(url).run(3)
 
 
@@ -425,29 +425,29 @@ def test_threads_take_urls_in_and_ask_for_slots_beside_their_pages(
     at = f"http://127.0.0.2:{web.port}"
     add(db, f"{at}/0")
     seen: list[tuple[str, str, Any]] = []
-    asides: dict[str, Future[None]] = {}
+    extras: dict[str, Future[None]] = {}
 
     with ThreadedClient(url, user_agent="me", concurrency=3) as crawl, httpx.Client(trust_env=False) as http:
 
         def visit(page: Page) -> None:
-            if page.kind == "page" and not asides:
+            if page.kind == "page" and not extras:
                 crawl.add(f"{at}/1", {"from": "0"})
-                asides.update({name: crawl.aside(f"{at}/{name}", name) for name in ("form", "private")})
+                extras.update({name: crawl.extra_request(f"{at}/{name}", name) for name in ("form", "private")})
             answer = http.get(page.url, headers=page.request_headers)
             page.report(answer.status_code, answer.headers, body=answer.content)
             if page.kind != "robots":
                 seen.append((page.kind, page.url, page.meta))
             if len(seen) == 3:
-                for aside in asides.values():
-                    aside.result(60)
+                for extra in extras.values():
+                    extra.result(60)
                 crawl.stop()
 
         for page in crawl:
             crawl.spawn(visit, page)
     assert sorted(seen) == [
-        ("aside", f"{at}/form", "form"), ("page", f"{at}/0", None), ("page", f"{at}/1", {"from": "0"}),
+        ("extra", f"{at}/form", "form"), ("page", f"{at}/0", None), ("page", f"{at}/1", {"from": "0"}),
     ]  # fmt: skip
-    assert (crawl.counts["ok"], crawl.counts["new urls"], crawl.counts["denied"]) == (2, 1, 1)
+    assert (crawl.counts["ok"], crawl.counts["new_urls"], crawl.counts["denied"]) == (2, 1, 1)
     assert "/private" not in {entry.path for entry in web.log} and leases(db) == []
 
 

@@ -89,8 +89,8 @@ class Hands:
         self.do(self.in_hand.add(request, self.now))
         return request
 
-    def end(self, page: Page, result: Result | None, body: object, spent: bool) -> bool:
-        if not self.in_hand.settle(page, spent):
+    def end(self, page: Page, result: Result | None, body: object, slot_used: bool) -> bool:
+        if not self.in_hand.settle(page, slot_used):
             return False
         self.on_their_way.append((page, result))
         if not self.from_thread:
@@ -132,9 +132,9 @@ class Hands:
         self.do(self.in_hand.reported([Reported(code, None, is_blocked) for _ in results]))
 
     def release(self) -> None:
-        for (lease_id, spent), pages in list(self.in_hand.releases.items()):
+        for (lease_id, slot_used), pages in list(self.in_hand.releases.items()):
             self.released.update(pages)
-            self.in_hand.released(lease_id, spent, len(pages))
+            self.in_hand.released(lease_id, slot_used, len(pages))
 
     def state(self, page: Page) -> PageState:
         return self.in_hand.state(page)
@@ -171,7 +171,7 @@ def test_the_first_page_of_a_site_gives_its_slot_to_robots_txt_and_others_wait_f
     assert hands.answers[request] == 1 and hands.state(request) is PageState.OVER
     hands.rules["http://a.example"] = Passage.ALLOWED
     hands.do(hands.in_hand.robots_came(request))
-    assert hands.outcomes[first] == ["released"] and first.spent
+    assert hands.outcomes[first] == ["released"] and first.slot_used
     assert hands.next() is second and hands.next() is third
 
 
@@ -364,7 +364,7 @@ class AnyLife(RuleBasedStateMachine):
     def line_up(self) -> None:
         self.hands.line_up(self.new.pop())
 
-    @rule(host=HOST, after=SECONDS, window=WINDOWS, kind=st.sampled_from(["aside", "robots"]))
+    @rule(host=HOST, after=SECONDS, window=WINDOWS, kind=st.sampled_from(["extra", "robots"]))
     def add(self, host: str, after: float, window: float, kind: Kind) -> None:
         self.hands.add(host, after, window, kind)
 
@@ -418,12 +418,12 @@ class AnyLife(RuleBasedStateMachine):
             assert page.is_settled or wait > 0 or self.hands.is_in_window(page)
 
     @precondition(lambda self: self.yielded)
-    @rule(data=st.data(), how=st.sampled_from(["report", "release", "spent", "decline"]), thread=st.booleans())
+    @rule(data=st.data(), how=st.sampled_from(["report", "release", "slot_used", "decline"]), thread=st.booleans())
     def end(self, data: st.DataObject, how: str, thread: bool) -> None:
         page = data.draw(st.sampled_from(self.yielded))
         was_settled, self.hands.from_thread = page.is_settled, thread
         ends = {"report": lambda: page.report(200), "decline": page.decline}
-        ended = ends[how]() if how in ends else page.release(spent=how == "spent")
+        ended = ends[how]() if how in ends else page.release(slot_used=how == "slot_used")
         assert ended is not was_settled
 
     @rule()

@@ -84,13 +84,13 @@ def test_a_request_beside_the_pages_waits_for_no_report(
         if page.kind == "page":
             page.report(200)
             await asyncio.sleep(1)
-            crawl.client.aside(f"http://127.0.0.2:{web.port}/aside")
+            crawl.client.extra_request(f"http://127.0.0.2:{web.port}/extra")
         else:
             await crawl.visit(page)
 
     reports_take(db, 300)
     crawl.run(8, visit, until=lambda: web.log)
-    assert [entry.path for entry in web.log] == ["/aside"]
+    assert [entry.path for entry in web.log] == ["/extra"]
 
 
 def test_what_takes_longer_than_a_login_may_is_said_in_parts(
@@ -161,7 +161,7 @@ def test_many_hosts_asked_beside_the_pages_leave_nothing_in_memory(url: str, db:
     async def visit(page: Page) -> None:
         if page.kind == "page":
             for n in range(20):
-                crawl.client.aside(f"http://h{n}.example/")
+                crawl.client.extra_request(f"http://h{n}.example/")
         page.report(200)
 
     crawl.run(20, visit, until=lambda: crawl.client.counts["requests"] == 21 and crawl.client.is_idle)

@@ -136,7 +136,7 @@ def test_a_robots_txt_that_is_refused_is_asked_ever_less_often_whoever_needs_it(
     url: str, db: psycopg.Connection[Any], web: Web, site: Site
 ) -> None:
     hosts = [f"127.0.0.{n}" for n in (2, 3, 4)]
-    page, aside, other = (f"http://{host}:{web.port}" for host in hosts)
+    page, extra, other = (f"http://{host}:{web.port}" for host in hosts)
     site.answers |= {f"{host}/robots.txt": Answer(429, headers={"Retry-After": "1"}) for host in hosts[:2]}
     site.answers["*"] = Answer()
     add(db, f"{page}/1", f"{page}/2", *(f"{other}/{n}" for n in range(12)))
@@ -145,7 +145,7 @@ def test_a_robots_txt_that_is_refused_is_asked_ever_less_often_whoever_needs_it(
     async def visit(page: Page) -> None:
         if page.kind == "page":
             for n in range(3):
-                crawl.client.aside(f"{aside}/{n}")
+                crawl.client.extra_request(f"{extra}/{n}")
         await crawl.visit(page)
 
     crawl.run(40, visit, until=lambda: crawl.client.counts["ok"] >= 13)  # seconds of the other host

@@ -15,7 +15,7 @@ def crawl(connection: psycopg.Connection) -> Crawl:
     crawl.value("select setval('page_id', 20000)")  # too many to be done at once
     names = [f"http://a.test/{'news' if i % 3 == 0 else 'other'}/{i}" for i in range(30)]
     crawl.add(*names, rate=[0.5] * 30)
-    crawl.value("select set_setting('start_within', '0')")
+    crawl.value("select set_setting('window_share', '0')")
     crawl.tick()
     pages = {page["url"]: page for page in crawl.next(ahead=59 * SECOND)}
     for i, name in enumerate(names):

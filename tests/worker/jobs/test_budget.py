@@ -26,7 +26,7 @@ class World:
         self.rng = np.random.default_rng(7)
         crawl.now = crawl.value("select clock_timestamp()")
         crawl.connection.execute("set synchronous_commit = off")
-        wanted: dict[str, object] = {"start_within": 0, "max_ahead": "10 minutes", "shortest_interval": "10 minutes"}
+        wanted: dict[str, object] = {"window_share": 0, "max_ahead": "10 minutes", "shortest_interval": "10 minutes"}
         for name, value in (wanted | settings).items():
             crawl.value("select set_setting(%s, %s)", name, str(value))
         self.found = 0
@@ -237,7 +237,7 @@ def test_pages_that_fail_do_not_take_the_budget(connection: store.Connection, ur
     assert np.abs(fetched[:9] / 1000 - 1).max() <= 0.05
     assert abs(fetched[9:].mean() / 1000 - 1) <= 0.06
     assert 500 <= fetched.min() <= fetched.max() <= 1500
-    ((retries, unspent),) = connection.execute(
-        "select retries, unspent from recrawl.allocation_run order by started_at desc limit 1"
+    ((retries, unused),) = connection.execute(
+        "select for_retries, unused from recrawl.allocation_run order by started_at desc limit 1"
     ).fetchall()
-    assert 50 < retries < 200 and unspent < 1
+    assert 50 < retries < 200 and unused < 1

@@ -121,7 +121,7 @@ def test_so_is_one_that_discovers_with_the_fetches_that_are_left(
         fetched += len(new)
         late_fetches += len(new) * (web.day(crawl.now) >= LATE)
         if new:
-            crawl.value("select forget(%s::bigint[])", new)
+            crawl.value("select keep_out(%s::bigint[])", new)
         crawl.wait(timedelta(minutes=float(web.rng.uniform(5, 15))))
         if crawl.now >= next_jobs:
             run_job("rates", url)

@@ -94,10 +94,10 @@ def test_every_run_carries_its_proof(crawl: Crawl, url: str) -> None:
         "opt_polite", "freshness", 100, 300, 2,
     )  # fmt: skip
     assert run["capped_hosts"] == 1
-    assert run["for_revisits"] == pytest.approx(100) and abs(run["unspent"]) < 1e-6
+    assert run["for_revisits"] == pytest.approx(100) and abs(run["unused"]) < 1e-6
     assert max(run["residual"], run["spread"], abs(run["duality_gap"])) < 1e-9
-    assert 0 < run["utility"] < run["polite_bound"] < run["unpolite_bound"] < 1
-    assert run["limits_cost"] == pytest.approx(run["polite_bound"] - run["utility"])
+    assert 0 < run["utility"] < run["limit_with_gaps"] < run["limit_without_gaps"] < 1
+    assert run["settings_cost"] == pytest.approx(run["limit_with_gaps"] - run["utility"])
     assert run["longest_days"] == pytest.approx(300 / (0.05 * 100), rel=1e-6), "5 % of the budget goes round all pages"
     (job,) = crawl.rows("select * from job_run")
     assert (job["job"], job["ok"]) == ("allocate", True)
@@ -188,7 +188,7 @@ def test_every_objective_spends_the_budget(crawl: Crawl, url: str, objective: st
 def test_what_it_works_on_is_what_was_fetched_or_pinned_and_lives(crawl: Crawl, url: str) -> None:
     fill(crawl, {"a.test": 10})
     crawl.add("http://new.test/", "http://fetched.test/", "http://dead.test/", rate=[None, None, 1.0])
-    crawl.value("select forget(array(select page_id from page_status where host = 'dead.test'))")
+    crawl.value("select keep_out(array(select page_id from page_status where host = 'dead.test'))")
     crawl.report({"url": "http://fetched.test/", "status": 200})
     run_job("allocate", url)
     assert last_run(crawl)["pages"] == 11
@@ -425,7 +425,7 @@ def test_a_blocked_host_leaves_the_proof_whole(crawl: Crawl, url: str, objective
     crawl.value("select set_setting('objective', %s)", objective)
     run_job("allocate", url)
     run = last_run(crawl)
-    assert np.isfinite([run["utility"], run["polite_bound"], run["unpolite_bound"]]).all()
+    assert np.isfinite([run["utility"], run["limit_with_gaps"], run["limit_without_gaps"]]).all()
     assert (run["pages"], run["hosts"]) == (10, 1)
 
 
@@ -691,7 +691,7 @@ def test_what_is_told_are_numbers_or_nothing(
     figures = {name: value for name, value in row.items() if isinstance(value, float)}
     assert all(math.isfinite(value) for value in figures.values()), figures
     without_limit = discovery == "1" and objective in ("harmonic", "delay", "age")
-    for name in ("utility", "polite_bound", "unpolite_bound", "limits_cost"):
+    for name in ("utility", "limit_with_gaps", "limit_without_gaps", "settings_cost"):
         assert (row[name] is None) == without_limit, name
     assert "inf" not in message and "nan" not in message
     assert ("without limit" in message) == without_limit

@@ -234,7 +234,7 @@ def test_a_month_goes_by(pair: Pair) -> None:
         crawl.now = crawl.value("select clock_timestamp()")
         assert misplaced(crawl) == []
         vital = crawl.row(
-            "select fresh, expected, polite_bound from vitals where fresh is not null order by at desc limit 1"
+            "select fresh, expected, limit_with_gaps from vitals where fresh is not null order by at desc limit 1"
         )
         print(day, f"{off[-1]:+.3f} fresh {month.fresh[-1]:.3f}", {k: round(v or 0, 3) for k, v in vital.items()})
     print(memory)
@@ -243,11 +243,11 @@ def test_a_month_goes_by(pair: Pair) -> None:
     assert max(map(abs, off[WARM_UP:])) <= 0.05
 
     late = crawl.row(
-        "select avg(fresh) as fresh, avg(expected) as expected, avg(polite_bound) as polite_bound from vitals_by_hour"
-        " where at > clock_timestamp() - interval '7 days'"
+        "select avg(fresh) as fresh, avg(expected) as expected, avg(limit_with_gaps) as limit_with_gaps"
+        " from vitals_by_hour where at > clock_timestamp() - interval '7 days'"
     )
     assert late["fresh"] == pytest.approx(fmean(month.fresh[-7:]), abs=0.03), "what is estimated is so"
-    assert 0.95 * late["expected"] <= fmean(month.fresh[-7:]) <= 1.03 * late["polite_bound"]
+    assert 0.95 * late["expected"] <= fmean(month.fresh[-7:]) <= 1.03 * late["limit_with_gaps"]
 
     failed = crawl.rows("select job, message from job_run where not ok")
     assert failed == []

@@ -40,7 +40,7 @@ def day(crawl: Crawl, every: object, n: int, find: object = lambda _: None) -> t
 
 @pytest.mark.parametrize("discovery", ["0.3", "0.5"])
 def test_a_host_at_its_cap_promises_only_the_slots_that_new_pages_leave(crawl: Crawl, url: str, discovery: str) -> None:
-    settings = {"start_within": "0", "budget": "5000", "discovery": discovery, "exploration": "0", "breadth": "0"}
+    settings = {"window_share": "0", "budget": "5000", "discovery": discovery, "exploration": "0", "breadth": "0"}
     for name, value in settings.items():
         crawl.value("select set_setting(%s, %s)", name, value)
     crawl.value("select set_host('a.test', gap => '150 s')")  # 576 slots a day
@@ -48,10 +48,10 @@ def test_a_host_at_its_cap_promises_only_the_slots_that_new_pages_leave(crawl: C
     crawl.add(*(f"http://a.test/new{i}" for i in range(2000)))
     crawl.tick()
     run_job("allocate", url)
-    planned = crawl.row("select for_revisits, for_new, budget, utility, polite_bound from allocation_run")
+    planned = crawl.row("select for_revisits, for_new, budget, utility, limit_with_gaps from allocation_run")
     assert planned["for_revisits"] == pytest.approx(576 * (1 - float(discovery)), rel=1e-6)
     assert planned["for_new"] == pytest.approx(576 * float(discovery), rel=1e-6)
-    assert planned["utility"] <= planned["polite_bound"] * (1 + 1e-9)
+    assert planned["utility"] <= planned["limit_with_gaps"] * (1 + 1e-9)
     crawl.wait(HOUR)
     revisits, new = day(crawl, 150 * SECOND, 1)
     assert revisits + new == 576

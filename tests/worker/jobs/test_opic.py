@@ -174,7 +174,7 @@ PAGE = st.integers(0, 11)
 EDITS = st.one_of(
     st.tuples(st.just("report"), PAGE, st.lists(PAGE, max_size=5)),
     st.tuples(st.just("add"), PAGE, st.none()),
-    st.tuples(st.just("forget"), PAGE, st.none()),
+    st.tuples(st.just("keep_out"), PAGE, st.none()),
     st.tuples(st.just("exclude"), PAGE, st.none()),
     st.tuples(st.just("unexclude"), PAGE, st.none()),
     st.tuples(st.just("relevance"), PAGE, st.sampled_from([0.0, 0.3, 1.0, None])),
@@ -194,8 +194,8 @@ def edit(crawl: Crawl, kind: str, page: int, more: object) -> None:
             crawl.report({"url": url_of(page), "status": 301, "redirect_to": url_of(int(str(more)))})
         case "add":
             crawl.add(url_of(page))
-        case "forget":
-            crawl.value("select forget(%s::bigint[])", ids["ids"] or [])
+        case "keep_out":
+            crawl.value("select keep_out(%s::bigint[])", ids["ids"] or [])
         case "exclude":
             crawl.value("select exclude(%s)", f"h{page}.test/")
         case "unexclude":
@@ -385,7 +385,7 @@ def waiting(crawl: Crawl, pid: int) -> bool:
 @pytest.mark.parametrize(
     "beside",
     [
-        "select recrawl.forget('{4,2}')",
+        "select recrawl.keep_out('{4,2}')",
         """select recrawl.report('[{"page_id": 1, "status": 200}, {"page_id": 4, "status": 301,
                                    "redirect_to": "http://h2.test/"}]')""",
     ],

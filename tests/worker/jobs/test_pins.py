@@ -57,7 +57,7 @@ def test_pins_come_off_the_budget_and_the_others_share_the_rest(crawl: Crawl, ur
     run = last_run(crawl)
     assert (run["pinned"], run["pinned_wanted"], run["for_revisits"]) == (16, 16, pytest.approx(40))
     assert max(run["residual"], run["spread"], run["duality_gap"]) < 1e-9
-    assert run["utility"] < run["polite_bound"], "which knows of no pins"
+    assert run["utility"] < run["limit_with_gaps"], "which knows of no pins"
     assert crawl.host("a.test")["frequency"] == pytest.approx(sum(after[page] for page in range(1, 11)), rel=1e-3)
     assert crawl.host("a.test")["pins_kept"] == 1
 
@@ -167,7 +167,7 @@ def test_a_crawl_of_nothing_but_pins(crawl: Crawl, url: str) -> None:
     assert "longest_interval" not in run_job("allocate", url)
     assert set(frequencies(crawl).values()) == {1}
     run = last_run(crawl)
-    assert (run["for_revisits"], run["unspent"], run["pinned"]) == (30, 10, 30)
+    assert (run["for_revisits"], run["unused"], run["pinned"]) == (30, 10, 30)
 
 
 def test_the_plan_reckons_with_them(crawl: Crawl, url: str) -> None:

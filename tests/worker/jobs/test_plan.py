@@ -60,18 +60,18 @@ def test_more_budget_brings_more_and_never_more_than_the_bounds(url: str) -> Non
     reached = [point.utility for point in points if point.utility is not None]
     assert reached == sorted(reached) and reached[0] < 0.3 < 0.7 < reached[-1]
     for point in points:
-        assert point.utility is not None and point.polite_bound is not None and point.unpolite_bound is not None
-        assert point.utility <= point.polite_bound + 1e-12 <= point.unpolite_bound + 2e-12
+        assert point.utility is not None and point.limit_with_gaps is not None and point.limit_without_gaps is not None
+        assert point.utility <= point.limit_with_gaps + 1e-12 <= point.limit_without_gaps + 2e-12
         assert point.for_revisits <= point.budget * (1 + 1e-9)
-    assert point.unpolite_bound and point.polite_bound
-    assert point.unpolite_bound - point.polite_bound > 0.1, "the slow host"
+    assert point.limit_without_gaps and point.limit_with_gaps
+    assert point.limit_without_gaps - point.limit_with_gaps > 0.1, "the slow host"
 
 
 def test_at_the_present_budget_the_plan_is_what_allocation_brings(url: str, connection: psycopg.Connection) -> None:
     (point,) = Plan(url).curve([50])
     run_job("allocate", url)
     row = Crawl(connection).row(
-        "select utility, polite_bound, unpolite_bound, for_revisits, for_new from allocation_run"
+        "select utility, limit_with_gaps, limit_without_gaps, for_revisits, for_new from allocation_run"
     )
     for name, value in row.items():
         assert getattr(point, name) == pytest.approx(value, rel=1e-9)

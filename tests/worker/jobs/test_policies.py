@@ -119,9 +119,9 @@ def test_policies_are_compared_on_the_crawl_as_it_is(filled: Crawl, url: str) ->
     follow(filled, url, "opt_polite")
     assert fresh["opt_polite"] == pytest.approx(last_run(filled)["utility"], rel=1e-4)
     assert of["opt_polite"].outlook.fetches == pytest.approx(200, rel=1e-4)
-    assert of["optimal"].unspent > 10 and of["opt_polite"].unspent < 0.1
+    assert of["optimal"].unused > 10 and of["opt_polite"].unused < 0.1
     assert of["best_first"].outlook.delay_days == float("inf")
-    assert of["uniform"].unspent == 0, "to the last fetch, but for rounding"
+    assert of["uniform"].unused == 0, "to the last fetch, but for rounding"
     said = output(url, "compare", columns=140)
     assert "opt_polite is in force" in said and "never seen" in said
     found = [json.loads(line) for line in output(url, "compare", "--json").splitlines()]

@@ -97,7 +97,7 @@ def test_a_crawl_is_as_fresh_as_its_allocation_says(connection: psycopg.Connecti
     crawl = Crawl(connection)
     crawl.now = crawl.value("select clock_timestamp()")
     for name, value in {
-        "start_within": "0",
+        "window_share": "0",
         "budget": "3000",
         "discovery": "0.3",
         "shortest_interval": "1 hour",
@@ -105,7 +105,7 @@ def test_a_crawl_is_as_fresh_as_its_allocation_says(connection: psycopg.Connecti
         crawl.value("select set_setting(%s, %s)", name, value)
     web = Web(crawl, 1)
     run_job("allocate", url)
-    promised = crawl.row("select for_revisits, for_new, utility, polite_bound, capped_hosts from allocation_run")
+    promised = crawl.row("select for_revisits, for_new, utility, limit_with_gaps, capped_hosts from allocation_run")
     by_host: dict[str, float] = dict(connection.execute("select host, frequency from host_status").fetchall())
     assert promised["capped_hosts"] == 4
     assert by_host["best.test"] == pytest.approx(0.7 * 288, rel=1e-3), "of its slots, its new pages have their share"
@@ -116,4 +116,4 @@ def test_a_crawl_is_as_fresh_as_its_allocation_says(connection: psycopg.Connecti
     for host, (revisits, _) in came.items():
         assert revisits >= 0.92 * by_host[host], host
     assert web.freshness() == pytest.approx(promised["utility"], rel=0.01)
-    assert web.freshness() <= promised["polite_bound"] * 1.01
+    assert web.freshness() <= promised["limit_with_gaps"] * 1.01

@@ -78,7 +78,7 @@ class Weeks:
             self.crawl.value("select exclude(%s)", rf"^http://{host.name}/")
         else:
             self.crawl.value(
-                "select forget(array(select p.page_id from page p join host h using (host_id) where h.name = %s))",
+                "select keep_out(array(select p.page_id from page p join host h using (host_id) where h.name = %s))",
                 host.name,
             )
 
@@ -246,7 +246,7 @@ class Weeks:
 @pytest.mark.soak
 def test_what_is_promised_holds_for_weeks(connection: psycopg.Connection, url: str) -> None:
     connection.execute("set synchronous_commit = off")
-    connection.execute("select set_setting('start_within', '0')")
+    connection.execute("select set_setting('window_share', '0')")
     crawl = Crawl(connection)
     settings = {"budget": BUDGET, "discovery": DISCOVERY, "max_ahead": "10 minutes", "frequency": 0.25}
     for name, value in settings.items():

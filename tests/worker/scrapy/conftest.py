@@ -13,7 +13,7 @@ from spiders import Project
 @pytest.fixture
 def crawl_settings() -> dict[str, str]:
     """Windows as long as the gap: a busy machine misses short ones, and a redirect that misses its window fails."""
-    return {"default_gap": "0.2 s", "start_within": "1"}
+    return {"default_gap": "0.2 s", "window_share": "1"}
 
 
 @pytest.fixture

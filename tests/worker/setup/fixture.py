@@ -47,7 +47,7 @@ def crawl(url: str) -> None:
         for statement in (
             "select set_setting('budget', '5000'), set_host('host1.test', max_pages => 500)",
             "select exclude('/77$'), boost('/1', 3), set_value(5, 2), set_rate(6, 3)",
-            "select set_interval('{7}', '1 hour'), hint_change('{8}'), forget('{9}'), delete_pages('{10}')",
+            "select set_interval('{7}', '1 hour'), hint_change('{8}'), keep_out('{9}'), delete_pages('{10}')",
             "select block_host('host2.test', now() + interval '10 s', 'for the fixture'), claim('the fixture')",
             "select set_robots('http://host3.test/robots.txt', 200, 'User-agent: *')",
             "select from add_pages('{http://host4.test/never}', due => '{infinity}')",

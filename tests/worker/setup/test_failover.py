@@ -196,13 +196,13 @@ def test_nothing_of_a_lost_primary_acts_on_what_the_next_one_gave(new_server: Ca
     first, second = new_server(), new_server()
     first.make()
     migrate.upgrade(first.url)
-    first.query("select recrawl.set_setting('start_within', '0')")
+    first.query("select recrawl.set_setting('window_share', '0')")
     add(first, "known")
     known = first.pops(20)
     assert max(page["lease_id"] for page in known) < 1000, "ids are small before anything happens"
     second.follow(first, rewind=False)
     eventually(lambda: second.has_caught_up(first))
-    assert second.value("select ticked_at from recrawl.crawl_status") is not None, "a standby can be read"
+    assert second.value("select upkeep_at from recrawl.crawl_status") is not None, "a standby can be read"
     assert second.value("select count(*) from recrawl.internal_state where name = 'next_tick' and value is null") == 1
 
     # The primary dies with changes that the standby never got. Their crawlers and workers live.

@@ -400,13 +400,13 @@ def test_somebody_elses_alembic_leaves_recrawl_alone(url: str) -> None:
     with engine.begin() as connection:
         connection.execute(text("create schema kept"))
         mine.create_all(connection)
-        connection.execute(text("create table kept.forgotten ()"))
+        connection.execute(text("create table kept.kept_out ()"))
 
         def proposed(**filters: object) -> list[str]:
             context = MigrationContext.configure(connection, opts={"include_schemas": True, **filters})
             return [f"{change[0]} {change[1]}" for change in compare_metadata(context, mine)]
 
-        assert proposed(include_name=migrate.include_name) == ["remove_table kept.forgotten"]
+        assert proposed(include_name=migrate.include_name) == ["remove_table kept.kept_out"]
         assert "remove_table recrawl_internal.page" in proposed()
 
 
@@ -462,8 +462,8 @@ CHANGED_DECLARATIONS = {
     "a function that views call with one more argument": [
         (
             "words/times.sql",
-            "start_window(gap interval, start_within real)",
-            "start_window(gap interval, start_within real, x int = 4)",
+            "start_window(gap interval, window_share real)",
+            "start_window(gap interval, window_share real, x int = 4)",
         ),
     ],
     "a function with another result": [

@@ -68,7 +68,7 @@ def test_a_published_crawl_goes_on_and_a_subscriber_receives_pages_and_scores(pu
         assert crawl.next()
         connection.execute("select block_host('a.test'), unblock_host('a.test'), set_host('b.test', gap => '2 s')")
         connection.execute("select fetch_now(%s)", [[page["page_id"] for page in added[:4]]])
-        connection.execute("select forget(%s), exclude('c.test/2')", [[added[0]["page_id"]]])
+        connection.execute("select keep_out(%s), exclude('c.test/2')", [[added[0]["page_id"]]])
         crawl.wait(DAY)
         assert misplaced(crawl) == []
         run_job("opic", publisher)

@@ -475,7 +475,7 @@ def test_what_is_deleted_may_come_back(frontier: Frontier, db: psycopg.Connectio
     assert frontier.call("DeleteQueue", pb.QueueWithinCrawlParams(key="a.example")).value == 1
     assert frontier.urls() == [B]
     assert frontier.put(discovered(A)) == [(A, OK)]
-    db.execute("update recrawl_internal.page set found_at = now() - interval '10 days' where url = %s", [B])
+    db.execute("update recrawl_internal.page set added_at = now() - interval '10 days' where url = %s", [B])
     assert frontier.call("PurgeURLs", pb.PurgeUrlParams(days=11)).value == 0
     assert frontier.call("PurgeURLs", pb.PurgeUrlParams(days=9, key="a.example")).value == 0
     assert frontier.call("PurgeURLs", pb.PurgeUrlParams(days=9)).value == 1

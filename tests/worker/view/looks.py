@@ -65,7 +65,7 @@ def hours(n: int = 336) -> list[Span]:
                 fresh=fresh,
                 fresh_error=0.002,
                 expected=expected,
-                polite_bound=expected + 0.005,
+                limit_with_gaps=expected + 0.005,
                 budget=480_000 if age > 5 else BUDGET,
             )
         )
@@ -129,8 +129,8 @@ LAST_MINUTE = Minute(
     fresh_error=0.002,
     covered=0.851,
     expected=0.734,
-    polite_bound=0.739,
-    unpolite_bound=0.812,
+    limit_with_gaps=0.739,
+    limit_without_gaps=0.812,
     budget=BUDGET,
 )
 
@@ -146,8 +146,8 @@ NOW_ROW = Now(
     leased=3_600,
     leases=36,
     oldest_lease_at=NOW - 4 * MINUTE,
-    ticked_at=NOW - timedelta(seconds=0.4),
-    worker_runs=True,
+    upkeep_at=NOW - timedelta(seconds=0.4),
+    worker_is_running=True,
     vitals_at=NOW - MINUTE,
     longest_transaction=timedelta(seconds=0.1),
     inbox_wait=timedelta(seconds=0.2),
@@ -166,12 +166,12 @@ FIGURES = Figures(
         budget=BUDGET,
         for_revisits=425_000,
         for_new=46_300,
-        unspent=28_700,
+        unused=28_700,
         pages=1_030_395,
         capped_hosts=214,
         utility=0.734,
-        polite_bound=0.739,
-        unpolite_bound=0.812,
+        limit_with_gaps=0.739,
+        limit_without_gaps=0.812,
     ),
     runs=(
         LastRun("allocate", NOW - 11 * HOUR, 12.4, True, "2,310 pages are due earlier than before", NOW - 11 * HOUR, 0),

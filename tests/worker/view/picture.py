@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from recrawl.view import report
+from recrawl.view import overview
 from worker.view.browser import DESK, open_browser
 from worker.view.looks import look
 
@@ -14,7 +14,7 @@ from worker.view.looks import look
 def draw(file: Path) -> None:
     with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
         page = Path(folder) / "report.html"
-        page.write_text(report.html(look()))
+        page.write_text(overview.html(look()))
         browser.show(page.as_uri(), DESK)
         bottom = browser.run("return document.querySelector('[data-part=budget]').getBoundingClientRect().bottom")
         browser.picture(file, height=int(bottom) + 20)

@@ -16,7 +16,7 @@ from sqlalchemy.engine import make_url
 
 from helpers import Crawl
 from recrawl.view import dashboard as served
-from recrawl.view import report
+from recrawl.view import overview
 from recrawl.view.dashboard import Dashboard
 from recrawl.view.history import History
 from recrawl.view.parts.page import Look
@@ -45,9 +45,11 @@ LOOKS: dict[str, Look] = {
             FIGURES,
             allocation=None,
             capped_hosts=(),
-            minutes=tuple(replace(m, expected=None, polite_bound=None, unpolite_bound=None) for m in FIGURES.minutes),
+            minutes=tuple(
+                replace(m, expected=None, limit_with_gaps=None, limit_without_gaps=None) for m in FIGURES.minutes
+            ),
         ),
-        replace(HISTORY, hours=tuple(replace(h, expected=None, polite_bound=None) for h in HISTORY.hours)),
+        replace(HISTORY, hours=tuple(replace(h, expected=None, limit_with_gaps=None) for h in HISTORY.hours)),
     ),
     "young": look(FIGURES, replace(HISTORY, hours=HISTORY.hours[-2:], tens=HISTORY.tens[-9:], events=())),
     "long": look(
@@ -60,7 +62,7 @@ LOOKS: dict[str, Look] = {
 @pytest.mark.parametrize("name", LOOKS)
 def test_a_report_fits_every_screen_and_breaks_no_rule(browser: Browser, name: str, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
-    file.write_text(report.html(LOOKS[name]))
+    file.write_text(overview.html(LOOKS[name]))
     for width in (DESK, PHONE):
         for dark in (False, True):
             browser.show(file.as_uri(), width, dark=dark)
@@ -93,7 +95,7 @@ def assert_fits(browser: Browser) -> None:
 
 def test_the_search_has_a_line_of_its_own_where_it_is_narrow(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
-    file.write_text(report.html(replace(look(), live=True), live_seconds=600))
+    file.write_text(overview.html(replace(look(), live=True), live_seconds=600))
     for width in (DESK, PHONE):
         browser.show(file.as_uri(), width)
         field = browser.run("return document.querySelector('header form input').getBoundingClientRect().width")
@@ -102,7 +104,7 @@ def test_the_search_has_a_line_of_its_own_where_it_is_narrow(browser: Browser, t
 
 def test_a_card_without_a_chart_is_not_stretched_beside_one(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
-    file.write_text(report.html(look(FIGURES, History())))
+    file.write_text(overview.html(look(FIGURES, History())))
     browser.show(file.as_uri())
     high = "return document.getElementById(arguments[0]).getBoundingClientRect().height"
     heights = {name: browser.run(high, name) for name in ("waiting", "visits", "freshness", "fetches")}
@@ -111,7 +113,7 @@ def test_a_card_without_a_chart_is_not_stretched_beside_one(browser: Browser, tm
 
 def test_labels_of_an_axis_do_not_touch(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
-    file.write_text(report.html(look()))
+    file.write_text(overview.html(look()))
     for width in (DESK, PHONE):
         browser.show(file.as_uri(), width)
         gaps = browser.run(
@@ -128,7 +130,7 @@ def test_labels_of_an_axis_do_not_touch(browser: Browser, tmp_path: Path) -> Non
 
 def test_a_plot_tells_its_numbers_by_keyboard_and_pointer(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
-    file.write_text(report.html(look()))
+    file.write_text(overview.html(look()))
     browser.show(file.as_uri())
     browser.run("document.querySelector('#fetches .plot').focus()")
     browser.press("End", "ArrowLeft")

@@ -273,17 +273,15 @@ def test_a_database_without_a_crawl_says_so(new_database: Callable[..., str]) ->
 # -- the commands --
 
 
-def test_report_writes_a_page_that_stands_alone(url: str, tmp_path: Path) -> None:
+def test_the_file_is_a_page_that_stands_alone(url: str, tmp_path: Path) -> None:
     file = tmp_path / "crawl.html"
-    assert "crawl.html" in output(url, "report", str(file))
+    assert "crawl.html" in output(url, "dashboard", "--file", str(file))
     assert file.read_text().startswith("<!doctype html>")
     assert file.stat().st_mode & 0o777 == 0o666 & ~current_umask()
     assert list(tmp_path.iterdir()) == [file]
-    text = output(url, "report", "-")
+    text = output(url, "dashboard", "--file", "-")
     assert text.startswith("<!doctype html>") and text.rstrip().endswith("</html>")
-    output(url, "report", cwd=tmp_path)
-    assert (tmp_path / "recrawl.html").exists()
-    assert "No such file" in error(url, "report", str(tmp_path / "none" / "x.html"))
+    assert "No such file" in error(url, "dashboard", "--file", str(tmp_path / "none" / "x.html"))
 
 
 def current_umask() -> int:

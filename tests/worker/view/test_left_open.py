@@ -38,7 +38,7 @@ class Watched(Crawl):
 
     def goes_on(self, minutes: int) -> None:
         self.clock.step(60 * minutes)
-        eventually(lambda: self.value("select worker_runs from crawl_status"))
+        eventually(lambda: self.value("select worker_is_running from crawl_status"))
         self.fetch()
 
     def fetch(self) -> None:
@@ -61,7 +61,7 @@ def crawl(open_folder: Path, request: pytest.FixtureRequest) -> Iterator[Watched
                 "select add_pages(array(select format('http://h%s.test/', i) from generate_series(1, 3) i))"
             )
             with worker(url, **clock.environment):
-                eventually(lambda: crawl.value("select worker_runs from crawl_status"))
+                eventually(lambda: crawl.value("select worker_is_running from crawl_status"))
                 eventually(lambda: crawl.value("select count(*) from new_page") == 3)
                 crawl.fetch()
                 yield crawl

@@ -131,10 +131,10 @@ def prometheus(lonely: Prometheus, worker: object) -> Prometheus:
 STANDS = {
     "due": 6, "due_crawler": 1, "due_gap": 2, "due_blocked": 3, "new_waiting": 10, "pages": 100, "hosts": 20,
     "hosts_ready": 2, "hosts_blocked": 1, "hosts_capped": 3, "fresh": 0.7, "fresh_error": 0.01, "covered": 0.95,
-    "expected": 0.72, "polite_bound": 0.8, "budget": 8_640_000,
+    "expected": 0.72, "limit_with_gaps": 0.8, "budget": 8_640_000,
 }  # fmt: skip
 HAPPENS = [
-    "fetches", "changed", "unchanged", "first", "missing", "failed", "throttled", "denied", "untold", "stale",
+    "fetches", "changed", "unchanged", "first", "missing", "failed", "throttled", "denied", "change_unknown", "stale",
     "duplicate", "refused", "handed_out", "expired", "missed", "pages_added", "late_1m", "late_10m", "late_1h",
     "late_6h", "late_1d", "late_more", "empty_calls",
 ]  # fmt: skip

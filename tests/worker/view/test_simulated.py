@@ -13,7 +13,7 @@ from sqlalchemy.engine import make_url
 
 from helpers import HOUR, MINUTE, SECOND, Crawl, run_job
 from recrawl import store
-from recrawl.view import report
+from recrawl.view import overview
 from recrawl.view.parts.page import Look
 from worker.view.browser import DESK, PHONE, Browser, open_browser, program
 from worker.view.simulated import BUDGET, DEAD, TIRED, Simulated, a_day
@@ -59,12 +59,12 @@ def browser() -> Iterator[Browser | None]:
 
 
 def read(crawl: Crawl) -> Look:
-    return report.read(crawl.connection)
+    return overview.read(crawl.connection)
 
 
 def looked_at(browser: Browser | None, look: Look, name: str, folder: Path) -> str:
     """The text of its page, which a browser has shown in all four ways."""
-    html = report.html(look)
+    html = overview.html(look)
     file = folder / "report.html"
     file.write_text(html)
     for width, dark in ((DESK, False), (DESK, True), (PHONE, False), (PHONE, True)) if browser else ():

@@ -49,7 +49,7 @@ def minutes(*, every: bool = False, **last: float | timedelta | None) -> tuple[M
         "due": 7718, "due_gap": 5244, "due_blocked": 2402, "due_crawler": 72, "new_waiting": 180176, "leased": 3600,
         "pages": 1210571, "hosts": 20412, "hosts_ready": 41, "hosts_blocked": 203, "hosts_capped": 214,
         "ready_wait": 0.8 * SECOND, "calls": 30, "fresh": 0.72, "fresh_error": 0.004, "covered": 0.85,
-        "expected": 0.734, "polite_bound": 0.739, "unpolite_bound": 0.812, "budget": 500000,
+        "expected": 0.734, "limit_with_gaps": 0.739, "limit_without_gaps": 0.812, "budget": 500000,
     }  # fmt: skip
     usual |= last if every else {}
     rows = [Minute(NOON - place * MINUTE, **usual) for place in range(60, 1, -1)]  # type: ignore[arg-type]
@@ -71,8 +71,8 @@ WORKING = Figures(
         leases=36,
         oldest_lease_at=NOON - 4 * MINUTE,
         next_ready_at=NOON,
-        ticked_at=NOON,
-        worker_runs=True,
+        upkeep_at=NOON,
+        worker_is_running=True,
         vitals_at=NOON - MINUTE,
     ),
     reported_at=NOON - 2 * SECOND,
@@ -80,7 +80,7 @@ WORKING = Figures(
     minutes=minutes(),
     hour=Total(NOON - HOUR, fetches=19314, changed=4700, unchanged=12100, first=1900, failed=500, throttled=114),
     day=Total(
-        NOON - DAY, fetches=463541, changed=111000, unchanged=290000, untold=900, first=47000, failed=12000,
+        NOON - DAY, fetches=463541, changed=111000, unchanged=290000, change_unknown=900, first=47000, failed=12000,
         throttled=3541, late_1m=361900, late_10m=43200, late_1h=5600, late_6h=2700, late_1d=1010, late_more=391,
         skipped=1204, handed_out=470000, expired=2100, calls=40000, stale=400, duplicate=12,
     ),
@@ -110,7 +110,7 @@ WORKING = Figures(
 SMALL = Figures(
     now=Now(
         as_of=NOON, last_report_at=NOON - 40 * SECOND, fetches_per_second=0.02, next_ready_at=NOON + 20 * MINUTE,
-        ticked_at=NOON, worker_runs=True, vitals_at=NOON - MINUTE,
+        upkeep_at=NOON, worker_is_running=True, vitals_at=NOON - MINUTE,
     ),
     reported_at=NOON - 40 * SECOND,
     workers=1,
@@ -135,10 +135,10 @@ STILL = replace(
 )  # fmt: skip
 STATES = {
     "database": Figures(Now(NOON), database="none"),
-    "empty": Figures(Now(NOON, worker_runs=True), ever=Ever(False, False), workers=1),
+    "empty": Figures(Now(NOON, worker_is_running=True), ever=Ever(False, False), workers=1),
     "paused": now(WORKING, paused=True, ready_wait=HOUR, leased=12),
     "inbox_stuck": now(WORKING, inbox_wait=8 * MINUTE, longest_transaction=9 * MINUTE),
-    "worker_silent": now(WORKING, worker_runs=False, ticked_at=NOON - 90 * SECOND),
+    "worker_silent": now(WORKING, worker_is_running=False, upkeep_at=NOON - 90 * SECOND),
     "never_fetched": replace(
         now(SMALL, last_report_at=None, fetches_per_second=0, new_waiting=12),
         reported_at=None, ever=Ever(True, False), minutes=(), hour=Total(), day=Total(),
@@ -146,7 +146,7 @@ STATES = {
     "standing_still": STILL,
     "fetches_fail": replace(WORKING, hour=replace(WORKING.hour, failed=9000, throttled=1200)),
     "crawlers_slow": now(WORKING, ready_wait=3 * MINUTE, hosts_ready=812),
-    "no_worker": replace(now(WORKING, worker_runs=False), workers=0),
+    "no_worker": replace(now(WORKING, worker_is_running=False), workers=0),
     "transaction_open": now(WORKING, longest_transaction=95 * MINUTE),
     "job_failing": replace(
         WORKING,
@@ -161,11 +161,11 @@ STATES = {
     "slots_missed": replace(WORKING, hour=replace(WORKING.hour, handed_out=24000, missed=3000)),
     "nothing_due": SMALL,
     "no_allocation": now(SMALL, due=3),
-    "budget_unspent": replace(
-        WORKING, allocation=replace(WORKING.allocation, for_revisits=270000, unspent=200000)  # type: ignore[type-var]
+    "budget_unused": replace(
+        WORKING, allocation=replace(WORKING.allocation, for_revisits=270000, unused=200000)  # type: ignore[type-var]
     ),
     "budget_sets_pace": replace(
-        WORKING, allocation=replace(WORKING.allocation, for_revisits=470000, unspent=0)  # type: ignore[type-var]
+        WORKING, allocation=replace(WORKING.allocation, for_revisits=470000, unused=0)  # type: ignore[type-var]
     ),
     "gaps_set_pace": WORKING,
 }  # fmt: skip
@@ -340,7 +340,7 @@ PLANTED = {
     "leases_end": with_day(expired=40000),
     "slots_missed": state("slots_missed"),
     "reports_rejected": with_day(stale=30000),
-    "changes_not_reported": with_day(untold=280000),
+    "changes_not_reported": with_day(change_unknown=280000),
     "revisits_skipped": with_day(skipped=30000),
     "less_fresh": replace(HEALTHY, figures=replace(WORKING, minutes=minutes(fresh=0.4, covered=0.99, every=True))),
     "allocation_outdated": replace(
@@ -439,8 +439,8 @@ def test_jobs_says_what_ran_what_runs_and_what_comes_next() -> None:
         LastRun("vitals", NOON - 7 * MINUTE, 0, False, "No space left on device", None, 1),
         LastRun("retention", NOON - 3 * HOUR, 0, True, None, NOON - 3 * HOUR, 0),
     ]
-    assert_golden("jobs", "worker", screens.jobs(scheduled, runs, NOON, worker_runs=True))
-    assert_golden("jobs", "no_worker", screens.jobs(scheduled, runs, NOON, worker_runs=False))
+    assert_golden("jobs", "worker", screens.jobs(scheduled, runs, NOON, worker_is_running=True))
+    assert_golden("jobs", "no_worker", screens.jobs(scheduled, runs, NOON, worker_is_running=False))
     past = [vars(run) for run in runs[2:3]]
     assert_golden("jobs", "of_one", screens.runs("allocate", past))
 

@@ -16,7 +16,7 @@ MISTYPED = 64  # the exit code of sysexits.h; status and doctor use 2, which is 
 
 SECTIONS: dict[str, list[click.Command]] = {
     "Start": [demo.demo, server.up, pages.add],
-    "See how the crawl is doing": [look.status, look.top, look.doctor, look.jobs, explain, view.report, view.dashboard],
+    "See how the crawl is doing": [look.status, look.top, look.doctor, look.jobs, explain, view.dashboard],
     "Do by hand what a crawler does": [pages.look, pages.next_command, pages.release],
     "Decide how often pages are fetched": [jobs.run_command, jobs.plan, jobs.audit_command],
     "Compare policies": [compare.compare, simulate.simulate, experiment.experiment],

@@ -38,7 +38,7 @@ def compare(as_json: bool, png: str | None) -> None:
     found = compare(crawl)
     if as_json:
         for one in found:
-            figures = {"policy": one.policy, **asdict(one.outlook), "for_new": one.for_new, "unspent": one.unspent}
+            figures = {"policy": one.policy, **asdict(one.outlook), "for_new": one.for_new, "unused": one.unused}
             known = {name: None if figure == float("inf") else figure for name, figure in figures.items()}
             click.echo(json.dumps(known))
     else:
@@ -61,7 +61,7 @@ def _row(one: "PolicyOutlook") -> dict[str, str]:
         "age, days": _days(found.age_days),
         "revisits a day": count(found.fetches),
         "new pages a day": count(one.for_new),
-        "not used a day": count(one.unspent),
+        "not used a day": count(one.unused),
     }
 
 

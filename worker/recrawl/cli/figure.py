@@ -28,8 +28,8 @@ def draw_budgets(points: "Sequence[Point]", present: float, objective: str, file
     points = sorted(points, key=lambda point: point.budget)
     budgets = [point.budget for point in points]
     lines: dict[str, dict[str, Any]] = {
-        "unpolite_bound": {"color": "0.6", "ls": ":", "marker": ".", "label": "limit without gaps"},
-        "polite_bound": {"color": "0.3", "ls": "--", "marker": ".", "label": "limit with gaps"},
+        "limit_without_gaps": {"color": "0.6", "ls": ":", "marker": ".", "label": "limit without gaps"},
+        "limit_with_gaps": {"color": "0.3", "ls": "--", "marker": ".", "label": "limit with gaps"},
         "utility": {"color": "C0", "marker": "o", "label": f"{objective} expected"},
     }
     for figure_of, looks in lines.items():

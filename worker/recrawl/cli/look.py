@@ -101,7 +101,7 @@ def jobs(job: str | None, as_json: bool) -> None:
         tell(screens.runs(job, runs))
     else:
         scheduled = [known.get(name) or figures.Schedule(name, entry.every, None) for name, entry in JOBS.items()]
-        tell(screens.jobs(scheduled, last, now.as_of, bool(now.worker_runs)))
+        tell(screens.jobs(scheduled, last, now.as_of, bool(now.worker_is_running)))
 
 
 @click.command(epilog=example("recrawl top"))

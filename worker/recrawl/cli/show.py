@@ -97,8 +97,8 @@ def curve(points: "Sequence[Point]", present: float, objective: str) -> None:
             "new pages a day": count(point.for_new),
             "pinned, of the revisits a day": count(point.pinned) if point.pinned else None,
             objective: utility(point.utility, is_share),
-            "limit with gaps": utility(point.polite_bound, is_share),
-            "limit without gaps": utility(point.unpolite_bound, is_share),
+            "limit with gaps": utility(point.limit_with_gaps, is_share),
+            "limit without gaps": utility(point.limit_without_gaps, is_share),
             "hosts limited by gap": count(point.capped_hosts),
         }
         for point in points

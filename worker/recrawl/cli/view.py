@@ -1,4 +1,4 @@
-"""Commands that show the crawl in a browser: report, dashboard."""
+"""The command that shows the crawl in a browser, or writes it into a file: dashboard."""
 
 import secrets
 import signal
@@ -13,22 +13,12 @@ from recrawl.cli.mistyped import mistyped
 from recrawl.words import size
 
 
-@click.command(epilog=example("recrawl report crawl.html"))
-@click.argument("file", default="recrawl.html", type=click.Path(dir_okay=False, allow_dash=True))
-def report(file: str) -> None:
-    """Write a report of the crawl into an HTML file.
-
-    The default FILE is recrawl.html; - is standard output. The file needs no network.
-
-    The report says whether the crawl works and what to fix. It shows how many copies are up to date, how many fetches
-    found a change or failed, and what differs from yesterday. It lists late pages with the reason, and hosts whose
-    gap (the minimum time between two requests) is too long.
-    """
+def write(file: str) -> None:
     from recrawl import store
-    from recrawl.view import report
+    from recrawl.view import overview
 
     with database() as url, store.connect(url) as connection:
-        html = report.html(report.read(connection))
+        html = overview.html(overview.read(connection))
     if file == "-":
         sys.stdout.buffer.write(html.encode())
         return
@@ -51,7 +41,18 @@ def replace(file: Path, text: str) -> None:
         raise
 
 
-@click.command(epilog=example("recrawl dashboard", "recrawl dashboard --listen 0.0.0.0:8035 --name crawl.example.com"))
+@click.command(
+    epilog=example(
+        "recrawl dashboard",
+        "recrawl dashboard --file crawl.html",
+        "recrawl dashboard --listen 0.0.0.0:8035 --name crawl.example.com",
+    )
+)
+@click.option(
+    "--file",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    help="Write the dashboard into this HTML file instead, which needs no network. - is standard output.",
+)
 @click.option(
     "--listen",
     default="127.0.0.1:8035",
@@ -68,15 +69,21 @@ def replace(file: Path, text: str) -> None:
     "browsers use a port that is neither 80 nor the port of --listen, write HOST:PORT. Required if other machines "
     "can reach the address of --listen.",
 )
-def dashboard(listen: str, names: tuple[str, ...]) -> None:
-    """Show the report live in a browser, until Ctrl-C.
+def dashboard(file: str | None, listen: str, names: tuple[str, ...]) -> None:
+    """Show the crawl live in a browser, until Ctrl-C.
 
-    If you search for a page or a host, the dashboard explains it. The dashboard uses the rights of the role
-    recrawl_reader, so it changes nothing: it shows each fix as SQL to copy. It asks for no password, so by default it
-    listens on this machine only.
+    The dashboard says whether the crawl works and what to fix. It shows how many copies are up to date, how many
+    fetches found a change or failed, and what differs from yesterday. It lists late pages with the reason, and hosts
+    whose gap (the minimum time between two requests) is too long. If you search for a page or a host, it explains it.
+
+    The dashboard uses the rights of the role recrawl_reader, so it changes nothing: it shows each fix as SQL to copy.
+    It asks for no password, so by default it listens on this machine only.
     """
     from recrawl.view.dashboard import Dashboard, listening
 
+    if file:
+        write(file)
+        return
     with mistyped():
         address = listening(listen, names)
     signal.signal(signal.SIGTERM, signal.default_int_handler)

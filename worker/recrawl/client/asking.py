@@ -98,7 +98,7 @@ class Asker:
         try:
             if rows[0].start_by <= rows[0].fetch_at:
                 raise Error(
-                    "the setting start_within is 0, so every request would be too late. It is a share of the gap: "
+                    "the setting window_share is 0, so every request would be too late. It is a share of the gap: "
                     "set it to 0.01 or more"
                 )
             if self._gate:

@@ -5,7 +5,7 @@ next_pages ◀──▶ Asker ──────┐                             
                           Shell, with InHand: the life of each page ◀──▶ the caller's visits
                             ▲                              ▲
 extend_lease ◀──▶ Keeper ───┘                              └─── Errands ◀──▶ robots, set_robots, take_slot
-blocked_pages                                                      for robots.txt, asides and sitemaps
+blocked_pages                                                      for robots.txt, extra requests, sitemaps
 """
 
 import asyncio
@@ -67,7 +67,7 @@ class Client:
             await self._asking.ask_the_time()
             if self._options["stop_on_signals"]:
                 for number in SIGNALS:
-                    asyncio.get_running_loop().add_signal_handler(number, self.told_to_stop)
+                    asyncio.get_running_loop().add_signal_handler(number, self.interrupt)
         except BaseException:
             await self._close()
             raise
@@ -82,7 +82,7 @@ class Client:
         """Ends the iteration. Visits go on."""
         self._shell.close()
 
-    def told_to_stop(self) -> None:
+    def interrupt(self) -> None:
         """A signal came: ends the iteration. The second call also ends the visits."""
         self._signals += 1
         if self._signals > 1:
@@ -162,23 +162,23 @@ class Client:
         """
         return await self._shell.begins(page)
 
-    async def claim(self, who: str) -> None:
-        """Gives the crawl the name `who`. Raises an Error if it has another name."""
-        if (owner := await self._database.claim(who)) != who:
-            raise Error(f"this database holds the crawl {owner}. Use another database for the crawl {who}")
+    async def claim(self, name: str) -> None:
+        """Gives the crawl the name `name`. Raises an Error if it has another name."""
+        if (owner := await self._database.claim(name)) != name:
+            raise Error(f"this database holds the crawl {owner}. Use another database for the crawl {name}")
 
     def add(self, url: str, meta: object = None) -> None:
         """Adds a URL to the crawl, with the meta of its page. It is sent before the reports that are made after this
         call."""
         self._sender.add(url, meta)
 
-    def aside(self, url: str, meta: object = None) -> "asyncio.Future[None]":
+    def extra_request(self, url: str, meta: object = None) -> "asyncio.Future[None]":
         """Asks for a slot for a request that is no page. The request is yielded like a page, unless robots.txt forbids
         it or its host gives no slot. It is kept only in memory. The future is done when the request was reported or
         will not be made."""
-        return self._errands.aside(url, meta)
+        return self._errands.extra_request(url, meta)
 
     @property
     def is_idle(self) -> bool:
         """No page is in hand, and there is nothing to send."""
-        return not (self._in_hand.has_leases or self._errands.asides or len(self._sender))
+        return not (self._in_hand.has_leases or self._errands.extras or len(self._sender))

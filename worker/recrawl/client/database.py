@@ -253,8 +253,8 @@ class Database:
         half = len(results) // 2
         return await self.report(results[:half]) + await self.report(results[half:])
 
-    async def release(self, lease_id: int, page_ids: list[int], spent: bool) -> None:
-        await self.call("select recrawl.release(%s, %s::bigint[], %s)", [lease_id, page_ids, spent])
+    async def release(self, lease_id: int, page_ids: list[int], slot_used: bool) -> None:
+        await self.call("select recrawl.release(%s, %s::bigint[], %s)", [lease_id, page_ids, slot_used])
 
     async def extend_lease(self, lease_id: int, by: float) -> datetime | None:
         (row,) = await self.call("select recrawl.extend_lease(%s, %s) as until", [lease_id, timedelta(seconds=by)])
@@ -316,8 +316,8 @@ class Database:
         first, second = (meta[:half], meta[half:]) if meta and len(meta) > 1 else (meta, meta)
         return await self.add_pages(urls[:half], first) + await self.add_pages(urls[half:], second)
 
-    async def claim(self, who: str) -> str:
-        (row,) = await self.call("select recrawl.claim(%s) as owner", [who])
+    async def claim(self, name: str) -> str:
+        (row,) = await self.call("select recrawl.claim(%s) as owner", [name])
         return str(row.owner)
 
     async def hint_change(self, page_ids: list[int], changed_at: list[datetime]) -> int:

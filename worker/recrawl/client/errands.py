@@ -1,7 +1,7 @@
 """Requests of the client that are no pages of the crawl, and the answers that the client reads itself.
 
-The robots.txt of a site is requested in the slot of the first page that needs it. `Client.aside` asks for requests with
-slots of their own. Sitemaps are pages of the crawl, and their URLs become pages too.
+The robots.txt of a site is requested in the slot of the first page that needs it. `Client.extra_request` asks for
+requests with slots of their own. Sitemaps are pages of the crawl, and their URLs become pages too.
 """
 
 import asyncio
@@ -41,8 +41,8 @@ class Errands:
         self._shell = shell
         self._in_hand = shell.in_hand
         self._reads_sitemaps = sitemaps
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by host, of asides that wait
-        self.asides = 0  # that have no answer yet
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by host, of extras that wait
+        self.extras = 0  # that have no answer yet
 
     def follow(self, page: Page) -> None:
         """Reads the answer to a page that was yielded, if the client needs it."""
@@ -61,7 +61,7 @@ class Errands:
         try:
             await work
         except (psycopg.Error, ValueError, LookupError, OverflowError):
-            self._in_hand.counts["errands failed"] += 1
+            self._in_hand.counts["errands_failed"] += 1
             log.exception("an errand failed")
 
     async def _learn_robots(self, gate: Gate, first: Page, answer: Answering) -> None:
@@ -115,8 +115,8 @@ class Errands:
         self._shell.add(request)
         return answer
 
-    def aside(self, url: str, meta: object) -> "asyncio.Future[None]":
-        self.asides += 1
+    def extra_request(self, url: str, meta: object) -> "asyncio.Future[None]":
+        self.extras += 1
         is_over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._begin(self._aside(url, meta, is_over))
         return is_over
@@ -128,7 +128,7 @@ class Errands:
                 for _ in range(TRIES):
                     if self._in_hand.is_closed:
                         break
-                    if answer := await self._with_slot(url, "aside", meta):
+                    if answer := await self._with_slot(url, "extra", meta):
                         if (await answer).result is not None:
                             return
                     else:
@@ -136,12 +136,12 @@ class Errands:
         except NoHost:
             pass
         finally:
-            self.asides -= 1
+            self.extras -= 1
             if not is_over.done():  # the caller may have cancelled it
                 is_over.set_result(None)
-        self._in_hand.counts["asides dropped"] += 1
+        self._in_hand.counts["extra_dropped"] += 1
 
     async def _read_sitemap(self, page: Page, answer: Answering) -> None:
         _, result, body = await answer
         if result and body and 200 <= result.get("status", 0) < 300:
-            self._in_hand.counts["from sitemaps"] += await take_sitemap(self._database, page.meta, body)
+            self._in_hand.counts["from_sitemaps"] += await take_sitemap(self._database, page.meta, body)

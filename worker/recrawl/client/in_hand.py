@@ -19,7 +19,7 @@
 It calls no database, starts no task and waits for nothing: the shell (shell.py) does what it returns. A page ends once,
 with one outcome. Visits may run in other threads, so `settle` decides who ends a page.
 
-The client's own requests (robots.txt and asides) take the same way, but nothing of them is sent: RUNNING goes to OVER.
+The client's own requests (robots.txt and extras) take the same way, but nothing of them is sent: RUNNING goes to OVER.
 The first page of a site that needs its robots.txt gives its slot to this request. Such a page is RUNNING, and ends when
 the robots.txt came.
 """
@@ -112,7 +112,7 @@ class InHand:
         self.is_closed = False
         self.visits_ended = 0
         self.results: deque[tuple[Page, Result]] = deque()  # to report
-        self.releases: defaultdict[tuple[int, bool], list[Page]] = defaultdict(list)  # by lease, and whether spent
+        self.releases: defaultdict[tuple[int, bool], list[Page]] = defaultdict(list)  # by lease, and whether slot_used
         self._clock = clock
         self._preparation = preparation
         self._concurrency = concurrency
@@ -175,7 +175,7 @@ class InHand:
         for page in pages:
             lease.pages[page.page_id] = page
             self._enter(page, WAITING)
-        self.counts["handed out"] += len(pages)
+        self.counts["handed_out"] += len(pages)
 
     def line_up(self, pages: list[Page], now: float) -> Effects:
         effects: Effects = []
@@ -256,7 +256,7 @@ class InHand:
             if self.state(page) is BEHIND_ROBOTS:
                 self._make_ready(page)
         page = asked.slot_of
-        if not self.settle(page, spent=True):
+        if not self.settle(page, slot_used=True):
             return []
         if failed:
             page.began = first.began
@@ -310,12 +310,12 @@ class InHand:
             self.lag.append(now - self._clock.moment(page.fetch_at))
         return 0.0, effects
 
-    def settle(self, page: Page, spent: bool = False) -> bool:
+    def settle(self, page: Page, slot_used: bool = False) -> bool:
         """Whether the caller ends the page: True for the first caller, from any thread."""
         with self._settling:
             if page.is_settled:
                 return False
-            page.is_settled, page.spent = True, spent
+            page.is_settled, page.slot_used = True, slot_used
             return True
 
     def ended(self, page: Page, result: Result | None, body: bytes | str | None = None) -> Effects:
@@ -326,7 +326,7 @@ class InHand:
     def visit_over(self, page: Page) -> Effects:
         """Its task has ended. A page that it left in hand is given back, as one that may have been requested."""
         self._spawned.discard(page)
-        effects = self._finish(page) if self.settle(page, spent=True) else []
+        effects = self._finish(page) if self.settle(page, slot_used=True) else []
         self._free(page)
         return effects
 
@@ -384,14 +384,14 @@ class InHand:
                 blocked.add(page.host)
         return effects + (self.give_back("blocked", blocked) if blocked else [])
 
-    def released(self, lease_id: int, spent: bool, number: int) -> None:
+    def released(self, lease_id: int, slot_used: bool, number: int) -> None:
         """The database has taken back the first pages of this part of `releases`."""
-        pages = self.releases[lease_id, spent]
+        pages = self.releases[lease_id, slot_used]
         for page in pages[:number]:
             self._move(page, OVER)
         del pages[:number]
         if not pages:
-            del self.releases[lease_id, spent]
+            del self.releases[lease_id, slot_used]
 
     def _element(self, page: Page, result: Result) -> Result:
         ids: Result = {"page_id": page.page_id, "lease_id": page.lease_id}
@@ -438,7 +438,7 @@ class InHand:
         if result is not None:
             self.results.append((page, result))
             return effects
-        self.releases[page.lease_id, page.spent].append(page)
+        self.releases[page.lease_id, page.slot_used].append(page)
         return effects + self._tell(page, outcome)
 
     def _leave(

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from recrawl.client import robots
 from recrawl.client.answers import Headers, Result, request_headers, result_of
 
-Kind = Literal["page", "robots", "sitemap", "aside"]
+Kind = Literal["page", "robots", "sitemap", "extra"]
 # Ends a page: with the result to report, or None = give it back; with the body, if the client reads it; and with
 # whether a request used the slot of a page that is given back. False: the page had ended before.
 End = Callable[["Page", Result | None, bytes | str | None, bool], bool]
@@ -18,12 +18,12 @@ class Page:
     """Request `url` with `request_headers` once, without following redirects. Then report the answer, or release.
 
     Some are requests of the client, and no pages of the crawl. Request and report them in the same way. Their kind is
-    `robots` for a robots.txt, and `aside` for a request that you asked for with `Client.aside`.
+    `robots` for a robots.txt, and `extra` for a request that you asked for with `Client.extra_request`.
     """
 
     __slots__ = (
         "_end", "attempt", "began", "content_hash", "etag", "fetch_at", "host", "is_settled", "kind", "last_modified",
-        "lease_id", "lease_until", "meta", "page_id", "request_headers", "spent", "start_by", "url", "value",
+        "lease_id", "lease_until", "meta", "page_id", "request_headers", "slot_used", "start_by", "url", "value",
     )  # fmt: skip
 
     def __init__(self, row: Any, user_agent: str, kind: Kind, end: End) -> None:
@@ -43,7 +43,7 @@ class Page:
         self.kind: Kind = kind
         self.request_headers = request_headers(user_agent, self.etag, self.last_modified)
         self.is_settled = False  # it was reported, released or declined
-        self.spent = False  # it was released, but a request used its slot
+        self.slot_used = False  # it was released, but a request used its slot
         self.began = 0.0  # the monotonic time when it was yielded or its request began; 0 = not yet
         self._end = end
 
@@ -80,15 +80,15 @@ class Page:
             return self.report(0)
         return self._end(self, {"declined": True}, None, False)
 
-    def release(self, *, spent: bool = False) -> bool:
-        """Gives the page back without a report. `spent` says that a request to its host was sent in its slot. You may
-        call this from any thread."""
-        return self._end(self, None, None, spent)
+    def release(self, *, slot_used: bool = False) -> bool:
+        """Gives the page back without a report. `slot_used` says that a request to its host was sent in its slot. You
+        may call this from any thread."""
+        return self._end(self, None, None, slot_used)
 
 
 def is_request(page: Page) -> bool:
     """Whether it is a request of the client, and no page of the crawl: the database knows nothing of it."""
-    return page.kind in ("robots", "aside")
+    return page.kind in ("robots", "extra")
 
 
 def request_row(url: str, host: str, slot: tuple[datetime, datetime], meta: object = None) -> Any:

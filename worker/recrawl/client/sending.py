@@ -50,15 +50,15 @@ class Sender:
                 batch = self._in_hand.batch(min(left, MOST_AT_ONCE))
                 self._shell.do(self._in_hand.reported(await self._database.report(batch)))
                 left -= len(batch)
-            for (lease_id, spent), pages in list(self._in_hand.releases.items()):
+            for (lease_id, slot_used), pages in list(self._in_hand.releases.items()):
                 page_ids = [page.page_id for page in pages]
-                await self._database.release(lease_id, page_ids, spent)
-                self._in_hand.released(lease_id, spent, len(page_ids))
+                await self._database.release(lease_id, page_ids, slot_used)
+                self._in_hand.released(lease_id, slot_used, len(page_ids))
 
     async def _send_urls(self) -> None:
         for _ in range(0, len(self._urls), MOST_URLS):
             batch = list(islice(self._urls, MOST_URLS))
             rows = await self._database.add_pages([url for url, _ in batch], [meta for _, meta in batch])
             for row in rows:
-                self._in_hand.counts[f"{row.code} urls"] += 1
+                self._in_hand.counts[f"{row.code}_urls"] += 1
                 self._urls.popleft()

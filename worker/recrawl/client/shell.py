@@ -77,7 +77,7 @@ class Shell:
             try:
                 self._on_outcome(*outcome)
             except Exception:
-                self.in_hand.counts["hook raised"] += 1
+                self.in_hand.counts["hook_raised"] += 1
                 log.exception("on_outcome raised")
 
     def _wake(self) -> None:
@@ -88,10 +88,10 @@ class Shell:
     def page(self, row: Any, kind: Kind) -> Page:
         return Page(row, self._user_agent, kind, self._end)
 
-    def _end(self, page: Page, result: Result | None, body: bytes | str | None, spent: bool) -> bool:
+    def _end(self, page: Page, result: Result | None, body: bytes | str | None, slot_used: bool) -> bool:
         """A page was reported, declined or released, in any thread."""
-        if not self.in_hand.settle(page, spent):
-            self.in_hand.counts["reported again"] += result is not None
+        if not self.in_hand.settle(page, slot_used):
+            self.in_hand.counts["reported_again"] += result is not None
             return False
         if threading.get_ident() == self._thread:
             self._ended(page, result, body)

@@ -83,7 +83,7 @@ class ThreadedClient:
             raise StopIteration from None
 
     def _told_to_stop(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self.client.told_to_stop)
+        self._loop.call_soon_threadsafe(self.client.interrupt)
 
     def spawn(self, visit: Callable[[Page], object], page: Page) -> None:
         """Visits a page in one of the threads. A page that the visit does not report is given back. If the visit raises
@@ -102,11 +102,11 @@ class ThreadedClient:
         """Adds a URL to the crawl, as Client.add does."""
         self._loop.call_soon_threadsafe(self.client.add, url, meta)
 
-    def aside(self, url: str, meta: object = None) -> "Future[None]":
-        """Asks for a slot for a request that is no page, as Client.aside does."""
+    def extra_request(self, url: str, meta: object = None) -> "Future[None]":
+        """Asks for a slot for a request that is no page, as Client.extra_request does."""
 
         async def until_it_was_made() -> None:
-            await self.client.aside(url, meta)
+            await self.client.extra_request(url, meta)
 
         return asyncio.run_coroutine_threadsafe(until_it_was_made(), self._loop)
 

@@ -66,7 +66,7 @@ class Allocate(Job):
             is_share = objective_named(crawl.objective).is_share
             said = [
                 f"{crawl.policy}: expected {crawl.objective} {utility(proof['utility'], is_share)}, "
-                f"{utility(proof['polite_bound'], is_share)} with the best possible allocation within the gaps",
+                f"{utility(proof['limit_with_gaps'], is_share)} with the best possible allocation within the gaps",
                 f"of {count(proof['budget'])} fetches a day, {count(result.spent)} are for revisits, "
                 f"{count(proof['for_new'])} for new pages and {count(proof['for_retries'])} for retries",
                 f"the gap limits {count(proof['capped_hosts'])} of {things(proof['hosts'], 'host')}",

@@ -151,8 +151,8 @@ class AllocationInput:
             "for_new": now.new_pages,
             "pinned": float(self.kept(now).taken.sum()),
             "utility": finite(allocation.utility / self.worth),
-            "polite_bound": finite(bounds.polite / self.worth),
-            "unpolite_bound": finite(bounds.unpolite / self.worth),
+            "limit_with_gaps": finite(bounds.polite / self.worth),
+            "limit_without_gaps": finite(bounds.unpolite / self.worth),
             "capped_hosts": int(allocation.capped.sum()),
         }
 

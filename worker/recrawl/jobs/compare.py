@@ -17,7 +17,7 @@ class PolicyOutlook:
     policy: str
     outlook: Outlook
     for_new: float
-    unspent: float
+    unused: float
 
 
 def read_crawl(url: str) -> AllocationInput:
@@ -32,6 +32,6 @@ def compare(crawl: AllocationInput) -> list[PolicyOutlook]:
         now = replace(crawl, policy=name, policy_days=float("inf")).divided(crawl.budget)
         frequency = as_hosts_can(crawl.web(now.cap), now.allocation.frequency)
         visits = outlook(crawl.value, crawl.rate, frequency)
-        unspent = now.budget - visits.fetches - now.new_pages - now.retries
-        found.append(PolicyOutlook(name, visits, now.new_pages, unspent if unspent > ROUNDING * now.budget else 0.0))
+        unused = now.budget - visits.fetches - now.new_pages - now.retries
+        found.append(PolicyOutlook(name, visits, now.new_pages, unused if unused > ROUNDING * now.budget else 0.0))
     return found

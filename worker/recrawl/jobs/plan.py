@@ -24,8 +24,8 @@ class Point:
     for_new: float
     pinned: float  # the part of `for_revisits` for pages whose interval is pinned
     utility: float | None
-    polite_bound: float | None
-    unpolite_bound: float | None
+    limit_with_gaps: float | None
+    limit_without_gaps: float | None
     capped_hosts: int
     not_kept: str | None  # why pages may wait for longer than the setting longest_interval says
 

@@ -54,7 +54,7 @@ class DemoCrawl:
         self.url, self.web, self.budget, self.days = url, web, budget, days
         self.rng = np.random.default_rng(seed)
         self.begin = datetime.now(UTC) - days * DAY
-        self.found_at, self.fetched_at = (np.full(web.pages, np.nan) for _ in range(2))  # days since the beginning
+        self.added_at, self.fetched_at = (np.full(web.pages, np.nan) for _ in range(2))  # days since the beginning
         self.value = np.ones(web.pages)
         self.page_of_id: dict[int, int] = {}
         self.last_start = np.full(len(web.gap), -math.inf)  # seconds since the beginning
@@ -97,7 +97,7 @@ class DemoCrawl:
         self.last_start[host] = start
         before, self.fetched_at[page] = self.fetched_at[page], day
         if np.isnan(before):
-            self.found_at[page] = day
+            self.added_at[page] = day
             return FetchResult(200, None, self.web.links(page))
         return FetchResult(200, bool(self.rng.random() < -math.expm1(-self.web.rate[page] * (day - before))))
 
@@ -124,7 +124,7 @@ class DemoCrawl:
         """The mean of the second half, too: pages are still being found, and the fewer they are the more often each
         can be fetched."""
         days = self.figures.day[len(self.figures.day) // 2 :]
-        return Reachable(*np.mean([self._reachable(self.found_at <= day) for day in days], axis=0).tolist())
+        return Reachable(*np.mean([self._reachable(self.added_at <= day) for day in days], axis=0).tolist())
 
     def _reachable(self, found: NDArray[np.bool_]) -> tuple[float, ...]:
         """By the true rates, and the values that opic found."""

@@ -55,7 +55,7 @@ class Downloader(ScrapysDownloader):
         """The result for the engine. Reports the page, unless a callback must see the response first."""
         if isinstance(result, Request):
             visit.left_for(result.url)
-        elif visit.page.kind == "aside":
+        elif visit.page.kind == "extra":
             visit.report(result)
             if target := self._led_to(request, result):
                 return self._followed(request, result, target)
@@ -74,7 +74,7 @@ class Downloader(ScrapysDownloader):
         pipeline."""
         granted: asyncio.Future[Visit] = asyncio.get_running_loop().create_future()
         self._visits.wanted[request] = granted
-        refused = self._visits.client.aside(request.url, request)
+        refused = self._visits.client.extra_request(request.url, request)
         either: list[asyncio.Future[Any]] = [granted, refused]
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not granted.done():

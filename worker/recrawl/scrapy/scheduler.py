@@ -1,6 +1,6 @@
 """Scrapy's scheduler. Requests of the spider go to the database. Pages that the database hands out go to the engine.
 
-engine ──enqueue_request──▶ Client.add, Client.aside        the database decides what comes when
+engine ──enqueue_request──▶ Client.add, Client.extra_request        the database decides what comes when
    ▲ next_request ◀── ready ◀── engine.crawl ◀── pages, each when its slot has come
 """
 
@@ -140,7 +140,7 @@ class Scheduler(BaseScheduler):
         elif not self._is_open or self._has_failed:
             return False
         elif request in self._visits.no_pages:
-            self._client.aside(request.url, request)
+            self._client.extra_request(request.url, request)
         elif is_of_the_web(request) and (kept := stored(request, self._spider)) is not None:
             self._client.add(request.url, {KEY: kept})
             if lead:
@@ -148,7 +148,7 @@ class Scheduler(BaseScheduler):
         elif not request.dont_filter and self._seen.request_seen(request):
             return False
         elif is_of_the_web(request):
-            self._client.aside(request.url, request)
+            self._client.extra_request(request.url, request)
         else:
             self._ready.append(request)
         self._visits.accepted.add(request)
@@ -174,7 +174,7 @@ class Scheduler(BaseScheduler):
 
     def _give(self, page: Page) -> None:
         visit = Visit(page)
-        if page.kind == "aside" and page.meta in self._visits.wanted:
+        if page.kind == "extra" and page.meta in self._visits.wanted:
             granted = self._visits.wanted[page.meta]
             if granted.done():
                 visit.fail()  # the request was too late for its earlier slot, and is over
@@ -195,7 +195,7 @@ class Scheduler(BaseScheduler):
             page.decline()
 
     def _request(self, page: Page) -> Request:
-        if page.kind == "aside":
+        if page.kind == "extra":
             return page.meta.copy()  # type: ignore[no-any-return]
         if page.kind == "robots":
             return Request(page.url, dont_filter=True, meta={"handle_httpstatus_all": True})

@@ -20,7 +20,7 @@ AT_LIMIT = "by SetCrawlLimit"  # the reason of a block
 # The pages that the crawl knows, without excluded ones; only those pages of one host if a host is named.
 PAGES: LiteralString = """
     from (select *, state in ('done', 'declined', 'gone', 'moved') as is_done from recrawl.page_status) p
-    where state not in ('excluded', 'forgotten') and (%(host)s = '' or host = lower(%(host)s))
+    where state not in ('excluded', 'kept_out') and (%(host)s = '' or host = lower(%(host)s))
 """
 MATCHING: LiteralString = """
     and (%(filter)s = '' or position(%(filter)s in url) > 0
@@ -151,7 +151,7 @@ class CrawlDatabase:
 
     async def page(self, url: str) -> Any | None:
         rows = await self._looks.call(
-            f"select url, host, meta, due_at, found_at, is_done {PAGES} and page_id = recrawl.page_of(%(url)s)",
+            f"select url, host, meta, due_at, added_at, is_done {PAGES} and page_id = recrawl.page_of(%(url)s)",
             {"url": url, "host": ""},
         )
         return rows[0] if rows else None
@@ -161,7 +161,7 @@ class CrawlDatabase:
         last = 0
         while size > 0:
             rows = await self._looks.call(
-                f"select page_id, url, host, meta, due_at, found_at, is_done {PAGES} {MATCHING} and page_id > %(last)s"
+                f"select page_id, url, host, meta, due_at, added_at, is_done {PAGES} {MATCHING} and page_id > %(last)s"
                 " order by page_id offset %(start)s limit %(size)s",
                 {
                     "host": host, "filter": filter, "ignores_case": ignores_case,
@@ -309,7 +309,7 @@ class CrawlDatabase:
         """Returns the number of deleted pages, and how many of them were not done."""
         deleted = waited = last = 0
         while rows := await self._looks.call(
-            f"select page_id, is_done {PAGES} and (%(age)s::interval is null or found_at < now() - %(age)s)"
+            f"select page_id, is_done {PAGES} and (%(age)s::interval is null or added_at < now() - %(age)s)"
             " and page_id > %(last)s order by page_id limit %(most)s",
             {"host": host, "age": older_than, "last": last, "most": AT_ONCE},
         ):

@@ -97,7 +97,7 @@ def metadata_of(meta: Any) -> dict[str, StringList]:
 
 def item_of(row: Any, crawl: str) -> URLItem:
     """A page for GetURLStatus and ListURLs. The date of a page that was never fetched is the time when it was found."""
-    found = int(row.found_at.timestamp()) if row.found_at else 0
+    found = int(row.added_at.timestamp()) if row.added_at else 0
     date = 0 if row.is_done else round(row.due_at.timestamp()) if row.due_at else found  # dues are spread by less
     known = KnownURLItem(info=info_of(row.url, row.host, row.meta, crawl), refetchable_from_date=date)
     return URLItem(known=known, ID=row.url, creation_date=found)

@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 import psycopg
 
 from recrawl import store
-from recrawl.view import find, report
+from recrawl.view import find, overview
 from recrawl.view.parts import page
 from recrawl.view.parts.page import Look
 from recrawl.view.serving import LOOPBACK, Server
@@ -55,7 +55,7 @@ class Dashboard(Server):
         with self.reading:
             if self.last is None or time.monotonic() - self.last[0] > REMEMBERED_SECONDS:
                 with self.connect() as connection:
-                    self.last = time.monotonic(), report.read(connection, live=True)
+                    self.last = time.monotonic(), overview.read(connection, live=True)
             return self.last[1]
 
     def find(self, asked: str) -> find.SearchResult:
@@ -108,7 +108,7 @@ class DashboardHandler(BaseHTTPRequestHandler):
         except ValueError:
             return HTTPStatus.BAD_REQUEST, refusal("This is not an address.", f"Open {here}")
         if target.path == "/":
-            return HTTPStatus.OK, report.html(self.server.look(), REFRESH_SECONDS)
+            return HTTPStatus.OK, overview.html(self.server.look(), REFRESH_SECONDS)
         if target.path == "/find":
             asked = parse_qs(target.query).get("q", [""])[0].strip()
             found = self.server.find(asked)

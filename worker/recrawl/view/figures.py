@@ -28,8 +28,8 @@ class Now:
     leases: int = 0
     oldest_lease_at: datetime | None = None
     next_ready_at: datetime | None = None
-    ticked_at: datetime | None = None
-    worker_runs: bool | None = None
+    upkeep_at: datetime | None = None
+    worker_is_running: bool | None = None
     vitals_at: datetime | None = None
     longest_transaction: timedelta | None = None
     inbox_wait: timedelta | None = None
@@ -56,7 +56,7 @@ class Stretch:
     fresh: float | None = None
     fresh_error: float | None = None
     expected: float | None = None
-    polite_bound: float | None = None
+    limit_with_gaps: float | None = None
     budget: float | None = None  # fetches per day
 
 
@@ -75,7 +75,7 @@ class Minute(Stretch):
     hosts_capped: float | None = None
     ready_wait: timedelta | None = None
     covered: float | None = None
-    unpolite_bound: float | None = None
+    limit_without_gaps: float | None = None
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Total:
     fetches: float = 0
     changed: float = 0
     unchanged: float = 0
-    untold: float = 0  # the part of `unchanged` whose report did not say whether the page changed
+    change_unknown: float = 0  # the part of `unchanged` whose report did not say whether the page changed
     first: float = 0
     missing: float = 0
     failed: float = 0
@@ -143,12 +143,12 @@ class LastAllocation:
     budget: float
     for_revisits: float
     for_new: float
-    unspent: float
+    unused: float
     pages: int
     capped_hosts: int
     utility: float | None = None
-    polite_bound: float | None = None
-    unpolite_bound: float | None = None
+    limit_with_gaps: float | None = None
+    limit_without_gaps: float | None = None
 
 
 @dataclass(frozen=True)

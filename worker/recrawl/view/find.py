@@ -93,7 +93,7 @@ def described(found: SearchResult, host: Mapping[str, Any]) -> Html:
         ("late", late or "not among the hosts with the most late pages"),
         ("fetches a day", count(host["frequency"])),
         ("limited by its gap", {True: "yes", False: "no: the budget decides", None: "–"}[host["capped"]]),
-        ("fetches so far", count(host["handed_out"])),
+        ("handed out so far", count(host["handed_out"])),
         ("failed recently", count(host["failures"])),
     ]
     name = literal(host["host"])

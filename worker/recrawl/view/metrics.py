@@ -52,16 +52,17 @@ OUTCOMES = ("changed", "unchanged", "first", "missing", "failed", "throttled", "
 # The name, its help, and the figures behind it.
 COUNTERS: dict[str, tuple[str, Behind]] = {
     "recrawl_fetches{outcome}": (
-        "Reported requests by outcome: changed, unchanged, first = the first success of the page, missing = 404, 410 "
-        "or moved, failed = other errors, throttled = 429 or 503, denied = forbidden by robots.txt.",
+        "Reported fetches by outcome: changed, unchanged, first = the first success of the page, missing = 404, 410, "
+        "other 4xx or moved permanently, failed = other errors, throttled = 429 or 503, denied = forbidden by "
+        "robots.txt.",
         {outcome: outcome for outcome in OUTCOMES},
     ),
-    "recrawl_fetches_untold": (
+    "recrawl_fetches_change_unknown": (
         "Fetches whose report did not say whether the page changed. Nothing is learned from them.",
-        "untold",
+        "change_unknown",
     ),
-    "recrawl_reports_not_ok{code}": (
-        "Reports that were not accepted, by code: stale_lease = the lease had ended, duplicate, refused = "
+    "recrawl_reports_not_accepted{reason}": (
+        "Reports that were not accepted, by reason: stale_lease = the lease had ended, duplicate, refused = "
         "unknown_page or invalid.",
         {"stale_lease": "stale", "duplicate": "duplicate", "refused": "refused"},
     ),
@@ -97,15 +98,18 @@ GAUGES: dict[str, tuple[str, Behind]] = {
     "recrawl_freshness_ratio": ("Share of the value of all pages that is fresh, estimated (0 to 1).", "fresh"),
     "recrawl_freshness_error_ratio": ("Standard error of recrawl_freshness_ratio (0 to 1).", "fresh_error"),
     "recrawl_freshness_expected_ratio": ("Freshness that the allocation expects (0 to 1).", "expected"),
-    "recrawl_freshness_polite_bound_ratio": (
+    "recrawl_freshness_limit_with_gaps_ratio": (
         "Limit of the freshness with this budget and these gaps (0 to 1).",
-        "polite_bound",
+        "limit_with_gaps",
     ),
     "recrawl_covered_ratio": ("Share of the value of all pages that was fetched at least once (0 to 1).", "covered"),
     "recrawl_budget_fetches_per_second": ("Fetches per second that the budget allows.", "budget_per_second"),
     # live
     "recrawl_paused": ("1 while the crawl is paused, otherwise 0.", "paused"),
-    "recrawl_worker_runs": ("1 if a worker did upkeep within the last five seconds, otherwise 0.", "worker_runs"),
+    "recrawl_worker_is_running": (
+        "1 if a worker did upkeep within the last five seconds, otherwise 0.",
+        "worker_is_running",
+    ),
     "recrawl_leased_pages": ("Pages that are leased to crawlers.", "leased"),
     "recrawl_ready_wait_seconds": (
         "Time that the first ready host has waited for a crawler, in seconds; 0 = no host waits.",
@@ -120,7 +124,7 @@ GAUGES: dict[str, tuple[str, Behind]] = {
         "longest_transaction",
     ),
     "recrawl_last_report_timestamp_seconds": ("Time of the last report, in Unix time (seconds).", "last_report_at"),
-    "recrawl_upkeep_timestamp_seconds": ("Time of the last upkeep, in Unix time (seconds).", "ticked_at"),
+    "recrawl_upkeep_timestamp_seconds": ("Time of the last upkeep, in Unix time (seconds).", "upkeep_at"),
     "recrawl_vitals_timestamp_seconds": ("Start of the newest minute of figures, in Unix time (seconds).", "vitals_at"),
 }
 COUNTED = {figure for _, behind in COUNTERS.values() for figure in by_label(behind).values()} - {"calls_answered"}

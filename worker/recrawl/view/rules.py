@@ -148,7 +148,7 @@ def paused(facts: Facts) -> Found | None:
 )
 def inbox_stuck(facts: Facts) -> Found | None:
     now = facts.figures.now
-    if not _at_least(now.inbox_wait, SILENT) or not (now.worker_runs or _is_crawled(facts.figures)):
+    if not _at_least(now.inbox_wait, SILENT) or not (now.worker_is_running or _is_crawled(facts.figures)):
         return None  # nobody does upkeep before the first worker or crawler runs
     is_open = _at_least(now.longest_transaction, SILENT)
     return Found(
@@ -156,9 +156,9 @@ def inbox_stuck(facts: Facts) -> Found | None:
         f"A transaction that has been open for {lasting(now.longest_transaction)} may hold their locks."
         if is_open
         else "A worker runs, but its upkeep does not succeed. Its log says why."
-        if now.worker_runs
+        if now.worker_is_running
         else "No worker runs, and the upkeep that crawlers do is not enough.",
-        fix=TRANSACTIONS if is_open else None if now.worker_runs else WORKER,
+        fix=TRANSACTIONS if is_open else None if now.worker_is_running else WORKER,
     )
 
 
@@ -169,15 +169,15 @@ def inbox_stuck(facts: Facts) -> Found | None:
     well="No connected worker is stuck.",
     alert=Alert(
         "The worker answers, but it has done no upkeep for five minutes, or its figures are ten minutes old.",
-        "max_over_time(recrawl_worker_runs[5m]) == 0 or time() - recrawl_vitals_timestamp_seconds > 600",
+        "max_over_time(recrawl_worker_is_running[5m]) == 0 or time() - recrawl_vitals_timestamp_seconds > 600",
         "1m",
     ),
 )
 def worker_silent(facts: Facts) -> Found | None:
     now = facts.figures.now
-    if now.worker_runs or not facts.figures.workers:
+    if now.worker_is_running or not facts.figures.workers:
         return None
-    silence = None if now.ticked_at is None else now.as_of - now.ticked_at
+    silence = None if now.upkeep_at is None else now.as_of - now.upkeep_at
     return Found(
         "The worker is silent.",
         "" if silence is None else f"The last upkeep, by it or by a crawler, was {lasting(silence)} ago.",
@@ -221,7 +221,7 @@ def standing_still(facts: Facts) -> Found | None:
     began = figures.ever.has_handed_out or figures.reported_at is not None
     if _is_crawled(figures) or not began or not _at_least(now.ready_wait, STANDSTILL):
         return None
-    if not (now.worker_runs or figures.workers or (quiet is not None and quiet < UNWATCHED)):
+    if not (now.worker_is_running or figures.workers or (quiet is not None and quiet < UNWATCHED)):
         return None
     calls = sum(minute.calls for minute in figures.minutes if minute.at > now.as_of - STANDSTILL)
     leased = f" {things(now.leased, 'page')} {either(now.leased, 'is', 'are')} leased." if now.leased else ""
@@ -313,7 +313,7 @@ def crawlers_slow(facts: Facts) -> Found | None:
     well="A worker is connected.",
 )
 def no_worker(facts: Facts) -> Found | None:
-    return None if facts.figures.now.worker_runs or facts.figures.workers else Found("No worker runs.")
+    return None if facts.figures.now.worker_is_running or facts.figures.workers else Found("No worker runs.")
 
 
 @rule(
@@ -400,7 +400,7 @@ def job_late(facts: Facts) -> Found | None:
     figures = facts.figures
     as_of = figures.now.as_of
     watched = sum(minute.at >= as_of - JOB_LATE - 2 * MINUTE for minute in figures.minutes) * MINUTE
-    if not (watched >= JOB_LATE if figures.now.worker_runs else figures.workers):
+    if not (watched >= JOB_LATE if figures.now.worker_is_running else figures.workers):
         return None
     runs = [job for job in figures.schedule if job.running_since]
     for job in figures.schedule:
@@ -485,7 +485,7 @@ def leases_end(facts: Facts) -> Found | None:
 @rule(
     "warn",
     "The log of a crawler says why: its visits need time before the request, as with a browser, or there are more "
-    "pages than free visits.",
+    "pages than it can visit at the same time.",
     Fix(
         "slots",
         "Tell the client how many seconds a visit needs before its request, or raise concurrency",
@@ -516,9 +516,9 @@ def slots_missed(facts: Facts) -> Found | None:
     well="Reports are accepted.",
     alert=Alert(
         f"More than {percent(REJECTED, 0)} of the reports are not accepted.",
-        'sum without (code) (rate(recrawl_reports_not_ok_total{code=~"stale_lease|refused"}[30m])) '
+        'sum without (reason) (rate(recrawl_reports_not_accepted_total{reason=~"stale_lease|refused"}[30m])) '
         f"> {REJECTED} * sum without (outcome) (rate(recrawl_fetches_total[30m])) "
-        f"and sum without (code) (increase(recrawl_reports_not_ok_total[30m])) > {FEW}",
+        f"and sum without (reason) (increase(recrawl_reports_not_accepted_total[30m])) > {FEW}",
         "30m",
     ),
     in_status=False,
@@ -549,9 +549,9 @@ def reports_rejected(facts: Facts) -> Found | None:
     well="Reports say whether pages changed.",
     alert=Alert(
         "Most reports do not say whether the page changed.",
-        f"increase(recrawl_fetches_untold_total[6h]) > {UNTOLD} * sum without (outcome) "
+        f"increase(recrawl_fetches_change_unknown_total[6h]) > {UNTOLD} * sum without (outcome) "
         '(increase(recrawl_fetches_total{outcome=~"changed|unchanged"}[6h])) '
-        f"and increase(recrawl_fetches_untold_total[6h]) > {FEW}",
+        f"and increase(recrawl_fetches_change_unknown_total[6h]) > {FEW}",
         "1h",
     ),
     in_status=False,
@@ -559,11 +559,11 @@ def reports_rejected(facts: Facts) -> Found | None:
 def changes_not_reported(facts: Facts) -> Found | None:
     day = facts.figures.day
     could = day.changed + day.unchanged
-    if could < FEW or day.untold <= UNTOLD * could:
+    if could < FEW or day.change_unknown <= UNTOLD * could:
         return None
     return Found(
-        f"{percent(day.untold / could, 0)} of the reports do not say whether the page changed.",
-        f"{count(day.untold)} of {count(could)} in {_day(facts)}.",
+        f"{percent(day.change_unknown / could, 0)} of the reports do not say whether the page changed.",
+        f"{count(day.change_unknown)} of {count(could)} in {_day(facts)}.",
     )
 
 
@@ -574,7 +574,7 @@ def changes_not_reported(facts: Facts) -> Found | None:
     "warn",
     "Pages were fetched so late that the next fetch was due already. The crawl makes fewer fetches than its allocation "
     "expects.",
-    Fix("visits", "See what late pages wait for: crawlers, gaps or blocks", "recrawl status"),
+    Fix("revisits", "See what late pages wait for: crawlers, gaps or blocks", "recrawl status"),
     well="Few revisits are skipped.",
     alert=Alert(
         f"More than {percent(SKIPPED, 0)} of the revisits are skipped.",
@@ -643,7 +643,7 @@ def allocation_outdated(facts: Facts) -> Found | None:
 
 @rule(
     "warn",
-    "Floors, new pages, retries, boosts or fetch_now take more than the allocation plans.",
+    "Minimums (longest_interval), new pages, retries, boosts or fetch_now take more than the allocation plans.",
     ALLOCATE,
     well="The crawl does not fetch more than its budget.",
     alert=Alert(
@@ -811,11 +811,11 @@ def no_allocation(facts: Facts) -> Found | None:
 
 
 @rule("ok")
-def budget_unspent(facts: Facts) -> Found | None:
+def budget_unused(facts: Facts) -> Found | None:
     last = facts.figures.allocation
-    if last is None or facts.figures.budget is None or last.unspent <= UNUSED * last.budget:
+    if last is None or facts.figures.budget is None or last.unused <= UNUSED * last.budget:
         return None
-    unused = count(last.unspent)
+    unused = count(last.unused)
     return Found(
         "The crawl keeps up. Gaps leave a part of the budget unused.",
         f"{_pace(facts.figures)} The gaps leave no use for {unused} of {count(last.budget)} fetches a day.",
@@ -827,7 +827,7 @@ def budget_unspent(facts: Facts) -> Found | None:
 def budget_sets_pace(facts: Facts) -> Found | None:
     """Pages do not wait for hosts: the whole budget is used."""
     last = facts.figures.allocation
-    if facts.figures.budget is None or last is None or last.unspent > 0.01 * last.budget:
+    if facts.figures.budget is None or last is None or last.unused > 0.01 * last.budget:
         return None
     return Found("The crawl keeps up. The budget sets the pace.", _pace(facts.figures))
 

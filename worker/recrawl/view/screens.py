@@ -17,7 +17,7 @@ WIDTH = 80
 MARKS = {"ok": "✓", "warn": "▲", "trouble": "✕", "unseen": "?"}
 OF_RUNS = {"ran": MARKS["ok"], "failed": MARKS["trouble"], "stopped": "·", "running": "▶"}
 # The rows below say the same as the detail of these.
-QUIETLY = {"gaps_set_pace", "budget_sets_pace", "budget_unspent", "nothing_due"}
+QUIETLY = {"gaps_set_pace", "budget_sets_pace", "budget_unused", "nothing_due"}
 
 
 def status(figures: Figures, said: Finding) -> list[str]:
@@ -74,7 +74,7 @@ def _figures(figures: Figures) -> Iterator[str]:
 
 def limits(minute: Minute) -> str:
     """The figures that the freshness is compared with."""
-    bounds = {"expected": minute.expected, "limit": minute.polite_bound, "without gaps": minute.unpolite_bound}
+    bounds = {"expected": minute.expected, "limit": minute.limit_with_gaps, "without gaps": minute.limit_without_gaps}
     return ", ".join(f"{word} {percent(bound)}" for word, bound in bounds.items() if bound is not None)
 
 
@@ -92,18 +92,18 @@ def doctor(checks: Sequence[Finding]) -> list[str]:
     return lines
 
 
-def jobs(scheduled: Iterable[Schedule], runs: Sequence[LastRun], as_of: datetime, worker_runs: bool) -> list[str]:
+def jobs(scheduled: Iterable[Schedule], runs: Sequence[LastRun], as_of: datetime, worker_is_running: bool) -> list[str]:
     last = {run.job: run for run in runs}
     lines = []
     for job in scheduled:
         run = last.get(job.job)
         every = f"every {lasting(job.every)}" if job.every else "by hand"
         mark = OF_RUNS[run.fared] if run else "·"
-        comes = f"next {when(job.due_at, as_of)}" if job.due_at and worker_runs else ""
+        comes = f"next {when(job.due_at, as_of)}" if job.due_at and worker_is_running else ""
         lines.append(f"{mark} {job.job:<10} {_ran(job.job, run, as_of):<38} {every:<12} {comes}".rstrip())
         if run and run.message and run.ok is not None:
             lines += [f"    {line}" for line in wrap(run.message, WIDTH - 4)[:3]]
-    if not worker_runs:
+    if not worker_is_running:
         lines += ["", "▲ No worker runs, so no job starts automatically: recrawl worker"]
     return [*lines, "", "Run a job now: recrawl run JOB"]
 
@@ -149,7 +149,7 @@ def top(figures: Figures, said: Finding, name: str, height: int = 24) -> list[st
     rates = [f"{kind} {count(number / 60)}" for kind, number in kinds.items() if number]
     lines.append(_trend("fetches/s", per_minute, count(now.fetches_per_second or 0), *rates))
     waits = [(minute.ready_wait or timedelta(0)).total_seconds() for minute in minutes]
-    lines.append(_trend("ready", waits, lasting(now.ready_wait), f"{_thousand(now.hosts_ready)} hosts ready"))
+    lines.append(_trend("wait", waits, lasting(now.ready_wait), f"{_thousand(now.hosts_ready)} hosts ready"))
     waits_for = _waits_for(last).items() if last.due is not None else ()
     parts = [f"{what} {count(number or 0)}" for what, number in waits_for]
     lines.append(_trend("late", [minute.due or 0 for minute in minutes], _estimated(now.due, now), *parts))
@@ -178,19 +178,14 @@ def _waits_for(minute: Minute) -> dict[str, float | None]:
 def _hosts(figures: Figures) -> list[str]:
     if not figures.late_hosts:
         return ["No host has late pages."]
-    gains = {host.host: host for host in figures.capped_hosts}
-    lines = [f"{'HOST':<29}{'LATE':>8}{'BY':>9}  {'WAITS FOR':<14}{'GAP':>6}{'FETCHES/DAY':>12}"]
+    lines = [f"{'HOST':<29}{'LATE PAGES':>12}{'LATE BY':>10}  {'WAITS FOR':<16}{'GAP':>6}"]
     for host in figures.late_hosts:
-        held = gains.get(host.host)
         name = host.host if len(host.host) <= 28 else host.host[:27] + "…"
         waits = host.waits_for
         if host.blocked_until is not None:
             ends = host.blocked_until
             waits = f"block, {'no end' if ends.year >= 9999 else lasting(ends - figures.now.as_of)}"
-        lines.append(
-            f"{name:<29}{count(host.due):>8}{lasting(host.late):>9}  {waits:<14}"
-            f"{lasting(host.gap):>6}{count(held.frequency) if held else '':>12}"
-        )
+        lines.append(f"{name:<29}{count(host.due):>12}{lasting(host.late):>10}  {waits:<16}{lasting(host.gap):>6}")
     return lines
 
 

@@ -127,7 +127,7 @@ def test_freshness_at_instants_adds_up_to_that_between_them() -> None:
     middles = (np.arange(20_000) + 0.5) / 20_000 * (end - begin)
     for s in range(3):
         here = np.flatnonzero(host == s)
-        some = frequency[here] * (np.arange(here.size) > 0)  # and one is forgotten
+        some = frequency[here] * (np.arange(here.size) > 0)  # and one is kept_out
         start, page = delayed.requests(some, phase[here], gap[s], end)
         between = delayed.good_between(rate[here], start, page, begin, end)
         assert delayed.good_at(rate[here], start, page, middles).mean() == pytest.approx(between.sum(), rel=1e-4)

@@ -11,7 +11,7 @@ from itertools import combinations
 import pytest
 
 from recrawl.model.allocation.objectives import OBJECTIVES
-from recrawl.view import find, report
+from recrawl.view import find, overview
 from recrawl.view.figures import HOUR, SHARES, Figures, LastRun
 from recrawl.view.history import Event, History
 from recrawl.view.parts import page
@@ -62,7 +62,7 @@ def evil_look(*, live: bool) -> str:
         events=(Event(NOW, EVIL, EVIL, EVIL, EVIL),),
     )
     verdict = Finding("working", "warn", EVIL, EVIL, (Fix(EVIL, EVIL, EVIL),))
-    return report.html(look(figures, history, verdict=verdict, live=live), 5 if live else None)
+    return overview.html(look(figures, history, verdict=verdict, live=live), 5 if live else None)
 
 
 # -- markup --
@@ -77,7 +77,7 @@ def test_text_is_escaped_wherever_it_stands() -> None:
 @pytest.mark.parametrize("live", [False, True])
 def test_what_comes_from_the_web_is_text(live: bool) -> None:
     html = evil_look(live=live)
-    plain = Tree(report.html(look(live=live), 5 if live else None))
+    plain = Tree(overview.html(look(live=live), 5 if live else None))
     evil = Tree(html)
     assert evil.count("script") == plain.count("script") == 1
     assert evil.count("img") == 0
@@ -105,30 +105,30 @@ def test_so_is_what_somebody_looks_for_and_finds() -> None:
     ids=["health", "empty", "older", "no history", "one point", "no minute"],
 )
 def test_every_crawl_makes_a_whole_page(shown: page.Look) -> None:
-    tree = Tree(report.html(shown))
+    tree = Tree(overview.html(shown))
     assert len(set(tree.ids())) == len(tree.ids())
     labels = {label for _, attributes in tree.tags if (label := attributes.get("aria-labelledby"))}
     assert labels <= set(tree.ids())
     assert tree.count("h1") == 1
     assert all("style" not in attributes for _, attributes in tree.tags), "the policy lets none through"
-    assert {"None", "nan"} & set(re.findall(r">(None|nan)<", report.html(shown))) == set()
+    assert {"None", "nan"} & set(re.findall(r">(None|nan)<", overview.html(shown))) == set()
 
 
 def test_the_mean_of_an_hour_is_not_called_what_is_so_now() -> None:
     """A crawl that stands still loses tens of points within the hour that goes on."""
-    html = report.html(look(), None)
+    html = overview.html(look(), None)
     assert ">Fresh now<" in html and ">fresh<" in html and ">fresh now<" not in html
 
 
 def test_a_file_asks_the_network_for_nothing() -> None:
-    tree = Tree(report.html(look()))
+    tree = Tree(overview.html(look()))
     links = [a.get("href") or a.get("src") for _, a in tree.tags if a.get("href") or a.get("src")]
     assert set(links) == {"data:,", "#main"}
     assert "form" not in {tag for tag, _ in tree.tags}
 
 
 def test_the_policy_knows_the_style_and_the_script_by_their_digests() -> None:
-    html = report.html(look())
+    html = overview.html(look())
     for tag in ("style", "script"):
         (text,) = re.findall(rf"<{tag}>(.*?)</{tag}>", html, re.DOTALL)
         digest = b64encode(sha256(text.encode()).digest()).decode()
@@ -140,7 +140,7 @@ def test_the_policy_knows_the_style_and_the_script_by_their_digests() -> None:
 
 def test_times_are_in_the_zone_of_the_page() -> None:
     elsewhere = datetime.fromisoformat("2026-11-21T16:04:10+01:00")
-    html = report.html(replace(look(), now=elsewhere))
+    html = overview.html(replace(look(), now=elsewhere))
     assert "21 Nov 2026, 16:04:10 UTC+01:00" in html
     assert "22 Nov" not in html and ">16:04<" not in html
     assert (NOW + HOUR).astimezone(UTC).hour == 16
@@ -154,7 +154,7 @@ def test_the_view_knows_which_objectives_are_shares() -> None:
 def test_what_was_promised_is_told_as_a_share_where_it_is_one(objective: str, promised: str) -> None:
     assert FIGURES.allocation
     allocation = replace(FIGURES.allocation, objective=objective, utility=0.74)
-    html = report.html(replace(look(), figures=replace(FIGURES, allocation=allocation)))
+    html = overview.html(replace(look(), figures=replace(FIGURES, allocation=allocation)))
     (told,) = re.findall(r"<dt>expected</dt><dd>([^<]*)</dd>", html)
     assert told.replace("\N{NO-BREAK SPACE}", " ") == promised
 

@@ -47,7 +47,7 @@ def demo(seed: int, folder: Path) -> None:
     from recrawl.lab import drawn
     from recrawl.lab.commands import demo_report
     from recrawl.lab.demo_crawl import DemoCrawl
-    from recrawl.view import report
+    from recrawl.view import overview
 
     web = drawn.draw(seed)
     click.echo(
@@ -61,7 +61,7 @@ def demo(seed: int, folder: Path) -> None:
             figures = crawl.run(partial(tell, f"crawling {DAYS} days; jobs learn and divide the budget", of=DAYS))
             tell("reading the report")
             with store.connect(url) as connection:
-                look = report.read(connection)
+                look = overview.read(connection)
         tell("computing what other policies would reach")
         compared = crawl.compared()
     _tell(crawl, compared)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from recrawl.view import report
+from recrawl.view import overview
 from recrawl.view.parts.charts import Plot, Series, figure, lines, numbers
 from recrawl.view.parts.page import Look, part
 from recrawl.words import percent, percent_of_axis
@@ -32,4 +32,4 @@ def html(
         (),
         numbers(plot, [(one.name, one.values) for one in series], percent),
     )
-    return report.html(look, more=part("worth", "What is it worth?", chart))
+    return overview.html(look, more=part("worth", "What is it worth?", chart))

@@ -80,7 +80,8 @@ def simulate(
 
     Without --sql no database is needed, and a run takes seconds instead of minutes. After the first days the results
     with and without --sql differ by less than one percent. On the web `outages` they differ by up to three percent.
-    Two things are different with --sql: at the start no page was fetched before, and requests to a host that is down use a part of the budget.
+    Two things are different with --sql: at the start no page was fetched before, and requests to a host that is down
+    use a part of the budget.
     """
     from recrawl.cli.progress import steps
 

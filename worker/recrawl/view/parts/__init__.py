@@ -1,1 +1,1 @@
-"""The parts of the report and the dashboard: figures in, markup out. Pure."""
+"""The parts of the dashboard: figures in, markup out. Pure."""

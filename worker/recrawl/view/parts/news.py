@@ -69,12 +69,12 @@ def allocation(look: Look) -> Html | None:
         ("came into force", f"{clock(last.started_at, look.now)}, {lasting(look.now - last.started_at)} ago"),
         ("objective", last.objective),
         ("expected", per_value(last.utility)),
-        ("limit with gaps", per_value(last.polite_bound)),
-        ("limit without gaps", per_value(last.unpolite_bound)),
+        ("limit with gaps", per_value(last.limit_with_gaps)),
+        ("limit without gaps", per_value(last.limit_without_gaps)),
         ("fetches a day", count(last.budget)),
         ("for revisits", f"{count(last.for_revisits)}, for {things(last.pages, 'page')}"),
         ("for new pages", count(last.for_new)),
-        ("not used, because of gaps", count(last.unspent)),
+        ("not used, because of gaps", count(last.unused)),
         ("hosts limited by their gap", count(last.capped_hosts)),
     ]
     return el("details", el("summary", "The last allocation"), terms(rows), class_="card", id="allocation")

@@ -40,7 +40,7 @@ def freshness(look: Look) -> Html:
     series = [
         Series("fresh", "changed", column(spans, "fresh")),
         Series("expected", "first", column(spans, "expected")),
-        Series("limit", "soft", column(spans, "polite_bound")),
+        Series("limit", "soft", column(spans, "limit_with_gaps")),
     ]
     errors = [2 * span.fresh_error if span.fresh_error is not None else None for span in spans]
     sentence = sentences.freshness(spans, look.figures.minute, look.now)

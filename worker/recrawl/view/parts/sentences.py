@@ -43,7 +43,7 @@ def _compared(fresh: float, last: Span | Minute) -> str:
         else f"{points(abs(difference))[1:]} points {'less' if difference < 0 else 'more'} than the allocation expects"
         f" ({percent(last.expected)})"
     )
-    limit = last.polite_bound
+    limit = last.limit_with_gaps
     with_limit = "" if limit is None else f". The limit with this budget and these gaps is {percent(limit)}"
     return f"That is {said}{with_limit}."
 

@@ -20,11 +20,11 @@ def fresh_tile(look: Look) -> Html:
     minute, name = look.figures.minute, "Fresh now"
     if minute.fresh is None:
         return tile(name, "–", "", None, "not known yet; a worker estimates it every minute")
-    bounds = (minute.expected, "first", "expected"), (minute.polite_bound, "ink", "limit with gaps")
+    bounds = (minute.expected, "first", "expected"), (minute.limit_with_gaps, "ink", "limit with gaps")
     marks = [(share, kind) for share, kind, _ in bounds if share is not None]
     told = [
         f"{word} {percent(share)}"
-        for share, _, word in (*bounds, (minute.unpolite_bound, "", "without gaps"))
+        for share, _, word in (*bounds, (minute.limit_without_gaps, "", "without gaps"))
         if share is not None
     ]
     error = f"± {percent(2 * minute.fresh_error)}" if minute.fresh_error else ""
@@ -39,7 +39,7 @@ def fetched_tile(look: Look) -> Html:
     if budget is None:
         return tile(name, short(day.fetches), "", None, "no budget is set: as fast as hosts and crawlers allow")
     last = look.figures.allocation
-    planned = 1 - last.unspent / last.budget if last and last.budget else 1.0  # the share that gaps leave room for
+    planned = 1 - last.unused / last.budget if last and last.budget else 1.0  # the share that gaps leave room for
     note = f"{percent(share, 0)} of the budget" if share is not None else "nothing in the last 24 hours"
     if (lasts := day.lasts(look.now)) and lasts <= 23 * HOUR:
         note += f" for the first {lasting(lasts)}"

@@ -1,4 +1,4 @@
-"""The report of a crawl as an HTML file: reads the figures, and puts the parts together."""
+"""A crawl on one page of HTML: reads the figures, and puts the parts together."""
 
 from recrawl import store
 from recrawl.view import figures as present

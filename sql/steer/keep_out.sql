@@ -1,4 +1,4 @@
--- forget: takes pages out. Their rows stay, so that the next link to them does not bring them back.
+-- keep_out: takes pages out. Their rows stay, so that the next link to them does not bring them back.
 
 -- The pages leave the queue through the inbox. The row in the queue of a leased page, or of a page whose place is not
 -- known, is deleted when its turn comes. Forgotten pages also leave the graph, with their links and scores; excluded
@@ -15,7 +15,7 @@ begin
         select p.page_id, p.host_id, p.due_at, p.value
         from (select distinct id from unnest(doomed) as id) d
         join page p on p.page_id = d.id
-        where p.state = 'live' or as_state = 'forgotten' and p.state <> 'forgotten'
+        where p.state = 'live' or as_state = 'kept_out' and p.state <> 'kept_out'
         order by p.page_id
         for update of p
     ),
@@ -31,7 +31,7 @@ begin
     )
     select array_agg(page_id) into gone from written;
     perform tell_graph(gone) where gone is not null;
-    if as_state = 'forgotten' then
+    if as_state = 'kept_out' then
         delete from link where page_id = any (doomed);     -- after the pages, as in report()
         perform from page_score where page_id = any (doomed) order by page_id for update;
         delete from page_score where page_id = any (doomed);
@@ -40,20 +40,20 @@ begin
 end $$;
 comment on function take_out is 'Takes pages out of the queue permanently. Returns how many.';
 
-create or replace function recrawl.forget(page_ids bigint[]) returns int
+create or replace function recrawl.keep_out(page_ids bigint[]) returns int
 language plpgsql volatile security definer as $$
 -- plans: lookups; locks page by id, link, page_score by id
 declare
     gone int;
 begin
-    perform check_isolation('forget');
-    gone := take_out(page_ids, 'forgotten');
+    perform check_isolation('keep_out');
+    gone := take_out(page_ids, 'kept_out');
     if gone > 0 then
-        perform note_now('pages', format('%s pages', gone), 'forgotten');
+        perform note_now('pages', format('%s pages', gone), 'kept_out');
     end if;
     return gone;
 end $$;
-comment on function recrawl.forget is
+comment on function recrawl.keep_out is
     'Removes pages permanently: no later link and no add_pages brings them back. Returns the number of removed '
     'pages.';
-grant execute on function recrawl.forget to recrawl_operator;
+grant execute on function recrawl.keep_out to recrawl_operator;
