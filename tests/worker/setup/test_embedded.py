@@ -482,6 +482,81 @@ def test_a_pid_given_to_somebody_else_does_not_stop_the_next_start(home: Path) -
         stranger.wait()
 
 
+STUCK_SERVER = """#!/usr/bin/env python3
+import os, signal, socket, sys
+cluster = sys.argv[2]
+sockets = next(word.partition("=")[2] for word in sys.argv if word.startswith("--unix_socket_directories="))
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(sockets + "/.s.PGSQL.5432")
+listener.listen()
+signal.signal(signal.SIGQUIT, lambda *_: os._exit(1))
+os.chdir(cluster)
+with open("/proc/self/comm", "w") as name:
+    name.write("postgres")
+with open("postmaster.pid", "w") as file:
+    file.write("\\n".join([str(os.getpid()), cluster, "0", "5432", sockets, ""]))
+print("PANIC:  could not write to file: No space left on device", file=sys.stderr, flush=True)
+answer = b"SFATAL\\0VFATAL\\0C57P03\\0Mthe database system is not yet accepting connections\\0\\0"
+while True:
+    client, _ = listener.accept()
+    client.recv(1000)
+    client.sendall(b"E" + (len(answer) + 4).to_bytes(4, "big") + answer)
+    client.close()
+"""
+
+
+@pytest.fixture
+def stuck_programs() -> Iterator[Path]:
+    """Programs of PostgreSQL whose server never starts up. Not in memory, where no program may run."""
+    if sys.platform != "linux":
+        pytest.skip("the stand-in takes the name of PostgreSQL in /proc")
+    with tempfile.TemporaryDirectory(prefix="programs-") as directory:
+        postgres = Path(directory, "postgres")
+        postgres.write_text(STUCK_SERVER)
+        for path in (postgres.parent, postgres):
+            path.chmod(0o755)
+        try:
+            subprocess.check_call(["/usr/bin/env", "python3", "-c", ""], cwd="/", **as_account())
+        except (OSError, subprocess.CalledProcessError):
+            pytest.skip("the server's account has no python3")
+        yield Path(directory)
+
+
+def test_a_server_whose_recovery_has_died_is_given_up(
+    home: Path, stuck_programs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL 18.4 was once seen in this state, on a full disk. A stand-in gives its answers."""
+    with monkeypatch.context() as patched:
+        patched.setattr(embedded, "MUTE_LIMIT", 2)
+        patched.setattr(embedded, "_binaries", lambda: stuck_programs)
+        message = refusal(home)
+    assert message.startswith(f"PostgreSQL did not start in {home}: PANIC:  could not write to file: No space left")
+    assert str(home / "postgres.log") in message
+    with server(home) as url:
+        assert ask(url, "SELECT 1") == 1
+
+
+def test_a_long_recovery_is_not_given_up(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded, "MUTE_LIMIT", 1)
+    holder = Holder(home)
+    tell(holder.url(), "CREATE TABLE kept AS SELECT n FROM generate_series(1, 2000000) AS n")  # 1 s to recover
+    postmaster(home).kill()
+    halted: list[psutil.Process] = []
+
+    def halt() -> None:
+        halted.append(eventually(lambda: [p for p in processes_in(home) if "postgres: startup" in title(p)])[0])
+        halted[0].suspend()
+        time.sleep(4)
+        halted[0].resume()
+
+    halter = threading.Thread(target=halt)
+    halter.start()
+    with server(home) as url:
+        assert halted and ask(url, "SELECT count(*) FROM kept") == 2_000_000
+        holder.leave()
+    halter.join()
+
+
 @pytest.mark.soak
 def test_recovery_may_take_longer_than_ten_seconds(home: Path) -> None:
     holder = Holder(home)

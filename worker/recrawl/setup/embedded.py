@@ -60,6 +60,7 @@ TURN, USERS, ALIVE, GUARD = "turn.lock", "users.lock", "alive.lock", "guard.lock
 LOG_LIMIT = 10_000_000  # bytes; a longer log is set aside at the next start
 WAL_FILE = 16 << 20  # bytes: PostgreSQL starts only if it can make a file of write-ahead log
 FAST_SHUTDOWN = signal.SIGINT  # to PostgreSQL: end the sessions, write a checkpoint, exit
+IMMEDIATE_SHUTDOWN = signal.SIGQUIT  # to PostgreSQL: exit at once, and recover at the next start
 ELSEWHERE = "set RECRAWL_DATA_DIR to another directory"
 MUTE_LIMIT = 60  # seconds without a sensible answer after which a server is given up
 
@@ -197,15 +198,21 @@ def _enter(home: Path, users: IO[bytes], binaries: Path) -> str:
             with _opened(home / GUARD) as guard:
                 if not _locks(guard, fcntl.LOCK_SH):
                     return url
-            _interrupt_server(home)  # a server without a guard is about to go, or would never go
+            _signal_server(home, FAST_SHUTDOWN)  # a server without a guard is about to go, or would never go
             answer = "its guard was killed"
         except psycopg.OperationalError as error:
             answer = " ".join(str(error).split())
-        # The server is starting up or shutting down, which will end. Or it works and has as many clients as allowed.
-        if re.search("the database system is|too many clients|remaining connection slots", answer):
+        # The server works and has as many clients as allowed. Or it is shutting down or recovering, which will end.
+        # Recovery may take many minutes, but its process can die and leave a server that says "starting up" for ever.
+        starts = "the database system is" in answer and "shutting down" not in answer
+        waits = re.search("shutting down|too many clients|remaining connection slots", answer)
+        if waits or (starts and _is_recovering(home)):
             heard = time.monotonic()
         elif time.monotonic() - heard > MUTE_LIMIT:
-            raise EmbeddedError(f"PostgreSQL in {home} cannot be used: {answer}; see {home / LOG}")
+            if not starts:
+                raise EmbeddedError(f"PostgreSQL in {home} cannot be used: {answer}; see {home / LOG}")
+            heard = time.monotonic()
+            _signal_server(home, IMMEDIATE_SHUTDOWN)  # there is nothing to lose: the next start recovers
     raise AssertionError("patience has no end")
 
 
@@ -231,7 +238,7 @@ def _leave(home: Path, users: IO[bytes]) -> None:
         with _opened(home / ALIVE) as alive:
             if _locks(alive, fcntl.LOCK_EX):
                 break
-        _interrupt_server(home)  # the guard does the same, unless it was killed
+        _signal_server(home, FAST_SHUTDOWN)  # the guard does the same, unless it was killed
     if guard := _guards.pop(home, None):
         guard.wait()
 
@@ -511,11 +518,29 @@ def _postmaster(home: Path) -> tuple[int, str]:
         return 0, ""
 
 
-def _interrupt_server(home: Path) -> None:
+def _signal_server(home: Path, shutdown: signal.Signals) -> None:
     pid, _ = _postmaster(home)
     if _is_postmaster(pid, home):
         with suppress(ProcessLookupError):
-            os.kill(pid, FAST_SHUTDOWN)
+            os.kill(pid, shutdown)
+
+
+def _is_recovering(home: Path) -> bool:
+    """Whether the server has a process that recovers its data, as every server has that starts."""
+    pid, _ = _postmaster(home)
+    return any(re.match("postgres: (.*: )?startup", title) for title in _titles_of_children(pid))
+
+
+def _titles_of_children(pid: int) -> Iterator[str]:
+    if sys.platform != "linux":
+        ps = subprocess.run(["ps", "-A", "-o", "ppid=,command="], capture_output=True, text=True)
+        yield from (line.split(maxsplit=1)[1] for line in ps.stdout.splitlines() if line.split()[0] == str(pid))
+        return
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            _, parent, *_ = (process / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            if parent == str(pid):
+                yield (process / "cmdline").read_text(errors="replace")
 
 
 def _is_postmaster(pid: int, home: Path) -> bool:
