@@ -202,27 +202,6 @@ def test_a_mistyped_command_is_not_taken_for_trouble(arguments: list[str]) -> No
     assert done.returncode == 64 and len(done.stderr.splitlines()) == 1, done.stderr
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"), [("datestyle", "German"), ("intervalstyle", "iso_8601"), ("client_encoding", "SQL_ASCII")]
-)
-def test_a_database_may_have_its_own_way_of_writing_times_and_text(
-    url: str, now: Crawl, on_server: Callable[..., None], setting: str, value: str
-) -> None:
-    fetch(now)
-    on_server("alter database {} set {} = {}", now.connection.info.dbname, setting, value)
-    assert "fetches a day" in run_job("allocate", url)
-    for arguments in (
-        ["status"],
-        ["jobs"],
-        ["look"],
-        ["dashboard", "--file", "-"],
-        ["explain", "http://h1.test/"],
-        ["next"],
-    ):
-        assert output(url, *arguments)
-    assert "job_failing" not in found(url)
-
-
 @pytest.mark.parametrize("command", ["status", "doctor"])
 @pytest.mark.parametrize(("version", "says"), [("9999", "newer"), ("0000", "older")])
 def test_a_database_of_another_version_is_told(

@@ -61,18 +61,6 @@ def test_what_stays_is_asked_for_with_its_validators(
     assert state(db, f"http://127.0.0.2:{web.port}/").changes == 0
 
 
-def test_a_database_may_have_its_own_way_of_writing_times_and_text(
-    url: str, db: psycopg.Connection[Any], web: Web, site: Site
-) -> None:
-    site.answers["/"] = Answer(body=b"hello")
-    add(db, f"http://127.0.0.2:{web.port}/")
-    for setting in ("datestyle = 'German'", "intervalstyle = 'iso_8601'", "client_encoding = 'SQL_ASCII'"):
-        db.execute(f'alter database "{db.info.dbname}" set {setting}'.encode())
-    crawl = Crawl(url)
-    crawl.run(20, until=lambda: crawl.client.counts["ok"] == 1)
-    assert crawl.client.counts["ok"] == 1
-
-
 def test_a_redirect_for_now_is_a_link_and_one_for_good_hands_over(
     url: str, db: psycopg.Connection[Any], web: Web, site: Site
 ) -> None:

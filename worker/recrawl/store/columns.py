@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from recrawl.client.database import patient
 
@@ -39,6 +40,11 @@ def _database(url: str) -> Any:
     have types of PostgreSQL itself."""
     import adbc_driver_postgresql
 
+    with psycopg.connect(url) as connection:
+        is_quoting = connection.execute("show quote_all_identifiers").fetchone() == ("on",)
+    if is_quoting:  # the driver then knows no type, and it reads the types before a statement can change the setting
+        given = conninfo_to_dict(url).get("options") or ""
+        url = make_conninfo(url, options=f"{given} -c quote_all_identifiers=off")
     return adbc_driver_postgresql.connect(url)
 
 
