@@ -1,6 +1,8 @@
-"""A database may have any settings that PostgreSQL allows. Crawlers, commands and jobs work with them."""
+"""A database may have any settings that PostgreSQL allows. Crawlers, commands and jobs work with them. If they cannot,
+one line says which setting is wrong."""
 
 import json
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +14,7 @@ from crawler import Crawl, Site
 from helpers import run_job
 from recrawl.jobs.registry import JOBS
 from web import Answer, Web, links
-from worker.cli.test_cli import output, recrawl
+from worker.cli.test_cli import error, output, recrawl
 from worker.cli.test_look import worker
 
 TEXT = {
@@ -85,3 +87,21 @@ def test_a_database_may_have_any_settings(
         time.sleep(3)
         process.terminate()
         assert process.communicate() == ("The worker stopped.\n", "")
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ("default_transaction_isolation = 'serializable'", r"must be READ COMMITTED, got SERIALIZABLE: ALTER ROLE \w+"),
+        (
+            "default_transaction_read_only = on",
+            "in a read-only transaction: The database is a replica, or its setting default_transaction_read_only is on",
+        ),
+    ],
+)
+def test_a_setting_with_which_nothing_works_is_named(
+    url: str, db: psycopg.Connection[Any], on_server: Callable[..., None], setting: str, says: str
+) -> None:
+    on_server(f"alter database {{}} set {setting}", db.info.dbname)
+    for command in ("add http://a.test/", "next", "release 1"):
+        assert re.search(says, error(url, *command.split())), command

@@ -92,6 +92,11 @@ def explained(error: Exception) -> str | None:
             hint = "Perhaps this database was not migrated: run `recrawl migrate`."
         elif isinstance(error, psycopg.errors.InsufficientPrivilege):
             hint = hint or who_may(sys.argv[1])
+        elif isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+            hint = (
+                "The database is a replica, or its setting default_transaction_read_only is on. Some providers set it "
+                "when the disk is almost full."
+            )
         return f"{message}: {hint}" if hint else message
     if isinstance(error, EmbeddedError | ValueError | OSError):  # an ImportFileError is a ValueError
         return str(error)
