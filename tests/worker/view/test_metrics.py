@@ -1,6 +1,10 @@
 """The numbers in a scrape, also while the database is slow or away."""
 
+import os
+import re
 import socket
+import subprocess
+import sys
 import threading
 import time
 import urllib.error
@@ -27,13 +31,9 @@ Samples = dict[str, float]
 @contextmanager
 def endpoint(url: str) -> Iterator[Callable[[], Samples]]:
     """A function that scrapes the metrics of a database. It starts after the first reading of the database."""
-    port = free_port()
-    stop = metrics.serve(url, LOOPBACK, port)
-    try:
+    with metrics.served(url, LOOPBACK, 0) as port:
         scrape(port)
         yield lambda: scrape(port)
-    finally:
-        stop()
 
 
 def text(port: int, path: str = "/metrics") -> str:
@@ -210,12 +210,8 @@ def test_it_looks_as_a_reader_and_writes_nothing_whoever_the_worker_is(crawl: Cr
 
 
 def up_though_it_waits(url: str) -> float:
-    port = free_port()
-    stop = metrics.serve(url, LOOPBACK, port)
-    try:
+    with metrics.served(url, LOOPBACK, 0) as port:
         return scrape(port)["recrawl_up"]  # which waits for an answer for 20 s
-    finally:
-        stop()
 
 
 def test_a_database_that_is_not_there_is_down() -> None:
@@ -254,9 +250,7 @@ def test_the_scrape_after_a_restart_of_the_server_finds_it_again(crawl: Crawl, u
 
 
 def test_a_client_that_says_nothing_keeps_nobody_waiting(url: str) -> None:
-    port = free_port()
-    stop = metrics.serve(url, LOOPBACK, port)
-    try:
+    with metrics.served(url, LOOPBACK, 0) as port:
         silent = [socket.create_connection((LOOPBACK, port)) for _ in range(metrics.CLIENTS - 1)]
         assert scrape(port)["recrawl_up"] == 1
         silent.append(socket.create_connection((LOOPBACK, port)))
@@ -270,27 +264,39 @@ def test_a_client_that_says_nothing_keeps_nobody_waiting(url: str) -> None:
                 assert scrape(port)["recrawl_up"] == 1
                 break
             assert time.monotonic() < until
-    finally:
-        stop()
 
 
 # -- the endpoint --
 
 
 def test_it_serves_metrics_and_nothing_else(url: str) -> None:
-    port = free_port()
-    stop = metrics.serve(url, LOOPBACK, port)
-    with pytest.raises(urllib.error.HTTPError, match="404"):
-        text(port, "/etc/passwd")
-    by_another_name = urllib.request.Request(f"http://{LOOPBACK}:{port}/metrics", headers={"Host": f"evil.test:{port}"})
-    with pytest.raises(urllib.error.HTTPError, match="421"):
-        urllib.request.urlopen(by_another_name, timeout=20)
-    for name in (f"localhost:{port}", "127.0.0.1"):
-        asked = urllib.request.Request(f"http://{LOOPBACK}:{port}/metrics", headers={"Host": name})
-        assert urllib.request.urlopen(asked, timeout=20).status == 200
-    stop()
+    with metrics.served(url, LOOPBACK, 0) as port:
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            text(port, "/etc/passwd")
+        here = f"http://{LOOPBACK}:{port}/metrics"
+        by_another_name = urllib.request.Request(here, headers={"Host": f"evil.test:{port}"})
+        with pytest.raises(urllib.error.HTTPError, match="421"):
+            urllib.request.urlopen(by_another_name, timeout=20)
+        for name in (f"localhost:{port}", "127.0.0.1"):
+            asked = urllib.request.Request(here, headers={"Host": name})
+            assert urllib.request.urlopen(asked, timeout=20).status == 200
     with pytest.raises(OSError, match=r"refused|reset"):  # somebody else may have the port by now
         text(port)
+
+
+def test_the_worker_says_where_it_serves_them_on_a_free_port(url: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "recrawl", "worker", "--metrics", f"{LOOPBACK}:0"],
+        env=os.environ | {"DATABASE_URL": url, "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as worker:
+        assert worker.stdout
+        said = re.fullmatch(
+            r"The metrics for Prometheus are at http://127.0.0.1:(\d+)/metrics\n", worker.stdout.readline()
+        )
+        assert said and scrape(int(said[1]))["recrawl_up"] == 1
+        worker.terminate()
 
 
 @pytest.mark.parametrize(

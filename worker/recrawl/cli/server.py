@@ -186,10 +186,7 @@ def served(url: str, address: Address | None) -> Iterator[None]:
         return
     from recrawl.view import metrics
 
-    host, port = address
-    stop = metrics.serve(url, host, port)
-    click.echo(f"The metrics for Prometheus are at http://{f'[{host}]' if ':' in host else host}:{port}/metrics")
-    try:
+    host, _ = address
+    with metrics.served(url, *address) as port:
+        click.echo(f"The metrics for Prometheus are at http://{f'[{host}]' if ':' in host else host}:{port}/metrics")
         yield
-    finally:
-        stop()

@@ -13,7 +13,8 @@ import re
 import socket
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http import HTTPStatus
@@ -151,8 +152,9 @@ JOB_GAUGES = {
 }
 
 
-def serve(url: str, host: str, port: int) -> Callable[[], None]:
-    """Serves the metrics of a crawl on threads of its own. Returns the function that stops it."""
+@contextmanager
+def served(url: str, host: str, port: int) -> Iterator[int]:
+    """Serves the metrics of a crawl on threads of its own. Yields the port, which is a free one if `port` is 0."""
     looks = Looks(url)
     registry = CollectorRegistry()
     registry.register(looks)
@@ -163,13 +165,12 @@ def serve(url: str, host: str, port: int) -> Callable[[], None]:
         raise OSError(f"metrics cannot be served on {host}:{port}: {error.strerror}") from None
     looks.begin()  # counts from now on, not from the first scrape
     threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
-
-    def stop() -> None:
+    try:
+        yield server.server_port
+    finally:
         server.shutdown()
         server.server_close()
         looks.close()
-
-    return stop
 
 
 class Counts:
