@@ -230,6 +230,17 @@ def test_a_healthy_crawl_is_not_alarmed(code: str) -> None:
     assert verdict(STATES[code]).level == "ok"
 
 
+def test_a_new_crawl_without_a_network_is_told_so_after_its_second_fetch() -> None:
+    def after(fetches: int, failed: int) -> Figures:
+        total = Total(NOON - 2 * MINUTE, fetches=fetches, failed=failed, handed_out=fetches)
+        return replace(SMALL, hour=total, day=total)
+
+    assert verdict(after(1, 1)).level == verdict(after(3, 2)).level == "ok"
+    said = verdict(after(2, 2))
+    assert (said.code, said.level) == ("fetches_fail", "trouble")
+    assert said.detail.startswith("Of 2 fetches: 2 had no answer or an error. Does the network of the crawlers work?")
+
+
 def test_a_small_crawl_that_waits_for_its_next_due_page_does_not_stand_still() -> None:
     figures = replace(
         now(SMALL, last_report_at=None, ready_wait=None, next_ready_at=NOON + 5 * HOUR), reported_at=NOON - 9 * HOUR

@@ -255,9 +255,11 @@ def standing_still(facts: Facts) -> Found | None:
     ),
 )
 def fetches_fail(facts: Facts) -> Found | None:
-    hour = facts.figures.hour
+    hour, day = facts.figures.hour, facts.figures.day
     bad = hour.failed + hour.throttled
-    if hour.fetches < FEW or bad < MANY_FAIL * hour.fetches:
+    # If all fetches of the last day failed, two are enough: a new crawl without a network makes only a few.
+    all_failed = bad == hour.fetches and day.failed + day.throttled >= day.fetches
+    if hour.fetches < (2 if all_failed else FEW) or bad < MANY_FAIL * hour.fetches:
         return None
     is_most = bad >= MOST_FAIL * hour.fetches
     kinds = {
