@@ -337,6 +337,9 @@ def problem(dsn: str) -> str:
 def test_what_is_wrong_at_the_start_is_said_in_one_line(url: str, db: psycopg.Connection[Any], server: str) -> None:
     assert problem("nonsense").startswith("the connection string is not valid: ")
     assert problem("host=127.0.0.1 port=1 dbname=x").startswith("cannot connect to the database: ")
+    assert problem("host=/tmp/recrawl-1000-0123456789abcdef dbname=recrawl") == (
+        "cannot connect to the database: the embedded PostgreSQL does not run: start `recrawl up` and leave it running"
+    )
     assert problem(make_conninfo(url, dbname="nosuch")).startswith("cannot connect to the database: ")
     assert "has no tables of recrawl yet. Run `recrawl migrate`" in problem(make_conninfo(server, dbname="template1"))
     db.execute("drop function recrawl.take_slot")

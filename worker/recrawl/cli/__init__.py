@@ -84,8 +84,11 @@ def explained(error: Exception) -> str | None:
     """The message of an error that a user can correct, otherwise None. The imports are slow, and --help needs none."""
     import psycopg
 
+    from recrawl.client.database import no_connection
     from recrawl.setup.embedded import EmbeddedError
 
+    if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
+        return no_connection(error)
     if isinstance(error, psycopg.Error):
         message, hint = str(error.diag.message_primary or error), error.diag.message_hint or ""
         if re.search(r"recrawl.*does not exist", message) and sys.argv[1:2] != ["migrate"]:

@@ -8,6 +8,7 @@ call whose connection broke is made again, and it does not matter whether the fi
 import asyncio
 import json
 import logging
+import re
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -118,7 +119,7 @@ class Database:
             await self._connect()
             await self._check()
         except psycopg.OperationalError as error:
-            raise Error(f"cannot connect to the database: {line(error)}") from None
+            raise Error(f"cannot connect to the database: {no_connection(error)}") from None
 
     async def close(self) -> None:
         if self._connection:
@@ -325,6 +326,13 @@ class Database:
             "select recrawl.hint_change(%s::bigint[], changed_at => %s::timestamptz[]) as moved", [page_ids, changed_at]
         )
         return int(row.moved)
+
+
+def no_connection(error: psycopg.OperationalError) -> str:
+    """Why a connection cannot be made, in one line."""
+    if re.search(r'on socket "\S*/recrawl-\d+-.*failed: (No such file|Connection refused)', str(error)):
+        return "the embedded PostgreSQL does not run: start `recrawl up` and leave it running"
+    return re.sub(r"\s+Is the server running .*?\?", "", line(error))
 
 
 def line(error: BaseException) -> str:
