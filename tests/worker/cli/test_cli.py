@@ -821,7 +821,7 @@ def test_up_whose_disk_is_full_says_so_and_goes_on_when_there_is_room(
                 connection.execute("select pg_logical_emit_message(false, '', repeat('x', 1000000))")
         said = complaints(running, "is full")
         assert re.search(r"^recrawl: the disk of \S+ is full. PostgreSQL starts again when there is room$", said, re.M)
-        time.sleep(10)
+        time.sleep(4)  # it tries at ever longer intervals: five times
         assert running.process.poll() is None, "it waits"
         filler.unlink()
         assert eventually(partial(answers, url, "select count(*) from recrawl_internal.page", 1))

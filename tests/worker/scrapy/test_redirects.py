@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 
 from crawler import Site, leases, state
+from helpers import eventually
 from spiders import Project
 from web import Answer, Web
 
@@ -55,7 +56,12 @@ def test_answers_lead_where_a_browser_and_the_project_would_go(
         "/picture": leads_to("/drawn"), "/drawn": Answer(body="a picture"),
     }  # fmt: skip
     led = project(SETTINGS, led=LED.replace("PORT", str(web.port)))
-    crawler = led.run("led")
+    crawler = led.start("led")
+    paths = ["/accents", "/asked", "/asked-file", "/data", "/drawn", "/file", "/kept", "/kept-for-good"]
+    paths += ["/picture", "/robots.txt", "/there", "/w%C3%B6rter"]
+    eventually(lambda: {*paths} <= {entry.path for entry in web.log}, what="all is requested")
+    crawler.interrupt()
+    crawler.ends()
 
     at = f"http://127.0.0.2:{web.port}"
     found = led.items()
@@ -65,8 +71,6 @@ def test_answers_lead_where_a_browser_and_the_project_would_go(
         ("/kept", 302, "GET"), ("/kept-for-good", 301, "GET"), ("/w%C3%B6rter", 200, "GET"), ("/there", 200, "HEAD")
     }, crawler.log  # fmt: skip
     assert [file["status"] for file in files] == ["downloaded"]
-    paths = ["/accents", "/asked", "/asked-file", "/data", "/drawn", "/file", "/kept", "/kept-for-good"]
-    paths += ["/picture", "/robots.txt", "/there", "/w%C3%B6rter"]
     assert Counter(entry.path for entry in web.log) == Counter(paths)
     assert state(db, f"{at}/kept-for-good").state != "moved" and state(db, f"{at}/never") is None
     assert crawler.errors == [] and leases(db) == [], crawler.log
