@@ -1,15 +1,20 @@
 """`python -m …` in a process of its own, forked from one that has imported what it needs: to import that takes longer
 than most commands do."""
 
+import io
 import multiprocessing
 import os
 import runpy
+import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from importlib.machinery import PathFinder
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import IO, Any, Self
 
 import recrawl
 
@@ -46,10 +51,95 @@ def run(
     return subprocess.CompletedProcess([module, *arguments], process.exitcode, output, errors)
 
 
-def _become(module: str, arguments: tuple[str, ...], environment: dict[str, str], cwd: str, files: list[str]) -> None:
-    for number, name in enumerate(files):
-        os.dup2(os.open(name, os.O_RDWR), number)
+class Running:
+    """A command that goes on running, in a session of its own. It has what tests use of subprocess.Popen."""
+
+    def __init__(
+        self, module: str, *arguments: str, environment: dict[str, str], cwd: str | Path | None = None
+    ) -> None:
+        (output, wrote), (errors, complained) = (forking.Pipe(duplex=False) for _ in range(2))
+        self._process = forking.Process(
+            target=_become_leader,
+            args=(module, arguments, environment, str(cwd or Path.cwd()), [os.devnull, wrote, complained]),
+        )
+        self._process.start()
+        self.stdout, self.stderr = (os.fdopen(os.dup(pipe.fileno())) for pipe in (output, errors))
+        for pipe in (output, wrote, errors, complained):
+            pipe.close()
+        assert self._process.pid
+        self.pid = self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def wait(self, timeout: float = 120) -> int:
+        self._process.join(timeout)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired(str(self._process), timeout)
+        return self.returncode
+
+    def communicate(self, timeout: float = 120) -> tuple[str, str]:
+        """What it wrote and was not read yet. A second call returns nothing."""
+        with ThreadPoolExecutor(2) as readers:
+            texts = [readers.submit(_rest, file) for file in (self.stdout, self.stderr)]
+            try:
+                self.wait(timeout)
+            except subprocess.TimeoutExpired:
+                self.kill()  # otherwise the readers wait for ever
+                raise
+            output, errors = (text.result() for text in texts)
+        return output, errors
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        self.communicate()
+
+
+def _rest(file: IO[str]) -> str:
+    if file.closed:
+        return ""
+    with file:
+        return file.read()
+
+
+def _become_leader(*how: Any) -> None:
+    os.setsid()
+    _become(*how)
+
+
+def _become(
+    module: str,
+    arguments: tuple[str, ...],
+    environment: dict[str, str],
+    cwd: str,
+    files: "list[str | Connection[Any, Any]]",
+) -> None:
+    for number, file in enumerate(files):
+        if isinstance(file, str):
+            os.dup2(os.open(file, os.O_RDWR), number)
+        else:
+            os.dup2(file.fileno(), number)
+            file.close()
     sys.stdin = open(0)  # noqa: SIM115 (multiprocessing has closed it; the others write to 1 and 2)
+    if "PYTHONUNBUFFERED" in environment:
+        for output in (sys.stdout, sys.stderr):
+            assert isinstance(output, io.TextIOWrapper)
+            output.reconfigure(write_through=True)
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(cwd)

@@ -551,28 +551,18 @@ IS_WORKER = "datname = current_database() and application_name = 'recrawl worker
 class Running:
     """The command while it runs."""
 
-    def __init__(self, url: str, *arguments: str, command: Sequence[str] = COMMAND) -> None:
+    def __init__(self, url: str, *arguments: str, **variables: str) -> None:
         self.said = ""
-        self.process = subprocess.Popen(
-            [*command, *arguments],
-            env=environment(url) | {"PYTHONUNBUFFERED": "1"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        variables |= {"PYTHONUNBUFFERED": "1"}
+        self.process = command.Running("recrawl", *arguments, environment=environment(url) | variables)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.communicate()
+        self.process.__exit__()
 
     def until(self, words: str, seconds: float = 60) -> None:
-        assert self.process.stdout
         until = time.monotonic() + seconds
         while words not in self.said:
             ready, _, _ = select.select([self.process.stdout], [], [], max(0, until - time.monotonic()))
@@ -582,7 +572,7 @@ class Running:
 
     def ended(self) -> str:
         self.process.kill()
-        return str(self.process.communicate()[1])
+        return self.process.communicate()[1]
 
     def stop(self, number: signal.Signals) -> str:
         """Stops it and returns its standard error. It stops quickly, but this machine may be busy."""
@@ -680,11 +670,7 @@ class Embedded(Running):
 
     def __init__(self, home: Path, *arguments: str) -> None:
         self.home = home
-        script = (
-            "from pathlib import Path; from recrawl import cli; from recrawl.setup import embedded; "
-            f"embedded.default_data_dir = lambda: Path({str(home)!r}); cli.main()"
-        )
-        super().__init__("", *arguments, command=[sys.executable, "-c", script])
+        super().__init__("", *arguments, RECRAWL_DATA_DIR=str(home))
 
     def url(self) -> str:
         self.until("at work")
@@ -783,7 +769,6 @@ def small_disk(open_folder: Path) -> Iterator[Path]:
 
 def complaints(running: Running, words: str) -> str:
     """The lines on standard error up to the one with these words, within two minutes."""
-    assert running.process.stderr
     said = ""
     end = threading.Timer(120, running.process.kill)
     end.start()

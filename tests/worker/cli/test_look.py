@@ -25,6 +25,7 @@ import pytest
 from psycopg import sql
 from sqlalchemy.engine import make_url
 
+from command import Running
 from helpers import HOUR, MINUTE, SECOND, Crawl, ended_run, eventually, result_of, run_job
 from recrawl import store
 from recrawl.jobs.registry import JOBS
@@ -56,20 +57,10 @@ def found(url: str) -> dict[str, dict[str, Any]]:
 
 
 @contextmanager
-def worker(url: str) -> Iterator["subprocess.Popen[str]"]:
-    process = subprocess.Popen(
-        [*COMMAND, "worker"],
-        env=environment(url) | {"PYTHONUNBUFFERED": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert process.stdout and any("at work" in line for line in process.stdout)
+def worker(url: str) -> Iterator[Running]:
+    with Running("recrawl", "worker", environment=environment(url) | {"PYTHONUNBUFFERED": "1"}) as process:
+        assert any("at work" in line for line in process.stdout)
         yield process
-    finally:
-        process.kill()
-        process.communicate()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,10 +15,11 @@ import psycopg
 import pytest
 from sqlalchemy.engine import make_url
 
+from command import Running
 from helpers import Crawl
 from recrawl import store
 from recrawl.view.dashboard import LONGEST_TARGET, MOST_CONNECTIONS, Dashboard, listening
-from worker.cli.test_cli import COMMAND, environment, error, output
+from worker.cli.test_cli import environment, error, output
 
 
 @contextmanager
@@ -292,18 +292,15 @@ def current_umask() -> int:
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_dashboard_serves_until_it_is_stopped(url: str, stop: signal.Signals) -> None:
-    process = subprocess.Popen(
-        [*COMMAND, "dashboard", "--listen", "127.0.0.1:0"], env=environment(url), stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout
-    line = process.stdout.readline()
-    (port,) = re.findall(r"http://127\.0\.0\.1:(\d+)/", line)
-    connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=30)
-    connection.request("GET", "/")
-    assert connection.getresponse().status == 200
-    process.send_signal(stop)
-    assert process.wait(timeout=60) == 0
-    assert "stopped" in process.stdout.read()
+    with Running("recrawl", "dashboard", "--listen", "127.0.0.1:0", environment=environment(url)) as process:
+        line = process.stdout.readline()
+        (port,) = re.findall(r"http://127\.0\.0\.1:(\d+)/", line)
+        connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=30)
+        connection.request("GET", "/")
+        assert connection.getresponse().status == 200
+        process.send_signal(stop)
+        assert process.wait(timeout=60) == 0
+        assert "stopped" in process.stdout.read()
 
 
 def test_dashboard_says_why_it_cannot_listen(url: str) -> None:
