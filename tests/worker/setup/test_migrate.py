@@ -572,8 +572,16 @@ def test_crawlers_do_not_wait_for_a_replay(copy: Project, url: str, what: str) -
         assert migration.returncode == 0, errors
 
 
-@pytest.mark.parametrize("words", [("recrawl", "migrate"), ("alembic", "upgrade", "head")], ids=lambda words: words[0])
-@pytest.mark.parametrize("what", ["a transaction with the lock", "a session with the lock", "a reader"])
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("a transaction with the lock", ["recrawl", "migrate"]),
+        ("a transaction with the lock", ["alembic", "upgrade", "head"]),
+        ("a session with the lock", ["recrawl", "migrate"]),
+        ("a reader", ["recrawl", "migrate"]),
+    ],
+    ids=["a transaction", "a transaction and alembic", "a session", "a reader"],
+)
 def test_a_migration_says_which_session_it_waits_for(copy: Project, url: str, what: str, words: list[str]) -> None:
     lock = "(x'" + re.findall(r"^LOCK = 0x(\w+)", (copy.root / "migrations/env.py").read_text(), re.M)[0] + "'::int)"
     copy.change(*CHANGED_DECLARATIONS["a view with a column less"][0])
