@@ -3,6 +3,7 @@ one line says which setting is wrong."""
 
 import json
 import re
+import signal
 import time
 from collections.abc import Callable
 from typing import Any
@@ -80,12 +81,12 @@ def test_a_database_may_have_any_settings(
     for name, job in JOBS.items():
         assert output(url, "run", name) if job.is_batch else run_job(name, url)
     assert json.loads(output(url, "status", "--json"))["verdict"]["code"] == "gaps_set_pace"
-    for command in ("jobs allocate", "plan", "compare", "explain http://b.test/", "report -", "look", "next"):
+    for command in ("jobs allocate", "plan", "compare", "explain http://b.test/", "dashboard --file -", "look", "next"):
         assert output(url, *command.split()), command
     assert recrawl(url, "doctor").returncode == 3, "no worker runs"
     with worker(url) as process:
         time.sleep(3)
-        process.terminate()
+        process.send_signal(signal.SIGTERM)
         assert process.communicate() == ("The worker stopped.\n", "")
 
 
