@@ -36,4 +36,4 @@ def test_of_many_at_once_one_owns_it(url: str) -> None:
 def test_a_name_must_be_one(crawl: Crawl, who: str | None, got: str) -> None:
     with pytest.raises(psycopg.DataError) as refused:
         crawl.value("select claim(%s)", who)
-    assert refused.value.diag.message_primary == f"claim: who must be a name of 1 to 200 characters, got {got}"
+    assert refused.value.diag.message_primary == f"claim: name must be a name of 1 to 200 characters, got {got}"

@@ -33,8 +33,8 @@ def test_upkeep_brings_a_boost_to_the_pages_there_are(crawl: Crawl, url: str) ->
     assert values(crawl, "") == {1}
     run_job("upkeep", url)
     assert (values(crawl, "/news/"), values(crawl, "/other/")) == ({3}, {1})
-    row = crawl.row("select pages, done, in_force_at is not null as is_in_force from boosts")
-    assert row == {"pages": 10, "done": 1, "is_in_force": True}
+    row = crawl.row("select pages, progress, in_force_at is not null as is_in_force from boosts")
+    assert row == {"pages": 10, "progress": 1, "is_in_force": True}
     crawl.value("select boost('/news/', null)")
     run_job("upkeep", url)
     assert values(crawl, "") == {1} and crawl.rows("select from boosts") == []
