@@ -22,10 +22,13 @@ def write(file: str) -> None:
     if file == "-":
         sys.stdout.buffer.write(html.encode())
         return
-    if Path(file).exists() and not Path(file).is_file():  # a pipe or a device
-        Path(file).write_text(html, encoding="utf-8")
-    else:
-        replace(Path(file).resolve(), html)
+    try:
+        if Path(file).exists() and not Path(file).is_file():  # a pipe or a device
+            Path(file).write_text(html, encoding="utf-8")
+        else:
+            replace(Path(file).resolve(), html)
+    except OSError as error:
+        raise click.ClickException(f"cannot write {file}: {error.strerror}") from None
     click.echo(f"{file}: {size(len(html.encode()))}")
 
 
