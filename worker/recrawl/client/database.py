@@ -202,7 +202,7 @@ class Database:
                             continue
                     if self.until is not None and time.monotonic() + pause > self.until:
                         raise Away from None
-                    log.warning("%s: %s", what, line(error))
+                    log.warning("%s: %s", what, no_connection(error))
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, 5)
 
@@ -328,7 +328,7 @@ class Database:
         return int(row.moved)
 
 
-def no_connection(error: psycopg.OperationalError) -> str:
+def no_connection(error: psycopg.Error) -> str:
     """Why a connection cannot be made, in one line."""
     if re.search(r'on socket "\S*/recrawl-\d+-.*failed: (No such file|Connection refused)', str(error)):
         return "the embedded PostgreSQL does not run: start `recrawl up` and leave it running"
