@@ -537,16 +537,21 @@ def test_a_server_whose_recovery_has_died_is_given_up(
 
 
 def test_a_long_recovery_is_not_given_up(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded, "MUTE_LIMIT", 1)
+    monkeypatch.setattr(embedded, "MUTE_LIMIT", 3)
     holder = Holder(home)
     tell(holder.url(), "CREATE TABLE kept AS SELECT n FROM generate_series(1, 2000000) AS n")  # 1 s to recover
     postmaster(home).kill()
     halted: list[psutil.Process] = []
 
+    def startup() -> list[psutil.Process]:
+        with suppress(psutil.Error, OSError):
+            return [child for child in postmaster(home).children() if title(child).startswith("postgres: startup")]
+        return []
+
     def halt() -> None:
-        halted.append(eventually(lambda: [p for p in processes_in(home) if "postgres: startup" in title(p)])[0])
+        halted.extend(eventually(startup))
         halted[0].suspend()
-        time.sleep(4)
+        time.sleep(6)
         halted[0].resume()
 
     halter = threading.Thread(target=halt)
