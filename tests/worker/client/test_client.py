@@ -79,6 +79,21 @@ def test_a_redirect_for_now_is_a_link_and_one_for_good_hands_over(
 # ----------------------------------------------------------------------------------------------------- mishaps
 
 
+def test_only_the_first_visit_that_raises_is_a_warning(
+    url: str, db: psycopg.Connection[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    add(db, "http://a.example/", "http://b.example/")
+
+    async def visit(page: Page) -> None:
+        raise RuntimeError(page.host)
+
+    crawl = Crawl(url)
+    with caplog.at_level("INFO", "recrawl.client"):
+        crawl.run(20, visit, until=lambda: crawl.client.counts["raised"] == 2)
+    raised = [record for record in caplog.records if "raised RuntimeError: " in record.getMessage()]
+    assert [record.levelname for record in raised] == ["WARNING", "INFO"]
+
+
 def test_what_a_visit_does_becomes_an_outcome(url: str, db: psycopg.Connection[Any], web: Web) -> None:
     names = ["raises", "forgets", "twice", "unreadable", "undumpable", "good"]
     at = {name: f"http://{name}.example/" for name in names}

@@ -145,7 +145,11 @@ class Shell:
             await visit(page)
         except Exception as error:
             self.in_hand.counts["raised"] += 1
-            log.info("the visit of %s raised %s: %s", page.url, type(error).__name__, error)
+            said = f"the visit of {page.url} raised {type(error).__name__}: {error}"
+            if self.in_hand.counts["raised"] == 1:  # a first crawl must not fail in silence
+                log.warning("%s. The next errors are logged at level INFO", said)
+            else:
+                log.info("%s", said)
             if not page.is_settled:
                 page.report(0)
 
