@@ -2,9 +2,7 @@
 
 import math
 import os
-import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +13,7 @@ import numpy as np
 import psycopg
 import pytest
 
+import command
 from helpers import DAY, HOUR, MINUTE, Crawl, Row, eventually, misplaced, result_of, run_job
 from recrawl import store
 from recrawl.jobs import allocate
@@ -24,7 +23,10 @@ from recrawl.model.allocation.objectives import OBJECTIVES
 from recrawl.model.allocation.solve import unconstrained
 from recrawl.store import runs
 
-RUN = [sys.executable, "-m", "recrawl", "run"]
+
+def recrawl(url: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """The command, in a process of its own."""
+    return command.run("recrawl", *arguments, environment=os.environ | {"DATABASE_URL": url})
 
 
 def fill(crawl: Crawl, pages_of_host: dict[str, int], rates: list[float] | None = None) -> None:
@@ -478,9 +480,7 @@ def test_a_crawl_of_which_nothing_is_known_yet_keeps_the_first_prior(crawl: Craw
 
 def test_two_workers_never_run_a_job_at_once(crawl: Crawl, url: str) -> None:
     with store.runs.run(url, "allocate"):
-        done = subprocess.run(
-            [*RUN, "allocate"], env=os.environ | {"DATABASE_URL": url}, capture_output=True, text=True
-        )
+        done = recrawl(url, "run", "allocate")
         assert done.returncode == 1
         assert done.stderr.splitlines()[-1].startswith("recrawl: allocate is being run by another worker since ")
         with store.runs.run(url, "rates"):
@@ -539,17 +539,17 @@ def test_a_worker_killed_while_it_writes_leaves_a_complete_result_and_the_job_to
     crawl: Crawl, url: str, blocked_page: psycopg.Connection
 ) -> None:
     crawl.value("select set_setting('budget', '7')")
-    worker = subprocess.Popen([*RUN, "allocate"], env=os.environ | {"DATABASE_URL": url}, stderr=subprocess.PIPE)
+    worker = command.Running("recrawl", "run", "allocate", environment=os.environ | {"DATABASE_URL": url})
     waits = (
         "select count(*) from pg_stat_activity where datname = current_database()"
         " and application_name = 'recrawl allocate' and wait_event_type = 'Lock'"
     )
     until = time.monotonic() + 60
     while not crawl.value(waits):
-        assert worker.poll() is None and time.monotonic() < until, worker.stderr and worker.stderr.read()
+        assert worker.poll() is None and time.monotonic() < until, worker.stderr.read()
         time.sleep(0.05)
-    worker.send_signal(signal.SIGKILL)
-    worker.wait()
+    worker.kill()
+    worker.communicate()
     crawl.value(
         "select count(pg_terminate_backend(pid)) from pg_stat_activity"
         " where datname = current_database() and application_name ~ '^recrawl '"
@@ -635,7 +635,7 @@ def test_the_audit_finds_filter_and_log_in_agreement(crawl: Crawl, url: str) -> 
                "changed": bool(rng.random() < 1 - np.exp(-rates[i] * 1.5))} for i in range(200))
         )  # fmt: skip
         crawl.wait(1.5 * DAY)
-    done = subprocess.run([*RUN[:-1], "audit"], env=os.environ | {"DATABASE_URL": url}, capture_output=True, text=True)
+    done = recrawl(url, "audit")
     assert done.returncode == 0, done.stderr
     (line,) = [[cell.strip() for cell in row.split("|")] for row in done.stdout.splitlines() if row.startswith("50")]
     assert int(line[1]) == 200
@@ -644,16 +644,12 @@ def test_the_audit_finds_filter_and_log_in_agreement(crawl: Crawl, url: str) -> 
 
 
 def test_an_audit_without_a_log_is_told_what_to_set(crawl: Crawl, url: str) -> None:
-    done = subprocess.run([*RUN[:-1], "audit"], env=os.environ | {"DATABASE_URL": url}, capture_output=True, text=True)
+    done = recrawl(url, "audit")
     assert done.returncode == 1
     assert "set_setting('keep_log'" in done.stderr and len(done.stderr.splitlines()) == 1
 
 
 def test_an_audit_of_a_log_that_is_kept_says_what_it_waits_for_and_then_what_it_can(crawl: Crawl, url: str) -> None:
-    def audit() -> "subprocess.CompletedProcess[str]":
-        environment = os.environ | {"DATABASE_URL": url}
-        return subprocess.run([*RUN[:-1], "audit"], env=environment, capture_output=True, text=True)
-
     def visit(*pages: str) -> None:
         crawl.wait(DAY)
         crawl.report(*({"url": page, "status": 200, "fetched_at": str(crawl.now), "changed": False} for page in pages))
@@ -664,10 +660,10 @@ def test_an_audit_of_a_log_that_is_kept_says_what_it_waits_for_and_then_what_it_
     visit("http://a.test/old")
     crawl.value("select set_setting('keep_log', '90 days')")
     visit("http://a.test/old", "http://a.test/new")
-    early = audit()
+    early = recrawl(url, "audit")
     assert early.returncode == 1 and "no page has all its fetches" in early.stderr and "set_setting" not in early.stderr
     visit("http://a.test/old", "http://a.test/new")
-    done = audit()
+    done = recrawl(url, "audit")
     assert done.returncode == 0, done.stderr
     (line,) = [[cell.strip() for cell in row.split("|")] for row in done.stdout.splitlines() if row.startswith("1 ")]
     assert line[1:5] == ["1", "0", "–", "–"], "the one page was never seen to change"
