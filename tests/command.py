@@ -1,5 +1,5 @@
-"""`python -m …` in a process of its own, forked from one that has imported what it needs: to import that takes longer
-than most commands do."""
+"""`python -m …` or `python -c …` in a process of its own. It is forked from a process that has imported what commands
+need, because to import that takes longer than most commands do."""
 
 import io
 import multiprocessing
@@ -52,7 +52,8 @@ def run(
 
 
 class Running:
-    """A command that goes on running, in a session of its own. It has what tests use of subprocess.Popen."""
+    """A command that goes on running, in a session of its own. It has what tests use of subprocess.Popen. The module
+    "-c" is the code that follows it."""
 
     def __init__(
         self, module: str, *arguments: str, environment: dict[str, str], cwd: str | Path | None = None
@@ -149,4 +150,8 @@ def _become(
         for name in [name for name in sys.modules if name.partition(".")[0] == "recrawl"]:
             del sys.modules[name]
     sys.argv = [module, *arguments]
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    if module == "-c":
+        code = sys.argv.pop(1)
+        exec(code, {"__name__": "__main__"})
+    else:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)

@@ -3,8 +3,6 @@
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -17,6 +15,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from command import Running
 from helpers import DAY, MINUTE, SECOND, Crawl, ended_run, eventually, misplaced, run_job
 from recrawl import store
 from recrawl.jobs.registry import JOBS
@@ -65,33 +64,26 @@ ThreadPoolExecutor._do_submit_job = interrupted
 
 
 @contextmanager
-def worker(url: str, before: str = "", **environment: str) -> Iterator["subprocess.Popen[str]"]:
+def worker(url: str, before: str = "", **environment: str) -> Iterator[Running]:
     if path := environment.get("PYTHONPATH"):
         environment["PYTHONPATH"] = os.pathsep.join([path, os.environ.get("PYTHONPATH", "")])
-    process = subprocess.Popen(
-        [sys.executable, "-c", before + WORKER, url],
-        env=os.environ | environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout and process.stdout.readline() == "ready\n"
-    try:
-        yield process
-    finally:
-        jobs = children(process) if process.poll() is None else []
-        process.kill()
-        for pid in jobs:  # a frozen one would not notice that its worker is gone
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
-        process.communicate()
+    with Running("-c", before + WORKER, url, environment=os.environ | environment) as process:
+        assert process.stdout.readline() == "ready\n"
+        try:
+            yield process
+        finally:
+            jobs = children(process) if process.poll() is None else []
+            process.kill()
+            for pid in jobs:  # a frozen one would not notice that its worker is gone
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
 
 
-def children(process: "subprocess.Popen[str]") -> list[int]:
+def children(process: Running) -> list[int]:
     return [child.pid for child in psutil.Process(process.pid).children()]
 
 
-def child_of(process: "subprocess.Popen[str]") -> int:
+def child_of(process: Running) -> int:
     (child,) = children(process)
     return child
 
@@ -219,10 +211,7 @@ def test_a_stop_says_which_job_it_waits_for_and_the_next_one_kills_it(fetched: C
         eventually(lambda: runs(fetched))
         os.kill(child_of(process), signal.SIGSTOP)  # as deaf as one that computes
         process.send_signal(signal.SIGINT)
-        assert (
-            process.stderr
-            and "waiting for the job rates to stop; a second Ctrl-C kills it" in process.stderr.readline()
-        )
+        assert "waiting for the job rates to stop; a second Ctrl-C kills it" in process.stderr.readline()
         time.sleep(0.5)
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
@@ -326,7 +315,7 @@ def test_one_worker_does_the_jobs_and_the_next_one_takes_over_from_a_killed_one(
         )
 
 
-def freeze(process: "subprocess.Popen[str]", sign: signal.Signals = signal.SIGSTOP) -> None:
+def freeze(process: Running, sign: signal.Signals = signal.SIGSTOP) -> None:
     """Stops a worker and the process of its job, or wakes them up: as on a machine that is suspended."""
     for pid in [process.pid, *children(process)]:
         os.kill(pid, sign)
