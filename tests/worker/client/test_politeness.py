@@ -103,9 +103,9 @@ def test_a_request_of_which_nothing_is_reported_uses_its_slot(
     async def forgetful(page: Page) -> None:
         await crawl.web.get(page.url, headers={"X-Began": str(time.monotonic())})
 
-    db.execute("select recrawl.set_host('127.0.0.2', gap => '3 seconds')")
+    db.execute("select recrawl.set_host('127.0.0.2', gap => '1 second')")
     crawl.run(30, forgetful, until=lambda: len(web.log) == 3)
-    assert len(web.log) == 3 and web.apart("127.0.0.2")[0] > 3 - LATE
+    assert len(web.log) == 3 and web.apart("127.0.0.2")[0] > 1 - LATE
 
 
 def test_what_one_process_reads_all_know(url: str, db: psycopg.Connection[Any], web: Web, site: Site) -> None:
