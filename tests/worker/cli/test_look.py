@@ -26,7 +26,7 @@ from psycopg import sql
 from sqlalchemy.engine import make_url
 
 from command import Running
-from helpers import HOUR, MINUTE, SECOND, Crawl, ended_run, eventually, result_of, run_job
+from helpers import HOUR, MINUTE, SECOND, Crawl, ended_run, eventually, five_seconds_go_by, result_of, run_job
 from recrawl import store
 from recrawl.jobs.registry import JOBS
 from recrawl.view import facts, figures
@@ -68,12 +68,6 @@ def now(crawl: Crawl) -> Crawl:
     """A crawl by the wall clock: doctor asks it."""
     crawl.now = crawl.value("select clock_timestamp()")
     return crawl
-
-
-def five_seconds_go_by(crawl: Crawl) -> None:
-    """For that long a migration, or the tick of fetch(), looks like a worker."""
-    for name in ("latest_tick", "worker_ticked"):
-        crawl.value("select setval(%s, micros(clock_timestamp() - '6 s'::interval))", name)
 
 
 def fetch(crawl: Crawl, pages: int = 40, **result: object) -> None:
