@@ -184,7 +184,7 @@ class Cycle(scrapy.Spider):
 
 def test_what_is_not_of_the_web_goes_in_no_circles(project: Make) -> None:
     cycle = project(FEEDS, cycle=CYCLE)
-    cycle.run("cycle", RECRAWL_IDLE=0)
+    cycle.run("cycle", RECRAWL_IDLE=2)
     assert sorted(item["text"] for item in cycle.items()) == ["0", "1", "2"]
 
 
@@ -215,8 +215,17 @@ def test_what_a_middleware_ignores_is_declined_and_no_failure_of_its_host(
     project: Make, db: psycopg.Connection[Any], web: Web, site: Site
 ) -> None:
     site.answers["*"] = Answer()
-    crawler = project(picky=PICKY.replace("PORT", str(web.port))).run("picky")
     at = f"http://127.0.0.2:{web.port}"
+    pages = [f"{at}/{name}" for name in ("unwanted", "unread", "wanted")]
+
+    def all_reported() -> bool:
+        states = [state(db, page) for page in pages]
+        return all(found and (found.state == "declined" or found.last_status is not None) for found in states)
+
+    crawler = project(picky=PICKY.replace("PORT", str(web.port))).start("picky")
+    eventually(all_reported, what="all is reported")
+    crawler.interrupt()
+    crawler.ends()
     assert sorted(entry.path for entry in web.log) == ["/robots.txt", "/unread", "/wanted"], crawler.log
     assert state(db, f"{at}/unwanted").state == "declined"
     assert state(db, f"{at}/unread").last_status == 0, "tried again"
