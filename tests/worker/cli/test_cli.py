@@ -179,7 +179,7 @@ def test_the_dashboards_file_goes_where_a_link_or_a_pipe_leads(url: str, tmp_pat
 
 def test_a_report_that_cannot_be_written_names_its_file(url: str, tmp_path: Path) -> None:
     file = tmp_path / "nowhere" / "crawl.html"
-    assert error(url, "report", str(file)) == f"recrawl: cannot write {file}: No such file or directory"
+    assert error(url, "dashboard", "--file", str(file)) == f"recrawl: cannot write {file}: No such file or directory"
 
 
 def test_a_look_leases_nothing_and_what_is_leased_can_be_given_back(url: str, connection: psycopg.Connection) -> None:

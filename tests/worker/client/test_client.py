@@ -355,7 +355,10 @@ def test_what_is_wrong_at_the_start_is_said_in_one_line(url: str, db: psycopg.Co
     assert problem("host=/tmp/recrawl-1000-0123456789abcdef dbname=recrawl") == (
         "cannot connect to the database: the embedded PostgreSQL does not run: start `recrawl up` and leave it running"
     )
-    assert problem(make_conninfo(url, dbname="nosuch")).startswith("cannot connect to the database: ")
+    refused = {"dbname": 'database "nosuch" does not exist', "user": 'role "nosuch" does not exist'}
+    for name, reason in refused.items():
+        said = problem(make_conninfo(url, **{name: "nosuch"}))
+        assert said.startswith("cannot connect to the database: ") and reason in said
     assert "has no tables of recrawl yet. Run `recrawl migrate`" in problem(make_conninfo(server, dbname="template1"))
     db.execute("drop function recrawl.take_slot")
     assert "has another version of recrawl than this client. These functions are missing: take_slot" in problem(url)

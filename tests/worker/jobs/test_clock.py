@@ -427,7 +427,7 @@ def test_status_and_doctor_say_that_jobs_are_late_while_the_only_worker_is_froze
 
             eventually(lambda: verdict(read().figures).code == "worker_silent")
             said = {check.code: check.headline for check in checks(read())}
-        assert said["job_overdue"] == "The job rates should have started 24 h ago."
+        assert said["job_late"] == "The job rates should have started 24 h ago."
 
 
 def everything_runs_again(crawl: Crawl) -> None:
