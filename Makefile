@@ -43,8 +43,8 @@ fast: install  ## Run, within a minute, what tells most after an edit
 	$(BIN)/pytest $(LONG) -q -m "not bench and not soak" $(addprefix tests/sql/test_,house.py catalogue.py reference.py \
 	    next_pages.py report.py leases.py objective.py) tests/worker/test_arrows.py $(ARGS)
 
-picture: install  ## Draw docs/report.png anew (needs chromium and chromium-driver)
-	$(BIN)/python -m worker.view.picture docs/report.png
+picture: install  ## Draw docs/dashboard.png and its dark twin anew (needs chromium and chromium-driver)
+	$(BIN)/python -m worker.view.picture docs
 
 docs: install  ## Build the documents as a site in build/docs, and check their links
 	@$(BIN)/python -m docs.site

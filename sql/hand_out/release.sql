@@ -1,4 +1,4 @@
--- release: a crawler gives back pages that it did not fetch. The pages get their old due times. A slot is free again if
+-- release: a crawler releases pages that it did not fetch. The pages get their old due times. A slot is free again if
 -- no request was made in it and its host has given no later slot.
 
 -- The slots are given back from the last to the first. If a slot is the last of its host, last_start_by goes back by

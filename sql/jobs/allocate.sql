@@ -192,7 +192,7 @@ end $$;
 comment on function put_prices is
     'Stores an allocation: the terms of each host that took part, and the common terms as host 0.';
 
--- New prices change the frequencies at once, but the due time of a page changes only with its next fetch. One
+-- New prices change the frequencies immediately, but the due time of a page changes only with its next fetch. One
 -- exception: a page that is due more than one new interval from now is brought forward. Its new due time is a whole
 -- number of new intervals before the old one. A page that is due too early keeps its due time. So only pages whose due
 -- time changes are written.

@@ -22,7 +22,7 @@ comment on column recrawl.graph_node.out_links is
 comment on column recrawl.graph_node.in_links is
     'The number of pages that link to it; null = the job opic has not scored it yet.';
 comment on column recrawl.graph_node.importance is
-    'How often a reader who follows links at random reaches the page; 1 is the mean. null = not computed, because '
+    'How often a reader who follows links at random reaches the page; 1 is the average. null = not computed, because '
     'the setting importance_weight is 0.';
 comment on column recrawl.graph_node.relevance is 'How well it fits your subject, 0 to 1; null = unknown.';
 

@@ -44,10 +44,10 @@ comment on column recrawl.page_status.value is 'How much a fresh copy is worth, 
 comment on column recrawl.page_status.pinned_value is
     'The value without boosts, if add_pages or set_value gave one; otherwise null.';
 comment on column recrawl.page_status.hub is
-    'High if the page links to good pages; 1 is the mean. The last run of the job opic computed hub, authority and '
+    'High if the page links to good pages; 1 is the average. The last run of the job opic computed hub, authority and '
     'importance.';
 comment on column recrawl.page_status.importance is
-    'How often a reader who follows links at random reaches the page; 1 is the mean. null = not computed, because '
+    'How often a reader who follows links at random reaches the page; 1 is the average. null = not computed, because '
     'the setting importance_weight is 0.';
 comment on column recrawl.page_status.relevance is
     'How well it fits your subject, 0 to 1. null = unknown, which counts as 0.5.';

@@ -1,4 +1,4 @@
--- report() without JSON, for crawlers that report many pages at once.
+-- report() without JSON, for crawlers that report many pages in one call.
 
 create or replace function report_pages_at(
     t timestamptz, page_ids bigint[], lease_ids bigint[], statuses int[], changed boolean[], fetched_at timestamptz[],

@@ -37,7 +37,20 @@ class Step:
         return re.sub(r"^(\s*SELECT) \* FROM", rf"\1 {columns} FROM", self.statements[-1])
 
     def agrees(self, found: str) -> bool:
-        return self._comparable(found) == self._comparable(self.answer or "")
+        return self._comparable(found) == self._comparable(self.answer or "") and self._is_aligned
+
+    @property
+    def _is_aligned(self) -> bool:
+        """Whether the columns of a table stand below each other, as psql writes them."""
+        head, rule, *rows = [*(self.answer or "").splitlines(), "", ""]
+        if self.language != "sql" or not rule or set(rule) - {"-", "+"}:
+            return True
+        borders = [place for place, sign in enumerate(rule) if sign == "+"]
+        return len(head) <= len(rule) and all(
+            all(row[place : place + 1] == "|" for place in borders)
+            for row in (head, *rows)
+            if row.count("|") == len(borders)
+        )
 
     def _comparable(self, answer: str) -> list[str]:
         """Without what depends on the time and, in tables, on the widths that times give their columns."""

@@ -1,4 +1,4 @@
-"""Draws docs/report.png, the head of the report of a made-up crawl: `make picture`."""
+"""Draws docs/dashboard.png and its dark twin, the head of the dashboard of a made-up crawl: `make picture`."""
 
 import sys
 import tempfile
@@ -11,11 +11,11 @@ from worker.view.browser import DESK, open_browser
 from worker.view.looks import look
 
 
-def draw(file: Path) -> None:
+def draw(file: Path, *, dark: bool) -> None:
     with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
-        page = Path(folder) / "report.html"
+        page = Path(folder) / "dashboard.html"
         page.write_text(overview.html(look()))
-        browser.show(page.as_uri(), DESK)
+        browser.show(page.as_uri(), DESK, dark=dark)
         bottom = browser.run("return document.querySelector('[data-part=budget]').getBoundingClientRect().bottom")
         browser.picture(file, height=int(bottom) + 20)
     with Image.open(file) as picture:
@@ -23,4 +23,5 @@ def draw(file: Path) -> None:
 
 
 if __name__ == "__main__":
-    draw(Path(sys.argv[1]))
+    draw(Path(sys.argv[1], "dashboard.png"), dark=False)
+    draw(Path(sys.argv[1], "dashboard-dark.png"), dark=True)

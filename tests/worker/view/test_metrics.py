@@ -71,7 +71,7 @@ def test_the_figures_are_those_of_the_last_minute_in_seconds_and_shares(crawl: C
     assert found["recrawl_freshness_ratio"] == pytest.approx(0.7)
     assert found["recrawl_freshness_expected_ratio"] == pytest.approx(0.8)
     assert found["recrawl_budget_fetches_per_second"] == 10
-    assert [found[f"recrawl_due_pages{{{of}}}"] for of in ("crawler", "gap", "block")] == [1, 2, 3]
+    assert [found[f"recrawl_late_pages{{{of}}}"] for of in ("crawler", "gap", "block")] == [1, 2, 3]
     assert found["recrawl_paused"] == 1
     assert 0 < time.time() - found["recrawl_vitals_timestamp_seconds"] < 200
 

@@ -81,8 +81,8 @@ class Page:
         return self._end(self, {"declined": True}, None, False)
 
     def release(self, *, slot_used: bool = False) -> bool:
-        """Gives the page back without a report. `slot_used` says that a request to its host was sent in its slot. You
-        may call this from any thread."""
+        """Releases the page: another crawler may get it. `slot_used` says that a request to its host was sent in its
+        slot. You may call this from any thread."""
         return self._end(self, None, None, slot_used)
 
 

@@ -82,7 +82,7 @@ LATENESS = {
 }  # fmt: skip
 GAUGES: dict[str, tuple[str, Behind]] = {
     # of the last minute
-    "recrawl_due_pages{waits_for}": (
+    "recrawl_late_pages{waits_for}": (
         "Late pages, by what they wait for: crawler = their host is ready, gap = the next slot of their host is in "
         "the future, block = their host is blocked.",
         {"crawler": "due_crawler", "gap": "due_gap", "block": "due_blocked"},

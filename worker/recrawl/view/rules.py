@@ -795,7 +795,7 @@ def nothing_due(facts: Facts) -> Found | None:
     if now.due or now.new_waiting:
         return None
     then = f" The next page is due {when(now.next_ready_at, now.as_of)}." if now.next_ready_at else ""
-    return Found("The crawl keeps up: no page is due.", f"{_pace(facts.figures)}{then}")
+    return Found("The crawl keeps up: no page is late.", f"{_pace(facts.figures)}{then}")
 
 
 @rule("ok", fix=Fix("allocation", "Divide the budget now, without waiting for the worker", "recrawl run allocate"))
@@ -849,7 +849,7 @@ def gap_too_short(facts: Facts) -> Found | None:
     for host in facts.figures.late_hosts:
         if host.waits_for == "block" and host.due >= FEW and (host.blocked_reason or "").endswith(("429", "503")):
             gap = interval(2 * (host.gap or timedelta(seconds=1)))
-            says = f"{host.host} is blocked: {host.blocked_reason}. {count(host.due)} of its pages are due."
+            says = f"{host.host} is blocked: {host.blocked_reason}. {count(host.due)} of its pages are late."
             do = f"SELECT recrawl.set_host({literal(host.host)}, gap => {gap});"
             return Found(says, fix=Fix("host", f"{says} A longer gap may help", do))
     return None

@@ -50,17 +50,17 @@ def _figures(figures: Figures) -> Iterator[str]:
         skipped = f"; {count(day.skipped)} skipped in {_lasting_day(lasts)}" if day.skipped >= 1 else ""
         yield _row("on time", percent(day.in_time), f"of revisits within 10 min{skipped}")
     parts = [f"{word} {count(pages)}" for word, pages in _waits_for(minute).items() if pages]
-    more = f"pages wait: {', '.join(parts)}" if now.due and parts else ""
+    more = f"waiting for: {', '.join(parts)}" if now.due and parts else ""
     if now.next_ready_at and not now.due and not now.new_waiting:
         more = f"next page {when(now.next_ready_at, now.as_of)}"
-    yield _row("late", _estimated(now.due, now), more)
+    yield _row("late pages", _estimated(now.due, now), more)
     if now.ready_wait is not None:
         hosts = f"{_thousand(now.hosts_ready)} {either(now.hosts_ready, 'host', 'hosts')}"
         yield _row("ready", hosts, f"the first has waited {lasting(now.ready_wait)} for a crawler")
     if now.new_waiting:
         left = day.left(now.new_waiting, now.as_of)
-        more = f", {lasting(left)} at today's pace" if left else ""
-        yield _row("new", _estimated(now.new_waiting, now), f"pages{more}")
+        more = f"enough for {lasting(left)} at today's pace" if left else ""
+        yield _row("new pages", _estimated(now.new_waiting, now), more)
     if now.leased:
         age = "" if now.oldest_lease_at is None else f", the oldest is {lasting(now.as_of - now.oldest_lease_at)} old"
         yield _row("leased", things(now.leased, "page"), f"in {things(now.leases, 'lease')}{age}")
@@ -152,10 +152,10 @@ def top(figures: Figures, said: Finding, name: str, height: int = 24) -> list[st
     lines.append(_trend("wait", waits, lasting(now.ready_wait), f"{_thousand(now.hosts_ready)} hosts ready"))
     waits_for = _waits_for(last).items() if last.due is not None else ()
     parts = [f"{what} {count(number or 0)}" for what, number in waits_for]
-    lines.append(_trend("late", [minute.due or 0 for minute in minutes], _estimated(now.due, now), *parts))
+    lines.append(_trend("late pages", [minute.due or 0 for minute in minutes], _estimated(now.due, now), *parts))
     inbox = [f"inbox waits {lasting(now.inbox_wait)}"] if now.inbox_wait else []
     new = [minute.new_waiting or 0 for minute in minutes]
-    lines.append(_trend("new", new, _estimated(now.new_waiting, now), *inbox))
+    lines.append(_trend("new pages", new, _estimated(now.new_waiting, now), *inbox))
     leased = [minute.leased or 0 for minute in minutes]
     lines.append(_trend("leased", leased, count(now.leased), things(now.leases, "lease")))
     if last.fresh is not None:
@@ -191,7 +191,7 @@ def _hosts(figures: Figures) -> list[str]:
 
 def _trend(name: str, numbers: Sequence[float], value: str, *parts: str) -> str:
     """Leaves out the last parts if they do not fit."""
-    line = f"{name:<10}{sparkline(numbers, 16):<17}{value:>11}"
+    line = f"{name:<11}{sparkline(numbers, 16):<17}{value:>11}"
     for part in parts:
         if len(line) + 2 + len(part) > WIDTH:
             break

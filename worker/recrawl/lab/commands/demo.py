@@ -32,7 +32,7 @@ Next:
     "--folder",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
     default=".",
-    help="Folder for the report and the picture.",
+    help="Folder for the dashboard and the picture.",
 )
 def demo(seed: int, folder: Path) -> None:
     """Show two weeks of a simulated crawl, within a minute.
@@ -40,7 +40,7 @@ def demo(seed: int, folder: Path) -> None:
     The web is simulated: 150 hosts and 10,000 pages, which change and link to each other. The crawlers are simulated
     too, and the clock is virtual. But the database is a real PostgreSQL. Three jobs run every simulated day. They learn
     how often pages change, compute how much each page is worth, and divide the budget (the fetches per day) between
-    the pages. The demo writes a report and a picture. Then it deletes the database.
+    the pages. The demo writes its dashboard and a picture. Then it deletes the database.
     """
     from recrawl import store
     from recrawl.cli.progress import steps
@@ -59,7 +59,7 @@ def demo(seed: int, folder: Path) -> None:
         with throwaway_database() as url:
             crawl = DemoCrawl(url, web, BUDGET, DAYS, seed)
             figures = crawl.run(partial(tell, f"crawling {DAYS} days; jobs learn and divide the budget", of=DAYS))
-            tell("reading the report")
+            tell("reading the figures")
             with store.connect(url) as connection:
                 look = overview.read(connection)
         tell("computing what other policies would reach")
@@ -112,7 +112,7 @@ def _draw(crawl: "DemoCrawl", compared: "Reachable", report: Callable[..., str],
     at = [crawl.begin + timedelta(days=day) for day in figures.day]
     html = file.with_suffix(".html")
     html.write_text(report(at, timedelta(days=1) / LOOKS, figures.fresh, lines, said), encoding="utf-8")
-    yield f"{html}  the report of this crawl"
+    yield f"{html}  the dashboard of this crawl"
     png = file.with_suffix(".png")
     try:
         from recrawl.lab.commands.figure import draw_freshness

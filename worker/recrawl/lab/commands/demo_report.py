@@ -1,4 +1,4 @@
-"""The report of the demo's crawl, with a chart of what other policies would reach. Pure."""
+"""The dashboard of the demo's crawl, with a chart of what other policies would reach. Pure."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta

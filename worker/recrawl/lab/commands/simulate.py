@@ -64,9 +64,9 @@ def simulate(
     """Run a policy on a web whose changes are all known.
 
     The simulation runs the code of production: it learns change rates, divides the budget every day, and schedules each
-    page. Hosts have no gap: a request may follow another at once. Freshness is the share of time that pages were fresh,
-    weighted by value. The delay is the time from a change to the next fetch. Use --policy several times to compare
-    policies.
+    page. Hosts have no gap: a request may follow another immediately. Freshness is the share of time that pages were
+    fresh, weighted by value. The delay is the time from a change to the next fetch. Use --policy several times to
+    compare policies.
 
     \b
     The simulated webs:

@@ -44,9 +44,9 @@ def worth_most(due: Floats, age: Floats, rate: Floats) -> Floats:
     return worth
 
 
-EVERY_VISIT, FIRST_DUE, WORTH_MOST = "first due, every missed visit made", "first due", "worth most first"
+EVERY_VISIT, FIRST_DUE, WORTH_MOST = "first due, every missed fetch made", "first due", "worth most first"
 AS_RECRAWL = "as recrawl"
-AFTER: dict[str, tuple[Choice, bool, bool]] = {  # whether missed visits are left out, and pages overtake others
+AFTER: dict[str, tuple[Choice, bool, bool]] = {  # whether missed fetches are left out, and pages overtake others
     EVERY_VISIT: (first_due, False, False),
     FIRST_DUE: (first_due, True, False),
     AS_RECRAWL: (first_due, True, True),

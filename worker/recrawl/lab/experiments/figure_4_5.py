@@ -126,8 +126,8 @@ def _panel(run: PoliteRun) -> Panel:
         "days",
         "fresh, % of the pages",
         [
-            PlotSeries("UNPOLITE, a bound", ends, np.full(2, run.unpolite), "dotted"),
-            PlotSeries("POLITE, a bound", ends, np.full(2, run.polite), "dashed"),
+            PlotSeries("limit without gaps (UNPOLITE)", ends, np.full(2, run.unpolite), "dotted"),
+            PlotSeries("limit with gaps (POLITE)", ends, np.full(2, run.polite), "dashed"),
             *(PlotSeries(policy, run.days, fresh) for policy, fresh in run.fresh.items()),
         ],
         log="x",

@@ -63,12 +63,12 @@ def run(seed: int, quick: bool) -> Findings:
             ResultTable("exploring for the best time, then committing", [row for of in growth for row in of.rows()]),
             ResultTable("how that grows", [of.row() for of in growth]),
             ResultTable(
-                f"lost in a crawl of {count(CRAWL)} days; a visit a day while exploring",
+                f"lost in a crawl of {count(CRAWL)} days; a fetch a day while exploring",
                 [{"policy": name, "regret, days": float(regret[-1])} for name, (_, regret) in crawls.items()],
             ),
             ResultTable(
                 f"estimates of a rate of {RATE:g} changes a day, known to be below {KNOWN_BELOW:g}, in changes a day; "
-                "visits at random moments, one a day on average",
+                "fetches at random moments, one a day on average",
                 estimates,
             ),
         ],
@@ -96,7 +96,7 @@ class Growth:
 
     def row(self) -> Row:
         return {
-            "visited every, days": self.interval,
+            "fetched every, days": self.interval,
             "best time to explore: as the horizon to the power of": self.power_of_days,
             "regret per day: to the power of": self.power_of_regret,
         }
@@ -105,7 +105,7 @@ class Growth:
         bound = Exploration(self.interval, len(self.explored.pages.rate), LEAST, MOST)
         rows: list[Row] = [
             {
-                "visited every, days": self.interval,
+                "fetched every, days": self.interval,
                 "horizon, days": round(horizon),
                 "best time to explore, days": float(days),
                 "regret, days": float(regret),
@@ -143,7 +143,7 @@ def _estimates(visits: int, pages: int, rng: np.random.Generator) -> Row:
     counted_radius = estimators.fully_observed_radius(log, KNOWN_BELOW)
     means = [float(found.mean()) for found in (likeliest, matched, radius, counted, counted_radius)]
     return {
-        "visits": visits,
+        "fetches": visits,
         **dict(zip(ERRORS, means, strict=True)),
         "within Lemma 3's, %": 100 * float((matched <= radius).mean()),
         "within Lemma 8's, %": 100 * float((counted <= counted_radius).mean()),
@@ -154,7 +154,7 @@ def _estimates(visits: int, pages: int, rng: np.random.Generator) -> Row:
 
 
 def _name(pages: PagesToLearn) -> str:
-    return f"visits a day: {1 / pages.interval:g}"
+    return f"fetches a day: {1 / pages.interval:g}"
 
 
 def _regrets(explored: list[Explored]) -> Panel:
@@ -176,15 +176,15 @@ def _courses(crawls: dict[str, Course]) -> Panel:
         PlotSeries(name, days, regret, "dashed" if name.startswith("explore") else "line")
         for name, (days, regret) in crawls.items()
     ]
-    return Panel("exploring first, and all along", "days", "regret so far, days", series)
+    return Panel("regret of exploring first, and of exploring all the time", "days", "regret so far, days", series)
 
 
 def _errors(estimates: list[Row]) -> Panel:
-    visits = np.array([float(row["visits"]) for row in estimates])
+    visits = np.array([float(row["fetches"]) for row in estimates])
     series = [
         PlotSeries(name, visits, np.array([float(row[name]) for row in estimates]), ERRORS[name]) for name in ERRORS
     ]
-    return Panel("errors, and within which they surely are", "visits", "changes a day", series, log="xy")
+    return Panel("errors of the estimates, and their limits", "fetches", "changes a day", series, log="xy")
 
 
 def _says(growth: list[Growth], crawls: dict[str, Course], estimates: list[Row]) -> str:
