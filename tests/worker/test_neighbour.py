@@ -20,7 +20,7 @@ from test_whole_crawl import worker
 from web import Answer, Request, Web, links
 
 HOSTS = [f"127.0.0.{n}" for n in range(2, 14)]
-PAGES = 30  # of a host
+PAGES = 15  # of a host
 TABLES = ["page", "host", "queue", "lease", "link", "inbox", "setting", "job"]
 ROWS = 50_000
 TRAPS = ["next_pages(integer)", "report(jsonb)", "tick(integer, integer)", "clock_timestamp()", "host_gap(interval)"]
@@ -83,6 +83,7 @@ class Neighbour:
                 connection.execute(f"update {table} set note = note || 'y'")
             connection.execute("delete from page")
             connection.execute("delete from queue")
+        self.ended.wait(0.2)
 
     def rewrites(self, connection: psycopg.Connection[Any]) -> None:
         for table in TABLES:
@@ -95,6 +96,7 @@ class Neighbour:
             connection.execute(f"insert into {table} select n, 'x' from generate_series(1, {ROWS}) n")
             connection.execute(f"create index due_at on {table} (note)")
             connection.execute("drop index due_at")
+        self.ended.wait(0.2)
 
     def holds_a_snapshot(self, connection: psycopg.Connection[Any]) -> None:
         with connection.transaction():
