@@ -2,7 +2,8 @@
 -- robots.txt of one host redirects to another host.
 
 -- The setting max_unknown_hosts is the only limit on hosts without pages. (An honest crawler needs such hosts for
--- redirects of robots.txt.) Refused calls count too. If two calls come while the minute changes, one of them may not count.
+-- redirects of robots.txt.) Refused calls count too. If two calls come while the minute changes, one of them may not
+-- count.
 create or replace function host_for_crawler(t timestamptz, verb text, host text) returns bigint
 language plpgsql volatile as $$
 -- plans: lookups; locks new keys

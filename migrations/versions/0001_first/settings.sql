@@ -168,8 +168,8 @@ comment on column recrawl_internal.setting.max_leased_per_login is
     'pages: the most pages that one login may have leased at a time. A login that leases more than a tenth of this '
     'number within half a second can exceed it. none = no limit.';
 comment on column recrawl_internal.setting.full_logins is
-    'logins: the logins that had at least nine tenths of max_leased_per_login when upkeep last counted. next_pages counts '
-    'the leased pages of these logins itself.';
+    'logins: the logins that had at least nine tenths of max_leased_per_login when upkeep last counted. next_pages '
+    'counts the leased pages of these logins itself.';
 comment on column recrawl_internal.setting.max_unknown_hosts is
     'hosts per minute: the most unknown hosts that all crawlers together may name in take_slot and set_robots. The '
     'hosts of pages and links do not count here.';

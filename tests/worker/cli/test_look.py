@@ -204,7 +204,7 @@ def test_a_database_of_another_version_is_told(
     assert done.returncode == 2 and says in done.stdout, done.stderr
 
 
-LOOKING = ["status", "doctor", "jobs", "look", "next", "release 1", "report -", "dashboard", "plan", "audit", "compare"]
+LOOKING = ["status", "doctor", "jobs", "look", "next", "release 1", "dashboard --file -", "dashboard", "plan", "audit", "compare"]
 LOOKING += ["explain 1", "run allocate"]
 
 
@@ -523,7 +523,7 @@ def test_an_arrow_does_not_end_top(url: str) -> None:
 
 READS = {
     "status": "recrawl doctor", "doctor": "checks are well", "jobs": "allocate", "jobs allocate": "freshness",
-    "explain http://h1.test/": "h1.test", "report -": "</html>", "psql -c 'table queue_status'": "(1 row)",
+    "explain http://h1.test/": "h1.test", "dashboard --file -": "</html>", "psql -c 'table queue_status'": "(1 row)",
 }  # fmt: skip
 ON_A_TERMINAL = {"top": "q quits", "dashboard --listen 127.0.0.1:0": "Ctrl-C stops it"}
 NEEDS_A_ROLE = {
