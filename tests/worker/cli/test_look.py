@@ -204,7 +204,19 @@ def test_a_database_of_another_version_is_told(
     assert done.returncode == 2 and says in done.stdout, done.stderr
 
 
-LOOKING = ["status", "doctor", "jobs", "look", "next", "release 1", "dashboard --file -", "dashboard", "plan", "audit", "compare"]
+LOOKING = [
+    "status",
+    "doctor",
+    "jobs",
+    "look",
+    "next",
+    "release 1",
+    "dashboard --file -",
+    "dashboard",
+    "plan",
+    "audit",
+    "compare",
+]
 LOOKING += ["explain 1", "run allocate"]
 
 
