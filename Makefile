@@ -3,9 +3,9 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 # Each process begins with its part of the files and takes over from others when it is done. Tests wait for a web, a clock
-# or a process, so there are two processes a core: three took longer. Long ones and few do not.
+# or a process, so there are three processes a core. Long ones and few do not.
 STEAL  := --dist worksteal
-MANY   := -n $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? 2 * n : 8))) $(STEAL)
+MANY   := -n $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 3 ? 3 * n : 8))) $(STEAL)
 LONG   := -n auto --maxprocesses 4 $(STEAL)
 # What is compiled stays: tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE

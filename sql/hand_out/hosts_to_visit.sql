@@ -130,8 +130,8 @@ begin
     end if;
     -- A host keeps new pages that are more than four to eight times less valuable than the pages that hosts were chosen
     -- for, as long as other hosts have better ones. Measured with 40,000 new pages on 2,000 hosts, ten a host in a
-    -- call, values log-normal with σ = 2: the pages of a call have .75 of the value of the same number of best pages, without
-    -- the limit .19.
+    -- call, values log-normal with σ = 2: the pages of a call have .75 of the value of the same number of best pages,
+    -- without the limit .19.
     if v.new_hosts <> '{}' and not v.new_short then
         v.worst_rank := (select worst_rank_of(max(h.new_class) + 2) from host h where h.ctid = any (v.new_hosts));
     end if;

@@ -230,10 +230,10 @@ def test_status_says_what_is_an_estimate(url: str, connection: psycopg.Connectio
         "select count(*) from add_pages(array("
         "select format('http://h%s.test/%s', i % 500, i) from generate_series(1, 60000) i))"
     )
-    assert re.search("^  new +about ", output(url, "status"), re.MULTILINE), "of the inbox"
+    assert re.search("^  new pages +about ", output(url, "status"), re.MULTILINE), "of the inbox"
     while connection.execute("select tick(1000, 30000)").fetchone() != (0,):
         pass
-    (new,) = re.findall(r"^  new +about ([\d,]+)", output(url, "status"), re.MULTILINE)
+    (new,) = re.findall(r"^  new pages +about ([\d,]+)", output(url, "status"), re.MULTILINE)
     assert 40_000 < int(new.replace(",", "")) < 80_000
 
 

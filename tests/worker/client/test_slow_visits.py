@@ -117,7 +117,7 @@ def test_the_log_says_that_no_visit_was_free(
 
     with caplog.at_level(logging.WARNING, "recrawl.client"):
         crawl.run(30, visit, until=lambda: crawl.client.counts["missed"] >= 5)
-    (line,) = [message for message in caplog.messages if "no free visit" in message]
+    (line,) = [message for message in caplog.messages if "all visits were busy" in message]
     assert line.endswith("Raise concurrency, which is 1, or run the crawler on a faster machine")
 
 

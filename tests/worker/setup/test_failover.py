@@ -242,7 +242,7 @@ def test_nothing_of_a_lost_primary_acts_on_what_the_next_one_gave(new_server: Ca
 
     # Vitals do not count the skipped numbers.
     second.query("select recrawl_internal.take_vitals()")
-    assert second.value("select max(new_pages) from recrawl.vitals") < 10 * HOSTS
+    assert second.value("select max(pages_added) from recrawl.vitals") < 10 * HOSTS
     assert second.value("select max(empty_calls) from recrawl.vitals") < 10 * HOSTS
 
     # The old primary becomes the standby, now a synchronous one, and then the primary again: nothing is lost.

@@ -534,7 +534,7 @@ def test_rights_granted_by_hand_outlive_a_changed_declaration(copy: Project, url
         connection.execute(f"grant select on recrawl.events to {analyst} with grant option")
         connection.execute(f"grant execute on function recrawl.claim to {analyst}")
     copy.change("show/events.sql", "subject, says", "says")
-    copy.change("take_in/claim.sql", "claim(who text)", "claim(who text, why text default null)")
+    copy.change("take_in/claim.sql", "claim(name text)", "claim(name text, why text default null)")
     copy.migrate(url)
     assert rows(
         url,
