@@ -28,4 +28,10 @@ begin
                            'If nobody can, use this login alone for everything: recrawl migrate --no-roles';
         end;
     end loop;
+    -- The owner, too, reads with the rights of a reader: `recrawl dashboard` and the metrics of a worker do.
+    if not pg_has_role('recrawl_reader', 'member') then
+        execute format('grant recrawl_reader to %I', current_user);
+    end if;
+exception
+    when insufficient_privilege then null;                                -- `recrawl dashboard` says who can grant it
 end $$;

@@ -26,7 +26,7 @@ class Request(NamedTuple):
 
 @dataclass
 class Answer:
-    status: int = 200
+    status: int = 200  # 0: the connection is closed without an answer
     body: bytes | str = b""
     headers: dict[str, str] = field(default_factory=dict)
     after: float = 0  # seconds
@@ -94,6 +94,7 @@ class Web:
             self.log.append(Entry(at, request.host, request.path, answer.status))
             if answer.hangs:
                 await reader.read()
+            if answer.hangs or not answer.status:
                 return False
             await asyncio.sleep(answer.after)
         finally:

@@ -78,7 +78,7 @@ begin
     if p.page_id is null then
         return query
         select 'now', 'no_page',
-               format('There is no page with the page_id %s.', coalesce(page_id::text, 'without a number')), null,
+               coalesce('There is no page with the page_id ' || page_id || '.', 'The page_id is null.'), null,
                jsonb_build_object('page_id', page_id);
         return;
     end if;

@@ -40,6 +40,12 @@ begin
     if pattern is null or pattern = '' then
         perform refuse(format('%s: pattern must not be empty', verb));
     end if;
+    -- The pattern is the key of its table, and an index takes no longer keys. A long pattern also takes long to
+    -- compile, once in each session.
+    if octet_length(pattern) > 2600 then
+        perform refuse(format('%s: pattern must have at most 2,600 bytes, got %s: use several patterns',
+                              verb, grouped(octet_length(pattern))));
+    end if;
     for url in
         select left(u, n) from (
             select 'http://example.com/' || repeat('a/b-1?', 400)

@@ -83,6 +83,12 @@ def sources() -> dict[str, str]:
 
 
 @files
+def test_no_name_is_longer_than_postgresql_keeps(path: Path) -> None:
+    """The names of constraints are error messages."""
+    assert [name for name in re.findall(r'"([^"\n]+)"', path.read_text()) if len(name.encode()) > 63] == []
+
+
+@files
 def test_no_line_is_wider_than_a_screen(path: Path) -> None:
     assert [line for line in path.read_text().splitlines() if len(line) > WIDEST] == []
 

@@ -1,5 +1,8 @@
 """Patterns that would make every found URL expensive are refused before they are in force."""
 
+import random
+from string import ascii_letters
+
 import psycopg
 import pytest
 
@@ -26,6 +29,16 @@ def test_a_pattern_that_cannot_be_used_is_refused(pages: Crawl, verb: str, patte
     says = error.value.diag.message_primary or ""
     assert says.startswith((f"{verb}: pattern is too slow, it takes", f"{verb}: pattern is too large for PostgreSQL"))
     assert pages.value("select count(*) from exclusion") == pages.value("select count(*) from boost") == 0
+
+
+@pytest.mark.parametrize("verb", ["exclude", "boost"])
+def test_a_pattern_is_as_long_as_an_index_takes(crawl: Crawl, verb: str) -> None:
+    """Of letters at random, which PostgreSQL cannot compress."""
+    letters = "".join(random.Random(1).choices(ascii_letters, k=2601))
+    call = f"select {verb}({'%s, 2' if verb == 'boost' else '%s'})"
+    assert crawl.value(call, letters[:2600]) == 0
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="at most 2,600 bytes, got 2,601: use several"):
+        crawl.value(call, letters)
 
 
 @pytest.mark.parametrize(

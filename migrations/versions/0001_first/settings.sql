@@ -57,7 +57,7 @@ create table recrawl_internal.setting (
                        check (max_leased_per_login > 0),
     full_logins        text[],
     max_unknown_hosts      int      not null default 10000
-                       constraint "max_unknown_hosts must lie between 0 and 1000000 hosts per minute"
+                       constraint "max_unknown_hosts must lie between 0 and 1e6 hosts per minute"
                        check (max_unknown_hosts between 0 and 1000000),
     ends_without_lease boolean  not null default true,
 

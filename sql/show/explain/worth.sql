@@ -120,8 +120,9 @@ begin
          raise_value),
         ('capped',
          format('%s. %s. The gap limits its host: there is one slot every %s for %s pages. So the price of a fetch is '
-                '%s there, and %s on other hosts.',
-                visited, worth, in_words(slot_every(h, s)), grouped(h.pages), amount(own.price), amount(common.price)),
+                '%s there%s.',
+                visited, worth, in_words(slot_every(h, s)), grouped(h.pages), amount(own.price),
+                ', and ' || amount(common.price) || ' on other hosts'),
          halved_gap(h, s)),
         ('exploration',
          format('%s. %s. A fetch gains less than its price of %s. So it gets only the share of the budget that goes to '
@@ -183,8 +184,9 @@ begin
         ('shortest_interval',
          format('%s, because no page is fetched more often (the setting shortest_interval). %s.',
                 visited, worth_in_words(f)),
-         format('SELECT recrawl.set_setting(''shortest_interval'', ''%s seconds'');',
-                short_number(greatest(1, date_part('epoch', s.shortest_interval) / 2)))),
+         case when s.shortest_interval > interval '1 second' then
+             format('SELECT recrawl.set_setting(''shortest_interval'', ''%s seconds'');',
+                    short_number(greatest(1, date_part('epoch', s.shortest_interval) / 2))) end),
         ('as_it_changes',
          format('%s, as often as it changes by set_rate: it is in no allocation yet.', visited),
          'recrawl run allocate'),

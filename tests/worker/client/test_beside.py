@@ -61,6 +61,23 @@ def test_a_request_that_is_no_page_has_a_slot_of_its_own(
     assert crawl.client.counts["denied"] == 1 == crawl.client.counts["extra_dropped"]
 
 
+def test_an_extra_request_uses_the_robots_txt_that_the_database_has(
+    url: str, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    site.answers["*"] = Answer()
+    db.execute("select recrawl.set_robots(%s, 200, 'User-agent: *')", [f"http://127.0.0.2:{web.port}"])
+    add(db, f"http://127.0.0.3:{web.port}/")
+    crawl = Crawl(url)
+
+    async def visit(page: Page) -> None:
+        if page.kind == "page":
+            crawl.client.extra_request(f"http://127.0.0.2:{web.port}/form")
+        await crawl.visit(page)
+
+    crawl.run(30, visit, until=lambda: web.log and web.log[-1].path == "/form")
+    assert [entry.path for entry in web.log if entry.host == "127.0.0.2"] == ["/form"]
+
+
 def test_what_begins_too_late_is_given_back(url: str, db: psycopg.Connection[Any]) -> None:
     add(db, "http://a.example/")
     begun: list[bool] = []

@@ -309,6 +309,19 @@ def test_a_page_comes_early_for_a_visit_that_needs_time_and_begins_in_its_slot()
     assert hands.in_hand.counts["unready"] == 1 and hands.in_hand.counts["requests"] == 0
 
 
+def test_a_visit_that_prepares_learns_that_its_host_is_blocked() -> None:
+    hands = Hands(preparation=1)
+    hands.rules["http://a.example"] = Passage.ALLOWED
+    (page,) = hands.line_up(hands.lease(("a.example", 2)))
+    hands.pass_time(1.1)
+    assert hands.next() is page and hands.in_hand.leases_before_requests() == [page.lease_id]
+    assert hands.in_hand.give_back("blocked", hosts={"a.example"}) == [] and not page.is_settled
+    wait, effects = hands.in_hand.begins(page, hands.now)
+    hands.do(effects)
+    assert wait == 0 and page.is_settled and hands.outcomes[page] == ["blocked"]
+    assert hands.in_hand.counts["requests"] == 0
+
+
 def test_a_page_cannot_go_back() -> None:
     hands = Hands()
     hands.rules["http://a.example"] = Passage.ALLOWED

@@ -39,6 +39,23 @@ def test_slow_visits_make_their_requests_in_their_slots(
         assert web.apart(host)[0] > GAP - LATE
 
 
+def test_a_visit_that_prepares_makes_no_request_to_a_host_that_was_blocked_meanwhile(
+    url: str, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    site.answers["*"] = Answer()
+    add(db, f"http://127.0.0.2:{web.port}/")
+    crawl = Crawl(url, robots=False, preparation=2)
+
+    async def visit(page: Page) -> None:
+        db.execute("select recrawl.block_host(%s, now() + interval '1 hour')", [page.host])
+        await asyncio.sleep(1)
+        if await crawl.client.begins(page):
+            await crawl.visit(page)
+
+    crawl.run(30, visit, until=lambda: crawl.client.counts["blocked"] == 1)
+    assert web.log == [] and crawl.client.counts["requests"] == 0
+
+
 @pytest.mark.soak
 def test_slow_visits_make_nearly_as_many_requests_as_fast_ones_and_break_no_gap(server: str) -> None:
     """By the limits of `python -m bench slow`."""

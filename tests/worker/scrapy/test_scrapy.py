@@ -231,6 +231,20 @@ def test_what_a_middleware_ignores_is_declined_and_no_failure_of_its_host(
     assert crawler.errors == [] and leases(db) == [], crawler.log
 
 
+def test_a_request_whose_connection_is_closed_is_not_sent_again_at_once(
+    project: Make, db: psycopg.Connection[Any], web: Web, site: Site
+) -> None:
+    """The server closes a connection that was used before: this may be an answer that got lost, or the end of its
+    patience."""
+    site.answers |= {"*": Answer(), "/unread": Answer(0)}
+    at = f"http://127.0.0.2:{web.port}"
+    crawler = project(picky=PICKY.replace("PORT", str(web.port))).start("picky")
+    eventually(lambda: getattr(state(db, f"{at}/unread"), "last_status", None) == 0, what="a report")
+    crawler.interrupt()
+    crawler.ends()
+    assert web.apart("127.0.0.2")[0] > GAP - LATE and len(web.of("127.0.0.2", "/unread")) == 1, crawler.log
+
+
 # ------------------------------------------------------------------------------------------------ several, killed
 
 

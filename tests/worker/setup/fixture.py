@@ -31,9 +31,10 @@ VERSIONS = ROOT / "migrations" / "versions"
 
 
 def sums() -> str:
-    """A line for each file that makes tables, as sha256sum writes it."""
+    """A line for each file that makes tables, and one for all files of sql/, as sha256sum writes it."""
     files = sorted(path for path in VERSIONS.rglob("*") if path.suffix in (".py", ".sql"))
-    return "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(ROOT)}\n" for path in files)
+    lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(ROOT)}\n" for path in files]
+    return "".join([*lines, f"{project.sql_digest()}  sql\n"])
 
 
 def crawl(url: str) -> None:
@@ -97,11 +98,16 @@ def dump(url: str) -> None:
     print(f"{file.relative_to(ROOT)}: {file.stat().st_size / 1000:.0f} kB")
 
 
+def released_on(release: str) -> str | None:
+    heading = rf"^## \[?{re.escape(release)}\]?\W+(\d{{4}}-\d\d-\d\d)\W*$"
+    found = re.search(heading, CHANGELOG.read_text(), re.MULTILINE)
+    return found[1] if found else None
+
+
 def refuse_if_released() -> None:
-    released = re.search(rf"^## \[?{re.escape(RELEASE)}\]?\W+(\d{{4}}-\d\d-\d\d)$", CHANGELOG.read_text(), re.MULTILINE)
-    if released:
+    if day := released_on(RELEASE):
         raise SystemExit(
-            f"{CHANGELOG.name} says that {RELEASE} was released on {released[1]}. Its fixture stays as it is:"
+            f"{CHANGELOG.name} says that {RELEASE} was released on {day}. Its fixture stays as it is:"
             " set the next version in pyproject.toml first"
         )
 

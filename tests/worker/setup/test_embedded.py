@@ -254,10 +254,10 @@ def test_the_url_works_with_sqlalchemy(home: Path) -> None:
 def test_its_url_is_known_for_it_wherever_it_was_copied_to(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECRAWL_DATA_DIR", str(home))
     with embedded.server(home) as url:
-        assert embedded.serves(url)
-        assert not embedded.serves("postgresql://postgres@db.test/recrawl")
+        assert embedded.is_ours(url)
+        assert not embedded.is_ours("postgresql://postgres@db.test/recrawl")
         monkeypatch.setenv("RECRAWL_DATA_DIR", str(home / "elsewhere"))
-        assert not embedded.serves(url)
+        assert not embedded.is_ours(url)
 
 
 def test_data_stay_and_so_does_the_url(home: Path) -> None:

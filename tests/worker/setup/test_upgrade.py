@@ -66,7 +66,19 @@ def test_the_versions_of_a_release_are_not_edited() -> None:
     for file in sorted(fixture.FOLDER.glob("*.sha256")):
         for line in file.read_text().splitlines():
             digest, path = line.split("  ")
-            assert now.get(path) == digest, f"{path} differs from the file of {file.stem}: write a new version instead"
+            assert path == "sql" or now.get(path) == digest, (
+                f"{path} differs from the file of {file.stem}: write a new version instead"
+            )
+
+
+def test_other_functions_than_those_of_a_release_have_a_new_version_even_an_empty_one() -> None:
+    """By the version a worker, `status` and `recrawl migrate` see that a database is older or newer than they are."""
+    for file in sorted(fixture.FOLDER.glob("*.sha256")):
+        lines = file.read_text().splitlines()
+        if fixture.released_on(file.stem) and f"{project.sql_digest()}  sql" not in lines:
+            versions = {line.split("  ")[1] for line in lines if line.endswith(".py")}
+            newer = {line.split("  ")[1] for line in fixture.sums().splitlines() if line.endswith(".py")} - versions
+            assert newer, f"sql/ differs from {file.stem}: write a new version, even an empty one"
 
 
 @pytest.mark.parametrize(

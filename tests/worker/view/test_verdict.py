@@ -270,12 +270,14 @@ def test_one_number_tells_crawlers_from_gaps() -> None:
 
 def test_without_a_budget_pages_that_their_hosts_have_room_for_wait_for_the_shortest_interval() -> None:
     free = replace(
-        WORKING, settings=WORKING.settings | {"budget": None}, minutes=(replace(WORKING.minutes[-1], budget=None),),
+        now(WORKING, new_waiting=0), settings=WORKING.settings | {"budget": None},
+        minutes=(replace(WORKING.minutes[-1], budget=None, due_gap=0),),
         allocation=replace(WORKING.allocation, budget=float("inf"), capped_hosts=0),  # type: ignore[type-var]
     )  # fmt: skip
     assert "the shortest interval sets the pace" in verdict(free).headline
     full = replace(free, allocation=replace(free.allocation, capped_hosts=1))  # type: ignore[type-var]
     assert "The gaps of the hosts set the pace" in verdict(full).headline
+    assert "The gaps of the hosts set the pace" in verdict(now(free, new_waiting=10)).headline
 
 
 def test_a_crawl_whose_only_host_is_blocked_is_not_called_working() -> None:

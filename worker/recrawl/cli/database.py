@@ -52,7 +52,8 @@ def lasting_database(*, makes: bool = False) -> Iterator[tuple[str, Callable[[],
 
 
 def given_url() -> str | None:
-    """DATABASE_URL, if it is set. An error message does not quote it, because it may contain a password."""
+    """DATABASE_URL, if it is set and does not name the embedded server, which this program starts if it does not run.
+    An error message does not quote it, because it may contain a password."""
     url = os.environ.get("DATABASE_URL")
     if not url:
         return None
@@ -67,6 +68,11 @@ def given_url() -> str | None:
         raise click.ClickException(
             "DATABASE_URL is not a URL like postgresql://user:password@host:port/database (in a password, @ is %40)"
         )
+    if str(parts.get("host", "")).startswith("/"):
+        from recrawl.setup import embedded
+
+        if embedded.is_ours(url):
+            return None
     return url
 
 

@@ -64,7 +64,7 @@ def doctor(as_json: bool) -> None:
     from recrawl.view.verdict import checks
 
     with database() as url, store.connect(url, connect_timeout=PATIENCE) as connection:
-        found = checks(facts.read(connection, embedded.serves(url)))
+        found = checks(facts.read(connection, embedded.is_ours(url)))
     if as_json:
         from dataclasses import asdict
 

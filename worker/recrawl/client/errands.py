@@ -125,6 +125,8 @@ class Errands:
         """Takes slots until the URL was requested. The requests of one host wait for each other."""
         try:
             async with self._turns.setdefault(urlsplit(url).hostname or "", asyncio.Lock()):
+                if self._gate:
+                    await self._gate.look_up([url])
                 for _ in range(TRIES):
                     if self._in_hand.is_closed:
                         break

@@ -126,6 +126,7 @@ class InHand:
         self._asked: dict[str, AskedRobots] = {}  # by site
         self._visits: set[Page] = set()  # each takes one of the places, whose number is `concurrency`
         self._spawned: set[Page] = set()  # pages whose visits are tasks of the shell
+        self._blocked: set[Page] = set()  # RUNNING pages whose requests must not begin any more
         self._settling = threading.Lock()
 
     # ---- questions
@@ -161,8 +162,10 @@ class InHand:
         """The monotonic time at which `due` must be called."""
         return self._due[0][0] if self._due else None
 
-    def leases_in_line(self) -> list[int]:
-        return list({page.lease_id for page in self._in_line() if not is_request(page)})
+    def leases_before_requests(self) -> list[int]:
+        """The leases of pages in line, and of visits that may still prepare their requests."""
+        preparing = self._visits if self._preparation.lead else ()
+        return list({page.lease_id for page in (*self._in_line(), *preparing) if not is_request(page)})
 
     def leases_ending_by(self, moment: float) -> list[int]:
         return [lease_id for lease_id, lease in self._leases.items() if lease.until < moment]
@@ -301,6 +304,9 @@ class InHand:
 
     def begins(self, page: Page, now: float) -> tuple[float, Effects]:
         """How many seconds its request must wait for its slot. At 0 it may begin, if the page was not given back."""
+        if page in self._blocked and self.settle(page):
+            self.counts["requests"] -= 1
+            return 0.0, self._finish(page, outcome="blocked")
         first, _ = self._window(page, now)
         if now < first:
             return first - now, []
@@ -337,9 +343,15 @@ class InHand:
     # ---- pages are given back, or lost
 
     def give_back(self, outcome: str, hosts: Collection[str] = (), pages: Collection[tuple[int, int]] = ()) -> Effects:
-        """Pages in line of these hosts, or with these leases and page_ids: their slots must not be used."""
-        found = [page for page in self._in_line() if page.host in hosts or (page.lease_id, page.page_id) in pages]
-        return self._give_all_back(found, outcome)
+        """Pages of these hosts, or with these leases and page_ids: their slots must not be used. A visit that still
+        prepares the request of a blocked page learns it from begins()."""
+
+        def stops(page: Page) -> bool:
+            return page.host in hosts or (page.lease_id, page.page_id) in pages
+
+        if outcome == "blocked":
+            self._blocked |= set(filter(stops, self._visits))
+        return self._give_all_back(list(filter(stops, self._in_line())), outcome)
 
     def drop_late(self, now: float) -> Effects:
         """Pages whose slot has passed while no visit was free, or while their robots.txt did not come."""
@@ -450,6 +462,7 @@ class InHand:
 
     def _free(self, page: Page) -> None:
         """Its place is free, unless its task runs on."""
+        self._blocked.discard(page)
         if page in self._visits and page not in self._spawned:
             self._visits.discard(page)
             self.visits_ended += 1

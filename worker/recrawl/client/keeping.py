@@ -25,7 +25,7 @@ class Keeper:
             await asyncio.sleep(EVERY)
             self._shell.do(self._in_hand.drop_late(time.monotonic()))
             self._misses.tell_sometimes()
-            if leases := self._in_hand.leases_in_line():
+            if leases := self._in_hand.leases_before_requests():
                 blocked = await self._asking.blocked_pages(leases)
                 self._shell.do(self._in_hand.give_back("blocked", pages=blocked))
 

@@ -5,6 +5,7 @@ import os
 
 from scrapy.exceptions import NotConfigured
 from scrapy.settings import BaseSettings
+from twisted.web.client import HTTPConnectionPool
 
 log = logging.getLogger("recrawl.scrapy")
 
@@ -35,6 +36,8 @@ class Addon:
     def update_settings(self, settings: BaseSettings) -> None:
         if not settings.getbool("RECRAWL_ENABLED", True):
             raise NotConfigured("RECRAWL_ENABLED is off")
+        # If a server closes a connection that was used before, Twisted would send the request again immediately.
+        HTTPConnectionPool.retryAutomatically = False
         for name, value in DEFAULTS.items():
             settings.setdefault(name, value, "addon")
         if not settings.get("RECRAWL_DSN"):

@@ -92,10 +92,10 @@ def exists() -> bool:
     return (default_data_dir().expanduser() / CLUSTER).exists()
 
 
-def serves(url: str) -> bool:
-    """Whether `url` is the current user's embedded database. False while the server does not run."""
-    _, sockets = _postmaster(default_data_dir().expanduser().resolve())
-    return bool(sockets) and conninfo_to_dict(url).get("host") == sockets
+def is_ours(url: str) -> bool:
+    """Whether `url` is the current user's embedded database, running or not."""
+    host = Path(str(conninfo_to_dict(url).get("host")))
+    return host.parent == SOCKETS and host.name.startswith(_socket_name(default_data_dir().expanduser().resolve()))
 
 
 @contextmanager
@@ -345,10 +345,14 @@ def _stopped_with(guard: int) -> Callable[[], None] | None:
     return ask_the_kernel
 
 
+def _socket_name(home: Path) -> str:
+    return f"recrawl-{_account_uid()}-{hashlib.sha256(os.fsencode(home)).hexdigest()[:16]}"
+
+
 def _socket_directory(home: Path) -> Path:
     """A private directory of the server's account. It is the same at every start, unless another user took its name."""
     uid = _account_uid()
-    directory = SOCKETS / f"recrawl-{uid}-{hashlib.sha256(os.fsencode(home)).hexdigest()[:16]}"
+    directory = SOCKETS / _socket_name(home)
     try:
         directory.mkdir(mode=0o700)
         os.chown(directory, uid, -1)

@@ -34,6 +34,7 @@ SCRIPT_HEAD = """\
 -- Run it with: psql -1 -f FILE
 
 \\set ON_ERROR_STOP on
+\\encoding UTF8
 
 do $$
 begin
@@ -67,7 +68,7 @@ def upgrade(url: str, with_roles: bool | None = None) -> None:
         unknown = re.search(r"locate revision identified by '(.*)'", str(error))
         raise SystemExit(
             f"this database is at version {unknown[1]}, which this recrawl does not know: if a newer recrawl made it,"
-            " use that one; if it is older than the first release, CONTRIBUTING.md says how to copy its crawl"
+            " use that one; if it is older than the first release, CHANGELOG.md says how to copy its crawl"
             if unknown
             else f"recrawl cannot migrate this database: {error}"
         ) from None

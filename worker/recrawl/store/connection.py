@@ -97,8 +97,8 @@ def only_read(connection: Connection, longest: timedelta) -> Iterator[None]:
         except (InsufficientPrivilege, UndefinedObject) as error:
             login = connection.info.user
             raise PermissionError(
-                f"the login {login} may not read as {READER}. The owner of the database can allow it: "
-                f"GRANT {READER} TO {login}"
+                f"the login {login} may not read as {READER}. Whoever may give this role, for example a "
+                f"superuser, can allow it: GRANT {READER} TO {login}"
                 if isinstance(error, InsufficientPrivilege)
                 else f"the role {READER} does not exist on this server: run recrawl migrate"
             ) from None

@@ -284,7 +284,7 @@ def fetches_fail(facts: Facts) -> Found | None:
     Fix(
         "crawlers",
         "Start more crawlers, or let each take more pages in one call",
-        "SELECT * FROM recrawl.next_pages(100, ahead => '10 s');",
+        "SELECT * FROM recrawl.next_pages(100, ahead => '2 s');",
     ),
     well="No ready host waits long for a crawler.",
     alert=Alert(
@@ -836,10 +836,11 @@ def budget_sets_pace(facts: Facts) -> Found | None:
 
 @rule("ok")
 def gaps_set_pace(facts: Facts) -> Found:
-    """Without a budget, and without a host that has more pages than slots, the shortest interval does."""
+    """Without a budget, and if no page waits for a gap, the shortest interval does."""
     figures = facts.figures
     capped = figures.allocation.capped_hosts if figures.allocation else 0
-    limit = "The gaps of the hosts set" if figures.budget or capped else "No budget is set: the shortest interval sets"
+    waits = figures.budget or capped or figures.now.new_waiting or figures.minute.due_gap
+    limit = "The gaps of the hosts set" if waits else "No budget is set: the shortest interval sets"
     return Found(f"The crawl keeps up. {limit} the pace, not your crawlers.", _pace(figures))
 
 

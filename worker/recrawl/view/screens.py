@@ -87,7 +87,7 @@ def doctor(checks: Sequence[Finding]) -> list[str]:
     levels = [check.level for check in checks]
     bad, unseen = levels.count("warn") + levels.count("trouble"), levels.count("unseen")
     ill = f", {bad} {either(bad, 'is', 'are')} not" if bad else ""
-    hidden = f", {unseen} need a login with more rights" if unseen else ""
+    hidden = f", {unseen} {either(unseen, 'needs', 'need')} a login with more rights" if unseen else ""
     lines += ["", f"{levels.count('ok')} of {len(levels)} checks are well{ill}{hidden}"]
     return lines
 
