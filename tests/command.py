@@ -92,7 +92,7 @@ class Running:
         return self.returncode
 
     def communicate(self, timeout: float = 120) -> tuple[str, str]:
-        """What it wrote and was not read yet. A second call returns nothing."""
+        """The output that was not read yet. A second call returns nothing."""
         with ThreadPoolExecutor(2) as readers:
             texts = [readers.submit(_rest, file) for file in (self.stdout, self.stderr)]
             try:

@@ -126,5 +126,5 @@ before the call of next_pages.
 * lease_id: the lease, from next_pages.
 * page_ids: the pages. null = all pages of the lease that are not reported or released yet.
 * slot_used: true if you used the slot of each page for another request to its host, for example for robots.txt. false =
-  you sent no request, so other pages can use these slots, unless the host has given a later slot meanwhile.';
+  you sent no request, so other pages can use these slots, unless the host has given a later slot since then.';
 grant execute on function recrawl.release to recrawl_crawler;

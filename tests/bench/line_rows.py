@@ -86,7 +86,7 @@ def lines(stage: Stage) -> Iterator[Line]:
 
 
 def shares(stage: Stage) -> Iterator[Line]:
-    """At times of its own: a hundred hosts with late revisits beside six thousand with new pages, and so on."""
+    """At times of its own: a hundred hosts with late revisits next to six thousand with new pages, and so on."""
     for name, due_hosts, new_hosts in (
         ("100 due hosts beside 6,000 new ones", range(100), range(1000, 7000)),
         ("1,000 hosts with both", range(1000), range(1000)),

@@ -112,7 +112,7 @@ def test_a_page_of_a_large_lease_costs_a_report_no_more(loaded: Loaded) -> None:
 
 
 def test_a_page_of_a_large_lease_is_given_back_at_the_cost_of_one(loaded: Loaded) -> None:
-    """138 buffers, whatever the size of the lease. While other sessions of the server write, PostgreSQL keeps old rows
+    """138 buffers, for a lease of any size. While other sessions of the server write, PostgreSQL keeps old rows
     for longer: then each call takes 6 buffers more than the last one."""
     connection = loaded()
     pages = pop(connection, TEN_A_HOST, 2000)

@@ -26,6 +26,7 @@ import psycopg
 import pytest
 
 from helpers import eventually
+from recrawl.cli.database import given_url
 from recrawl.setup import embedded
 from recrawl.setup.embedded import EmbeddedError, default_data_dir, server
 
@@ -256,8 +257,10 @@ def test_its_url_is_known_for_it_wherever_it_was_copied_to(home: Path, monkeypat
     with embedded.server(home) as url:
         assert embedded.is_ours(url)
         assert not embedded.is_ours("postgresql://postgres@db.test/recrawl")
-        monkeypatch.setenv("RECRAWL_DATA_DIR", str(home / "elsewhere"))
-        assert not embedded.is_ours(url)
+    monkeypatch.setenv("DATABASE_URL", url)
+    assert embedded.is_ours(url) and given_url() is None, "`recrawl up` starts this server again"
+    monkeypatch.setenv("RECRAWL_DATA_DIR", str(home / "elsewhere"))
+    assert not embedded.is_ours(url) and given_url() == url
 
 
 def test_data_stay_and_so_does_the_url(home: Path) -> None:

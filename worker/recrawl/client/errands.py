@@ -118,10 +118,10 @@ class Errands:
     def extra_request(self, url: str, meta: object) -> "asyncio.Future[None]":
         self.extras += 1
         is_over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._begin(self._aside(url, meta, is_over))
+        self._begin(self._request_extra(url, meta, is_over))
         return is_over
 
-    async def _aside(self, url: str, meta: object, is_over: "asyncio.Future[None]") -> None:
+    async def _request_extra(self, url: str, meta: object, is_over: "asyncio.Future[None]") -> None:
         """Takes slots until the URL was requested. The requests of one host wait for each other."""
         try:
             async with self._turns.setdefault(urlsplit(url).hostname or "", asyncio.Lock()):

@@ -97,7 +97,7 @@ def only_read(connection: Connection, longest: timedelta) -> Iterator[None]:
         except (InsufficientPrivilege, UndefinedObject) as error:
             login = connection.info.user
             raise PermissionError(
-                f"the login {login} may not read as {READER}. Whoever may give this role, for example a "
+                f"the login {login} may not read as {READER}. A login that may give this role, for example a "
                 f"superuser, can allow it: GRANT {READER} TO {login}"
                 if isinstance(error, InsufficientPrivilege)
                 else f"the role {READER} does not exist on this server: run recrawl migrate"
