@@ -15,7 +15,7 @@ declare
         "lookups": {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_bitmapscan": "off",
                     "enable_mergejoin": "off", "enable_hashjoin": "off", "jit": "off"},
         "hashes":  {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_bitmapscan": "off",
-                    "enable_mergejoin": "off", "jit": "off"},
+                    "enable_mergejoin": "off", "enable_memoize": "off", "jit": "off"},
         "inherited": {},
         "whole":   {"jit": "off"}
     }';

@@ -7,7 +7,7 @@
 -- budget or a step of the clock the two are far apart. near() then moves the count.
 
 create or replace function fetches_by(t timestamptz, per_day float8) returns bigint
-language sql immutable parallel safe
+language sql stable parallel safe      -- like extract()
 return floor(extract(epoch from t)::float8 * (per_day / 86400))::bigint;
 comment on function fetches_by is 'The number of fetches from 1970 to a time, at a number of fetches per day.';
 
@@ -16,7 +16,7 @@ comment on function fetches_by is 'The number of fetches from 1970 to a time, at
 -- Otherwise new pages would use the fetches that revisits leave now, and still get their full share when the revisits
 -- come. A count that is much further ahead was made while the clock was wrong.
 create or replace function near(count bigint, t timestamptz, per_day float8) returns bigint
-language plpgsql immutable as $$
+language plpgsql stable as $$
 declare
     wanted      constant bigint := fetches_by(t, per_day);
     most_behind constant bigint := greatest(per_day / 86400, 1);

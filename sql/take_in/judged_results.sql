@@ -10,7 +10,7 @@ begin atomic
 end;
 comment on function page_in is 'The page in a place of the table page, if it is visible there.';
 
-create or replace function turns_of(t timestamptz, results result[]) returns text[]
+create or replace function turns_of(t timestamptz, results result[], leases locked_lease[]) returns text[]
 language plpgsql stable as $$
 -- plans: lookups
 begin
@@ -21,8 +21,8 @@ begin
         from unnest(results) r
         cross join lateral (
             select exists (
-                select from (select * from lease where lease.lease_id = r.lease_id offset 0) l   -- not by lease_until
-                where l.lease_until > t and r.page_id = any (l.page_ids)) as is_held
+                select from unnest(leases) l
+                where l.lease_id = r.lease_id and l.lease_until > t and r.page_id = any (l.page_ids)) as is_held
             offset 0
         ) l
         window of_page as (
@@ -36,28 +36,15 @@ comment on function turns_of is
     'first.';
 
 create or replace function judged_results(
-    t timestamptz, results result[], turns text[], leases bigint[],
+    t timestamptz, results result[], turns text[], leases locked_lease[],
     locked locked_pages, redirects bigint[], rules judging_rules
 ) returns table (tid tid, host_id bigint, lease_id bigint, round int, judgement judgement)
 language sql stable
 begin atomic
-    with
-    -- The leases that have not ended. `|| '{}'` unpacks the arrays here: large arrays are stored compressed, and would
-    -- be unpacked again for each page that is looked up in them.
-    running as materialized (
-        select l.lease_id, l.round, l.handed_out_at, l.busy_hosts,
-               l.page_ids || '{}' as page_ids, l.slots || '{}' as slots, l.start_bys || '{}' as start_bys,
-               l.dues || '{}' as dues, l.held_dues || '{}' as held_dues
-        from (select distinct unnest(leases) as lease_id) f
-        cross join lateral (
-            select * from lease where lease.lease_id = f.lease_id offset 0   -- not by lease_until
-        ) l
-        where l.lease_until > t
-    )
     select i.tid, p.host_id, l.lease_id, l.round, j
     from unnest(results) r
-    left join running l on l.lease_id = r.lease_id
-                           and l.page_ids[width_bucket(r.page_id, l.page_ids)] = r.page_id
+    left join unnest(leases) l on l.lease_id = r.lease_id and l.lease_until > t
+                                  and l.page_ids[width_bucket(r.page_id, l.page_ids)] = r.page_id
     cross join lateral (
         select case when locked.page_ids[n.locked] = r.page_id then locked.tids[n.locked] end as tid,
                n.leased

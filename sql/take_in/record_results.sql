@@ -27,12 +27,20 @@ language sql stable as $$
 $$;
 comment on function without_ends is 'The results; those that have no lease and would end a page get a problem.';
 
+-- `|| '{}'` unpacks an array. Large arrays are stored compressed, and would be unpacked again for each page that is
+-- looked up in them.
+create or replace function as_locked(l lease) returns locked_lease
+language sql stable parallel safe
+return (l.lease_id, l.round, l.handed_out_at, l.lease_until, l.busy_hosts, l.page_ids || '{}', l.slots || '{}',
+        l.start_bys || '{}', l.dues || '{}', l.held_dues || '{}')::locked_lease;
+comment on function as_locked is 'A row of lease, for the judgement of its pages.';
+
 create or replace function record_results(t timestamptz, results result[]) returns setof recrawl.report_result
 language plpgsql volatile as $$
 -- plans: hashes; locks exclusion (shared), new keys, lease, page by id, link by id, host by id
 declare
     led_to    found_links[];
-    leases    bigint[];
+    leases    locked_lease[];
     locked    locked_pages;
     redirects bigint[];                -- by ord: the page that a permanent redirect leads to
     done      recorded;
@@ -44,10 +52,10 @@ begin
     end if;
     -- 2.
     leases := array(
-        select l.lease_id
+        select l.locked
         from (select distinct r.lease_id from unnest(results) r order by 1) r
-        cross join lateral (
-            select l.lease_id from lease l where l.lease_id = r.lease_id order by l.round for update) l);
+        cross join lateral (select as_locked(l) as locked from lease l
+                            where l.lease_id = r.lease_id order by l.round for update) l);
     -- 3.
     select array_agg(p.page_id), array_agg(p.ctid) into locked
     from (select p.page_id, p.ctid
@@ -77,7 +85,7 @@ end $$;
 comment on function record_results is 'Judges and records checked results, for report and report_pages.';
 
 create or replace function record_pages(
-    t timestamptz, results result[], leases bigint[], locked locked_pages, redirects bigint[]
+    t timestamptz, results result[], leases locked_lease[], locked locked_pages, redirects bigint[]
 ) returns recorded
 language plpgsql volatile as $$
 -- plans: inherited; writes page, inbox, fetch_log, pulse; locks page by id
@@ -87,18 +95,16 @@ declare
     done  recorded;
 begin
     if (select count(r.page_id) > count(distinct r.page_id) from unnest(results) r) then
-        turns := turns_of(t, results);
+        turns := turns_of(t, results, leases);
     end if;
     rules := (select (s, h, l.last_value)::judging_rules from setting s, host_terms h, lease_id l where h.host_id = 0);
     if not (rules.setting).ends_without_lease then
         results := without_ends(results);
     end if;
     with
-    -- The results with everything that follows from them. Only a result that counts changes its page. (`is distinct
-    -- from null` asks whether there is a row; `is not null` would ask whether none of its columns is null.)
+    -- The results with everything that follows from them. Only a result that counts changes its page.
     judged as materialized (
-        select j.tid, j.host_id, j.lease_id, j.round, (j.judgement).*,
-               (j.judgement).page_after is distinct from null as counts
+        select j.tid, j.host_id, j.lease_id, j.round, (j.judgement).*
         from judged_results(t, results, turns, leases, locked, redirects, rules) j
     ),
     -- The updated pages.
@@ -110,7 +116,7 @@ begin
              last_modified, content_hash, sketch) = row((j.fetches_after).*),
             meta = coalesce(j.meta, p.meta)
         from judged j
-        where p.ctid = j.tid and j.counts
+        where p.ctid = j.tid and (j.page_after).state is not null
     ),
     -- The inbox gets only due times that differ from the due time that next_pages assumed.
     moved as (
@@ -138,12 +144,12 @@ begin
     select array_agg(answer),
            array_agg((answer).ord) filter (where is_observed and (page_after).state <> 'kept_out'),
            array_agg((answer).page_id) filter (where is_graph_news),
-           array_agg(distinct host_id) filter (where counts),
-           array_agg(distinct host_id) filter (where is_observed),
+           array_agg(host_id) filter (where (page_after).state is not null),
+           array_agg(host_id) filter (where is_observed),
            array_agg(host_update) filter (where (host_update).host_id is not null),
            (select array_agg((lease_id, round, pages)::lease_count)
             from (select lease_id, round, count(*)::int as pages from judged where is_held group by lease_id, round) l),
-           array_agg(unused_slot order by (unused_slot).slot desc) filter (where (unused_slot).slot is not null)
+           array_agg(unused_slot) filter (where (unused_slot).slot is not null)
     into done
     from judged;
     return done;
@@ -180,7 +186,8 @@ begin
     end if;
     if done.unused_slots is not null then
         perform give_back(
-            t, null, array(select distinct u.host_id from unnest(done.unused_slots) u), done.unused_slots);
+            t, null, array(select distinct u.host_id from unnest(done.unused_slots) u),
+            array(select u from unnest(done.unused_slots) u order by u.slot desc));
     end if;
     select bool_or(h.blocked_until > t) as is_blocked, bool_or(h.strikes > 0) as is_struck into any_host
     from host h

@@ -90,6 +90,12 @@ begin
     if to_regtype('lease_count') is null then
         create type lease_count as (lease_id bigint, round int, pages int);
     end if;
+    if to_regtype('locked_lease') is null then
+        create type locked_lease as (
+            lease_id bigint, round int, handed_out_at timestamptz, lease_until timestamptz, busy_hosts bigint[],
+            page_ids bigint[], slots timestamptz[], start_bys timestamptz[], dues timestamptz[],
+            held_dues timestamptz[]);
+    end if;
     if to_regtype('locked_pages') is null then
         create type locked_pages as (page_ids bigint[], tids tid[]);
     end if;
@@ -129,5 +135,6 @@ comment on type observation is 'A row of fetch_log: the columns of the same name
 comment on type pulse_part is 'The share of one result in a row of pulse: the columns of the same names.';
 comment on type judgement is 'Everything that follows from a result. A part is null if it does not apply.';
 comment on type lease_count is 'How many pages of a row of lease a report took off it.';
+comment on type locked_lease is 'A row of lease that a report has locked: the columns of the same names.';
 comment on type locked_pages is 'Pages that a report has locked, in order of id, with the places of their rows.';
 comment on type recorded is 'The work that is left after the pages of a report were written.';

@@ -18,7 +18,7 @@ comment on function slack is
     'A row that is committed within this time after the time it was written with is never below a horizon.';
 
 create or replace function micros(t timestamptz) returns bigint
-language sql immutable parallel safe
+language sql stable parallel safe      -- like extract()
 return greatest(1, least((extract(epoch from t) * 1000000)::numeric, 9e18)::bigint);
 comment on function micros is 'A time as a number that a sequence can store: microseconds since 1970.';
 

@@ -5,7 +5,7 @@
 --    pulse       for each report its outcomes; also ended leases and missed slots. The job vitals adds them up
 
 create or replace function log_part(t timestamptz, keep interval) returns int
-language sql immutable parallel safe
+language sql stable parallel safe      -- like extract(); an immutable function would not be inlined
 return mod(floor(2 * extract(epoch from t) / extract(epoch from keep))::bigint, 4)::int;
 comment on function log_part is 'The part of a log (0 to 3) for rows of a time.';
 

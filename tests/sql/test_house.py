@@ -44,7 +44,7 @@ KINDS = {
     },
     "hashes": {
         "plan_cache_mode=force_generic_plan", "enable_seqscan=off", "enable_bitmapscan=off", "enable_mergejoin=off",
-        "jit=off",
+        "enable_memoize=off", "jit=off",
     },
     "whole": {"jit=off"},
     "inherited": set(),
@@ -112,6 +112,33 @@ def test_every_function_that_reads_tables_declares_its_kind(functions: list[Row]
         # Functions without settings become part of the plan of their caller.
         if named & (tables - {"setting"}) and not function["is_inlined"]:
             assert function["declares"], function["name"]
+
+
+CALLS_OF_ITS_OWN = {  # the cost of a call does not matter here
+    "amount", "are_few_hosts", "grouped", "has_prices", "in_words", "run_is_dead", "short_number",
+}  # fmt: skip
+
+
+def test_functions_that_can_be_part_of_a_plan_are(connection: psycopg.Connection) -> None:
+    """PostgreSQL calls a function for each row, and parses its body in each statement, if the body is more volatile
+    than the function says: for example an immutable function with extract()."""
+    called = set()
+    for name, returns_rows, types in connection.execute(
+        """
+        select p.oid::regproc::text, p.proretset, array(select format_type(t, null) from unnest(p.proargtypes) t)
+        from pg_proc p join pg_language l on l.oid = p.prolang
+        where p.pronamespace in ('recrawl'::regnamespace, 'recrawl_internal'::regnamespace)
+          and l.lanname = 'sql' and p.prosqlbody is not null and p.prokind = 'f'
+        """
+    ).fetchall():
+        columns = ", ".join(f"null::{type} as a{nth}" for nth, type in enumerate(types)) or "1"
+        call = f"{name}({', '.join(f'x.a{nth}' for nth in range(len(types)))})"
+        what = f"f.* from (select {columns} offset 0) x cross join lateral {call} f"
+        query = f"select {what if returns_rows else f'{call} from (select {columns} offset 0) x'}"
+        plan = "\n".join(line for (line,) in connection.execute(f"explain (verbose) {query}".encode()).fetchall())
+        if re.search(rf"\b{name.rpartition('.')[2]}\(", plan):
+            called.add(name.rpartition(".")[2])
+    assert called == CALLS_OF_ITS_OWN
 
 
 # -- what they do --
