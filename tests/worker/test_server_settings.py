@@ -13,6 +13,7 @@ import pytest
 
 from crawler import Crawl, Site
 from helpers import run_job
+from recrawl import store
 from recrawl.jobs.registry import JOBS
 from web import Answer, Web, links
 from worker.cli.test_cli import error, output, recrawl
@@ -80,7 +81,8 @@ def test_a_database_may_have_any_settings(
     assert said.startswith("ok\n"), said
     for name, job in JOBS.items():
         assert output(url, "run", name) if job.is_batch else run_job(name, url)
-    assert json.loads(output(url, "status", "--json"))["verdict"]["code"] == "gaps_set_pace"
+    verdict = json.loads(output(url, "status", "--json"))["verdict"]["code"]
+    assert verdict in ("gaps_set_pace", "no_worker")  # the second one if the jobs took more than a minute
     for command in ("jobs allocate", "plan", "compare", "explain http://b.test/", "dashboard --file -", "look", "next"):
         assert output(url, *command.split()), command
     assert recrawl(url, "doctor").returncode == 3, "no worker runs"
@@ -88,6 +90,15 @@ def test_a_database_may_have_any_settings(
         time.sleep(3)
         process.send_signal(signal.SIGTERM)
         assert process.communicate() == ("The worker stopped.\n", "")
+
+
+def test_a_job_may_compute_for_longer_than_a_session_may_be_idle(
+    url: str, db: psycopg.Connection[Any], on_server: Callable[..., None]
+) -> None:
+    on_server("alter database {} set idle_session_timeout = '100ms'", db.info.dbname)
+    with store.connect(url) as connection:
+        time.sleep(0.5)
+        assert connection.execute("select 1").fetchone() == (1,)
 
 
 @pytest.mark.parametrize(

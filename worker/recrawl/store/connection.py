@@ -36,10 +36,12 @@ def connect(url: str, name: str = "recrawl", **options: Any) -> Connection:
         patient(url), autocommit=True, application_name=name, prepare_threshold=None, **options
     )
     # With the login's own search_path, PostgreSQL might choose other operators than its own. An empty path is no
-    # solution: a pooler may give the session to a client that calls next_pages without its schema.
+    # solution: a pooler may give the session to a client that calls next_pages without its schema. A job may compute
+    # for minutes between two statements: PostgreSQL must not end its session as an idle one.
+    settings = [("search_path", "recrawl"), ("idle_session_timeout", "0"), *styles_to_set(connection.info)]
     try:
-        for setting, style in [("search_path", "recrawl"), *styles_to_set(connection.info)]:
-            connection.execute("select pg_catalog.set_config(%s, %s, false)", [setting, style])
+        for setting, chosen in settings:
+            connection.execute("select pg_catalog.set_config(%s, %s, false)", [setting, chosen])
     except BaseException:
         connection.close()
         raise
