@@ -1,37 +1,22 @@
 -- Links and redirects of reported pages: finds or makes their targets and stores the links.
 
-create or replace function without_urls(given given_url[], are_held boolean[]) returns given_url[]
-language plpgsql immutable as $$
-begin
-    return (
-        select array_agg(case when g.is_held then null
-                              else (g.url, g.value, null, null, null, null, g.depth)::given_url end order by g.place)
-        from unnest(given, are_held) with ordinality
-             as g (url, value, rate, due, meta, asked_as, depth, is_held, place));
-end $$;
-comment on function without_urls is 'Links with null instead of the held ones. They stay in their places.';
-
 -- The lock_timeout is for intern_where_free().
 create or replace function intern_links(t timestamptz, results result[]) returns found_links[]
 language plpgsql volatile set lock_timeout = '300ms' as $$
 -- plans: hashes; writes link_later; locks exclusion (shared), new keys
 #variable_conflict use_column
 declare
-    any_held      constant boolean := exists (select from link_later where tries > 0);
-    given         given_url[];
-    are_held      boolean[];           -- set aside before, and still locked by another transaction at the last try
-    ords          int[];               -- ord of the result that has the link
-    are_redirects boolean[];           -- the page of the result redirects to the URL, instead of linking to it
-    sources       bigint[];
-    pages         bigint[];
-    led_to        found_links[];
+    any_held constant boolean := exists (select from link_later where tries > 0);
+    reported reported_link[];
+    pages    bigint[];
+    led_to   found_links[];
 begin
     -- The value of a link is the first value of its target, if that is a new page.
-    select array_agg((l.url, l.value, null, null, null, null, l.depth)::given_url),
-           array_agg(l.ord), array_agg(l.is_redirect), array_agg(r.page_id),
-           array_agg(any_held and exists (
-               select from link_later k where k.tries > 0 and k.key = url_key(canonical_of(l.url))))
-    into given, ords, are_redirects, sources, are_held
+    select array_agg((
+        (l.url, l.value, null, null, null, null, l.depth)::given_url, r.ord, l.is_redirect, r.page_id,
+        any_held and exists (select from link_later k where k.tries > 0 and k.key = url_key(canonical_of(l.url)))
+    )::reported_link)
+    into reported
     from unnest(results) r
     cross join graph_state g
     left join lateral (
@@ -39,12 +24,12 @@ begin
         from page p where p.page_id = r.page_id offset 0
     ) p on true
     cross join lateral (
-        select u.url, r.ord, false as is_redirect, least(coalesce(p.depth, 0) + 1, 32767) as depth,
+        select u.url, false as is_redirect, least(coalesce(p.depth, 0) + 1, 32767) as depth,
                case when p.value > 0 then greatest(g.first_share * p.value, least_amount()) else p.value end as value
         from unnest((r.extras).links[:most_links()]) as u (url)
         union all
         -- A redirect is not a link: its target gets the depth and the value of the page itself.
-        select (r.extras).redirect_to, r.ord, true, coalesce(p.depth, 0), p.value
+        select (r.extras).redirect_to, true, coalesce(p.depth, 0), p.value
         where (r.extras).redirect_to is not null
     ) l
     where r.problem is null;
@@ -53,14 +38,15 @@ begin
     -- The pages of all URLs, except the held ones. A URL that another transaction is taking in now has code `waiting`.
     interned as materialized (
         select i.ord, i.page_id, i.code
-        from intern_pages(t, case when any_held then without_urls(given, are_held) else given end, true) i
+        from intern_pages(
+            t, array(select case when not l.is_held then l.given end from unnest(reported) l), true) i
     ),
     -- Set aside: the held URLs, and the URLs with code `waiting`.
     set_aside as (
         insert into link_later (page_id, key, url, worth, depth)
-        select case when not l.is_redirect then l.source end, url_key(canonical_of(l.url)), l.url, l.value, l.depth
-        from unnest(given, are_redirects, sources, are_held) with ordinality
-             as l (url, value, rate, due, meta, asked_as, depth, is_redirect, source, is_held, place)
+        select case when not l.is_redirect then l.source end, url_key(canonical_of((l.given).url)), (l.given).url,
+               (l.given).value, (l.given).depth
+        from unnest(reported) with ordinality as l (given, ord, is_redirect, source, is_held, place)
         where l.is_held or (l.place in (select i.ord from interned i where i.code = 'waiting')) is true
     )
     select array_agg(i.page_id order by i.ord) into pages from interned i;
@@ -71,7 +57,7 @@ begin
                coalesce(string_agg(distinct int8send(o.page_id), ''::bytea)
                             filter (where not o.is_redirect and o.page_id <> o.source), '') as targets,
                min(o.page_id) filter (where o.is_redirect) as moved_to
-        from unnest(ords, are_redirects, sources, pages) as o (ord, is_redirect, source, page_id)
+        from unnest(reported, pages) as o (given, ord, is_redirect, source, is_held, page_id)
         group by o.ord, o.source
         union all
         select r.ord, r.page_id, '', null
