@@ -29,9 +29,7 @@ declare
     reasons recrawl.explanation[];
 begin
     if place = 'out' then
-        return query
-        select w.* from lease_of(p) l
-        cross join lateral explain_lease(t, l.lease_id, l.handed_out_at, l.lease_until, l.slot, l.start_by) w;
+        return query select * from explain_lease(t, p);
         -- The reasons for which blocked_pages tells the crawler that has the page not to fetch it.
         return query
         select 'also', e.code, e.says, e.fix, e.detail

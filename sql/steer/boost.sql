@@ -75,17 +75,6 @@ If a page matches several patterns, the factors are multiplied. The factor also 
 set_value gave.';
 grant execute on function recrawl.boost to recrawl_operator;
 
-create or replace function newest_unboosted() returns bigint
-language plpgsql volatile set lock_timeout = '100ms' as $$
--- plans: lookups; locks exclusion
-begin
-    return newest_taken_in();
-exception when lock_not_available then
-    return null;
-end $$;
-comment on function newest_unboosted is
-    'The last page that may have been taken in without the newest boosts; null if a transaction is adding pages now.';
-
 -- Only one worker at a time: otherwise a worker could overwrite the values of a newer set of boosts with an older one.
 create or replace function follow_boosts(most int) returns int
 language plpgsql volatile security definer set lock_timeout = '300ms' as $$
@@ -102,10 +91,10 @@ begin
     select * into this from boost b
     where b.in_force_at is null order by b.since limit 1
     for update skip locked;
-    this.last_page := coalesce(this.last_page, newest_unboosted());
-    if this.pattern is null or this.last_page is null then
+    if this.pattern is null then
         return 0;
     end if;
+    this.last_page := coalesce(this.last_page, newest_taken_in());
     if this.done_to is null then
         this.pages := 0;
     end if;
@@ -121,7 +110,7 @@ begin
     end if;
     return greatest(upto - done, 1);
 exception when lock_not_available then
-    return 0;                          -- another worker does it, or a transaction has locked one of these pages
+    return 0;              -- another worker does it, or a transaction is adding pages or has locked one of these pages
 end $$;
 comment on function follow_boosts is
     'One step of applying a boost to known pages. Returns the number of page ids that were looked at; 0 if there is '

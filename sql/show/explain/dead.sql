@@ -42,11 +42,7 @@ begin
                'Kept out: it was removed with keep_out.',
                format('SELECT recrawl.delete_pages(''{%s}'');', p.page_id), null::jsonb;
     end if;
-    return query
-    select 'also', 'leased', w.says, null, w.detail
-    from lease_of(p) l
-        cross join lateral explain_lease(t, l.lease_id, l.handed_out_at, l.lease_until, l.slot, l.start_by) w
-    where l.lease_until > t;
+    return query select 'also', e.code, e.says, null, e.detail from explain_lease(t, p) e;
 end $$;
 comment on function explain_dead is 'Explains a page that is not live.';
 

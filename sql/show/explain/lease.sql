@@ -16,10 +16,7 @@ language sql stable rows 1 as $$
 $$;
 comment on function lease_of is 'The newest lease of a page, running or ended; no row = it has no lease.';
 
-create or replace function explain_lease(
-    t timestamptz, lease_id bigint, handed_out_at timestamptz, lease_until timestamptz, slot timestamptz,
-    start_by timestamptz
-) returns setof recrawl.explanation
+create or replace function explain_lease(t timestamptz, p page) returns setof recrawl.explanation
 language sql stable as $$
     select 'now', 'leased',
            format('A crawler has it: handed out %s ago with lease %s, %s. If it is not reported within %s, the lease '
@@ -31,8 +28,10 @@ language sql stable as $$
            null,
            jsonb_build_object('lease_id', lease_id, 'handed_out_at', handed_out_at, 'fetch_at', slot,
                               'start_by', least(start_by, lease_until), 'lease_until', lease_until)
+    from lease_of(p)
+    where lease_until > t
 $$;
-comment on function explain_lease is 'Explains a page that is leased.';
+comment on function explain_lease is 'Explains a page that is leased; no row = it has no running lease.';
 
 create or replace function place_of(t timestamptz, p page, out place text)
 language plpgsql stable as $$
