@@ -27,7 +27,7 @@
 --     inbox                                   null columns           seven kinds: see the table in 0001_first/queue.sql
 --     graph_news.page_id                      null                   the whole graph
 --     page ids that graph functions return    -1                     the whole graph
---     page ids inside of intern()             0                      no page
+--     page ids inside of intern_pages()       0                      no page
 --     hosts inside of add_pages()             ''                     the host that was given is invalid
 --     job token that the graph was read by    -1                     nobody
 --     horizons and other cells                1 µs after 1970        never written

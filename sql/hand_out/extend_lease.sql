@@ -8,7 +8,7 @@ language plpgsql volatile as $$
 declare
     s          setting;
     lease_ends timestamptz;
-    kept_until timestamptz;            -- no page of the lease is due before this
+    held_until timestamptz;            -- no page of the lease is due before this
 begin
     perform check_isolation('extend_lease');
     select * into s from setting;
@@ -27,7 +27,7 @@ begin
         perform refuse(format('extend_lease: the lease would end in %s, and the setting longest_lease is %s',
                               justify_hours(date_trunc('second', lease_ends - t)), justify_hours(s.longest_lease)));
     end if;
-    kept_until := lease_ends + longest_ahead();
+    held_until := lease_ends + longest_ahead();
 
     perform from host h
     where h.host_id in (
@@ -39,14 +39,14 @@ begin
     for update;
 
     with
-    -- The pages and their new due times. Pages that are reported or deleted keep their place and their time.
+    -- All pages of the lease, in the order of its arrays. A page that was reported or deleted keeps its held_due.
     item as materialized (
         select l.round, i.page_id, i.held_due, p.host_id, i.place,
-               case when p.is_out then greatest(i.held_due, kept_until) else i.held_due end as longer_due
+               case when p.is_leased then greatest(i.held_due, held_until) else i.held_due end as new_held_due
         from lease l
         cross join lateral unnest(l.page_ids, l.held_dues) with ordinality as i (page_id, held_due, place)
         left join lateral (
-            select p.host_id, coalesce(p.last_lease, 0) < l.lease_id as is_out from page p
+            select p.host_id, coalesce(p.last_lease, 0) < l.lease_id as is_leased from page p
             where p.page_id = i.page_id
             offset 0
         ) p on true
@@ -54,9 +54,9 @@ begin
     ),
     -- The queue gets the new due times.
     moved as (
-        update queue q set due_at = i.longer_due
+        update queue q set due_at = i.new_held_due
         from item i
-        where i.held_due < i.longer_due and (q.host_id, q.due_at, q.page_id) = (i.host_id, i.held_due, i.page_id)
+        where i.held_due < i.new_held_due and (q.host_id, q.due_at, q.page_id) = (i.host_id, i.held_due, i.page_id)
     ),
     -- A one_at_a_time host waits until the new end of the lease.
     busy as (
@@ -69,7 +69,7 @@ begin
     )
     update lease l set
         lease_until = lease_ends,
-        held_dues = (select array_agg(i.longer_due order by i.place) from item i where i.round = l.round)
+        held_dues = (select array_agg(i.new_held_due order by i.place) from item i where i.round = l.round)
     where l.lease_id = extend_lease_at.lease_id;
     return lease_ends;
 end $$;

@@ -11,10 +11,10 @@ language sql stable rows 1
 begin atomic
     select n.head_due, n.head_new_rank, n.head_new_id, n.new_credit, c.new_class,
            place_after_visit(
-               h.ready_at, not o.is_new, n.is_back_soon,
+               h.ready_at, not o.is_new, n.next_slot_is_near,
                when_ready(n.head_due, f.next_slot, null, o.busy_until, a.t), a.t),
            place_after_visit(
-               h.new_ready_at, o.is_new or (h.new_class = c.new_class) is not true, n.is_back_soon,
+               h.new_ready_at, o.is_new or (h.new_class = c.new_class) is not true, n.next_slot_is_near,
                when_ready(null, f.next_slot, null, o.busy_until, a.t), a.t)
     from (select coalesce(o.last_start_by, h.last_start_by)
                  + host_gap(h.gap, h.crawl_delay, (a.s).default_gap) as next_slot
@@ -25,7 +25,7 @@ begin atomic
                case when o.is_new then o.head_new_rank else h.head_new_rank end as head_new_rank,
                case when o.is_new then o.head_new_id else h.head_new_id end as head_new_id,
                credit_after(h.new_credit, o.is_new, o.given, h.head_due <= a.t, (a.s).discovery) as new_credit,
-               o.busy_until is null and f.next_slot <= a.slots_until + interval '10 seconds' as is_back_soon
+               o.busy_until is null and f.next_slot <= a.slots_until + interval '10 seconds' as next_slot_is_near
     ) n
     cross join lateral (select class_in_line(n.head_new_rank, n.head_due, n.new_credit, a.t) as new_class) c;
 end;
@@ -39,7 +39,7 @@ create or replace function page_to_lease(
     page_id bigint, this_lease bigint, default_frequency float8
 ) returns table (
     url text, attempts smallint, value real, meta jsonb, etag text, last_modified timestamptz, content_hash text,
-    is_live boolean, is_next boolean, frequency real
+    is_live boolean, is_unreported boolean, frequency real
 )
 language sql stable rows 1
 begin atomic
@@ -55,7 +55,8 @@ begin atomic
     offset 0;
 end;
 comment on function page_to_lease is
-    'The row of a page that may be handed out. is_next: it may be handed out on this lease.';
+    'The columns of a page that hand_out() needs. is_live: it may be fetched. is_unreported: no report came on this '
+    'lease or on a newer one.';
 
 create or replace function hand_out(a ask, v visits, this_lease bigint, round int) returns setof recrawl.page_to_fetch
 language plpgsql volatile as $$
@@ -66,10 +67,11 @@ declare
 begin
     return query
     with
-    -- The pages, their slots and their rows. Rows of pages that are no longer live are taken only to be deleted.
+    -- The candidates: rows of queue and new_page, with slots and the columns of page. given: leased now. dropped: the
+    -- page is not live any more, so its row of queue or new_page is deleted.
     picked as materialized (
         select k.*, p.url, p.attempts, p.value, p.meta, p.etag, p.last_modified, p.content_hash,
-               coalesce(p.is_live and p.is_next, false) as given,
+               coalesce(p.is_live and p.is_unreported, false) as given,
                k.is_taken and not coalesce(p.is_live, false) as dropped,
                greatest(next_due(coalesce(k.due_at, k.slot), k.slot, p.frequency, s.shortest_interval),
                         a.lease_ends + longest_ahead()) as held_due

@@ -69,22 +69,22 @@ begin
     select from_micros(h.last_value), l.last_value * 0.6180339887498949 % 1, l.last_value * 0.7548776662466927 % 1
     into a.host_from, a.draw, draw
     from host_horizon h, lease_id l;
-    -- The share `breadth` of the calls begins with another class than the best one, each class in turn. So pages of low
-    -- value do not wait for ever. Both draws are multiples of irrational numbers: these are spread evenly between 0 and
-    -- 1, over any few calls too.
+    -- In the share `breadth` of the calls the search for new pages begins at a class that is drawn from all classes. So
+    -- pages of low value do not wait for ever. Each draw is the fraction of the lease id times an irrational number.
+    -- Such numbers are spread evenly between 0 and 1, even over a few calls.
     a.first_class := case when draw < s.breadth::numeric
                           then floor((last_class() + 1) * draw / s.breadth::numeric) else 0 end;
     return a;
 end $$;
 comment on function ask_of is 'The arguments of a call of next_pages as times.';
 
-create or replace function pages_a_visit(a ask, n int) returns numeric
+create or replace function pages_per_host(a ask, n int) returns numeric
 language sql stable as $$
-    select case when a.slots_until = a.t then 1
-                else least(coalesce(a.per_host, n), n, 1 + floor(
-                    date_part('epoch', a.slots_until - a.t) / date_part('epoch', (a.s).default_gap)))::numeric end
+    select least(a.per_host, n, 1 + floor(
+               date_part('epoch', a.slots_until - a.slots_from)
+               / date_part('epoch', (a.s).default_gap + start_window((a.s).default_gap, (a.s).window_share))))::numeric
 $$;
-comment on function pages_a_visit is
+comment on function pages_per_host is
     'The number of pages that a host is expected to give in the first round: its slots within the look-ahead, at the '
     'default gap.';
 
@@ -115,20 +115,20 @@ create or replace function next_pages_at(
 language plpgsql volatile as $$
 -- plans: lookups; locks host (passing over locked ones)
 declare
-    s           setting;
-    a           ask;
-    holds_none  constant boolean := pg_current_xact_id_if_assigned() is null;      -- upkeep may run, see catch_up()
-    new_first   boolean;               -- the queue of new pages is asked first
-    per_visit   numeric;               -- pages that a host is expected to give
-    wanted      int := n;
-    wanted_new  int;                   -- new pages among the wanted
-    most_new    int;                   -- new pages that the budget allows
-    to_drain    int := 10200;          -- the most entries of the inbox that step 6 applies, about .2 s
-    drained     int;
-    visit       visits;
-    this_lease  bigint;
-    got         int;
-    got_new     int;
+    s              setting;
+    a              ask;
+    may_reap       constant boolean := pg_current_xact_id_if_assigned() is null;   -- no locks yet, see catch_up()
+    new_first      boolean;            -- the queue of new pages is asked first
+    pages_per_host numeric;            -- that a host is expected to give
+    wanted         int := n;
+    wanted_new     int;                -- new pages among the wanted
+    most_new       int;                -- new pages that the budget allows
+    entries_left   int := 10200;       -- entries of the inbox that step 6 may still apply; all of them take about .2 s
+    drained        int;
+    visit          visits;
+    this_lease     bigint;
+    given          int;
+    given_new      int;
 begin
     -- 1
     perform check_isolation('next_pages');
@@ -142,7 +142,7 @@ begin
 
     -- 2
     if tick_is_due((select last_value from next_tick), t) then
-        if holds_none then
+        if may_reap then
             perform tick_at(t, 10, 200), drain_up_to(t, 10000);
         else
             perform clock_was_ahead(t);    -- stores t as the newest time that was seen
@@ -150,7 +150,7 @@ begin
     end if;
 
     -- 3
-    per_visit := pages_a_visit(a, n);
+    pages_per_host := pages_per_host(a, n);
     -- The share of new pages is exact over many calls, even if each call wants one page. A host with both kinds gives
     -- the kind that is asked first, so new pages are asked first in the share `discovery` of the calls.
     wanted_new := floor(n * s.discovery::numeric + a.draw);
@@ -159,12 +159,12 @@ begin
 
     for nth in 1 .. 100 loop
         -- 4
-        visit := hosts_to_visit(a, wanted, wanted_new, most_new, new_first, per_visit);
+        visit := hosts_to_visit(a, wanted, wanted_new, most_new, new_first, pages_per_host);
         -- 6
         if visit.due_hosts = '{}' and visit.new_hosts = '{}' then
-            drained := case when to_drain > 0 then
-                catch_up(t, least(to_drain, 10 * least(n, 1000) + 200), holds_none and this_lease is null) end;
-            to_drain := case when drained > 0 then to_drain - drained else 0 end;
+            drained := case when entries_left > 0 then
+                catch_up(t, least(entries_left, 10 * least(n, 1000) + 200), may_reap and this_lease is null) end;
+            entries_left := case when drained > 0 then entries_left - drained else 0 end;
             continue when drained > 0;
             exit when a.due_until = a.slots_until;
             a.due_until := a.slots_until;
@@ -173,18 +173,18 @@ begin
         -- 5
         this_lease := coalesce(this_lease, nextval('lease_id'));
         return query select * from hand_out(a, visit, this_lease, nth);
-        get diagnostics got = row_count;
+        get diagnostics given = row_count;
         new_first := not new_first;    -- if hosts with both kinds have slots left, they give the other kind
-        wanted := wanted - got;
-        perform nextval('handed_out_count') from generate_series(1, got);
+        wanted := wanted - given;
+        perform nextval('handed_out_count') from generate_series(1, given);
         exit when wanted <= 0 and s.budget is null;
-        got_new := coalesce((select l.new_pages from lease l where l.lease_id = this_lease and l.round = nth), 0);
-        perform count_fetches(got, got_new) where s.budget is not null;
+        given_new := coalesce((select l.new_pages from lease l where l.lease_id = this_lease and l.round = nth), 0);
+        perform count_fetches(given, given_new) where s.budget is not null;
         exit when wanted <= 0;
-        wanted_new := least(wanted, greatest(0, wanted_new - got_new));
-        most_new := most_new - got_new;
+        wanted_new := least(wanted, greatest(0, wanted_new - given_new));
+        most_new := most_new - given_new;
         -- The hosts gave fewer pages than expected. The next round expects what they gave.
-        per_visit := greatest(1, got::numeric / (cardinality(visit.due_hosts) + cardinality(visit.new_hosts)));
+        pages_per_host := greatest(1, given::numeric / (cardinality(visit.due_hosts) + cardinality(visit.new_hosts)));
     end loop;
     perform nextval('short_ask_count') where s.budget_is_measured and wanted > 0;
 end $$;

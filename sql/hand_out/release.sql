@@ -4,28 +4,28 @@
 -- The slots are given back from the last to the first. If a slot is the last of its host, last_start_by goes back by
 -- one step (a gap and a window). If the slot before was exactly one step earlier, it is the last one now, and comes
 -- back too. If it was earlier, it does not come back.
-create or replace function give_back(t timestamptz, lease_id bigint, hosts bigint[], slots slot_of_host[]) returns void
+create or replace function free_slots(t timestamptz, lease_id bigint, hosts bigint[], slots slot_of_host[]) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host by id (those that wait for no page of the lease: passing over locked ones)
 declare
-    given slot_of_host;
-    free  bigint[];
+    given  slot_of_host;
+    locked bigint[];
 begin
-    -- First the one_at_a_time hosts that wait for a page of the lease. Their locks are waited for, one host after the
-    -- other in order of id. The locks of the other hosts come after that: they are held until the transaction ends.
+    -- First the one_at_a_time hosts that wait for a page of the lease: this waits for their locks, in order of id. The
+    -- other hosts are locked after that, without waiting. So nothing is waited for while they are locked.
     perform free_host(id, lease_id, t) from (select unnest(hosts) as id order by id) h;
     -- Hosts that another transaction has locked are passed over: that transaction probably gives a later slot, and then
     -- these slots do not come back. Waiting for it would delay the inbox entries of this transaction.
-    free := array(
+    locked := array(
         select h.host_id from host h where h.host_id = any (hosts) order by h.host_id for update skip locked);
     foreach given in array coalesce(slots, '{}') loop
         update host h set last_start_by = given.slot - host_gap(h.gap, h.crawl_delay, s.default_gap)
         from setting s
-        where h.host_id = given.host_id and h.host_id = any (free) and h.last_start_by = given.start_by;
+        where h.host_id = given.host_id and h.host_id = any (locked) and h.last_start_by = given.start_by;
     end loop;
-    perform wake_host(id, t) from unnest(free) as id;
+    perform wake_host(id, t) from unnest(locked) as id;
 end $$;
-comment on function give_back is
+comment on function free_slots is
     'Updates hosts whose pages come back from a lease without a request, and whose slots are free again.';
 
 create or replace function leave_lease(lease_id bigint, leaving bigint[]) returns void
@@ -67,7 +67,7 @@ create or replace function release_at(
 language plpgsql volatile as $$
 -- plans: lookups; writes inbox, page; locks lease, page by id, host by id
 declare
-    back record;
+    released record;
 begin
     perform check_isolation('release');
     perform from lease l where l.lease_id = release_at.lease_id order by l.round for update;
@@ -99,17 +99,17 @@ begin
         update page p set due_at = i.due, due_is = case when not is_never(p.due_at) then p.due_is end
         from item i where p.page_id = i.page_id
     )
-    -- Slots from before the last change of the default gap do not come back: they may be too close to each other.
+    -- Slots from before default_gap last became longer do not come back: they may be too close to each other.
     select array_agg(page_id) as page_ids, array_agg(distinct host_id) as hosts,
            count(*) filter (where start_by < t and slot_used is not true) as missed,
            array_agg((host_id, slot, start_by)::slot_of_host order by slot desc)
                filter (where handed_out_at > (select default_gap_since from setting)) as slots
-    into back
+    into released
     from item;
-    perform leave_lease(lease_id, back.page_ids);
-    perform note_no_request(t, 0, back.missed::int) where back.missed > 0;
-    perform give_back(t, lease_id, back.hosts, case when slot_used is not true then back.slots end);
-    return coalesce(cardinality(back.page_ids), 0);
+    perform leave_lease(lease_id, released.page_ids);
+    perform note_no_request(t, 0, released.missed::int) where released.missed > 0;
+    perform free_slots(t, lease_id, released.hosts, case when slot_used is not true then released.slots end);
+    return coalesce(cardinality(released.page_ids), 0);
 end $$;
 
 create or replace function recrawl.release(

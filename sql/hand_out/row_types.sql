@@ -11,8 +11,8 @@ begin
     end if;
     if to_regtype('visits') is null then
         create type visits as (
-            due_hosts tid[], new_hosts tid[], due_pages int, new_pages int, due_short boolean, new_short boolean,
-            worst_rank real);
+            due_hosts tid[], new_hosts tid[], due_pages int, new_pages int, due_exhausted boolean,
+            new_exhausted boolean, worst_rank real);
     end if;
     if to_regtype('host_visited') is null then
         create type host_visited as (
@@ -32,8 +32,8 @@ comment on type ask is
     'null = all hosts. s: the settings.';
 comment on type visits is
     'The hosts that a round of next_pages visits: due_hosts for revisits, new_hosts for new pages. due_pages, '
-    'new_pages: the number of pages that they should give. due_short, new_short: the queue of hosts has no more hosts. '
-    'New pages worse than worst_rank stay.';
+    'new_pages: the number of pages that they should give. due_exhausted, new_exhausted: the queue of hosts has no '
+    'more hosts. New pages worse than worst_rank stay.';
 comment on type host_visited is
     'A host that gave pages. is_new: it was chosen for new pages. given: pages that were handed out. dropped: pages '
     'that are no longer live. last_start_by: the end of its last slot; null if it gave no page. busy_until: the '

@@ -63,8 +63,9 @@ begin atomic
              limit r.share + 1)
         ) w on true
     ),
-    -- The slots. A slot is the later of two times: the due time of the page, and one step (gap + window) after the slot
-    -- before. For all places at once: slot(k) = k steps + the maximum over j <= k of (what j waits for - j steps).
+    -- The slots. A slot is the latest of three times: when the host is free, when the page is due, and one step (gap +
+    -- window) after the slot before. For all places at once, with k and j from 0: slot(k) = k * step + the maximum of
+    -- free_at and due(j) - j * step over all j <= k.
     slotted as (
         select w.*,
                (w.place - 1) * w.step

@@ -86,9 +86,10 @@ $$;
 comment on function policy_days is
     'The days since the first allocation with the policy that is set now; 0 = the next allocation is the first.';
 
--- Counts new pages that wait, and new pages that were found recently: since a run that is six hours old, or at least
--- one hour. Page ids are given to new pages only, so the pages with an id above the newest_page of that run were found
--- since. New pages with a pinned rate are not counted, because they take part in allocation already.
+-- Counts new pages that wait, and new pages that were found since an earlier run: the newest run that is at least six
+-- hours old, otherwise the oldest run that is at least one hour old. Without such a run only waiting pages count. Page
+-- ids are given to new pages only, so the pages with an id above the newest_page of that run were found since. New
+-- pages with a pinned rate are not counted, because they take part in allocation already.
 create or replace function new_pages_to_allocate(t timestamptz)
 returns table (host_id bigint, value_class int, pages float8, waiting float8)
 language sql stable security definer as $$
@@ -151,8 +152,8 @@ comment on view host_to_allocate is
 -- job locks the table, and one waits for the other. Readers do not wait.
 --
 -- NaN = the same as on all hosts (host 0). Rows that do not change are not written. ON CONFLICT would lock every row,
--- and a lock is a write. The frequency of a host is only shown, so it is written only if it changed by more than a
--- thousandth.
+-- and a lock is a write. The frequency of a host is shown, and helps to decide on an early run: small changes do not
+-- matter, so it is written only if it changed by more than a thousandth.
 create or replace function put_prices(
     token bigint, alive_for interval, run jsonb, host_ids bigint[], prices float8[], ties float8[],
     min_frequencies float8[], capped boolean[], frequencies float8[], pins_kept float8[]
@@ -192,10 +193,10 @@ end $$;
 comment on function put_prices is
     'Stores an allocation: the terms of each host that took part, and the common terms as host 0.';
 
--- New prices change the frequencies immediately, but the due time of a page changes only with its next fetch. One
--- exception: a page that is due more than one new interval from now is brought forward. Its new due time is a whole
--- number of new intervals before the old one. A page that is due too early keeps its due time. So only pages whose due
--- time changes are written.
+-- New prices change the frequencies immediately, but the due time of a page usually changes only with its next fetch.
+-- This function brings forward the pages that are due more than one new interval from now. The new due time is a whole
+-- number of new intervals before the old one, and at least shortest_interval after the last fetch. A page that is due
+-- too early keeps its due time. So only pages whose due time changes are written.
 create or replace function bring_forward_at(t timestamptz, page_ids bigint[], frequencies real[]) returns int
 language sql volatile as $$
 -- plans: lookups; locks page by id

@@ -185,7 +185,7 @@ begin
         perform update_hosts(t, done.host_updates);
     end if;
     if done.unused_slots is not null then
-        perform give_back(
+        perform free_slots(
             t, null, array(select distinct u.host_id from unnest(done.unused_slots) u),
             array(select u from unnest(done.unused_slots) u order by u.slot desc));
     end if;

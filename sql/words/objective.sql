@@ -1,10 +1,10 @@
 -- Computes the frequency of a page from a price: the page is fetched so often that one more fetch would gain less than
 -- the price. recrawl.model.allocation.objectives is the same in Python; both agree to 1e-7.
 --
--- Each objective has the form f = rate · G(price / weight). A page with a weight below the price is not fetched. The
--- function returns a table of one row, so that the planner can inline it. Each «offset 0» stops the planner from
--- computing an expression again at each place that uses it. The function calls no function of recrawl_internal, because
--- the reader of a view may have no right to use this schema. Exponents stay above -700: below, exp() raises instead of
+-- Each objective has the form f = rate · G(price / weight). With freshness, new_content and poisson_freshness a page
+-- whose weight is at most the price is not fetched. With the others each page that changes and has a value is fetched.
+-- The functions return a table of one row, so that the planner can inline them. Each «offset 0» stops the planner from
+-- computing an expression again at each place that uses it. Exponents stay above -700: below, exp() raises instead of
 -- returning 0.
 
 create or replace function has_prices() returns boolean
@@ -41,8 +41,8 @@ begin atomic
                                else page_value / rate
                            end
                        end as weight
-                -- The terms of the host itself, otherwise the common terms. Ties belong to the price that they come
-                -- with.
+                -- The terms of the host itself, otherwise the common terms. `ties` belongs to the price of the same
+                -- row.
                 from (select coalesce((own).price, (common).price) as price,
                              case when (own).price is null then (common).ties else (own).ties end as ties,
                              coalesce((own).min_frequency, (common).min_frequency) as min_frequency,
