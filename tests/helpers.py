@@ -13,7 +13,7 @@ from psycopg.rows import dict_row, scalar_row
 from psycopg.types.json import Jsonb
 
 from recrawl.jobs.registry import JOBS
-from recrawl.setup import embedded
+from recrawl.setup.programs import program
 
 Row = dict[str, Any]
 Found = TypeVar("Found")
@@ -186,7 +186,7 @@ def free_port() -> int:
 
 def run_program(name: str, *arguments: str, text: str | None = None) -> str:
     """Runs one of PostgreSQL's programs. Raises with its errors, also with errors that pg_restore only prints."""
-    done = subprocess.run([embedded.program(name), *arguments], input=text, capture_output=True, text=True)
+    done = subprocess.run([program(name), *arguments], input=text, capture_output=True, text=True)
     assert name == "pg_restore" or done.returncode == 0, done.stderr
     return done.stderr
 

@@ -18,7 +18,7 @@ from docs import results
 from recrawl import cli, store
 from recrawl.client import Client, Page, ThreadedClient
 from recrawl.client.options import Options
-from recrawl.setup import embedded
+from recrawl.setup.programs import program
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -169,7 +169,7 @@ def test_the_code_of_a_document_runs_from_top_to_bottom_with_the_results_that_it
 
 
 def answer_of(step: results.Step, database: str, folder: Path) -> str:
-    programs = [str(Path(sys.executable).parent), str(embedded.program("psql").parent), os.environ["PATH"]]
+    programs = [str(Path(sys.executable).parent), str(program("psql").parent), os.environ["PATH"]]
     command = step.text
     if step.language == "sql":
         command = f"psql -X -q -P footer=off -d {shlex.quote(database)} -c {shlex.quote(step.last_statement)}"

@@ -17,7 +17,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from recrawl.setup import embedded
+from recrawl.setup.programs import program
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ["https://a.test/", "https://b.test/?q=1&r=%20", "https://c.test/" + "x" * 300]
@@ -38,7 +38,7 @@ def lines(document: str) -> list[str]:
 @pytest.fixture
 def say(url: str, tmp_path: Path) -> Callable[..., str]:
     """A command, in a folder of its own, with recrawl at hand."""
-    programs = [str(Path(sys.executable).parent), os.environ["PATH"], str(embedded.program("psql").parent)]
+    programs = [str(Path(sys.executable).parent), os.environ["PATH"], str(program("psql").parent)]
 
     def say(line: str, said: bytes = b"", **environment: str) -> str:
         done = subprocess.run(

@@ -26,7 +26,8 @@ from recrawl.jobs.registry import JOBS
 from recrawl.jobs.retention import Retention
 from recrawl.jobs.upkeep import Upkeep
 from recrawl.jobs.vitals import Vitals
-from recrawl.setup import embedded, migrate
+from recrawl.setup import migrate
+from recrawl.setup.programs import program
 from worker.clock import LIBRARY, Clock
 from worker.setup.test_failover import Server
 
@@ -64,7 +65,7 @@ class Pair:
 
     def __init__(self, folder: Path, clock: Clock) -> None:
         self.clock = clock
-        programs = embedded.program("postgres").parent
+        programs = program("postgres").parent
         self.primary, self.standby = (Server(programs, folder / f"month-{name}") for name in ("a", "b"))
         hosts = ",".join(quote(str(server.folder), safe="") for server in (self.primary, self.standby))
         self.url = f"postgresql://postgres@/postgres?host={hosts}&target_session_attrs=read-write"

@@ -27,8 +27,10 @@ import pytest
 
 from helpers import eventually
 from recrawl.cli.database import given_url
-from recrawl.setup import embedded
-from recrawl.setup.embedded import EmbeddedError, default_data_dir, server
+from recrawl.setup import embedded, programs
+from recrawl.setup import guard as guards
+from recrawl.setup.embedded import default_data_dir, server
+from recrawl.setup.folder import EmbeddedError
 
 ROOT = os.geteuid() == 0
 as_root_only = pytest.mark.skipif(not ROOT, reason="needs root, to act as several users")
@@ -36,7 +38,8 @@ as_root_only = pytest.mark.skipif(not ROOT, reason="needs root, to act as severa
 HOLDER = """
 import signal, sys
 from pathlib import Path
-from recrawl.setup.embedded import EmbeddedError, server
+from recrawl.setup.embedded import server
+from recrawl.setup.folder import EmbeddedError
 signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that were started in the background ignore it
 try:
     with server(Path(sys.argv[1])) as url:
@@ -137,7 +140,7 @@ def processes_in(directory: Path) -> list[psutil.Process]:
             at_work_here = Path(process.cwd()).is_relative_to(directory)
             named_here = any(str(directory) in word for word in process.cmdline())
             is_ours = process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE
-            if is_ours and (at_work_here or (named_here and "recrawl.setup.embedded" in process.cmdline())):
+            if is_ours and (at_work_here or (named_here and "recrawl.setup.guard" in process.cmdline())):
                 found.append(process)
     return found
 
@@ -160,7 +163,7 @@ def postmaster(home: Path) -> psutil.Process:
 
 
 def guard(home: Path) -> psutil.Process:
-    return next(process for process in processes_in(home) if "recrawl.setup.embedded" in title(process))
+    return next(process for process in processes_in(home) if "recrawl.setup.guard" in title(process))
 
 
 def ask(url: str, query: str) -> Any:
@@ -285,7 +288,7 @@ def test_an_exception_stops_the_server_too(home: Path) -> None:
 
 
 def test_a_long_log_is_set_aside(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded, "LOG_LIMIT", 100)
+    monkeypatch.setattr(guards, "LOG_LIMIT", 100)
     with server(home):
         assert "initdb" not in (home / "postgres.log").read_text()
     assert "running bootstrap script" in (home / "postgres.log.1").read_text()
@@ -531,7 +534,7 @@ def test_a_server_whose_recovery_has_died_is_given_up(
     """PostgreSQL 18.4 was once seen in this state, on a full disk. A stand-in gives its answers."""
     with monkeypatch.context() as patched:
         patched.setattr(embedded, "MUTE_LIMIT", 2)
-        patched.setattr(embedded, "_binaries", lambda: stuck_programs)
+        patched.setattr(embedded, "binaries_for_server", lambda: stuck_programs)
         message = refusal(home)
     assert message.startswith(f"PostgreSQL did not start in {home}: PANIC:  could not write to file: No space left")
     assert str(home / "postgres.log") in message
@@ -781,7 +784,7 @@ def test_root_copies_binaries_that_the_server_cannot_reach(
     with suppress(FileNotFoundError):
         shutil.copytree(package.with_suffix(".libs"), closed / f"{package.name}.libs")
     monkeypatch.syspath_prepend(closed)
-    monkeypatch.setattr(embedded, "ROOT_HOME", place / "lib")
+    monkeypatch.setattr(programs, "ROOT_HOME", place / "lib")
     with ExitStack() as stack:
         for _ in range(2):
             stack.enter_context(server(home))

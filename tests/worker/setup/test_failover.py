@@ -19,7 +19,9 @@ import pytest
 from psycopg.rows import dict_row
 
 from helpers import Row, eventually
-from recrawl.setup import embedded, migrate
+from recrawl.setup import migrate
+from recrawl.setup.folder import account_uid, as_account
+from recrawl.setup.programs import program
 
 DEBIAN = Path("/usr/lib/postgresql/15/bin")
 SETTINGS = """
@@ -40,16 +42,16 @@ class Server:
         self.programs, self.data = programs, folder / "data"
         folder.mkdir()
         if os.geteuid() == 0:
-            os.chown(folder, embedded._account_uid(), -1)
+            os.chown(folder, account_uid(), -1)
         self.folder = folder
         self.url = f"postgresql://postgres@/postgres?host={quote(str(folder), safe='')}"
         self.connection: psycopg.Connection[Row] | None = None
 
-    def run(self, program: str, *arguments: str) -> None:
+    def run(self, name: str, *arguments: str) -> None:
         """Runs one of PostgreSQL's programs. Its output goes to a file: a server would keep a pipe open."""
         with (self.folder / "output").open("w+") as output:
-            command = [str(self.programs / program), *arguments]
-            code = subprocess.run(command, stdout=output, stderr=output, cwd="/", **embedded._as_account()).returncode
+            command = [str(self.programs / name), *arguments]
+            code = subprocess.run(command, stdout=output, stderr=output, cwd="/", **as_account()).returncode
             output.seek(0)
             assert code == 0, output.read() + (self.folder / "log").read_text()
 
@@ -132,7 +134,7 @@ class Server:
 def programs(request: pytest.FixtureRequest) -> Path:
     """Where PostgreSQL's programs are: an old server and a new one."""
     if request.param == "embedded":
-        return embedded.program("postgres").parent
+        return program("postgres").parent
     if not (DEBIAN / "pg_rewind").exists():
         pytest.skip(f"no PostgreSQL 15 in {DEBIAN}")
     return DEBIAN

@@ -25,7 +25,7 @@ from sqlalchemy.exc import OperationalError
 import command
 from helpers import eventually, free_port, run_program
 from recrawl.client import ThreadedClient
-from recrawl.setup import embedded, migrate, project, waiting
+from recrawl.setup import migrate, programs, project, waiting
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "schema.txt"
 NewDatabase = Callable[..., str]
@@ -299,7 +299,7 @@ def test_the_file_for_psql_does_the_same(
     copy.migrate(database)
     assert rows(database, WRITTEN) == written
     before = everything(database)
-    errors = subprocess.run([embedded.program("psql"), "-1", "-f", file, database], capture_output=True, text=True)
+    errors = subprocess.run([programs.program("psql"), "-1", "-f", file, database], capture_output=True, text=True)
     assert errors.returncode == 3
     assert [line for line in errors.stderr.splitlines() if "ERROR" in line] == [
         f"psql:{file}:12: ERROR:  this database has a crawl already: this file cannot upgrade it, recrawl migrate can"

@@ -85,7 +85,7 @@ def explained(error: Exception) -> str | None:
     import psycopg
 
     from recrawl.client.database import no_connection
-    from recrawl.setup.embedded import EmbeddedError
+    from recrawl.setup.folder import EmbeddedError
 
     if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
         return no_connection(error)

@@ -126,10 +126,10 @@ def psql(arguments: tuple[str, ...]) -> None:
     """
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-    from recrawl.setup import embedded
+    from recrawl.setup import programs
 
     with database(makes=True) as url:
-        program = shutil.which("psql") or str(embedded.program("psql"))
+        program = shutil.which("psql") or str(programs.program("psql"))
         target = conninfo_to_dict(url)
         if "sslpassword" in target:
             raise click.ClickException(
