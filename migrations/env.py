@@ -9,11 +9,11 @@ import time
 
 from alembic import context
 from psycopg.errors import LockNotAvailable
-from sqlalchemy import Connection, NullPool, create_engine
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from recrawl.setup import replay, waiting
-from recrawl.setup.migrate import sqlalchemy_url
+from recrawl.setup.migrate import engine as engine_for
 
 LOCK = 0x72656372  # «recr»: one database is one crawl, and one migration at a time
 SCHEMA = "create schema if not exists recrawl_internal"
@@ -64,7 +64,7 @@ def database_url() -> str:
     url = context.config.attributes.get("url") or os.environ.get("DATABASE_URL")
     if not url:
         raise SystemExit("DATABASE_URL is not set: postgresql://user@host/database")
-    return sqlalchemy_url(url)
+    return str(url)
 
 
 def moves() -> bool:
@@ -83,8 +83,7 @@ def is_at_head() -> bool:
 
 def online() -> None:
     # psycopg gives bytes for text where the encoding is not known, as in a database in SQL_ASCII.
-    options = {"client_encoding": "utf8", "fallback_application_name": "recrawl migrate"}
-    engine = create_engine(database_url(), poolclass=NullPool, connect_args=options)
+    engine = engine_for(database_url(), client_encoding="utf8", fallback_application_name="recrawl migrate")
     began, pause, told = time.monotonic(), 0.2, set[int]()
     while True:
         is_long = time.monotonic() - began > waiting.PATIENCE

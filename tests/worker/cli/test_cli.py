@@ -23,6 +23,7 @@ import click
 import psutil
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy.engine import make_url
 
 import command
@@ -125,6 +126,17 @@ def test_migrate_says_where_and_can_put_the_schema_on_the_search_path(new_databa
     output(database, "migrate", "--search-path")
     with psycopg.connect(database) as connection:
         assert connection.execute("select * from next_pages(1)").fetchall() == []
+
+
+def test_the_address_may_name_several_servers_with_their_ports(url: str) -> None:
+    """As in the guide about a failover. Nothing listens at the first of these addresses."""
+    parts = conninfo_to_dict(url)
+    host, port = quote(str(parts.get("host", "localhost")), safe=""), parts.get("port", 5432)
+    user = f"{parts['user']}:secret" if "user" in parts else ""
+    several = f"postgresql://{user}@127.0.0.1:1,{host}:{port}/{parts['dbname']}?target_session_attrs=read-write"
+    shown = several.replace("secret", "***")
+    assert output(several, "migrate") == f"{shown} has the newest version\n"
+    assert json.loads(output(several, "status", "--json"))["verdict"]["code"] == "empty"
 
 
 def added(url: str, *urls: str) -> None:

@@ -18,7 +18,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from psycopg import sql
-from sqlalchemy import Column, Integer, MetaData, NullPool, Table, create_engine, text
+from sqlalchemy import Column, Integer, MetaData, Table, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError
 
@@ -390,7 +390,7 @@ def test_somebody_elses_alembic_leaves_recrawl_alone(url: str) -> None:
     mine = MetaData()
     Table("mine", mine, Column("n", Integer, primary_key=True))
     Table("kept", mine, Column("n", Integer, primary_key=True), schema="kept")
-    engine = create_engine(migrate.sqlalchemy_url(url), poolclass=NullPool)
+    engine = migrate.engine(url)
     with engine.begin() as connection:
         connection.execute(text("create schema kept"))
         mine.create_all(connection)
@@ -1021,7 +1021,7 @@ def test_a_session_in_the_way_is_named_once_although_the_migration_goes_on_betwe
     url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The migration gives up its locks after half a second of waiting, and begins again."""
-    engine, told = create_engine(migrate.sqlalchemy_url(url), poolclass=NullPool), set[int]()
+    engine, told = migrate.engine(url), set[int]()
     with psycopg.connect(url) as holder, engine.connect() as migration, waiting.said(engine, migration, 0.05, told):
         holder.execute("lock table recrawl_internal.setting")
 

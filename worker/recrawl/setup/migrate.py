@@ -3,13 +3,13 @@
 import re
 from collections.abc import Mapping
 from importlib.metadata import version
-from typing import TextIO
+from typing import Any, TextIO
 
 import psycopg
 from alembic import command
 from alembic.config import Config
 from alembic.util import CommandError
-from sqlalchemy.engine import make_url
+from sqlalchemy import Engine, NullPool, create_engine
 from sqlalchemy.exc import DBAPIError
 
 from recrawl.setup import project
@@ -46,11 +46,10 @@ end $$;
 """
 
 
-def sqlalchemy_url(url: str) -> str:
-    """The same URL as SQLAlchemy spells it: with the driver's name."""
-    if url.startswith("postgres://"):
-        url = url.replace("postgres://", "postgresql://", 1)
-    return make_url(url).set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
+def engine(url: str, **options: Any) -> Engine:
+    """An engine whose URL is read by psycopg: SQLAlchemy cannot read postgresql://a:5432,b:5433/crawl."""
+    url = url.replace("postgresql+psycopg://", "postgresql://", 1)
+    return create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(url, **options), poolclass=NullPool)
 
 
 def upgrade(url: str, with_roles: bool | None = None) -> None:
@@ -59,7 +58,7 @@ def upgrade(url: str, with_roles: bool | None = None) -> None:
     Without roles, no role is created and none gets rights: the owner of the database does everything. None = as at the
     last call; at the first, with roles. Raises the error of psycopg, without SQLAlchemy's wrapper.
     """
-    config = Config(project.root() / "alembic.ini", attributes={"url": sqlalchemy_url(url), "with_roles": with_roles})
+    config = Config(project.root() / "alembic.ini", attributes={"url": url, "with_roles": with_roles})
     try:
         command.upgrade(config, "head")
     except DBAPIError as error:

@@ -8,7 +8,7 @@ from functools import partial
 
 import psycopg
 from psycopg import AsyncConnection, sql
-from sqlalchemy.engine import make_url
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from recrawl.client import Error
 from recrawl.client.database import line
@@ -105,14 +105,13 @@ class Crawls:
         return crawl, Puts(crawl)
 
     def _of(self, name: str) -> str:
-        url = make_url(self._url)
-        return url.set(database=f"{url.database}~{name}").render_as_string(hide_password=False)
+        return make_conninfo(self._url, dbname=f"{conninfo_to_dict(self._url).get('dbname', '')}~{name}")
 
     async def _make(self, name: str, url: str) -> bool:
         """Creates the database and migrates it, each if necessary: an earlier process may have been killed between the
         two. Returns whether it migrated the database."""
         if name not in await self.names():
-            database = sql.Identifier(make_url(url).database or "")
+            database = sql.Identifier(str(conninfo_to_dict(url)["dbname"]))
             made = sql.SQL("create database {} template template0 encoding 'UTF8'").format(database)
             async with await AsyncConnection.connect(self._url, autocommit=True) as connection:
                 await connection.execute(made)
