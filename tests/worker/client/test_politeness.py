@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gzip
+import itertools
 import os
 import subprocess
 import sys
@@ -66,7 +67,9 @@ def test_every_kind_of_robots_txt(url: str, db: psycopg.Connection[Any], web: We
     for host, status in [("127.0.0.12", 500), ("127.0.0.18", 0)]:
         assert set(paths(web, host)) == {"/robots.txt"}, "what cannot be had forbids"
         assert state(db, f"{at[host]}/").last_status == status
-    assert paths(web, "127.0.0.13")[:2] == ["/robots.txt", "/rules.txt"]
+    # On a busy machine a request may miss its slot: then the client begins again with robots.txt.
+    before_pages = list(itertools.takewhile(lambda path: path not in pages, paths(web, "127.0.0.13")))
+    assert set(before_pages) == {"/robots.txt", "/rules.txt"}
     assert paths(web, "127.0.0.14")[:6] == ["/robots.txt"] * 6 and "/private" in paths(web, "127.0.0.14")
     assert paths(web, "127.0.0.20").count("/robots.txt") == 1 and "/private" in paths(web, "127.0.0.20")
     for host in ("127.0.0.13", "127.0.0.15", "127.0.0.16", "127.0.0.17", "127.0.0.19"):
