@@ -1,8 +1,8 @@
 """The results that documents show: a block of `text` right below a block of `sql` or `sh` is what that block answers.
 
 The block's last statement gives the answer. A result may show fewer columns than `SELECT *` answers. Times may differ,
-and so may all numbers in the output of `status` and `explain`, which depend on the time. `make golden` writes the
-results that differ in anything else.
+and so may all numbers in the output of `status`, `explain` and `look`, which depend on the time. `make golden` writes
+the results that differ in anything else.
 """
 
 import re
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FENCED = re.compile(r"^(`{3,})([^\n`]*)\n(.*?)^\1[ ]*$", re.MULTILINE | re.DOTALL)
-AS_OF_NOW = ("recrawl status", "recrawl explain")
+AS_OF_NOW = ("recrawl status", "recrawl explain", "recrawl look")
 TIME = re.compile(r"\d{4}-\d\d-\d\d [\d:.]+[+-]\d\d")
 
 
