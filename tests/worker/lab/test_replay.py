@@ -61,7 +61,7 @@ def some_pages(rng: np.random.Generator, size: int, hosts: int, end: float) -> t
     down_at, up_at = np.sort(rng.uniform(0, end, (hosts, 4, 2)).reshape(hosts, -1)).reshape(-1, 2).T
     return pages, Events(
         changed_at=np.concatenate([*changes, np.empty(0)]),
-        look=rng.integers(2, size=first[-1] + size),
+        version_ids=rng.integers(2, size=first[-1] + size),
         first_outage=4 * np.arange(hosts + 1),
         down_at=down_at.copy(),
         up_at=up_at.copy(),
@@ -77,7 +77,7 @@ def test_all_at_once_is_what_a_queue_does_page_by_page(seed: int, sketches: bool
     begin, end = 0.5, 20.0
     pages, events = some_pages(rng, 40, 3, end)
     if not sketches:
-        events = events._replace(look=np.empty(0, np.int64))
+        events = events._replace(version_ids=np.empty(0, np.int64))
     begun = pages.next_change.tolist()  # of the version that the last visit saw
     terms = VisitTerms(
         prior_changes=rng.uniform(0.3, 2, 3),
@@ -111,7 +111,7 @@ def test_all_at_once_is_what_a_queue_does_page_by_page(seed: int, sketches: bool
             missed[page] += float((now - new).sum())
             found[page] += len(new)
         last, begun[page] = begun[page], begun[page] + len(new)
-        looks = events.look[[last + page, begun[page] + page]] if sketches else [0, len(new)]
+        looks = events.version_ids[[last + page, begun[page] + page]] if sketches else [0, len(new)]
         sees_change = pages.is_noisy[page] or looks[0] != looks[1]
         if learns and now > seen[page]:
             prior = float(terms.prior_changes[pages.host[page]]), float(terms.prior_days[pages.host[page]])

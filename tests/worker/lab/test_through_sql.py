@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from recrawl.lab import content, through_sql, worlds
-from recrawl.lab.outcome import Fetches, Outcome, judged
+from recrawl.lab.outcome import Fetches, Outcome, outcome_of_fetches
 from recrawl.lab.replay import replay as let_loose
 from recrawl.lab.world import Outages, World
 from recrawl.model.policies.registry import POLICIES
@@ -48,7 +48,7 @@ def test_what_came_of_fetches_is_what_a_plain_loop_finds(kind: str) -> None:
             after = [visit for visit in visits if visit >= change]
             seen += bool(after)
             missed += (after[0] if after else ends) - change
-    found = judged(world, "any", 0.1, begin, end, made)
+    found = outcome_of_fetches(world, "any", 0.1, begin, end, made)
     assert found.freshness == pytest.approx(fresh / lived)
     assert (found.changes_seen, found.fetches) == (seen, len(made.day))
     assert found.mean_delay_days == pytest.approx(missed / len(world.changed_at))
@@ -121,7 +121,7 @@ def test_content_has_a_sketch_of_every_version_and_some_updates_leave_it() -> No
     assert np.all(world.changed_at > world.born[page]) and np.all(np.diff(world.changed_at)[np.diff(page) == 0] > 0)
     after = np.arange(len(world.changed_at)) + page + 1
     differs = (world.sketches[after] != world.sketches[after - 1]).any(axis=1)
-    assert np.array_equal(world.look[after] != world.look[after - 1], differs)
+    assert np.array_equal(world.version_ids[after] != world.version_ids[after - 1], differs)
     assert 0.5 < differs.mean() < 0.95
     pages = np.repeat(np.arange(800), np.diff(world.first_change) + 1)
     alike = (world.sketches[1:] == world.sketches[:-1]).mean(axis=1)
@@ -170,7 +170,7 @@ def judged_until(day: float, world: World, policy: str, budget: float, made: Fet
     made = made.before(day)
     assert is_there[made.page].all()
     there = Fetches((np.cumsum(is_there) - 1)[made.page], made.day)
-    return judged(world.between(0.0, day), policy, budget, 0.0, day, there)
+    return outcome_of_fetches(world.between(0.0, day), policy, budget, 0.0, day, there)
 
 
 def hold_together(
@@ -220,7 +220,7 @@ def test_sql_is_told_what_a_page_is_worth_and_what_each_visit_saw(url: str) -> N
         days = np.sort(made.day[made.page == page])
         changes = world.changed_at[world.first_change[page] : world.first_change[page + 1]]
         versions = np.searchsorted(changes, days, "right")
-        differ = np.count_nonzero(np.diff(world.look[page + world.first_change[page] + versions]))
+        differ = np.count_nonzero(np.diff(world.version_ids[page + world.first_change[page] + versions]))
         unseen += bool(np.count_nonzero(np.diff(versions)) > differ)
         seen = len(days) - 1 if world.is_noisy[page] else differ
         assert of_page[page] == [page, len(days), seen]
@@ -282,7 +282,7 @@ def test_pages_that_died_are_found_gone_once(url: str) -> None:
         runs = db.execute("select min(started_at)::date::text, max(started_at)::date::text from recrawl.allocation_run")
         assert runs.fetchall() == [("2001-01-02", "2001-01-20")], "by the crawl's own clock"
     assert 15 < gone <= np.count_nonzero(world.died < 20)
-    assert judged(world, "opt_polite", 0.5, 0.0, 20.0, made).freshness > 0.5
+    assert outcome_of_fetches(world, "opt_polite", 0.5, 0.0, 20.0, made).freshness > 0.5
 
 
 def test_hosts_of_a_world_may_have_any_name(url: str) -> None:

@@ -1,8 +1,9 @@
-"""Pages with content: what stays, what every update replaces (churn), and items that new ones push out (scroll).
+"""Pages with content: parts that stay, parts that each update replaces (churn), and items that new items push out
+(scroll).
 
-That is the generative model of Olston & Pandey (Recrawl Scheduling Based on Information Longevity, 2008). The model has
+This is the generative model of Olston & Pandey (Recrawl Scheduling Based on Information Longevity, 2008). The model has
 no text: only shares of the content, and which shares are still there. If each of two versions has a share x that the
-other lacks, they diverge by 2x / (1 + x), as two sets of phrases do. A crawler estimates this from sketches of eight
+other one lacks, they diverge by 2x / (1 + x), like two sets of phrases. A crawler estimates this from sketches of eight
 numbers.
 """
 
@@ -18,13 +19,14 @@ SKETCH = 8  # numbers, as crawlers report them
 STATIC, CHURN, SCROLL, MIXED = "static", "churn", "scroll", "mixed"
 MIX = {STATIC: 0.4, CHURN: 0.25, SCROLL: 0.25, MIXED: 0.1}  # shares of the pages
 RATES = (0.02, 5.0)  # updates per day of a region, evenly on a logarithmic scale
-CHURNING, SCROLLING = (0.05, 0.5), (0.3, 0.9)  # share of a page that is so
-ITEMS = (5, 10, 20)  # of a scroll
+CHURNING, SCROLLING = (0.05, 0.5), (0.3, 0.9)  # shares of a page: its churn, its scroll
+ITEMS = (5, 10, 20)  # numbers of items of a scroll
 
 
 @dataclass(frozen=True)
 class Region:
-    """Each update replaces the oldest of its items, which are equally large: all of it where there is one."""
+    """Each update replaces the oldest item of the region. All items are equally large. A region with one item is
+    replaced completely."""
 
     share: float  # of the page
     items: int
@@ -36,22 +38,22 @@ class ContentPage:
     """Regions of a page. Content outside of all regions never changes. Times are in days."""
 
     regions: tuple[Region, ...]
-    updated_at: tuple[Floats, ...]  # of each region
-    least: tuple[NDArray[np.float64], ...]  # of what stays, then of each item that a region ever has: its least hashes
+    updated_at: tuple[Floats, ...]  # the times of the updates of each region
+    least: tuple[NDArray[np.float64], ...]  # the least hashes of the part that stays, then of each item of each region
     sketches: dict[float, Floats] = field(default_factory=dict)
 
     @property
     def rate(self) -> float:
-        """Updates per day, however small."""
+        """Updates per day of all regions, also small ones."""
         return sum(region.rate for region in self.regions)
 
     @property
     def updates(self) -> Floats:
-        """When anything was updated, in order."""
+        """The times of all updates, in order."""
         return np.sort(np.concatenate((*self.updated_at, np.empty(0))))
 
     def diverged(self, then: Floats, now: Floats) -> Floats:
-        """How far the versions of two days are apart, in truth."""
+        """The true divergence of the versions of two days."""
         lacking = np.zeros(np.broadcast(then, now).shape)
         for region, at in zip(self.regions, self.updated_at, strict=True):
             updates = np.searchsorted(at, now, "right") - np.searchsorted(at, then, "right")
@@ -59,11 +61,11 @@ class ContentPage:
         return of_sets(lacking)
 
     def seems_diverged(self, then: float, now: float) -> float:
-        """The same, as a crawler has it."""
+        """The divergence of the versions of two days, as a crawler estimates it from sketches."""
         return float((self.sketch(then) != self.sketch(now)).mean())
 
     def sketch(self, day: float) -> Floats:
-        """The least of a hash over all content, for eight hashes."""
+        """Eight numbers: the least values of eight hashes over all content."""
         if day not in self.sketches:
             found = self.least[0]
             for region, at, least in zip(self.regions, self.updated_at, self.least[1:], strict=True):
@@ -73,7 +75,8 @@ class ContentPage:
         return self.sketches[day]
 
     def staleness(self, visits: Sequence[float], begin: float, end: float) -> float:
-        """The mean divergence of the page from what the last visit saw; the first visit is not after the beginning."""
+        """The mean divergence of the page from its version at the last fetch. The first fetch is at the beginning or
+        earlier."""
         seen = np.asarray(visits)
         moments = np.unique(np.concatenate((seen, *self.updated_at)))
         moments = np.concatenate(([begin], moments[(moments > begin) & (moments < end)]))
@@ -96,8 +99,9 @@ def of_sets(lacking: Floats) -> Floats:
 
 
 def _updates(region: Region, days: Floats) -> Floats:
-    """The chances of 0, 1, … updates, the last for as many as there are items and more. A row a time."""
-    expected = np.minimum(region.rate * days, 700.0)  # of more, e^−x is no normal number
+    """The probabilities of 0, 1, … updates, one row for each time. The last column is for as many updates as there are
+    items, or more."""
+    expected = np.minimum(region.rate * days, 700.0)  # above 700, e^−x is too small for a normal float
     chances = np.empty((len(days), region.items + 1))
     chances[:, 0] = np.exp(-expected)
     for count in range(1, region.items):
@@ -107,14 +111,14 @@ def _updates(region: Region, days: Floats) -> Floats:
 
 
 def draw(rng: np.random.Generator, pages: int, days: float) -> list[ContentPage]:
-    """A mix of pages, each with its history over the given number of days."""
+    """Draws pages of all kinds, each with its history over the given number of days."""
     kinds = rng.choice(list(MIX), pages, p=list(MIX.values()))
     return [page(rng, _regions(rng, kind), days) for kind in kinds]
 
 
 def page(rng: np.random.Generator, regions: Sequence[Region], days: float) -> ContentPage:
     updated_at = [np.sort(rng.uniform(0, days, rng.poisson(region.rate * days))) for region in regions]
-    # The least of the hashes of much content is exponentially distributed, and the smaller the more content it is.
+    # The least hash of much content is exponentially distributed. Its mean is smaller if there is more content.
     stays = rng.exponential(size=SKETCH) / (1 - sum(region.share for region in regions))
     least = [
         rng.exponential(size=(region.items + len(at), SKETCH)) * region.items / region.share

@@ -21,14 +21,14 @@ from recrawl.model.allocation.solve import Web
 from recrawl.model.policies.policy import Question
 from recrawl.model.policies.registry import POLICIES
 
-LOOKS = 4  # at freshness, a day
+LOOKS = 4  # samples of the freshness per day
 SAMPLED = STEPS // 24  # steps: every hour, and on the last day at every step
-START_WITHIN = 0.1  # of the gap, at most 2 s: the window of a slot, as settings are at first
+START_WITHIN = 0.1  # times the gap, at most 2 s: the window of a slot, with the default settings
 
 
 @dataclass
 class DemoFigures:
-    """Freshness by value, of the pages that were found so far."""
+    """Freshness of the pages that were found so far, weighted by value."""
 
     day: list[float] = field(default_factory=list)
     fresh: list[float] = field(default_factory=list)
@@ -79,7 +79,7 @@ class DemoCrawl:
                     driver.work("rates", "opic", "allocate")
                     self._learn_values()
                 watch((step + 1) * (STEP / DAY))
-            for _ in range(2):  # the first takes a second, which the second catches up with
+            for _ in range(2):  # the first call takes a second; the second call does the work of this second
                 driver.step(datetime.now(UTC) - driver.now)
             store.verbs.tick(connection)
             verbs_at.take_vitals_at(connection, driver.now)
@@ -93,7 +93,9 @@ class DemoCrawl:
         self.page_of_id[page_id] = page
         host = self.web.host[page]
         self.figures.fetches += 1
-        self.figures.too_close += start - self.last_start[host] < self.web.gap[host] - 1e-6  # days have as many digits
+        self.figures.too_close += (
+            start - self.last_start[host] < self.web.gap[host] - 1e-6
+        )  # the times in days are as exact as this
         self.last_start[host] = start
         before, self.fetched_at[page] = self.fetched_at[page], day
         if np.isnan(before):
@@ -127,7 +129,7 @@ class DemoCrawl:
         return Reachable(*np.mean([self._reachable(self.added_at <= day) for day in days], axis=0).tolist())
 
     def _reachable(self, found: NDArray[np.bool_]) -> tuple[float, ...]:
-        """By the true rates, and the values that opic found."""
+        """Computed from the true rates, and from the values that opic found."""
         slot = self.web.gap + np.minimum(START_WITHIN * self.web.gap, 2.0)
         first = np.append(0, np.cumsum(np.bincount(self.web.host[found], minlength=len(slot))))
         web = Web(self.value[found], self.web.rate[found], first, 86400 / slot)

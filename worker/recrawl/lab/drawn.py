@@ -1,4 +1,4 @@
-"""A web drawn at random: hosts of all sizes, some of them slow; pages that change at rates of their own, and links."""
+"""A random web: hosts of all sizes, some of them slow; pages that change at their own rates; and links."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,11 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 HOSTS, PAGES = 150, 10_000
-SIZES = 0.9  # pages of the nth host: as n to the minus this
-TYPICAL_RATE, SPREAD, OF_HOST = 0.15, 1.2, 0.7  # changes per day; deviations of its logarithm, of pages and of hosts
+SIZES = 0.9  # the number of pages of the nth host is proportional to n^(−SIZES)
+TYPICAL_RATE, SPREAD, OF_HOST = (
+    0.15,
+    1.2,
+    0.7,
+)  # changes per day; deviation of its logarithm between pages, and between hosts
 STATIC = 0.2  # share of the pages
-LINKS = 6  # of a page, at least one of them to a page of its own host
-GAP, SLOW_GAP, SLOW = 60.0, 1800.0, 0.3  # seconds; share of the hosts
+LINKS = 6  # from each page, at least one of them to a page of its own host
+GAP, SLOW_GAP, SLOW = 60.0, 1800.0, 0.3  # seconds, seconds, share of the hosts that are slow
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +25,7 @@ class DrawnWeb:
     rate: NDArray[np.float64]  # changes per day
     first: NDArray[np.int64]
     gap: NDArray[np.float64]  # seconds, of each host
-    linked: NDArray[np.int64]  # a row a page
+    linked: NDArray[np.int64]  # one row for each page
 
     @property
     def pages(self) -> int:
@@ -65,11 +69,12 @@ def draw(seed: int, hosts: int = HOSTS, pages: int = PAGES) -> DrawnWeb:
 def _links(
     rng: np.random.Generator, first: NDArray[np.int64], host: NDArray[np.int64], pages: int
 ) -> NDArray[np.int64]:
-    """A host's page is linked from an earlier one of its host, so that all are found; the rest prefers few pages."""
+    """Each page of a host is linked from an earlier page of this host, so that all pages are found. All other links go
+    to random pages, and a few pages get most of them."""
     start = first[:-1][host]
     place = np.arange(pages) - start
     linked = np.minimum((pages * rng.random((pages, LINKS)) ** 3).astype(np.int64), pages - 1)
-    linked = rng.permutation(pages)[linked]  # whom the web prefers is left to chance
+    linked = rng.permutation(pages)[linked]  # random pages get the most links
     children = np.minimum(2 * place[:, None] + np.array([1, 2]), np.diff(first)[host][:, None] - 1)
     linked[:, :2] = start[:, None] + children
     return linked

@@ -30,7 +30,7 @@ class CrawledWeb(Protocol):
     """Days are counted from the beginning of the crawl."""
 
     def new_pages(self, begin: float, end: float) -> Sequence[KnownPage]:
-        """The pages that become known between these days without a link to them."""
+        """The pages that become known between these days although no page links to them."""
 
     def answer(self, url: str, page_id: int, day: float) -> FetchResult: ...
 

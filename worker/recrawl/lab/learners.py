@@ -1,8 +1,8 @@
-"""Crawls that learn rates while they earn: explore then commit, and phased ε-greedy (Upadhyay et al., 2020).
+"""Crawls that learn rates while they run: explore then commit, and phased ε-greedy (Upadhyay et al., 2020).
 
-They earn value · days fresh (poisson_freshness: visits at random moments, as in the paper; exploring visits come at one
-interval). The regret is what they earn less than if they had known all rates; here in days: on how many of them nothing
-at all would have had to be fresh, to lose as much.
+They gain value · days fresh (poisson_freshness: fetches at random moments, as in the paper. While they explore, fetches
+come at one interval). The regret is the loss against a crawl that knows all rates from the start. It is given in days:
+the number of days without any fresh page that would cost as much.
 """
 
 import math
@@ -22,11 +22,11 @@ from recrawl.model.change.estimators import VisitLog
 
 @dataclass(frozen=True, eq=False)
 class PagesToLearn:
-    """And a budget that visits each of them once in an interval."""
+    """Pages, and a budget that fetches each of them once in an interval."""
 
     value: Floats
     rate: Floats  # changes per day
-    least: float  # between these two rates lie all, which is known
+    least: float  # all rates lie between these two, and this is known
     most: float
     interval: float  # days
 
@@ -42,7 +42,7 @@ class PagesToLearn:
         return Web(self.value, rate, np.array([0, len(rate)]), np.array([math.inf]))
 
     def best_for(self, rate: Floats) -> Floats:
-        """Visits per day, where these are the rates."""
+        """The best fetches per day of each page if these are the rates."""
         return azar.solve(self.value, rate, self.budget)
 
     def lost(self, frequency: Floats) -> float:
@@ -51,7 +51,7 @@ class PagesToLearn:
 
     @cached_property
     def lost_exploring(self) -> float:
-        """Days, per day of visits at one interval to all."""
+        """Days of regret per day of fetches of all pages at one interval."""
         every = np.full(len(self.rate), 1 / self.interval)
         return (self._best - float(OBJECTIVES["freshness"].utility(every, self.value, self.rate).sum())) / self.worth
 
@@ -65,22 +65,23 @@ class PagesToLearn:
 
 @dataclass(frozen=True, eq=False)
 class Explored:
-    """All pages were fetched at their interval for some rounds: the cost of committing to the rates known by then."""
+    """All pages were fetched at their interval for some rounds: the cost of committing to the rates that are known
+    then."""
 
     pages: PagesToLearn
     rounds: NDArray[np.int64]
-    lost: Floats  # days, per day; the mean of some runs
+    lost: Floats  # days of regret per day; the mean of some runs
 
     @property
     def days(self) -> Floats:
         return self.rounds.astype(np.float64) * self.pages.interval
 
     def regret(self, horizon: float) -> Floats:
-        """Days, by how long is explored."""
+        """Days of regret, by the time of exploring."""
         return self.days * self.pages.lost_exploring + np.maximum(horizon - self.days, 0) * self.lost
 
     def best_days(self, horizon: float) -> float:
-        """Of exploring."""
+        """The best number of days to explore."""
         return float(self.days[self.regret(horizon).argmin()])
 
     def course(self, days: float, horizon: float) -> tuple[Floats, Floats]:
@@ -98,7 +99,7 @@ def explore(pages: PagesToLearn, most_days: float, runs: int, rng: np.random.Gen
         for place, done in enumerate(rounds.tolist()):
             changed += rng.binomial(done - before, -np.expm1(-pages.rate * pages.interval))
             before = done
-            with np.errstate(divide="ignore"):  # moment matching, where all intervals are equal
+            with np.errstate(divide="ignore"):  # moment matching, with equal intervals
                 matched = np.clip(-np.log1p(-changed / done) / pages.interval, pages.least, pages.most)
             lost[place] += pages.lost(pages.best_for(matched)) / runs
     return Explored(pages, rounds, lost)
@@ -107,8 +108,8 @@ def explore(pages: PagesToLearn, most_days: float, runs: int, rng: np.random.Gen
 def greedy(
     pages: PagesToLearn, exploration: float, phase: float, phases: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Days, and the regret until then: a phase of exploring, then phases of what is best for all that was seen before,
-    where a share of the budget is a floor under all pages."""
+    """Days, and the regret until each of them. A phase of exploring comes first. In each later phase the division is
+    the best for all that was seen before, and a share of the budget is a minimum for all pages."""
     seen = [_look(pages, np.repeat(np.arange(len(pages.rate)), int(phase / pages.interval)), pages.interval, rng)]
     lost = [0.0, pages.lost_exploring]
     for _ in range(phases - 1):

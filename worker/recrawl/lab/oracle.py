@@ -29,7 +29,7 @@ def oracle(
 
 
 class Oracle(Replay):
-    believes = False
+    learns_rates = False
     limits = Limits(shortest_interval=PRODUCTION.shortest_interval)
 
     def day(self, today: float, tomorrow: float) -> None:

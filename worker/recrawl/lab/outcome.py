@@ -35,21 +35,22 @@ def outcome(
     world: World,
     policy: str,
     budget: float,
-    lived: Days,
-    stale: Days,
+    days_lived: Days,
+    days_stale: Days,
     fetches: int,
     changes_seen: int,
     missed_days: float,
 ) -> Outcome:
-    """Of days that each page lived, and was not as it was last fetched, and of those from changes to fetches in all."""
-    lived, stale = world.value * lived, world.value * stale
-    of_hosts = [np.bincount(world.host_of_page, days, minlength=len(world.hosts)) for days in (lived, stale)]
+    """The result from the days that each page lived, the days in which its copy was outdated, and the days from all
+    changes to their fetches (missed_days)."""
+    days_lived, days_stale = world.value * days_lived, world.value * days_stale
+    of_hosts = [np.bincount(world.host_of_page, days, minlength=len(world.hosts)) for days in (days_lived, days_stale)]
     changes = len(world.changed_at)
     return Outcome(
         policy=policy,
         budget=budget,
         fetches=fetches,
-        freshness=1 - float(stale.sum() / lived.sum()),
+        freshness=1 - float(days_stale.sum() / days_lived.sum()),
         changes=changes,
         changes_seen=changes_seen,
         mean_delay_days=missed_days / changes if changes else 0.0,
@@ -61,7 +62,7 @@ def outcome(
 
 
 class Fetches(NamedTuple):
-    """In any order; those that found a page gone are after its death."""
+    """Fetches in any order. A fetch that found the page gone comes after the death of the page."""
 
     page: NDArray[np.int64]
     day: Days
@@ -70,15 +71,15 @@ class Fetches(NamedTuple):
         return Fetches(self.page[self.day < end], self.day[self.day < end])
 
 
-def judged(world: World, policy: str, budget: float, begin: float, end: float, fetches: Fetches) -> Outcome:
-    """Of a world between those days. A page that was not fetched yet is not fresh."""
+def outcome_of_fetches(world: World, policy: str, budget: float, begin: float, end: float, fetches: Fetches) -> Outcome:
+    """The result of these fetches between two days. A page that was not fetched yet is not fresh."""
     lived_on = np.flatnonzero(fetches.day < world.died[fetches.page])
     order = lived_on[np.lexsort((fetches.day[lived_on], fetches.page[lived_on]))]
     page, day = fetches.page[order], fetches.day[order]
     ends = np.minimum(world.died, end)
-    lived = ends - np.maximum(world.born, begin)
+    days_lived = ends - np.maximum(world.born, begin)
 
-    # Pages one after the other on one axis, so that one search finds the fetch after each change.
+    # All pages stand one after the other on one axis of time. So one search finds the fetch after each change.
     long = end - begin + 2.0
 
     def place(page: NDArray[np.int64], day: Days) -> Days:
@@ -91,18 +92,20 @@ def judged(world: World, policy: str, budget: float, begin: float, end: float, f
     until = np.where(is_seen, day[np.minimum(following, len(day) - 1)] if len(day) else 0.0, ends[page_of_change])
     delay = until - world.changed_at
 
-    # Of the changes between two fetches the first one counts; those before the first fetch made nothing stale.
+    # The first change after a fetch makes the copy stale. Changes before the first fetch make nothing stale.
     is_first = np.append(True, (np.diff(following) > 0) | (np.diff(page_of_change) > 0))[: len(following)]
     made_stale = np.where(is_first & is_after_one, delay, 0.0)
-    stale = np.bincount(page_of_change, made_stale, minlength=world.pages).astype(np.float64)
+    days_stale = np.bincount(page_of_change, made_stale, minlength=world.pages).astype(np.float64)
     fetched = np.searchsorted(page, np.arange(world.pages))
     first = np.where(_is_of(page, fetched, np.arange(world.pages)), day[np.minimum(fetched, len(day) - 1)], ends)
-    stale += np.maximum(0.0, np.minimum(first, ends) - np.maximum(world.born, begin))
-    return outcome(world, policy, budget, lived, stale, len(fetches.day), int(is_seen.sum()), float(delay.sum()))
+    days_stale += np.maximum(0.0, np.minimum(first, ends) - np.maximum(world.born, begin))
+    return outcome(
+        world, policy, budget, days_lived, days_stale, len(fetches.day), int(is_seen.sum()), float(delay.sum())
+    )
 
 
 def _is_of(page: NDArray[np.int64], at: NDArray[np.intp], wanted: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether the fetches at those places are there, and of the pages that are wanted."""
+    """Whether there is a fetch at each of these places, and whether it is a fetch of the wanted page."""
     is_there = (at >= 0) & (at < len(page))
     is_there[is_there] = page[at[is_there]] == wanted[is_there]
     return is_there

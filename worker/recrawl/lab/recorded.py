@@ -1,10 +1,11 @@
-"""Recorded webs, read from JSON lines. A line is a page, in one of two forms; times in days.
+"""Recorded webs, read from JSON lines. A line is a page, in one of two forms. Times are in days.
 
     ["host", "page", born, died or null, [change, …]]      every change is known
-    [[days, changed], …]                                   a history of visits: days since the one before, true or false
+    [[days, changed], …]                                   days since the fetch before, and whether it had changed
 
-The second is what histories of crawls are published as (Kolobov et al., 2019). When in its interval a page changed
-nobody knows: it is put in the middle. Such pages are born on day 0, die with their last visit, and are all of one host.
+Histories of crawls are published in the second form (Kolobov et al., 2019). They do not say when in its interval a page
+changed: the middle of the interval is assumed. Such pages are born on day 0, die with their last fetch, and all belong
+to one host.
 """
 
 import gzip
@@ -22,9 +23,9 @@ import numpy as np
 
 from recrawl.lab.world import World
 
-SAMPLE = "sample"  # the name of the web that comes along
+SAMPLE = "sample"  # the name of the web in this package
 VISITS = "visits"  # the host of pages that were published as histories of visits
-# A number of more digits than any float has is infinite: int() would refuse it, and not say where it stands.
+# A number with more digits than any float is read as infinite. int() would refuse it without saying where it is.
 JSON = json.JSONDecoder(parse_int=lambda digits: int(digits) if len(digits) <= 310 else math.inf)
 
 
@@ -41,7 +42,7 @@ class RecordedPage(NamedTuple):
 
 
 class _Wrong(ValueError):
-    """In the element that is reached by these places, one inside the other."""
+    """An error in the element that these places lead to. Each place is the index in the list before."""
 
     def __init__(self, problem: str, *path: int) -> None:
         super().__init__(problem)
@@ -149,7 +150,7 @@ def _shortened(value: Any) -> str:
 
 
 def _column(line: str, path: tuple[int, ...]) -> int:
-    """Where in a line, counted from 1, the element begins that is reached by these places."""
+    """The column, counted from 1, in which the element begins that these places lead to."""
     at = _blank(line, 0)
     for place in path:
         at = _blank(line, at + 1)  # behind the bracket

@@ -30,8 +30,8 @@ from recrawl.words import count
 
 ALLOCATES_EVERY = 1.0  # days
 LEARNS_EVERY = 7.0  # days between two fits of the hosts' priors
-OF_LATE = 30  # days, in which new pages are counted
-FURTHEST = 1e6  # days from day 0, either way: a day is a step, and infinity has no grid
+RECENT_DAYS = 30  # days: new pages of this time are counted
+FURTHEST = 1e6  # days before or after day 0; infinity would have no next due time
 PRODUCTION = Limits(exploration=0.05, longest_interval=60.0, shortest_interval=5 / 1440)  # as settings are at first
 OBJECTIVE, DISCOVERY = "freshness", 0.5
 
@@ -45,7 +45,7 @@ def replay(
     seed: int = 0,
     watch: Callable[[float], None] = lambda days: None,
 ) -> Outcome:
-    """The budget is in fetches per page that is known, and day. `watch` hears of the days done."""
+    """budget: fetches per known page and day. `watch` is called with the number of simulated days."""
     check(world, budget, begin, end)
     return run(Replay(world.between(begin, end), policy, budget, begin, end, np.random.default_rng(seed)), watch)
 
@@ -71,7 +71,7 @@ def check(world: World, budget: float, begin: float, end: float) -> None:
 
 
 class Replay:
-    believes = True  # what visits see
+    learns_rates = True  # from what fetches see
     limits = PRODUCTION
 
     def __init__(
@@ -100,19 +100,19 @@ class Replay:
             missed_days=np.zeros(pages),
             changes_seen=np.zeros(pages, np.int64),
         )
-        self.events = Events(world.changed_at, world.look, *world.down)
+        self.events = Events(world.changed_at, world.version_ids, *world.down)
         self.prior_changes = np.full(hosts, limits.FIRST_CHANGES)
         self.prior_days = np.full(hosts, limits.FIRST_DAYS)
         self.learnt_at = begin
         self.answer: Allocation | None = None
         self.learns = True
-        self.first_fetches = list[int]()  # day by day
+        self.first_fetches = list[int]()  # first fetches of each day
         self.revisits = 0
 
     # ---------------------------------------------------------------------------------------------------- a day
 
     def day(self, today: float, tomorrow: float) -> None:
-        if today - self.learnt_at >= LEARNS_EVERY and self.learns and self.believes:
+        if today - self.learnt_at >= LEARNS_EVERY and self.learns and self.learns_rates:
             self._learn()
             self.learnt_at = today
         if today == self.begin:
@@ -122,10 +122,10 @@ class Replay:
         self.revisits += visit(today, tomorrow, self.pages, self.events, terms)
 
     def _begin(self, today: float) -> None:
-        """All that live are known; in which order they come again is left to chance."""
+        """All pages that live on the first day are known. The order of their next fetches is random."""
         here = np.flatnonzero(self.pages.born <= today)
         self.pages.seen_at[here] = today
-        self.pages.due_at[here] = today  # until the first allocation says otherwise
+        self.pages.due_at[here] = today  # until the first allocation
         self.first_fetches.append(len(here))
 
     def _find(self, today: float, tomorrow: float, terms: VisitTerms) -> None:
@@ -164,8 +164,8 @@ class Replay:
             np.full(len(world.hosts), np.inf),
         )
         all_fetches = self.budget * len(known)
-        lately = self.first_fetches[1:][-OF_LATE:]
-        for_revisits = all_fetches - min(sum(lately) / OF_LATE, DISCOVERY * all_fetches)
+        recent = self.first_fetches[1:][-RECENT_DAYS:]
+        for_revisits = all_fetches - min(sum(recent) / RECENT_DAYS, DISCOVERY * all_fetches)
         if self.learns:
             before, days = self.answer.price_to_try if self.answer else None, today - self.begin
             asked = Question(web, for_revisits, OBJECTIVE, self.limits, before, days, self.end - self.begin)
@@ -173,7 +173,7 @@ class Replay:
             pages.frequency[known] = self.answer.frequency
             self._put_dues(known, today, for_revisits)
         assert self.answer
-        found, is_planned = self.answer, of_host > 0  # the others have the common terms
+        found, is_planned = self.answer, of_host > 0  # other hosts have the common terms
         return VisitTerms(
             prior_changes=self.prior_changes,
             prior_days=self.prior_days,
@@ -181,11 +181,12 @@ class Replay:
             floor=np.where(is_planned, found.host_floor, found.host_floor.max(initial=0.0)),
             ceiling=self.limits.ceiling,
             objective=found.objective,
-            learns=self.learns and self.believes,
+            learns=self.learns and self.learns_rates,
         )
 
     def _without_prices(self) -> VisitTerms:
-        """Nobody is known who would pay one: all are visited equally often, as the setting frequency says."""
+        """Before the first allocation there is no price. All pages are fetched equally often, as the setting frequency
+        says."""
         hosts = len(self.world.hosts)
         return VisitTerms(
             prior_changes=self.prior_changes,
@@ -233,7 +234,8 @@ class Replay:
     # --------------------------------------------------------------------------------------------------- in the end
 
     def stale_days_until(self, day: float) -> Floats:
-        """Of each page: that a visit ended, and those since what no visit came after."""
+        """For each page: the days in which its copy was outdated, until this day. Fetches have ended some of these
+        times; the last one may still last."""
         pages = self.pages
         stale = pages.stale_days.copy()
         missed = np.flatnonzero(pages.next_change < pages.last_change)
@@ -252,8 +254,8 @@ class Replay:
             world,
             self.policy.name,
             self.budget,
-            lived=ends - np.maximum(pages.born, self.begin),
-            stale=self.stale_days_until(self.end),
+            days_lived=ends - np.maximum(pages.born, self.begin),
+            days_stale=self.stale_days_until(self.end),
             fetches=self.revisits + sum(self.first_fetches[1:]),
             changes_seen=int(pages.changes_seen.sum()),
             missed_days=float(pages.missed_days.sum() + never),

@@ -1,7 +1,8 @@
-"""A policy let loose on a web whose every change is known, in a real database: the verbs, and the jobs of a worker.
+"""Runs a policy in a real database, on a web whose every change is known: with the functions of recrawl and the jobs of
+a worker.
 
 The functions in SQL do here what replay computes. Pages that live at the beginning are known then. They are fetched
-when their turn comes, as new pages are. A host that is down gives no answer.
+when their turn comes, like new pages. A host that is down gives no answer.
 """
 
 import re
@@ -18,7 +19,7 @@ from recrawl.lab.replay import ALLOCATES_EVERY, LEARNS_EVERY
 from recrawl.lab.world import World
 
 BEGIN = datetime(2001, 1, 1, tzinfo=UTC)
-WHO = "recrawl simulate"  # whose crawl the database is
+WHO = "recrawl simulate"  # the name that claims the crawl
 OK, GONE, DOWN = 200, 410, 0
 
 
@@ -45,9 +46,8 @@ def crawl(
     end: float,
     watch: Callable[[float], None] = lambda days: None,
 ) -> Fetches:
-    """The budget is in fetches per page that is known, and day; begin and end are days of that world, whose pages live
-    some time between the two.
-    """
+    """budget: fetches per known page and day. begin and end are days of the world. Its pages live at some time between
+    them."""
     web = _Web(world, begin)
     with store.connect(url, WHO) as connection:
         driver = Driver(url, connection, web, BEGIN)
@@ -74,7 +74,7 @@ class _Web:
     def __init__(self, world: World, begin: float) -> None:
         self.world, self.begin = world, begin
         self.names = [_as_in_a_url(host, number) for number, host in enumerate(world.hosts)]
-        self.seen = world.first_change[:-1].copy()  # the first change that no fetch came after
+        self.seen = world.first_change[:-1].copy()  # the first change of each page that no fetch has seen
         self.is_fetched, self.is_gone = (np.zeros(world.pages, bool) for _ in range(2))
         self.page, self.day = list[int](), list[float]()  # of all fetches that were answered
 

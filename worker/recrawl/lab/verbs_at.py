@@ -1,4 +1,4 @@
-"""The SQL of simulated crawls: the verbs at times that the caller names. A simulation has a clock of its own."""
+"""The functions that simulated crawls call, with a time that the caller names. A simulation has a clock of its own."""
 
 import json
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ def has_pages(connection: Connection) -> bool:
 
 
 def claim(connection: Connection, who: str) -> str:
-    """Claims the crawl. Returns its owner: the first that claimed it."""
+    """Claims the crawl for this name. Returns the name that claimed it first."""
     ((owner,),) = connection.execute("select recrawl.claim(%s)", [who]).fetchall()
     return str(owner)
 

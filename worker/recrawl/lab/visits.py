@@ -30,12 +30,12 @@ class Pages(NamedTuple):
     born: Floats
     died: Floats
     next_change: NDArray[np.int64]  # the first change that no visit has seen
-    last_change: NDArray[np.int64]  # the place behind the page's last change
+    last_change: NDArray[np.int64]  # one more than the index of its last change
     value: Floats
     is_noisy: NDArray[np.bool_]  # every visit sees a change
     seen_at: Floats  # the last visit; NaN = the page is not known yet
     is_gone: NDArray[np.bool_]  # a visit found that the page is gone
-    due_at: Floats  # infinite = it must not be visited
+    due_at: Floats  # infinite = the page is not fetched
     promised: Floats  # days from the last visit to the due time
     seen_changes: Floats  # its evidence, beyond the prior of its host
     seen_days: Floats
@@ -45,7 +45,7 @@ class Pages(NamedTuple):
     changes_seen: NDArray[np.int64]
 
     def is_known(self) -> NDArray[np.bool_]:
-        """Whether each page is known, and not known to be gone."""
+        """For each page: it is known, and it is not known to be gone."""
         return ~np.isnan(self.seen_at) & ~self.is_gone
 
 
@@ -53,8 +53,10 @@ class Events(NamedTuple):
     """The changes of all pages, and the outages of all hosts."""
 
     changed_at: Floats
-    look: NDArray[np.int64]  # the fingerprint of version n of page i is at n + i; empty = a visit sees every change
-    first_outage: NDArray[np.int64]  # the place of each host's first outage, and behind its last one
+    version_ids: NDArray[
+        np.int64
+    ]  # the fingerprint of version n of page i is at n + i; empty = a visit sees every change
+    first_outage: NDArray[np.int64]  # host h has the outages first_outage[h]:first_outage[h + 1]
     down_at: Floats
     up_at: Floats
 
@@ -115,7 +117,7 @@ def _visits(objective: Objective) -> Scalar:
         stale_days, missed_days, changes_seen = pages.stale_days, pages.missed_days, pages.changes_seen
         prior_changes, prior_days, price, floor = terms.prior_changes, terms.prior_days, terms.price, terms.floor
         ceiling, learns = terms.ceiling, terms.learns
-        changed_at, look, is_noisy = events.changed_at, events.look, pages.is_noisy
+        changed_at, version_ids, is_noisy = events.changed_at, events.version_ids, pages.is_noisy
         first_outage, down_at, up_at = events.first_outage, events.down_at, events.up_at
         made = 0
         for i in range(due_at.size):
@@ -142,7 +144,9 @@ def _visits(objective: Objective) -> Scalar:
                     changes_seen[i] += nth - first
                     next_change[i] = nth
 
-                sees_change = is_noisy[i] or (nth > first and (look.size == 0 or look[nth + i] != look[first + i]))
+                sees_change = is_noisy[i] or (
+                    nth > first and (version_ids.size == 0 or version_ids[nth + i] != version_ids[first + i])
+                )
                 days = t - seen_at[i]
                 if learns and days > 1e-9:
                     kept = kept_after(days)

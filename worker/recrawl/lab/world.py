@@ -18,7 +18,7 @@ class Outages(NamedTuple):
     end: Days
 
     def over(self, host: int, day: float) -> float:
-        """From when on the host answers: that day, or the end of the outage that it falls into."""
+        """The day if the host answers then, otherwise the end of the outage."""
         first, last = self.first[host : host + 2]
         begun = first + np.searchsorted(self.begin[first:last], day, "right")
         return max(day, float(self.end[begun - 1])) if begun > first else day
@@ -31,13 +31,13 @@ class World:
     hosts: list[str]
     first_page: NDArray[np.int64]
     born: Days
-    died: Days  # infinite: it lives on
+    died: Days  # infinite: the page lives on
     first_change: NDArray[np.int64]
     changed_at: Days  # in order, page by page; after the page's birth and not after its death
     values: NDArray[np.float64] | None = None  # None: all values are equal
-    noisy: NDArray[np.bool_] | None = None  # None: no page is
+    noisy: NDArray[np.bool_] | None = None  # None: no page is noisy
     outages: Outages | None = None  # None: no outage. No page is born during an outage
-    sketches: NDArray[np.int32] | None = None  # of every version of a page: its first, then one after each change
+    sketches: NDArray[np.int32] | None = None  # of each version of each page: the first one, then one after each change
 
     @property
     def pages(self) -> int:
@@ -45,12 +45,13 @@ class World:
 
     @cached_property
     def value(self) -> NDArray[np.float64]:
-        """Of each page's freshness."""
+        """How much a fresh copy of each page is worth."""
         return np.ones(self.pages) if self.values is None else self.values
 
     @cached_property
     def is_noisy(self) -> NDArray[np.bool_]:
-        """Whether every answer is another one, also where nothing changed: it has a date in it, say."""
+        """Whether each answer of the page is different, even if the page has not changed. Example: the page shows the
+        time."""
         return np.zeros(self.pages, bool) if self.noisy is None else self.noisy
 
     @cached_property
@@ -59,8 +60,9 @@ class World:
         return never if self.outages is None else self.outages
 
     @cached_property
-    def look(self) -> NDArray[np.int64]:
-        """Of every version a number, the same where the sketch is. Empty: every change is seen."""
+    def version_ids(self) -> NDArray[np.int64]:
+        """A number for each version of each page. Versions with the same sketch have the same number. Empty: every
+        change is seen."""
         if self.sketches is None:
             return np.empty(0, np.int64)
         return np.unique(self.sketches, axis=0, return_inverse=True)[1].ravel()
@@ -71,7 +73,7 @@ class World:
 
     @cached_property
     def days(self) -> tuple[float, float]:
-        """From when to when anything happens in it."""
+        """The first and the last day on which anything happens."""
         known = np.concatenate((self.born, self.died[self.died < np.inf], self.changed_at))
         return float(known.min()), float(known.max())
 
@@ -96,7 +98,8 @@ class World:
         )
 
     def _sketches_of(self, pages: NDArray[np.bool_], begin: float, end: float) -> NDArray[np.int32] | None:
-        """Of all their versions between two days, beginning with the one that is there before anything changes."""
+        """The sketches of these pages between two days. The first one of a page is that of the version at the
+        beginning."""
         if self.sketches is None:
             return None
         since = np.insert(self.changed_at, self.first_change[:-1], -np.inf)

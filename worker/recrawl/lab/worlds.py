@@ -1,8 +1,8 @@
-"""Worlds drawn at random. Times are in days.
+"""Random worlds. Times are in days.
 
-The rates of pages stay (`steady`) or wander off (`drift`), or pages come and go all the time (`turnover`). The other
-kinds are steady webs with one thing more: `values` that differ, `outages` of hosts, `noise` that looks like changes, or
-`content`, whose updates are the changes.
+The rates of pages stay (`steady`) or change slowly (`drift`), or pages appear and disappear all the time (`turnover`).
+The other kinds are steady webs with one thing more: `values` that differ, `outages` of hosts, `noise` that looks like
+changes, or `content`, whose updates are the changes.
 """
 
 from collections.abc import Callable
@@ -17,11 +17,11 @@ from recrawl.lab.drawn import OF_HOST, SPREAD, STATIC, TYPICAL_RATE
 from recrawl.lab.world import Days, Outages, World
 
 HOSTS, PAGES, DAYS = 20, 2000, 90
-FOUND_WITHIN = 10.0  # days, in which the pages that do not come and go are born
+FOUND_WITHIN = 10.0  # days: pages that live until the end are born within this time
 DRIFT = 0.15  # deviation of the step that the logarithm of a rate takes every day
-LIFE = 30.0  # days that pages live which come and go, on average
+LIFE = 30.0  # days: the mean life of pages that appear and disappear
 VALUES = 1.0  # deviation of the logarithm of a value
-UP, DOWN = 9.0, 1.0  # days that a host answers, and then does not, on average
+UP, DOWN = 9.0, 1.0  # days: the mean time that a host answers, and the mean length of an outage
 NOISY = 0.1  # share of the pages
 
 Rng = np.random.Generator
@@ -52,7 +52,7 @@ def draw(kind: str, seed: int, hosts: int = HOSTS, pages: int = PAGES, days: int
     return MORE[kind](rng, world, days) if kind in MORE else world
 
 
-Drawn = tuple[Days, Days, NDArray[np.float64]]  # births, deaths, and by how much rates are multiplied on each day
+Drawn = tuple[Days, Days, NDArray[np.float64]]  # births, deaths, and the factors of the rates on each day
 
 
 def _steady(rng: Rng, pages: int, days: int, drift: float = 0.0) -> Drawn:
@@ -70,7 +70,7 @@ def _values(rng: Rng, world: World, days: int) -> World:
 
 
 def _outages(rng: Rng, world: World, days: int) -> World:
-    """They begin when all pages are there."""
+    """Outages begin when all pages are there."""
     phases = rng.exponential((UP, DOWN), (len(world.hosts), days, 2)).reshape(len(world.hosts), -1)
     turns = FOUND_WITHIN + np.cumsum(phases, axis=1)
     begin, end = turns[:, ::2], turns[:, 1::2]

@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 
 PATIENCE = 2.0  # seconds of waiting that are not worth a word, and between two looks
 
-# A prepared transaction has the number 0. This login may not see since when sessions of other logins are as they are.
+# A prepared transaction has the number 0. A time is null if this login has no right to see the times of that session.
 IN_THE_WAY = """
     select b.pid, case when b.pid = 0
         then 'a prepared transaction. The view pg_prepared_xacts shows it, and ROLLBACK PREPARED ends it'

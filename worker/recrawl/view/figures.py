@@ -1,4 +1,4 @@
-"""The present figures, for status, top, the report and the rules for trouble. They are read together."""
+"""The present figures, for status, top, the dashboard and the rules for trouble. They are read together."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta

@@ -26,7 +26,7 @@ MANY_FAIL, MOST_FAIL = 0.2, 0.5  # of the fetches
 MANY_BLOCKED, MOST_BLOCKED, FEW_BLOCKED = 0.1, 0.9, 5  # of the hosts; and hosts
 UNUSED = 0.1  # of the budget
 JOB_LATE = timedelta(minutes=5)  # that a job is due and no job runs
-MISSED = 3  # intervals of a job that waits for another job
+MISSED = 3  # a job that waits for another job is late after this number of its own intervals
 EXPIRED = UNUSED_SLOTS = 0.05  # of the pages that were handed out
 REJECTED = 0.02  # of the reports
 UNTOLD = 0.5  # of the fetches that could have shown a change

@@ -126,7 +126,7 @@ def _simulated(
     from recrawl.lab import replay
     from recrawl.lab import through_sql as sql
     from recrawl.lab.oracle import ORACLES, oracle
-    from recrawl.lab.outcome import judged
+    from recrawl.lab.outcome import outcome_of_fetches
     from recrawl.lab.policies.registry import ONLY_SIMULATED, SIMULATED
     from recrawl.setup import migrate
 
@@ -144,7 +144,7 @@ def _simulated(
         migrate.upgrade(used)
         sql.take(used)
         fetches = sql.crawl(used, world, name, budget, begin, end, watch)
-    return judged(world, name, budget, begin, end, fetches)
+    return outcome_of_fetches(world, name, budget, begin, end, fetches)
 
 
 def _checked(name: str) -> str:

@@ -19,16 +19,16 @@ from recrawl.model.allocation.solve import unconstrained
 from recrawl.words import count
 
 GAP = 15 / 86400  # days
-LOAD = 0.9  # of its slots, that a host's revisits take
+LOAD = 0.9  # share of the slots of a host that its revisits take
 PAGES = (1_000, 3_000, 10_000)
 DRAWS, FEW_DRAWS = 5, 1
-OUTAGE, AFTERWARDS = 0.5, 0.25  # days: how long, and how long one looks from its end on
+OUTAGE, AFTERWARDS = 0.5, 0.25  # days: the length of the outage, and the time after it that is measured
 RUN = 1 / 24  # days between two allocations
 START = 6.0  # days
 LOOKS = 60
 
 # The order of due pages, from their due times, the ages of their copies, and their rates.
-Choice = Callable[[Floats, Floats, Floats], Floats]  # the least first
+Choice = Callable[[Floats, Floats, Floats], Floats]  # the page with the least number goes first
 Requests = tuple[Floats, NDArray[np.int64]]
 NOBODY = np.empty(0, np.int64)
 
@@ -46,7 +46,9 @@ def worth_most(due: Floats, age: Floats, rate: Floats) -> Floats:
 
 EVERY_VISIT, FIRST_DUE, WORTH_MOST = "first due, every missed fetch made", "first due", "worth most first"
 AS_RECRAWL = "as recrawl"
-AFTER: dict[str, tuple[Choice, bool, bool]] = {  # whether missed fetches are left out, and pages overtake others
+AFTER: dict[
+    str, tuple[Choice, bool, bool]
+] = {  # whether missed fetches are left out, and whether pages overtake others
     EVERY_VISIT: (first_due, False, False),
     FIRST_DUE: (first_due, True, False),
     AS_RECRAWL: (first_due, True, True),
@@ -84,17 +86,17 @@ def run(seed: int, quick: bool) -> Findings:
 
 
 def _host(pages: int, seed: int) -> tuple[Floats, Floats, np.random.Generator]:
-    """Rates, and the frequencies that are best for them, of the pages of a host."""
+    """The rates of the pages of a host, and the best frequencies for them."""
     rng = np.random.default_rng([seed, pages])
     rate = rng.lognormal(np.log(1 / 5), 1.5, pages)
     return rate, unconstrained(np.ones(pages), rate, LOAD / GAP).frequency, rng
 
 
 def _after_an_outage(pages: int, seed: int) -> dict[str, Floats]:
-    """From the end of the outage on, how fresh the host is by whom."""
+    """The freshness of the host from the end of the outage on, for each order."""
     rate, frequency, rng = _host(pages, seed)
     visited = np.flatnonzero(frequency > 0)
-    last = -rng.random(visited.size) / frequency[visited]  # when the outage began, all were on their grids
+    last = -rng.random(visited.size) / frequency[visited]  # when the outage began, no page was late
     found = {}
     for name, (choice, skips, overtakes) in AFTER.items():
         made = requests(rate[visited], frequency[visited], last + 1 / frequency[visited], last,
@@ -105,7 +107,8 @@ def _after_an_outage(pages: int, seed: int) -> dict[str, Floats]:
 
 
 def _at_the_start(pages: int, seed: int) -> dict[str, Floats]:
-    """Pages are due for the first time within their first interval; or every second slot is for those never seen."""
+    """Without a share for new pages, each page is due for the first time within its first interval. Otherwise every
+    second slot is for pages that were never fetched."""
     rate, frequency, rng = _host(pages, seed)
     phase = rng.random(pages)
     passes = {NO_PASS: NOBODY, AS_THEY_CAME: rng.permutation(pages), STEADIEST: np.argsort(rate)}
@@ -124,8 +127,8 @@ def requests(
     rate: Floats, frequency: Floats, due: Floats, last: Floats, begin: float, end: float,
     choice: Choice, skips: bool, overtakes: bool = False, first_pass: NDArray[np.int64] = NOBODY,
 ) -> Requests:  # fmt: skip
-    """When a host is asked for which page, slot by slot: of what is due, what the choice puts first; every second slot
-    goes to pages of the first pass that were not asked for yet, as long as there are any. Before that, with every
+    """When the host gets a request for which page, slot by slot. Of the due pages the choice puts one first. Every
+    second slot is for pages of the first pass that were not requested yet, as long as there are such pages. At each
     allocation, pages may overtake others."""
     due, last = due.copy(), last.copy()
     starts, pages = [], []
@@ -165,7 +168,7 @@ def _overtake(rate: Floats, frequency: Floats, due: Floats, last: Floats, now: f
 
 
 def _fresh(rate: Floats, start: Floats, page: NDArray[np.int64], begin: float, end: float) -> Floats:
-    """Expected, in % of the pages: the means of as many parts of the time."""
+    """Expected freshness in % of the pages: the means of equal parts of the time."""
     order = np.lexsort((start, page))
     start, page = start[order], page[order]
     edges = np.linspace(begin, end, LOOKS + 1)

@@ -1,4 +1,4 @@
-"""How much of a page changes, not only whether: who learns that, and who does not (Olston & Pandey, 2008)."""
+"""Policies that learn how much of a page changes, next to policies that learn only whether (Olston & Pandey, 2008)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from recrawl.lab.policies.registry import BY_DIVERGENCE
 from recrawl.model.allocation.objectives import Floats
 from recrawl.model.allocation.solve import unconstrained
 
-THRESHOLDS = (0.1, 0.3, 1.0)  # what a visit must be worth, in divergence · days
+THRESHOLDS = (0.1, 0.3, 1.0)  # the least worth of a fetch, in divergence · days
 UNIFORM, BY_CHANGES, ORACLE = "uniform", "Cho & Garcia-Molina", "oracle"
 WAITS = np.geomspace(1 / 24, 1000, 300)  # days: what the oracle chooses from
 
@@ -21,7 +21,7 @@ WAITS = np.geomspace(1 / 24, 1000, 300)  # days: what the oracle chooses from
 @dataclass(frozen=True)
 class Reached:
     fetches: float  # per page and day
-    freshness: float  # one less the mean divergence
+    freshness: float  # 1 minus the mean divergence
 
 
 @dataclass(frozen=True)
@@ -34,24 +34,24 @@ class Learnt:
     others: dict[str, Reached]
 
     def captured(self, freshness: float) -> float:
-        """Of what the oracle gains over uniform visits."""
+        """The share of the gain of the oracle over uniform fetches."""
         uniform = self.others[UNIFORM].freshness
         return (freshness - uniform) / (self.others[ORACLE].freshness - uniform)
 
 
 @dataclass(frozen=True, eq=False)
 class DriftingWeb:
-    """Figures are of the second half of the days, when policies have learnt."""
+    """The figures are of the second half of the days, when the policies have learned."""
 
     pages: Sequence[ContentPage]
     days: float
-    phase: Floats  # of each page, where visits are regular
+    phase: Floats  # of each page, if fetches are regular
 
     def learn(self, policy: Callable[[Terms], Visitor], terms: Terms) -> Reached:
         return self._outcome([_visits(page, policy(terms), self.days) for page in self.pages])
 
     def known(self, budget: float) -> dict[str, Reached]:
-        """By those who know all that they ask for: nothing, how often pages change, how they diverge."""
+        """The results of policies that know what they need: nothing, how often pages change, or how they diverge."""
         fetches = budget * len(self.pages)
         rate = np.array([page.rate for page in self.pages])
         with np.errstate(divide="ignore"):
@@ -76,7 +76,8 @@ class DriftingWeb:
         return Reached(late / begin / len(visits), 1 - float(np.mean(stale)))
 
     def _best_waits(self, fetches: float) -> Floats:
-        """A day, of all pages: each is visited when that is worth one threshold, which is looked for."""
+        """The waits with a given number of fetches per day of all pages. Each page is fetched when that is worth the
+        same threshold. This function searches the threshold."""
         low, high = 1e-9, 1e3
         for _ in range(60):
             threshold = np.sqrt(low * high)
@@ -104,7 +105,8 @@ def _visits(page: ContentPage, visitor: Visitor, end: float) -> list[float]:
 
 
 def run(seed: int, quick: bool) -> Findings:
-    """Four of ten pages never change; the others in part, entirely or item by item, at rates of .02 to 5 a day."""
+    """Four of ten pages never change. The others change in part, entirely or item by item, at rates of .02 to 5 a
+    day."""
     rng = np.random.default_rng(seed)
     pages, days = (200, 150.0) if quick else (1000, 300.0)
     web = DriftingWeb(draw(rng, pages, days), days, rng.random(pages))

@@ -1,8 +1,8 @@
 """Freshness with and without gaps between requests to a host, over years of a crawl (Souza, 2010, figure 4.5).
 
-The thesis' web was recorded and is not to be had; two others are drawn, which look like it. All pages have the same
-value; those that change are stale at first. Its policies are joined by the allocation that recrawl makes as it is
-installed, which keeps a floor under every page, as rates are learnt and not known.
+The web of the thesis was recorded and is not public. Two random webs that are similar to it replace it. All pages have
+the same value. At first the copies of all pages that change are outdated. One more policy is shown: the allocation of
+recrawl with its default settings, which fetches every page sometimes, because rates are learned and not known.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,11 @@ from recrawl.model.allocation.solve import Web, allocate, unconstrained
 from recrawl.model.policies.outlook import as_hosts_can
 
 GAP = 15 / 86400  # days
-DAYS = {0.01: 1500.0, 0.1: 250.0, 0.9: 60.0}  # of a run, by the budget's share of what all hosts can take
+DAYS = {
+    0.01: 1500.0,
+    0.1: 250.0,
+    0.9: 60.0,
+}  # days of a run, by the share of the slots of all hosts that the budget uses
 HOSTS, FEW_HOSTS = 200, 8
 LOOKS, FEW_LOOKS = 30, 10
 
@@ -28,7 +32,7 @@ OPT_POLITE, CHO, OURS = "DELAYED + OPT_POLITE", "DELAYED + CHO", "DELAYED + recr
 @dataclass(frozen=True, eq=False)
 class Drawn:
     web: Web
-    phase: Floats  # where in its interval each page is due at first
+    phase: Floats  # the part of its first interval after which each page is due
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +43,9 @@ class PoliteRun:
     share: float
     unpolite: float
     polite: float
-    late: dict[str, float]  # by policy: expected, the mean of the second half
+    late: dict[str, float]  # by policy: the expected freshness, as the mean of the second half
     days: Floats
-    fresh: dict[str, Floats]  # expected, on those days
+    fresh: dict[str, Floats]  # the expected freshness on those days
     row: Row
 
 
@@ -64,13 +68,13 @@ def run(seed: int, quick: bool) -> Findings:
 
 
 def draw(name: str, seed: int = 0, hosts: int = HOSTS) -> Drawn:
-    """The order of the draws is part of the experiment: another one moves results by .02 to .07 points."""
+    """The order of the random numbers is part of the experiment: another order moves results by .02 to .07 points."""
     seed += {"A": 7, "B": 11}[name]
     rng = np.random.default_rng(seed)
-    if name == "A":  # sizes as a power law, rates over decades
+    if name == "A":  # sizes follow a power law, rates span decades
         pages = np.minimum(np.floor(100 * rng.random(hosts) ** (-1 / 0.8)), 60_000).astype(np.int64)
         rate, static = rng.lognormal(np.log(1 / 5), 1.5, pages.sum()), 0.2
-    else:  # sizes as Zipf has them, half of the pages static
+    else:  # sizes follow Zipf's law, half of the pages never change
         pages = 60_000 // np.arange(1, hosts + 1)
         rate, static = rng.exponential(1 / 3, pages.sum()), 0.5
     rate[rng.random(rate.size) < static] = 0
@@ -108,7 +112,7 @@ def _run(name: str, drawn: Drawn, share: float, count: int) -> PoliteRun:
 
 
 def simulate(drawn: Drawn, frequency: Floats, days: float, looks: Floats) -> tuple[float, Floats]:
-    """Freshness in % by DELAYED: expected over the second half of the days, and on some of them."""
+    """Expected freshness in % with DELAYED: the mean of the second half of the days, and the values on some days."""
     late, fresh = 0.0, np.zeros(looks.size)
     for first, end in pairwise(drawn.web.first):
         rate = drawn.web.rate[first:end].astype(np.float64)

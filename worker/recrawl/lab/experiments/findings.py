@@ -23,7 +23,7 @@ class ResultTable:
 class PlotSeries:
     """One line of a figure. Lines with the same name have the same colour in the whole figure."""
 
-    name: str  # empty: what the legend leaves out
+    name: str  # empty: the line is not in the legend
     x: Floats
     y: Floats
     look: Literal["line", "dashed", "dotted", "dots", "thin"] = "line"
@@ -32,7 +32,7 @@ class PlotSeries:
 @dataclass(frozen=True, eq=False)
 class Panel:
     title: str
-    x: str  # what the axis shows, with its unit
+    x: str  # the quantity on the axis, with its unit
     y: str
     series: Sequence[PlotSeries]
     log: Literal["", "x", "y", "xy"] = ""  # which axes are logarithmic
@@ -42,4 +42,4 @@ class Panel:
 class Findings:
     tables: Sequence[ResultTable]
     figure: Sequence[Sequence[Panel]]  # row by row
-    says: str  # what comes of it, computed
+    says: str  # the result in one sentence, with computed numbers

@@ -22,10 +22,10 @@ from recrawl.model.policies.policy import Question
 from recrawl.words import count
 
 LEAST, MOST, SPREAD = 0.05, 5.0, 1.5  # changes per day; deviation of the logarithm of values
-INTERVALS = (0.5, 1.0, 2.0)  # days between two visits of a page while all are visited equally often
+INTERVALS = (0.5, 1.0, 2.0)  # days between two fetches of a page while all pages are fetched equally often
 HORIZONS = np.geomspace(300, 300_000, 7)  # days
 SHOWN = 10_000.0  # days: the horizon whose regrets are drawn
-PHASE, PHASES = until_steady(1.0, 0.05, LEAST), 16  # days, after which 5 % of all value is the error at most
+PHASE, PHASES = until_steady(1.0, 0.05, LEAST), 16  # days after which the error is at most 5 % of all value
 CRAWL, FLOORS = PHASE * PHASES, (0.0, 0.05, 0.2)  # share of the budget that a greedy policy explores with
 OBSERVATIONS, RATE, KNOWN_BELOW = (10, 30, 100, 300, 1000), 0.5, 2.0  # RATE: changes per day of the page
 
@@ -84,7 +84,7 @@ def draw(pages: int, interval: float, seed: int) -> PagesToLearn:
 
 
 class Growth:
-    """With the horizon: of the best time to explore, and of the regret."""
+    """How the best time to explore, and the regret, grow with the horizon."""
 
     def __init__(self, explored: Explored) -> None:
         self.explored, self.interval = explored, explored.pages.interval
@@ -118,7 +118,7 @@ class Growth:
 
 
 def _crawls(pages: PagesToLearn, runs: int, rng: np.random.Generator) -> dict[str, Course]:
-    """The policy of production counts on Theorem 1 as far as that goes, and stops at a tenth of the horizon."""
+    """The policy of production trusts Theorem 1 as far as it applies, and stops exploring at a tenth of the horizon."""
     explored = explore(pages, CRAWL, 5 * runs, rng)
     asked = Question(pages.web(pages.rate), pages.budget, "poisson_freshness", Limits(), horizon=CRAWL)
     crawls = {
@@ -132,7 +132,7 @@ def _crawls(pages: PagesToLearn, runs: int, rng: np.random.Generator) -> dict[st
 
 
 def _estimates(visits: int, pages: int, rng: np.random.Generator) -> Row:
-    """Of many pages that are alike."""
+    """The estimates for many pages with the same rate."""
     interval = rng.exponential(1.0, pages * visits)
     changes = rng.poisson(RATE * interval)
     log = VisitLog(np.arange(pages + 1) * visits, interval, changes > 0)

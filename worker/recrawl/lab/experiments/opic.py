@@ -1,7 +1,7 @@
-"""How fast OPIC finds what the power method finds (Abiteboul, Preda & Cobena, 2003; crawlfrontier's comparison).
+"""How fast OPIC finds what the power method finds (Abiteboul, Preda & Cobena, 2003; and a comparison by crawlfrontier).
 
-Page by page it needs no matrix and takes pages in any order, and its histories err as one over the passes; in batch,
-as recrawl has it, scores are read from the flow of cash, which settles geometrically.
+OPIC page by page needs no matrix and takes pages in any order. The error of its scores is proportional to 1/passes.
+OPIC in batch, as in recrawl, takes the scores from the flow of cash: its error falls geometrically.
 """
 
 from collections.abc import Callable
@@ -19,10 +19,10 @@ from recrawl.model.graph.opic import Cash
 from recrawl.words import count
 
 TOY = graph.compile([1, 2, 3, 4], [1, 2, 3], [0, 1, 2, 5], [2, 4, 1, 2, 4])  # crawlfrontier's
-PAGES, FEW_PAGES, LINKS = 1000, 150, 8  # links of a page, on average
+PAGES, FEW_PAGES, LINKS = 1000, 150, 8  # LINKS: of a page, on average
 PASSES, FEW_PASSES = 512, 64
-SWEEPS = 40  # at most, of methods that settle geometrically
-STEPS = 20  # of a pass, between which the richest pages are looked for
+SWEEPS = 40  # at most, of methods whose error falls geometrically
+STEPS = 20  # parts of a pass; before each part the pages to spend are chosen anew
 ERRORS = (1e-1, 1e-2, 1e-3, 1e-6)
 Errors = tuple[NDArray[np.int64], Floats]  # numbers of passes, and the errors after them in L1
 
@@ -73,7 +73,7 @@ def _of_importance(of: Graph, most: int) -> dict[str, Errors]:
 
 
 def _of_authority(of: Graph, most: int) -> dict[str, Errors]:
-    """Without relevance its limit is known."""
+    """Without relevance the limit of the scores is known."""
     exact = (np.diff(of.into_first) + 1) / (of.links + of.pages)
 
     def in_batch(sweeps: int) -> float:
@@ -121,7 +121,7 @@ def _row(name: str, errors: Errors) -> Row:
 
 
 def _needed(errors: Errors, least: float) -> int | str:
-    """Passes until the error stays below."""
+    """The number of passes after which the error stays below a limit."""
     passes, error = errors
     above = np.flatnonzero(error > least)
     place = int(above[-1]) + 1 if above.size else 0

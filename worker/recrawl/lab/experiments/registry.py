@@ -12,7 +12,7 @@ from recrawl.lab.experiments.findings import Findings
 class Experiment:
     name: str
     says: str
-    run: Callable[[int, bool], Findings]  # given a seed, and whether a smaller form will do, of seconds
+    run: Callable[[int, bool], Findings]  # given a seed, and whether to run a smaller form that takes seconds
 
 
 def _in(name: str, file: ModuleType) -> Experiment:

@@ -1,4 +1,4 @@
-"""Two pages share a budget: which of them is worth how many fetches (crawlfrontier's optimal revisiting algorithm)."""
+"""Two pages share a budget: how many fetches each of them gets (optimal revisiting algorithm of crawlfrontier)."""
 
 import numpy as np
 
@@ -7,18 +7,20 @@ from recrawl.lab.methods import dual_ascent
 from recrawl.model.allocation.objectives import OBJECTIVES, Floats
 from recrawl.model.allocation.solve import unconstrained
 
-# The source's: the first changes often and is worth little, the second the other way round.
+# From the source: the first page changes often and is worth little. The second page changes rarely and is worth more.
 VALUE, RATE = np.array([1.0, 5.0]), np.array([5.0, 1.0])  # rates in changes per day
 FOUND = OBJECTIVES["new_content"]
 BUDGETS = (1.0, 2.0, 4.0, 10.0)  # fetches per day
-MOST = 10.0  # fetches per day, that the figure shows
+MOST = 10.0  # fetches per day: the end of the axes of the figure
 
 
 def run(seed: int, quick: bool) -> Findings:
-    """Nothing of it is left to chance."""
+    """The seed has no effect, because nothing is random."""
     many = np.linspace(0, MOST, 41 if quick else 401)
     shared = np.array([unconstrained(VALUE, RATE, budget, FOUND.name).frequency for budget in many])
-    starts = float(FOUND.frequency(VALUE[0], VALUE[1], RATE[1]))  # when a first fetch of page 1 costs what it is worth
+    starts = float(
+        FOUND.frequency(VALUE[0], VALUE[1], RATE[1])
+    )  # the budget at which the first fetch of page 1 is worth its price
     both = many > starts
     overtakes = float(np.interp(0, shared[both, 0] - shared[both, 1], many[both]))
     return Findings(

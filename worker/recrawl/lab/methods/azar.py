@@ -1,11 +1,10 @@
 """The closed form of Azar et al., Tractable near-optimal policies for crawling, 2018.
 
-Maximises Σ value·frequency/(frequency + rate): the freshness if visits, too, come at random. Where the marginal
-value·rate/(frequency + rate)² equals the price, frequency = √(value·rate/price) − rate. The crawled pages are those
-with the largest value/rate, and given which they are the price follows from the budget.
+Maximises Σ value·frequency/(frequency + rate): the freshness if fetches come at random moments too. A fetch is worth
+its price if the marginal value·rate/(frequency + rate)² equals the price. Then frequency = √(value·rate/price) − rate.
+The pages with the largest value/rate are crawled. Given these pages, the price follows from the budget.
 
-Cost: a sort. Where it fails: the frequencies are differences, so that with a budget of 1e−k of the rates only 16 − k
-digits are left.
+Cost: a sort. Limit: the frequencies are differences. With a budget of 1e−k of the rates only 16 − k digits are exact.
 """
 
 import numpy as np
@@ -23,7 +22,7 @@ def solve(value: ArrayLike, rate: ArrayLike, budget: float) -> Array:
     pull, drag = np.sqrt(value * rate)[best_first], rate[best_first]
     # If the k best pages are crawled, Σ√(value·rate/price) − Σ rate = budget.
     root_price = np.cumsum(pull) / (budget + np.cumsum(drag))
-    # The k-th gets something if √(value/rate) exceeds the root of that price: true up to some k, false from there.
+    # Page k gets fetches if √(value/rate) is larger than the root of that price: true up to some k, false after it.
     crawled = np.count_nonzero(pull > root_price * drag) if budget > 0 else 0
     frequency = np.zeros_like(rate)
     if crawled:

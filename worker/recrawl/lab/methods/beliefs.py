@@ -21,17 +21,17 @@ from numpy.typing import ArrayLike
 from recrawl.lab.visits import MEMORY_DAYS, MEMORY_VISITS, changed_once
 from recrawl.model.checks import Array, not_negative, positive
 
-# A Last-Modified this much older than the fetch, or less, is when the answer was made and not when the page changed.
+# A Last-Modified that is at most this much older than the fetch is the time of the answer, not of a change.
 ANSWERED_NOW = 2 / 86400
 
 
 def unchanged(a: ArrayLike, b: ArrayLike, interval: ArrayLike) -> tuple[Array, Array]:
-    """The belief after a visit that found the page as it was."""
+    """The belief after a fetch that found the page unchanged."""
     return counted(a, b, interval, 0)
 
 
 def counted(a: ArrayLike, b: ArrayLike, interval: ArrayLike, changes: ArrayLike) -> tuple[Array, Array]:
-    """The belief after a visit that learnt how many times the page had changed."""
+    """The belief after a fetch that counted the changes of the page."""
     a, b, interval, changes = np.broadcast_arrays(
         positive("a", a), positive("b", b), positive("interval", interval), not_negative("changes", changes)
     )
@@ -46,12 +46,12 @@ def changed(a: ArrayLike, b: ArrayLike, interval: ArrayLike) -> tuple[Array, Arr
 
 
 def modified(a: ArrayLike, b: ArrayLike, interval: ArrayLike, age: ArrayLike) -> tuple[Array, Array]:
-    """The belief after a visit that found the page changed, with a Last-Modified `age` before the fetch.
+    """The belief after a fetch that found the page changed, with a Last-Modified `age` before the fetch.
 
-    One change at that age and none since. An age beyond the interval says that nothing happened since the last
-    visit, so the page counts as unchanged. An age of (nearly) nothing is how servers answer that make the page anew
-    for everybody: taken at its word it would be a change without any time, visit after visit, and the rate would
-    grow without end; it counts as a bit.
+    There was one change at that age, and none since. If the age is longer than the interval, nothing has happened since
+    the last fetch, so the page counts as unchanged. Servers that make the page anew for each request send an age of
+    almost 0. Taken literally, each fetch would show a change in no time, and the rate would grow without limit. So such
+    an age counts only as "changed".
     """
     a, b, w, age = np.broadcast_arrays(
         positive("a", a), positive("b", b), positive("interval", interval), not_negative("age", age)
@@ -96,5 +96,5 @@ def remembered(
         positive("prior_b", prior_b),
         positive("interval", interval),
     )
-    kept = np.exp(-np.minimum(1 / MEMORY_VISITS, interval / MEMORY_DAYS))  # as kept_after has it
+    kept = np.exp(-np.minimum(1 / MEMORY_VISITS, interval / MEMORY_DAYS))  # the same as kept_after
     return prior_a + kept * (a - prior_a), prior_b + kept * (b - prior_b)

@@ -1,20 +1,21 @@
-"""DELAYED, as in thesis chapter 4: which instants the frequencies of an allocation become, and how fresh that keeps
-the pages.
+"""DELAYED, as in thesis chapter 4: turns the frequencies of an allocation into times of requests, and computes the
+freshness.
 
-Every page has a grid of its own: first due at a random instant of its first interval, then every 1/frequency. A
-request goes out when it is due or, if that is later, a gap after the last request to its host. The next due instant
-is on the grid, not an interval after the request: advancing from the request would lose the delay every time.
+Each page has its own grid: it is first due at a random time of its first interval, then every 1/frequency. A request is
+sent when it is due, but not earlier than a gap after the last request to its host. The next due time is on the grid,
+not one interval after the request. Otherwise each delay would lower the frequency.
 
-The thesis keeps all pages in one heap. Here each host is served for itself, in order of due instants d₀ ≤ d₁ ≤ …:
+The thesis keeps all pages in one heap. Here each host is served separately, in order of due times d₀ ≤ d₁ ≤ …:
 
     start_k = k·gap + max_{j≤k} (d_j − j·gap)
 
-which is the same, because start_k = max(d_k, start_{k−1} + gap). Pages that change are stale at the start; with the
-requests' instants known, the expected freshness is an exact sum, so only the phases are random. Times are in days.
+This is the same, because start_k = max(d_k, start_{k−1} + gap). The copies of pages that change are outdated at the
+start. If the times of the requests are known, the expected freshness is an exact sum. So only the phases are random.
+Times are in days.
 
-Cost: a sort of all requests. Where it fails: a host with more due than its gap allows falls behind for ever; its
-pages are then visited in turn, in proportion to their frequencies, and one heap for all hosts that waits at its head
-would stop them all.
+Cost: a sort of all requests. Limit: if a host has more due pages than its gap allows, it falls behind without end, and
+its pages are fetched in turn, in proportion to their frequencies. One heap for all hosts that waits for its first
+element would stop all hosts.
 """
 
 import numpy as np
@@ -24,13 +25,13 @@ from recrawl.lab.methods.page import Array, grouped, not_negative
 
 
 def starts(due: Array, gap: float) -> Array:
-    """When requests to one host go out; `due` is sorted."""
+    """When the requests to one host are sent; `due` is sorted."""
     turn = gap * np.arange(due.size, dtype=np.float64)
     return turn + np.maximum.accumulate(due - turn)
 
 
 def due_instants(frequency: Array, phase: Array, until: float) -> tuple[Array, NDArray[np.int64]]:
-    """Every instant before `until` on the pages' grids, and whose it is: page after page, each in order."""
+    """All times before `until` on the grids of the pages, and the page of each time: page after page, each in order."""
     count = np.maximum(np.ceil(frequency * until - phase), 0).astype(np.int64)
     page = np.repeat(np.arange(frequency.size), count)
     visit = np.arange(page.size) - np.repeat(np.cumsum(count) - count, count)
@@ -38,9 +39,9 @@ def due_instants(frequency: Array, phase: Array, until: float) -> tuple[Array, N
 
 
 def requests(frequency: Array, phase: Array, gap: float, until: float) -> tuple[Array, NDArray[np.int64]]:
-    """Every request to one host before `until`, and for which page: page after page, each in order."""
+    """All requests to one host before `until`, and the page of each: page after page, each in order."""
     total = frequency.sum()
-    # In t days at least t·total − pages instants are due, and at most until/gap + 1 requests go out: more need no list.
+    # In t days at least t·total − pages times are due, and at most until/gap + 1 requests are sent: no more are listed.
     enough = (until / gap + 1 + frequency.size) / total if gap > 0 and total > 0 else until
     due, page = due_instants(frequency, phase, min(until, enough))
     order = np.argsort(due, kind="stable")
@@ -51,12 +52,12 @@ def requests(frequency: Array, phase: Array, gap: float, until: float) -> tuple[
 
 
 def good_between(rate: Array, start: Array, page: NDArray[np.int64], begin: float, end: float) -> Array:
-    """The expected share of [begin, end] during which the copy of each page of a host is good, by all requests before
-    the end, as `requests` has them."""
+    """The expected share of [begin, end] during which the copy of each page of a host is fresh, given all requests
+    before the end from `requests`."""
     next_start = np.append(start[1:], end)
     last_of_page = np.append(page[1:] != page[:-1], True)[: page.size]
     next_start = np.where(last_of_page, end, next_start[: page.size])
-    # From a request to the page's next one the copy is good with probability e^(−rate·age).
+    # Between two requests for a page its copy is fresh with probability e^(−rate·age).
     youngest, oldest = np.maximum(begin - start, 0), next_start - start
     seen = oldest > youngest
     start, page, youngest, oldest = start[seen], page[seen], youngest[seen], oldest[seen]
@@ -68,13 +69,15 @@ def good_between(rate: Array, start: Array, page: NDArray[np.int64], begin: floa
 
 
 def good_at(rate: Array, start: Array, page: NDArray[np.int64], instant: Array) -> Array:
-    """How many copies of a host's pages are good at each instant, expected, by the same requests."""
-    span = max(instant.max(), start.max(initial=0.0)) + 1.0  # so that the pages' requests follow each other
+    """The expected number of fresh copies of the pages of a host at each time, given the same requests."""
+    span = (
+        max(instant.max(), start.max(initial=0.0)) + 1.0
+    )  # so the requests of each page come after those of the page before
     pages = np.arange(rate.size)
     last = np.searchsorted(page * span + start, pages * span + instant[:, None], side="right") - 1
-    last = np.where(last >= np.searchsorted(page, pages), last, -1)  # not one of the page before
+    last = np.where(last >= np.searchsorted(page, pages), last, -1)  # -1 = the last request before is for another page
     age = instant[:, None] - np.append(start, -np.inf)[last]
-    with np.errstate(invalid="ignore"):  # static and never requested
+    with np.errstate(invalid="ignore"):  # pages that never change and are never requested
         good: Array = np.where(rate > 0, np.exp(-rate * age), 1.0).sum(axis=1)
     return good
 
@@ -88,11 +91,8 @@ def freshness(
     begin: float,
     end: float,
 ) -> Array:
-    """The same for all hosts.
-
-    `host` is the position in `gap` of each page's host; `phase`, in [0, 1), is where in its interval a page is
-    first due.
-    """
+    """The same for all hosts. `host` is the position in `gap` of the host of each page. `phase`, in [0, 1), is the part
+    of its first interval after which a page is first due."""
     rates, frequencies = not_negative("rate", rate), not_negative("frequency", frequency)
     gaps, phases = not_negative("gap", gap), not_negative("phase", phase)
     late = np.flatnonzero(phases >= 1)

@@ -1,13 +1,14 @@
-"""Dual ascent, as in the optimal revisiting algorithm of crawlfrontier: golden section on the Lagrangian's dual.
+"""Dual ascent, as in the optimal revisiting algorithm of crawlfrontier: golden section on the dual of the Lagrangian.
 
-Maximises the value of the changes found, Σ value·frequency·(1 − e^(−rate/frequency)), with Σ frequency = budget. (Cho
-& Garcia-Molina's freshness is the same problem with value/rate for value.) At a given price per fetch the best
-frequency of each page follows alone; the right price is where the dual, a convex function of the price, is least.
+Maximises the value of the changes found, Σ value·frequency·(1 − e^(−rate/frequency)), with Σ frequency = budget. (The
+freshness of Cho & Garcia-Molina is the same problem with value/rate instead of value.) At a given price per fetch the
+best frequency of each page does not depend on other pages. The dual is a convex function of the price. The right price
+is at its minimum.
 
-Cost: about 80 passes over the pages. Where it fails: the dual is flat near its minimum, so once half of the price's
-digits are right, its values no longer tell two prices apart. The spent fetches then differ from the budget by 1e−8 to
-1e−7 of it, and by percents if the budget buys only few visits of few pages. More steps do not help. A root search on
-the spent fetches finds all digits and needs a quarter of the passes.
+Cost: about 80 passes over the pages. Limit: the dual is flat near its minimum. When half of the digits of the price are
+right, the dual has the same value at two neighbouring prices. The spent fetches then differ from the budget by 1e−8 to
+1e−7 of it, and by some percent if the budget allows only a few fetches of a few pages. More steps do not help. A root
+search on the spent fetches finds all digits, with a quarter of the passes.
 """
 
 import numpy as np
@@ -25,7 +26,7 @@ def solve(value: ArrayLike, rate: ArrayLike, budget: float) -> Array:
 
 
 def frequency(price: float, value: Array, rate: Array) -> Array:
-    """The best frequency of each page at that price: λ·g(price/value). (The source's g takes −price/value.)"""
+    """The best frequency of each page at that price: λ·g(price/value). (In the source g takes −price/value.)"""
     crawled = (value > 0) & (rate > 0)
     result = np.zeros_like(rate)
     result[crawled] = rate[crawled] * visits_per_change(price, value[crawled])
@@ -33,13 +34,13 @@ def frequency(price: float, value: Array, rate: Array) -> Array:
 
 
 def dual(price: float, value: Array, rate: Array, budget: float) -> float:
-    """The largest value less cost, plus what the budget costs: the source's Q(α) with α = −N·price."""
+    """The largest value minus cost, plus the cost of the budget: Q(α) of the source, with α = −N·price."""
     f = frequency(price, value, rate)
     return float(np.sum(value * changes_found(f, rate) - price * f) + price * budget)
 
 
 def price(value: Array, rate: Array, budget: float) -> float:
-    """The price at which the dual is least. It lies between 0 and the worth of the best page's first visit."""
+    """The price with the smallest dual. It lies between 0 and the worth of the first fetch of the best page."""
     low, high = 0.0, float(np.max(value, where=rate > 0, initial=0.0))
     if budget == 0:
         return high

@@ -71,9 +71,8 @@ def cho_garcia_molina(visits: VisitLog) -> Array:
 
 
 def simple(visits: VisitLog) -> Array:
-    """Visits that found a change, per day. Never more than the frequency of visits: λ = 3 visited daily gives .95.
-
-    nan without visits."""
+    """Fetches that found a change, per day. Never more than the frequency of fetches: λ = 3 with daily fetches gives
+    .95. nan without fetches."""
     with np.errstate(invalid="ignore"):
         return visits.changes / visits.days
 

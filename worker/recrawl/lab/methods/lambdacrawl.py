@@ -1,16 +1,16 @@
 """LambdaCrawl (Kolobov et al., Staying up to date with online content changes, 2019): some pages announce every
 change.
 
-A page that is visited at random is worth value·ln(frequency/(frequency + rate)): the staleness of its copy grows like
-1 + ½ + ⅓ … with each change missed. A page whose every change is announced is fetched on notice with probability p,
-so that it is worth value·ln p and costs rate·p fetches per day. One price for both spends the budget: at a price, the
-first kind has
+After n missed changes the staleness of a copy is 1 + 1/2 + … + 1/n. So a page that is fetched at random moments is
+worth value·ln(frequency/(frequency + rate)). A page that announces every change is fetched after an announcement with
+probability p. It is worth value·ln p and costs rate·p fetches per day. Both kinds have the same price, which spends the
+budget. At a price, pages of the first kind have
 
     frequency = (√(rate² + 4·value·rate/price) − rate)/2    and the second    p = min(1, value/(rate·price)).
 
-Every page that changes and has a value is crawled, however little. Cost: some ten passes. Where it fails: a page of no
-value is never looked at; and the price of announced pages is 0 once all their changes are fetched and there is no
-other page.
+Each page that changes and has a value is fetched, even if its value is tiny. Cost: one pass over the pages for each
+price that is tried, some ten. A page without value is never fetched. If all changes of announced pages are fetched and
+there is no other page, the price is 0.
 """
 
 import numpy as np
@@ -31,9 +31,11 @@ def solve(value: ArrayLike, rate: ArrayLike, budget: float, announced: NDArray[n
 def frequency(price: float, value: Array, rate: Array, announced: NDArray[np.bool]) -> Array:
     if price == 0:
         return np.where(announced & (value > 0), rate, np.where((value > 0) & (rate > 0), np.inf, 0.0))
-    most = value / price  # what the page would get if its changes could not be missed
+    most = value / price  # no page gets more than this at this price
     with np.errstate(divide="ignore", invalid="ignore"):
-        at_random = 2 * most / (1 + np.sqrt(1 + 4 * most / rate))  # the same as above, without its difference
+        at_random = (
+            2 * most / (1 + np.sqrt(1 + 4 * most / rate))
+        )  # the formula at the top, written without the subtraction
     return np.where(rate == 0, 0.0, np.where(announced, np.minimum(rate, most), at_random))
 
 

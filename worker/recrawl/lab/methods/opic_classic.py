@@ -26,7 +26,7 @@ class Account:
     history: Amounts
     last: Amounts  # the clock when the page last spent
     virtual: float = 1.0  # the virtual page's cash
-    clock: float = 0.0  # cash spent so far by all: a pass over all pages takes about one unit for each
+    clock: float = 0.0  # cash that all pages have spent so far: about one unit per page in each pass
 
     def spend(self, page: int, window: float) -> float:
         cash = float(self.cash[page])
@@ -52,7 +52,7 @@ class Books:
 
     hub: Account
     authority: Account
-    turn: int = field(default=0)  # whose turn is next
+    turn: int = field(default=0)  # the page that spends next
 
     @classmethod
     def opened(cls, pages: int) -> "Books":
@@ -80,8 +80,8 @@ def in_turn(books: Books, count: int) -> Iterable[int]:
 
 
 def highest_cash(books: Books, count: int) -> Iterable[int]:
-    """The pages with the most cash, as hubs or as authorities. Slower than round robin: few pages are rich, and they
-    stay rich."""
+    """The pages with the most cash, as hubs or as authorities. Slower than round robin, because the same few pages are
+    rich each time."""
     cash = np.maximum(books.hub.cash, books.authority.cash)
     count = min(count, len(cash))
     return [int(page) for page in np.argpartition(-cash, count - 1)[:count]]
@@ -106,8 +106,8 @@ def step(
     count: int,
     window: float = math.inf,
 ) -> None:
-    """Lets `count` pages spend, and then the virtual page. The window is in units of cash: with N pages, N + 1 is one
-    pass over all, and less than that is noise."""
+    """`count` pages spend their cash, and then the virtual page. The window is in units of cash: with N pages, N + 1 is
+    one pass over all pages. A shorter window gives only noise."""
     if not window > 0:
         raise ValueError(f"window must be positive, got {window}")
     if count < 1:

@@ -1,8 +1,8 @@
 """The page importance of Abiteboul, Preda & Cobena (Adaptive on-line page importance computation, 2003).
 
-A page divides its cash equally among the pages it links to and the virtual page, which gives to all pages evenly. What
-a page has spent and still has, as a part of all cash that ever moved, tends to the dominant eigenvector of the
-normalised link matrix, with an error that falls as 1 / passes.
+A page divides its cash equally between the pages it links to and the virtual page. The virtual page gives the same
+amount to all pages. The importance of a page is the cash that it has spent and still has, divided by all cash that ever
+moved. It converges to the dominant eigenvector of the normalised link matrix. The error falls as 1 / passes.
 """
 
 import numpy as np

@@ -20,18 +20,18 @@ def changes_found(frequency: Array, rate: Array) -> Array:
 
 
 def gain(frequency: Array, rate: Array) -> Array:
-    """How many more changes are found for one more visit: 1 for the first visit, less and less from there."""
+    """How many more changes one more fetch finds: 1 for the first fetch, less for each further fetch."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(frequency > 0, gammainc(2, rate / frequency), np.where(rate > 0, 1.0, 0.0))
 
 
 def visits_per_change(price: float, weight: Array) -> Array:
-    """1/u such that weight·φ(u) is the price; 0 if even the first visit is not worth the price."""
+    """1/u such that weight·φ(u) is the price; 0 if even the first fetch is worth less than the price."""
     with np.errstate(divide="ignore", invalid="ignore"):
         u = np.where(
             price < weight / 2,
             gammaincinv(2, np.minimum(price / weight, 1)),
-            # Near 1 the digits are in the difference.
+            # Near 1 only the difference from 1 has exact digits.
             gammainccinv(2, np.maximum((weight - price) / weight, 0)),
         )
         return np.where(price < weight, 1 / u, 0.0)

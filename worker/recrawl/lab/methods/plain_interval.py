@@ -7,13 +7,13 @@ from recrawl.model.checks import Array, positive
 
 
 def plain_interval(a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
-    """The filter's `credible_interval` by one sqrt and two exp.
+    """The `credible_interval` of the filter, with one sqrt and two exp.
 
-    ln(quantile/mean) as a rational function of 1/√a, with the normal distribution's 1.6449/√a where a is large; the
-    coefficients minimise the largest error over a >= .05, relative to the quantile itself: 5.5e-4 for the upper end
-    and 4.7e-3 for the lower, even where that is 1e-27. (Wilson and Hilferty's cube is off by 2 and 63 % at a = .7,
-    and gives 0 for the lower end below a = .3.) Below a = .05, which no prior reaches, the quantiles relative to
-    the mean are the ones at .05.
+    ln(quantile/mean) is a rational function of 1/√a. For large a it is the 1.6449/√a of the normal distribution. The
+    coefficients minimise the largest error over a >= .05, relative to the quantile: 5.5e-4 for the upper end and 4.7e-3
+    for the lower end, even if the lower end is 1e-27. (The cube of Wilson and Hilferty is wrong by 2 and 63 % at a =
+    .7, and gives 0 for the lower end below a = .3.) No prior has a < .05. There the quantiles relative to the mean are
+    those at .05.
     """
     a, b = np.broadcast_arrays(positive("a", a), positive("b", b))
     u = 1 / np.sqrt(np.maximum(a, 0.05))

@@ -1,8 +1,8 @@
-"""The power method on the normalised link matrix, whose dominant eigenvector is what OPIC's histories tend to.
+"""The power method on the normalised link matrix. The histories of OPIC converge to its dominant eigenvector.
 
-A page passes what it has on in equal parts to the pages it links to and to a virtual page, which passes on to all pages
-evenly; a multiplication is all pages doing so at once. OPIC needs no matrix, and lets pages do so in any order and at
-any time; the virtual page is what makes both converge on any graph.
+A page passes its importance in equal parts to the pages it links to and to a virtual page. The virtual page passes the
+same amount to all pages. In one multiplication all pages do this at the same time. OPIC needs no matrix: pages do this
+in any order and at any time. The virtual page makes both converge on any graph.
 """
 
 import numpy as np

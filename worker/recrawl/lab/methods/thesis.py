@@ -1,16 +1,17 @@
 """CHO and OPT_POLITE, as in thesis chapter 4: the best freshness without and with a gap between requests to a host.
 
 Both maximise Σ value·(frequency/rate)(1 − e^(−rate/frequency)) with Σ frequency ≤ budget. CHO (Cho & Garcia-Molina)
-stops there; its value is the bound UNPOLITE. OPT_POLITE also keeps the sum of every host's frequencies within its
-cap, one over its gap; its value is the bound POLITE. It allocates without caps, fixes every host that got too much at
-its cap, and begins again with the other hosts and what is left of the budget, until no host gets too much.
+does nothing else. Its value is the bound UNPOLITE. OPT_POLITE also keeps the sum of the frequencies of each host within
+the cap of the host, which is 1/gap. Its value is the bound POLITE. It allocates without caps and fixes each host that
+got too much at its cap. Then it begins again with the other hosts and the rest of the budget, until no host gets too
+much.
 
-The thesis proves this for pages of equal value and hosts of equal gap, but only uses that a page's marginal falls as
-its frequency grows, and that each fixing leaves the other hosts more: it is exact for any values, any caps and any
-such objective. A budget larger than what capped hosts can take is left over; a static page gets nothing.
+The thesis proves this for pages of equal value and hosts of equal gap. The proof needs only two facts: the marginal of
+a page falls as its frequency grows, and each fixing leaves more for the other hosts. So the method is exact for any
+values, any caps and any such objective. If all hosts are at their caps, a part of the budget is left over. A page that
+never changes gets nothing.
 
-Cost: at least one host is fixed a round, so at worst hosts × pages; three to six rounds on webs of
-200 hosts.
+Cost: each round fixes at least one host, so at worst hosts × pages; three to six rounds on webs of 200 hosts.
 """
 
 from collections.abc import Callable
@@ -37,12 +38,12 @@ def cho(value: ArrayLike, rate: ArrayLike, budget: float) -> Array:
     def overspent(log_price: float) -> float:
         return float(frequency(log_price).sum()) - budget
 
-    dear = float(np.log(weight.max())) + 1e-9  # at this price no page is visited
+    dear = float(np.log(weight.max())) + 1e-9  # at this price no page is fetched
     span = 1.0
     while overspent(dear - span) < 0:
         span *= 2
     log_price = brentq(overspent, dear - span, dear, xtol=1e-15, rtol=1e-15)
-    # Near the price of its first visit a page's frequency jumps from one double to the next: mix both sides.
+    # Near the price of its first fetch the frequency of a page jumps between two neighbouring doubles: mix both sides.
     width = 1e-15
     while overspent(log_price - width) < 0 or overspent(log_price + width) > 0:
         width *= 2

@@ -1,15 +1,15 @@
-"""WCluster, as in the optimal revisiting algorithm of crawlfrontier: pages of about the same value are taken as one
+"""WCluster, as in the optimal revisiting algorithm of crawlfrontier: pages of about the same value are treated as one
 page.
 
-In the dual of `dual_ascent` pages of equal value add up: a cluster is one page of that value with the sum of the
-rates. So the search for the price costs clusters, not pages. Each page then gets the frequency of its own rate and
-its cluster's value.
+In the dual of `dual_ascent` pages of equal value add up: a cluster is one page of that value with the sum of the rates.
+So the search for the price costs clusters, not pages. Each page then gets the frequency for its own rate and the value
+of its cluster.
 
-Where it fails: the source cuts (0, 1] into parts of equal width. Most values of a web are far below the largest, so
-most pages fall into the first part and their value is ignored: often half of the objective is lost. Parts of equal
-width in the logarithm cost no more: a hundred of them lose some 1e−4, a thousand 1e−6. Either way the pages of a
-cluster are ties: a budget below 1/40 of a cluster's rates can fall between two adjacent prices, and is missed.
-(The source writes N, the number of pages, in the edges of its clusters where the number of clusters is meant.)
+Limit: the source divides (0, 1] into parts of equal width. Most values of a web are far below the largest one. So most
+pages are in the first part and their value is ignored: often half of the objective is lost. Parts of equal width in the
+logarithm cost the same. With a hundred of them about 1e−4 is lost, with a thousand 1e−6. In both cases the pages of a
+cluster are ties: a budget below 1/40 of the rates of a cluster can lie between two neighbouring prices, and is missed.
+(At the edges of its clusters the source writes N, the number of pages, but means the number of clusters.)
 """
 
 from collections.abc import Callable
@@ -28,7 +28,8 @@ class Clusters(NamedTuple):
 
 
 def log_width(value: Array, count: int) -> Clusters:
-    """Parts of equal ratio from the least value to the largest, each with the geometric mean of its edges."""
+    """Parts of equal ratio from the smallest to the largest value. The value of a part is the geometric mean of its
+    edges."""
     least, largest = np.log(value.min()), np.log(value.max())
     width = (largest - least) / count or 1.0
     label = np.minimum((np.log(value) - least) / width, count - 1).astype(np.int64)
@@ -36,7 +37,7 @@ def log_width(value: Array, count: int) -> Clusters:
 
 
 def equal_width(value: Array, count: int) -> Clusters:
-    """The source's: part k is ((k−1)/count, k/count], with its middle for a value."""
+    """As in the source: part k is ((k−1)/count, k/count], and its value is the middle."""
     above = np.flatnonzero(value > 1)
     if above.size:
         raise ValueError(f"value of clusters of equal width must be at most 1, got {value[above[0]]}")

@@ -22,7 +22,9 @@ SATURATED = 0.9  # share of the divergence that the first visit found
 class BoundBased:
     terms: Terms
     wait: float = field(init=False)
-    profiles: deque[Profile] = field(default_factory=lambda: deque(maxlen=PROFILES))  # the last: the reference's
+    profiles: deque[Profile] = field(
+        default_factory=lambda: deque(maxlen=PROFILES)
+    )  # the last one belongs to the reference
 
     def __post_init__(self) -> None:
         self.wait = self.terms.first

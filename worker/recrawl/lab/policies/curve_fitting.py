@@ -21,10 +21,10 @@ from recrawl.lab.policies.longevity import DivergedSince, Profile, Terms
 
 Array = NDArray[np.float64]
 
-LEAST_SCATTER = 1e-6  # of the visits around a curve, squared
+LEAST_SCATTER = 1e-6  # the least mean square of the distances of fetches from a curve
 AS_GOOD = 3  # times the scatter: curves whose sums of squares differ by less fit equally well
 PROFILES = 8  # earlier visits that a visit is compared with
-ITEMS = (1, 2, 5, 10, 20)  # of a scroll; 1 is churn
+ITEMS = (1, 2, 5, 10, 20)  # numbers of items of a scroll; 1 is churn
 STEP = np.log(10) / 16  # between two rates of the grid, and between two entries of the tables
 RATES = np.exp(STEP * np.arange(-40, 25))  # updates per day: .003 to 32
 EXPECTED = np.exp(STEP * np.arange(-120, 72))  # numbers of updates that the tables have: 3e-8 to 3e4

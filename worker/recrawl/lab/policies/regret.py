@@ -30,16 +30,17 @@ class Exploration:
     unsure: float = UNSURE
 
     def radius(self, days: float) -> float:
-        """How far any page's estimate may be off in the end: √(K/days)·least rate (Lemma 5, which is Lemma 3 for all
-        pages at once)."""
+        """The largest error of the estimate of any page at the end of exploring: √(K/days)·least rate (Lemma 5, which
+        is Lemma 3 for all pages together)."""
         return math.exp(min((self._log_k - math.log(days)) / 2, MOST)) * self.least_rate
 
     def regret(self, values: float, days: float, horizon: float) -> float:
-        """At most: while exploring all that there is to lose, then what Lemma 4 makes of the radius (Theorem 1)."""
+        """An upper bound: while exploring all value is lost; then the loss that Lemma 4 gives for the radius (Theorem
+        1)."""
         return values * (days + (horizon - days) * self._k / days)
 
     def best_days(self, horizon: float) -> float:
-        """For which that is least: τ* = √(K·horizon)."""
+        """The days with the smallest bound: τ* = √(K·horizon)."""
         return math.exp(min((self._log_k + math.log(horizon)) / 2, MOST))
 
     @property
