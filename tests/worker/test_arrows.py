@@ -52,7 +52,7 @@ ALLOWED = {
     "jobs.audit": "store model numpy",
     "jobs.compare": "jobs.allocation_input store model",
     "jobs.clock": "jobs store apscheduler psycopg",
-    "urlfrontier": "client client.clock intake google grpc psycopg sqlalchemy",
+    "urlfrontier": "client client.clock intake google grpc psycopg",
     "view": "words view.parts view.serving store setup.project psycopg",
     "view.parts": "words view",
     "view.serving": "",
@@ -62,7 +62,7 @@ ALLOWED = {
     "setup": "setup.project words alembic platformdirs psycopg sqlalchemy",
     "cli": "client urlfrontier intake jobs jobs.allocation_input jobs.audit jobs.clock jobs.compare jobs.job jobs.plan"
     " lab.commands model setup setup.project store view view.metrics"
-    " words click matplotlib psycopg rich sqlalchemy",
+    " words click matplotlib psycopg rich",
 }
 
 STANDARD = sys.stdlib_module_names | {"_typeshed"}  # known to type checkers alone
