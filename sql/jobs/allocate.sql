@@ -44,7 +44,7 @@ comment on view page_to_allocate is
 
 -- Covers a whole day, because crawlers that pause every night make up in the morning for the fetches that they left.
 -- The budget is added up run by run, because it may have changed.
-create or replace function spent_of_late(t timestamptz)
+create or replace function fetches_of_last_day(t timestamptz)
 returns table (days float8, budgeted float8, handed_out float8, since_last float8)
 language sql stable security definer as $$
 -- plans: whole
@@ -59,19 +59,19 @@ language sql stable security definer as $$
           from allocation a
           where a.started_at between t - interval '24.5 hours' and t and a.handed_out is not null) r
 $$;
-comment on function spent_of_late is
+comment on function fetches_of_last_day is
     'Since the first allocation of the last 24 hours: the days, the fetches that the budget gave, and the pages that '
     'were handed out. since_last: the days since the last allocation.';
 
 -- Retries of failing pages are fetches in addition to the planned ones.
-create or replace function retries_of_late(t timestamptz) returns float8
+create or replace function retries_per_day(t timestamptz) returns float8
 language sql stable security definer as $$
 -- plans: whole
     select coalesce(sum(retries), 0) / greatest(date_part('epoch', t - min(at)) / 86400, 1 / 24.0)
     from vital_hour
     where at between t - interval '24 hours' and t
 $$;
-comment on function retries_of_late is 'Retries per day in the last 24 hours.';
+comment on function retries_per_day is 'Retries per day in the last 24 hours.';
 
 create or replace function policy_days(t timestamptz) returns float8
 language sql stable security definer as $$
@@ -284,6 +284,6 @@ $$;
 comment on function overtake is 'overtake_at for a run that still holds its job.';
 
 grant execute on function
-    put_prices, bring_forward, put_dues, overtake, spent_of_late, retries_of_late, policy_days, new_pages_to_allocate
+    put_prices, bring_forward, put_dues, overtake, fetches_of_last_day, retries_per_day, policy_days, new_pages_to_allocate
 to recrawl_worker;
 grant select on page_to_allocate, host_to_allocate to recrawl_worker;

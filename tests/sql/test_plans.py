@@ -379,7 +379,7 @@ def test_what_a_job_asks_of_years_of_runs_reads_them_once_or_twice(connection: C
     (blocks,) = connection.execute("select pg_relation_size('allocation') / 8192").fetchone() or (0,)
     assert blocks > 100
     queries: tuple[LiteralString, ...] = (
-        "select policy_days(now())", "select * from spent_of_late(now())",
+        "select policy_days(now())", "select * from fetches_of_last_day(now())",
         "select * from new_pages_to_allocate(now())", "select * from due_jobs(true)",
     )  # fmt: skip
     for query in queries:

@@ -692,6 +692,6 @@ def test_retries_are_counted_whatever_comes_of_them(crawl: Crawl) -> None:
         "fetches": 40, "first": 17, "unchanged": 9, "missing": 2, "failed": 10, "throttled": 2, "retries": 8
     }  # fmt: skip
     crawl.now = hour_of + 13 * HOUR
-    assert crawl.value("select retries_of_late(%s)", crawl.now) == pytest.approx(8 / (12 / 24))
-    assert crawl.value("select retries_of_late(%s)", hour_of + 1.2 * HOUR) == pytest.approx(8 * 24), "an hour at least"
-    assert crawl.value("select retries_of_late(%s)", crawl.now + DAY) == 0
+    assert crawl.value("select retries_per_day(%s)", crawl.now) == pytest.approx(8 / (12 / 24))
+    assert crawl.value("select retries_per_day(%s)", hour_of + 1.2 * HOUR) == pytest.approx(8 * 24), "an hour at least"
+    assert crawl.value("select retries_per_day(%s)", crawl.now + DAY) == 0

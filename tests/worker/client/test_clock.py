@@ -37,7 +37,7 @@ def test_the_error_is_never_more_than_the_doubt() -> None:
         link = Link(seed, drift=random.Random(seed).uniform(-DRIFT / 2, DRIFT / 2))
         for _ in range(500):
             link.call(*(link.random.expovariate(20) for _ in range(2)))
-            assert link.error() <= link.clock.doubt(link.now) + 1e-6
+            assert link.error() <= link.clock.max_error(link.now) + 1e-6
             link.now += link.random.expovariate(1)
 
 

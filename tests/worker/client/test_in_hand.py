@@ -90,7 +90,7 @@ class Hands:
         return request
 
     def end(self, page: Page, result: Result | None, body: object, slot_used: bool) -> bool:
-        if not self.in_hand.settle(page, slot_used):
+        if not self.in_hand.try_settle(page, slot_used):
             return False
         self.on_their_way.append((page, result))
         if not self.from_thread:

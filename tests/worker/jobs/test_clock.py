@@ -33,7 +33,7 @@ from recrawl.jobs import clock
 clock.JOBS["vitals"] = replace(clock.JOBS["vitals"], every=timedelta(seconds=1))
 logging.basicConfig(format="%(message)s", level=logging.INFO)
 clock.SETTLED = timedelta(0)
-clock.LOOK_CLOSER = timedelta(seconds=1)
+clock.ASK_EARLY_EVERY = timedelta(seconds=1)
 clock.run(sys.argv[1], ready=lambda: print("ready", flush=True))
 """
 

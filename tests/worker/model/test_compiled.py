@@ -188,8 +188,8 @@ def test_where_the_disk_is_full_nothing_is_left_behind(tmp_path: Path) -> None:
     script = """
 import resource
 import numpy as np
-from recrawl.model.compiled import kept_in, kept_table
-kept_in()
+from recrawl.model.compiled import cache_folder, kept_table
+cache_folder()
 resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
 print(kept_table("ones", lambda: np.ones(1000)).sum())
 """

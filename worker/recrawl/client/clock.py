@@ -14,21 +14,21 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Clock:
     def __init__(self) -> None:
         self._ahead: float | None = None  # the database's clock, in seconds since 1970, minus the monotonic clock
-        self._doubt = 0.0  # the largest error of _ahead when it was measured, in seconds
+        self._max_error = 0.0  # the largest error of _ahead when it was measured, in seconds
         self._found_at = 0.0  # the monotonic time when it was measured
 
-    def doubt(self, now: float) -> float:
+    def max_error(self, now: float) -> float:
         """The largest error now, in seconds."""
-        return self._doubt + DRIFT * max(0.0, now - self._found_at)
+        return self._max_error + DRIFT * max(0.0, now - self._found_at)
 
     def learn(self, sent: float, answered: float, time: datetime) -> None:
         """`time` is the database's time. `sent` and `answered` are the monotonic times of the call."""
-        doubt = (answered - sent) / 2
+        max_error = (answered - sent) / 2
         ahead = time.timestamp() - (sent + answered) / 2
-        known = self.doubt(answered)
-        has_stepped = self._ahead is not None and abs(ahead - self._ahead) > doubt + known
-        if self._ahead is None or doubt <= known or has_stepped:
-            self._ahead, self._doubt, self._found_at = ahead, doubt, answered
+        known = self.max_error(answered)
+        has_stepped = self._ahead is not None and abs(ahead - self._ahead) > max_error + known
+        if self._ahead is None or max_error <= known or has_stepped:
+            self._ahead, self._max_error, self._found_at = ahead, max_error, answered
 
     def moment(self, time: datetime) -> float:
         """The monotonic time of a time of the database."""
@@ -49,5 +49,5 @@ class Clock:
         bounds. So over a slow link the middle half of that time remains.
         """
         first, last = self.moment(fetch_at), self.moment(start_by)
-        margin = min(self.doubt(now), (last - first) / 4)
+        margin = min(self.max_error(now), (last - first) / 4)
         return first + margin, last - margin

@@ -71,7 +71,7 @@ class Client:
         except BaseException:
             await self._close()
             raise
-        self._in_hand.answer_time += 2 * self._clock.doubt(time.monotonic())
+        self._in_hand.answer_time += 2 * self._clock.max_error(time.monotonic())
         self._asks = self._shell.background(self._asker.ask_until_closed())
         self._shell.background(self._sender.send_for_ever())
         self._shell.background(self._keeper.give_back())

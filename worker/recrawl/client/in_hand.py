@@ -17,7 +17,7 @@
      lost, because the lease has ended ───────────────────────────────────────▶ OVER
 
 It calls no database, starts no task and waits for nothing: the shell (shell.py) does what it returns. A page ends once,
-with one outcome. Visits may run in other threads, so `settle` decides who ends a page.
+with one outcome. Visits may run in other threads, so `try_settle` decides who ends a page.
 
 The client's own requests (robots.txt and extras) take the same way, but nothing of them is sent: RUNNING goes to OVER.
 The first page of a site that needs its robots.txt gives its slot to this request. Such a page is RUNNING, and ends when
@@ -259,14 +259,14 @@ class InHand:
             if self.state(page) is BEHIND_ROBOTS:
                 self._make_ready(page)
         page = asked.slot_of
-        if not self.settle(page, slot_used=True):
+        if not self.try_settle(page, slot_used=True):
             return []
         if failed:
             page.began = first.began
         return self._finish(page, failed)
 
     def _deny(self, page: Page) -> Effects:
-        if not self.settle(page):
+        if not self.try_settle(page):
             return []  # it was lost
         self.counts["denied"] += 1
         return self._finish(page, {"robots_denied": True})
@@ -288,7 +288,7 @@ class InHand:
 
     def too_late(self, page: Page, now: float, outcome: str) -> Effects:
         """Gives a running page back, if its slot has passed before its request began."""
-        if now <= self._window(page, now)[1] or not self.settle(page):
+        if now <= self._window(page, now)[1] or not self.try_settle(page):
             return []
         self.counts["requests"] -= 1
         return self._finish(page, outcome=outcome)
@@ -304,7 +304,7 @@ class InHand:
 
     def begins(self, page: Page, now: float) -> tuple[float, Effects]:
         """How many seconds its request must wait for its slot. At 0 it may begin, if the page was not given back."""
-        if page in self._blocked and self.settle(page):
+        if page in self._blocked and self.try_settle(page):
             self.counts["requests"] -= 1
             return 0.0, self._finish(page, outcome="blocked")
         first, _ = self._window(page, now)
@@ -316,7 +316,7 @@ class InHand:
             self.lag.append(now - self._clock.moment(page.fetch_at))
         return 0.0, effects
 
-    def settle(self, page: Page, slot_used: bool = False) -> bool:
+    def try_settle(self, page: Page, slot_used: bool = False) -> bool:
         """Whether the caller ends the page: True for the first caller, from any thread."""
         with self._settling:
             if page.is_settled:
@@ -332,7 +332,7 @@ class InHand:
     def visit_over(self, page: Page) -> Effects:
         """Its task has ended. A page that it left in hand is given back, as one that may have been requested."""
         self._spawned.discard(page)
-        effects = self._finish(page) if self.settle(page, slot_used=True) else []
+        effects = self._finish(page) if self.try_settle(page, slot_used=True) else []
         self._free(page)
         return effects
 
@@ -374,8 +374,8 @@ class InHand:
         lease.until = math.inf
         effects: Effects = []
         for page in list(lease.pages.values()):
-            if self.settle(page):
-                effects += [*self._leave(page, OVER), *self._tell(page, "expired"), CancelVisit(page)]
+            if self.try_settle(page):
+                effects += [*self._leave(page, OVER), *self._leave_lease(page, "expired"), CancelVisit(page)]
         return effects
 
     # ---- the database learns what became of pages
@@ -391,7 +391,7 @@ class InHand:
         for answer in answers:
             page, _ = self.results.popleft()
             self._move(page, OVER)
-            effects += self._tell(page, answer.code, answer.detail)
+            effects += self._leave_lease(page, answer.code, answer.detail)
             if answer.is_blocked:
                 blocked.add(page.host)
         return effects + (self.give_back("blocked", blocked) if blocked else [])
@@ -438,7 +438,7 @@ class InHand:
         return [effect for page in pages for effect in self._give_back(page, outcome)]
 
     def _give_back(self, page: Page, outcome: str) -> Effects:
-        return self._finish(page, outcome=outcome) if self.settle(page) else []
+        return self._finish(page, outcome=outcome) if self.try_settle(page) else []
 
     def _finish(
         self, page: Page, result: Result | None = None, body: bytes | str | None = None, outcome: str = "released"
@@ -451,7 +451,7 @@ class InHand:
             self.results.append((page, result))
             return effects
         self.releases[page.lease_id, page.slot_used].append(page)
-        return effects + self._tell(page, outcome)
+        return effects + self._leave_lease(page, outcome)
 
     def _leave(
         self, page: Page, to: PageState, result: Result | None = None, body: bytes | str | None = None
@@ -467,7 +467,7 @@ class InHand:
             self._visits.discard(page)
             self.visits_ended += 1
 
-    def _tell(self, page: Page, outcome: str, detail: str | None = None) -> Effects:
+    def _leave_lease(self, page: Page, outcome: str, detail: str | None = None) -> Effects:
         lease = self._leases[page.lease_id]
         del lease.pages[page.page_id]
         if not lease.pages:

@@ -90,7 +90,7 @@ class Shell:
 
     def _end(self, page: Page, result: Result | None, body: bytes | str | None, slot_used: bool) -> bool:
         """A page was reported, declined or released, in any thread."""
-        if not self.in_hand.settle(page, slot_used):
+        if not self.in_hand.try_settle(page, slot_used):
             self.in_hand.counts["reported_again"] += result is not None
             return False
         if threading.get_ident() == self._thread:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from recrawl import store
 from recrawl.jobs.allocation_input import NOBODY_TAKES_PART, AllocationInput, finite, read
-from recrawl.jobs.job import Job, Tell, nobody
+from recrawl.jobs.job import Job, Tell, silent
 from recrawl.model.allocation import coming, what_if
 from recrawl.model.allocation.new_pages import Divided
 from recrawl.model.allocation.objectives import objective_named
@@ -31,7 +31,7 @@ AT_ONCE = 0.5
 
 
 class Allocate(Job):
-    def run(self, tell: Tell = nobody) -> str:
+    def run(self, tell: Tell = silent) -> str:
         with store.runs.run(self.url, "allocate", self.as_of) as run:
             started = time.monotonic()
             crawl = read(self.url, run.connection, tell, self.as_of)
@@ -43,7 +43,7 @@ class Allocate(Job):
             result, proof = divided.allocation, _proof(crawl, divided)
 
             tell("writing the prices")
-            late = store.reads.spent_of_late(run.connection, self.as_of or store.reads.clock(run.connection))
+            last_day = store.reads.fetches_of_last_day(run.connection, self.as_of or store.reads.clock(run.connection))
             proof["seconds"] = time.monotonic() - started
             kept = crawl.kept(divided)
             terms = host_terms(crawl.hosts, crawl.closed_hosts, *crawl.others(divided), result.objective, kept)
@@ -58,11 +58,11 @@ class Allocate(Job):
             )
             if crawl.has_budget:
                 tell("fitting due times to the budget")
-                _fit(run, crawl, divided, late)
+                _fit(run, crawl, divided, last_day)
             moved = 0
             if crawl.is_priced_by_the_objective(result):
                 tell("ordering the late pages")
-                moved = _overtake(run, crawl, divided, late)
+                moved = _overtake(run, crawl, divided, last_day)
             is_share = objective_named(crawl.objective).is_share
             said = [
                 f"{crawl.policy}: expected {crawl.objective} {utility(proof['utility'], is_share)}, "
@@ -83,11 +83,12 @@ class Allocate(Job):
         return run.message
 
 
-def _fit(run: store.runs.Run, crawl: AllocationInput, divided: Divided, late: store.reads.SpentOfLate) -> None:
+def _fit(run: store.runs.Run, crawl: AllocationInput, divided: Divided, last_day: store.reads.FetchesOfLastDay) -> None:
     """Moves due times that follow from old prices, so that the fetches until the next run stay within the budget."""
-    ahead = _ahead(late)
-    owed = (late.budgeted - late.handed_out) * min(AT_ONCE, ahead / min(max(late.days, ahead), MADE_GOOD))
-    most = ahead * divided.budget / 2
+    ahead = _ahead(last_day)
+    part_now = min(AT_ONCE, ahead / min(max(last_day.days, ahead), MADE_GOOD))
+    behind_budget = (last_day.budgeted - last_day.handed_out) * part_now
+    max_correction = ahead * divided.budget / 2
     result = divided.allocation
     revisits = min(result.spent, divided.budget - crawl.new_pages_within(ahead, divided) - divided.retries)
     is_blocked = np.repeat(crawl.blocked_for >= ahead, np.diff(crawl.first))
@@ -97,31 +98,33 @@ def _fit(run: store.runs.Run, crawl: AllocationInput, divided: Divided, late: st
         result.frequency,
         np.repeat(result.capped, np.diff(crawl.first)),
         ahead,
-        (revisits + divided.retries) * ahead + min(max(owed, -most), most),
+        (revisits + divided.retries) * ahead + min(max(behind_budget, -max_correction), max_correction),
     )
     run.put_in_chunks("put_dues", *_by_id(crawl, result, pages), np.full(len(pages), ahead))
 
 
-def _overtake(run: store.runs.Run, crawl: AllocationInput, divided: Divided, late: store.reads.SpentOfLate) -> int:
+def _overtake(
+    run: store.runs.Run, crawl: AllocationInput, divided: Divided, last_day: store.reads.FetchesOfLastDay
+) -> int:
     """On hosts with more due pages than slots, puts the pages that are worth most first, until the next run. Returns
     the number of pages that changed places."""
-    slots = divided.cap * (crawl.allocate_every or _ahead(late))
+    slots = divided.cap * (crawl.allocate_every or _ahead(last_day))
     host = np.repeat(np.arange(len(crawl.hosts)), np.diff(crawl.first))
     may = (crawl.due_in < 0) & ~np.isnan(crawl.promised) & np.isnan(crawl.pinned)
     pages = np.flatnonzero(may & (np.bincount(host, may, len(slots)) > slots)[host])
     late_by = -crawl.due_in[pages].astype(np.float64)
     age = np.maximum(crawl.promised[pages] + late_by, 1 / MOST_FREQUENCY)
-    by_itself = age - 1 / np.maximum(divided.allocation.frequency[pages], LEAST_FREQUENCY)
+    late_by_frequency = age - 1 / np.maximum(divided.allocation.frequency[pages], LEAST_FREQUENCY)
     worth = objective_named(crawl.objective).marginal(1 / age, crawl.value[pages], crawl.rate[pages])
-    which, late_by = overtaking(host[pages], late_by, by_itself, worth, slots)
+    which, late_by = overtaking(host[pages], late_by, late_by_frequency, worth, slots)
     page_id = crawl.page_id[pages[which]]
     in_order = np.argsort(page_id)
     run.put_in_chunks("overtake", page_id[in_order], crawl.today - late_by[in_order])
     return len(page_id)
 
 
-def _ahead(late: store.reads.SpentOfLate) -> float:
-    return min(max(late.since_last, LEAST_AHEAD), MOST_AHEAD)
+def _ahead(last_day: store.reads.FetchesOfLastDay) -> float:
+    return min(max(last_day.since_last, LEAST_AHEAD), MOST_AHEAD)
 
 
 def _proof(crawl: AllocationInput, divided: Divided) -> dict[str, Any]:

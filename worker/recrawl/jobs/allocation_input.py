@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl import store
-from recrawl.jobs.job import Tell, nobody
+from recrawl.jobs.job import Tell, silent
 from recrawl.model.allocation import what_if
 from recrawl.model.allocation.floors import Limits
 from recrawl.model.allocation.new_pages import Divided, NewPages, Slots, divided, new_pages_within
@@ -174,7 +174,7 @@ class AllocationInput:
         return np.bincount(host_of_page, found.frequency, minlength=len(self.hosts)).astype(np.float64)
 
 
-def read(url: str, connection: store.Connection, tell: Tell = nobody, as_of: datetime | None = None) -> AllocationInput:
+def read(url: str, connection: store.Connection, tell: Tell = silent, as_of: datetime | None = None) -> AllocationInput:
     wanted = store.reads.settings(connection, Wanted)
     t = as_of or store.reads.clock(connection)
     today = t.timestamp() / 86400
@@ -201,7 +201,7 @@ def read(url: str, connection: store.Connection, tell: Tell = nobody, as_of: dat
         pinned=pages.pinned[order],
         first=first,
         budget=math.inf if wanted.budget is None else wanted.budget,
-        retries=store.reads.retries_of_late(connection, t),
+        retries=store.reads.retries_per_day(connection, t),
         frequency_without_budget=wanted.frequency if wanted.budget is None else math.inf,
         policy=wanted.policy,
         policy_days=store.reads.policy_days(connection, t),

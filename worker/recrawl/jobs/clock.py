@@ -23,8 +23,8 @@ from recrawl.jobs.upkeep import Upkeep
 log = logging.getLogger(__name__)
 
 SETTLED = timedelta(minutes=1)  # from the start of the worker to the first batch job
-LOOK = timedelta(seconds=1)  # between two questions which jobs are due
-LOOK_CLOSER = timedelta(minutes=1)  # between two questions which jobs are worth an early run
+ASK_EVERY = timedelta(seconds=1)  # between two questions which jobs are due
+ASK_EARLY_EVERY = timedelta(minutes=1)  # between two questions which jobs are worth an early run
 PATIENT = 2.0  # seconds after which a worker that is stopping says what it waits for
 STEP = timedelta(seconds=1)  # a larger step of the machine's clock sets the jobs' next times anew
 
@@ -72,7 +72,7 @@ class BatchStarter:
     def _start_due_jobs(self, connection: store.Connection) -> None:
         looks_closer = time.monotonic() >= self.closer_at
         if looks_closer:
-            self.closer_at = time.monotonic() + LOOK_CLOSER.total_seconds()
+            self.closer_at = time.monotonic() + ASK_EARLY_EVERY.total_seconds()
         due = store.schedule.due_jobs(connection, looks_closer)
         for batch in self.batches:  # one at a time, in the order of the registry
             batch.note_due(batch.entry.name in due)
@@ -122,7 +122,7 @@ class SteppingClockScheduler(BlockingScheduler):
                 job.modify(next_run_time=now)
         seconds = super()._process_jobs()
         # APScheduler computes these seconds from dates: after a step back in this very moment they would be an hour.
-        return LOOK.total_seconds() if seconds is None else min(seconds, LOOK.total_seconds())
+        return ASK_EVERY.total_seconds() if seconds is None else min(seconds, ASK_EVERY.total_seconds())
 
 
 def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[], None] = lambda: None) -> None:
@@ -163,10 +163,10 @@ def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[]
             work, "interval", seconds=every.total_seconds(), id=name, executor=executor, next_run_time=first
         )
 
-    repeat(starter, "starter", LOOK, "starter")
-    repeat(upkeep_runner, "upkeep", JOBS["upkeep"].every or LOOK, "upkeep")
+    repeat(starter, "starter", ASK_EVERY, "starter")
+    repeat(upkeep_runner, "upkeep", JOBS["upkeep"].every or ASK_EVERY, "upkeep")
     for job in others:
-        repeat(job, job.entry.name, job.entry.every or LOOK, "interval")
+        repeat(job, job.entry.name, job.entry.every or ASK_EVERY, "interval")
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
         scheduler.is_told_to_stop = True

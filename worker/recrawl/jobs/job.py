@@ -14,7 +14,7 @@ class Tell(Protocol):
     def __call__(self, step: str, done: float | None = None, of: float | None = None) -> None: ...
 
 
-def nobody(step: str, done: float | None = None, of: float | None = None) -> None:
+def silent(step: str, done: float | None = None, of: float | None = None) -> None:
     pass
 
 
@@ -26,7 +26,7 @@ class Job(ABC):
         self.url = url
 
     @abstractmethod
-    def run(self, tell: Tell = nobody) -> str:
+    def run(self, tell: Tell = silent) -> str:
         """Runs the job once, now. Calls `tell` at each step. Returns the result in one line."""
 
     def stop(self) -> None:

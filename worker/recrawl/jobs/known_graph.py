@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl import store
-from recrawl.jobs.job import Tell, nobody
+from recrawl.jobs.job import Tell, silent
 from recrawl.model.graph import graph
 from recrawl.model.graph.graph import NOWHERE, Delta, Graph, positions
 
 PageColumn = NDArray[np.float32]
 
-NOBODY = -1  # a token that no run has
+NO_RUN = -1  # a token that no run has
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class KnownGraph:
         return sum(column.nbytes for column in columns if isinstance(column, np.ndarray))
 
 
-def read(url: str, run: store.runs.Run, remembered: KnownGraph | None, tell: Tell = nobody) -> KnownGraph:
+def read(url: str, run: store.runs.Run, remembered: KnownGraph | None, tell: Tell = silent) -> KnownGraph:
     # False if the table graph_news is full, and somebody locks it so that it cannot be emptied.
     reopened = bool(run.put("reopen_news"))
     reading = store.reads.read_graph(
@@ -45,7 +45,7 @@ def read(url: str, run: store.runs.Run, remembered: KnownGraph | None, tell: Tel
     if remembered and isinstance(reading, store.reads.GraphChanges):
         return _up_to_date(remembered, run.token, reading)
     assert isinstance(reading, store.reads.WholeGraph)
-    return _whole(run.token if reopened else NOBODY, reading)
+    return _whole(run.token if reopened else NO_RUN, reading)
 
 
 def _whole(token: int, reading: store.reads.WholeGraph) -> KnownGraph:

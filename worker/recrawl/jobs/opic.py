@@ -9,7 +9,7 @@ import numpy as np
 
 from recrawl import store
 from recrawl.jobs import known_graph
-from recrawl.jobs.job import Job, Tell, nobody
+from recrawl.jobs.job import Job, Tell, silent
 from recrawl.jobs.known_graph import KnownGraph, PageColumn
 from recrawl.model.graph import opic, value
 from recrawl.model.limits import UNKNOWN_RELEVANCE
@@ -38,7 +38,7 @@ class Opic(Job):
 
     known: KnownGraph | None = None
 
-    def run(self, tell: Tell = nobody) -> str:
+    def run(self, tell: Tell = silent) -> str:
         with store.runs.run(self.url, "opic", self.as_of) as run:
             started = time.monotonic()
             weights = store.reads.settings(run.connection, Weights).by_score()

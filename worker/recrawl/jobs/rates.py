@@ -6,13 +6,13 @@ import numpy as np
 
 from recrawl import store
 from recrawl.jobs.allocation_input import by_host
-from recrawl.jobs.job import Job, Tell, nobody
+from recrawl.jobs.job import Job, Tell, silent
 from recrawl.model.change import prior
 from recrawl.words import count, things
 
 
 class Rates(Job):
-    def run(self, tell: Tell = nobody) -> str:
+    def run(self, tell: Tell = silent) -> str:
         with store.runs.run(self.url, "rates", self.as_of) as run:
             tell("reading what the fetches found")
             newest_page = store.reads.newest_page(run.connection)

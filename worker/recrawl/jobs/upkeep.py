@@ -3,7 +3,7 @@
 import psycopg
 
 from recrawl import store
-from recrawl.jobs.job import Job, Tell, nobody
+from recrawl.jobs.job import Job, Tell, silent
 from recrawl.words import things
 
 
@@ -12,7 +12,7 @@ class Upkeep(Job):
 
     is_stopped = False
 
-    def run(self, tell: Tell = nobody) -> str:
+    def run(self, tell: Tell = silent) -> str:
         moved = 0
         try:
             self.connection = self.connection or store.connect(self.url, store.verbs.WORKER)

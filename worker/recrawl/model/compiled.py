@@ -41,7 +41,7 @@ def compiled(variant: str = "", **options: Any) -> Callable[[Callable[..., Any]]
         if variant:  # numba identifies functions, kept or new, by their names and types only
             function.__qualname__ += f".{variant}"
         dispatcher = numba.njit(**options)(function)
-        if kept_in():
+        if cache_folder():
             dispatcher._cache = _Kept(function)
         return dispatcher
 
@@ -49,7 +49,7 @@ def compiled(variant: str = "", **options: Any) -> Callable[[Callable[..., Any]]
 
 
 def kept_table(name: str, compute: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
-    folder = kept_in()
+    folder = cache_folder()
     if folder is None:
         return compute()
     path = folder / f"{name}.npy"
@@ -68,7 +68,7 @@ def kept_table(name: str, compute: Callable[[], NDArray[np.float64]]) -> NDArray
 
 
 @cache
-def kept_in() -> Path | None:
+def cache_folder() -> Path | None:
     """A folder for this source, numba, numpy and Python. None if files cannot be kept there, or not safely."""
     digest = sha256(repr((numba.__version__, np.__version__, sys.version)).encode())
     model = Path(__file__).parent
@@ -101,7 +101,7 @@ class _Place(caching._CacheLocator):
 
     @classmethod
     def from_function(cls, function: Any, file: str) -> "_Place | None":
-        folder = kept_in()
+        folder = cache_folder()
         digest = sha256(Path(file).read_bytes()).hexdigest()[:16]
         return None if folder is None else cls(folder, f"{function.__code__.co_firstlineno}-{digest}")
 

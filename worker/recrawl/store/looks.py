@@ -12,8 +12,8 @@ from psycopg.errors import InvalidSchemaName, UndefinedTable
 
 from recrawl.store.connection import Connection, Shape, rows, shaped, value
 
-# The counts among the columns that the dashboard reads by ten minutes: their minutes are added up. The
-# other columns that they read are states: the mean is taken.
+# The counts among the columns that the dashboard reads by ten minutes: their minutes are added up. The other columns
+# that it reads are states: the mean is taken.
 HAPPENED = {
     *("fetches", "changed", "unchanged", "first", "missing", "failed", "throttled", "denied"),
     *("skipped", "handed_out", "expired", "pages_added"),

@@ -88,7 +88,7 @@ def new_pages_to_allocate(url: str, t: datetime) -> NewPagesToAllocate:
 
 
 @dataclass(frozen=True)
-class SpentOfLate:
+class FetchesOfLastDay:
     """The fetches since the first allocation of the last 24 hours, and the days since then."""
 
     days: float
@@ -97,14 +97,14 @@ class SpentOfLate:
     since_last: float  # days since the last allocation
 
 
-def spent_of_late(connection: Connection, t: datetime) -> SpentOfLate:
-    (row,) = connection.execute("select * from recrawl_internal.spent_of_late(%s)", [t]).fetchall()
-    return SpentOfLate(*row)
+def fetches_of_last_day(connection: Connection, t: datetime) -> FetchesOfLastDay:
+    (row,) = connection.execute("select * from recrawl_internal.fetches_of_last_day(%s)", [t]).fetchall()
+    return FetchesOfLastDay(*row)
 
 
-def retries_of_late(connection: Connection, t: datetime) -> float:
+def retries_per_day(connection: Connection, t: datetime) -> float:
     """Fetches per day, in the last 24 hours, of pages whose previous attempt had failed."""
-    return float(value(connection, "select recrawl_internal.retries_of_late(%s)", t) or 0.0)
+    return float(value(connection, "select recrawl_internal.retries_per_day(%s)", t) or 0.0)
 
 
 def policy_days(connection: Connection, t: datetime) -> float:

@@ -40,8 +40,8 @@ pages_of_hosts = st.lists(
 @given(pages_of_hosts, st.lists(st.floats(0, 30), min_size=4, max_size=4))
 def test_places_are_exchanged_within_hosts(pages: list[tuple[int, float, float, float]], slots: list[float]) -> None:
     host = np.array([page[0] for page in pages], np.intp)
-    late_by, by_itself, worth = (np.array([page[i] for page in pages], np.float64) for i in (1, 2, 3))
-    moved, now = overtaking(host, late_by, by_itself, worth, np.array(slots))
+    late_by, late_by_frequency, worth = (np.array([page[i] for page in pages], np.float64) for i in (1, 2, 3))
+    moved, now = overtaking(host, late_by, late_by_frequency, worth, np.array(slots))
     assert len(set(moved.tolist())) == len(moved)
     later = late_by.copy()
     later[moved] = now
@@ -53,14 +53,14 @@ def test_places_are_exchanged_within_hosts(pages: list[tuple[int, float, float, 
         asked = min(int(np.ceil(slots[number])), here.size)
         go = here[np.argsort(-later[here])[:asked]]
         stay = np.setdiff1d(here, go)
-        seniors = here[np.argsort(-by_itself[here], kind="stable")[: -(-asked // SENIORS)]]
-        if len(set(by_itself[here])) == here.size:
+        seniors = here[np.argsort(-late_by_frequency[here], kind="stable")[: -(-asked // SENIORS)]]
+        if len(set(late_by_frequency[here])) == here.size:
             assert np.isin(seniors, go).all()
         others = np.setdiff1d(go, seniors)
         if stay.size and others.size:
             assert worth[stay].max() <= worth[others].min()
-    again, _ = overtaking(host, later, by_itself, worth, np.array(slots))
-    if len(set(late_by.tolist())) == len(late_by) and len(set(by_itself.tolist())) == len(by_itself):
+    again, _ = overtaking(host, later, late_by_frequency, worth, np.array(slots))
+    if len(set(late_by.tolist())) == len(late_by) and len(set(late_by_frequency.tolist())) == len(late_by_frequency):
         assert len(again) == 0 or len(set(worth.tolist())) < len(worth), "once is enough"
 
 
@@ -69,15 +69,15 @@ def test_whoever_is_worth_least_has_its_turn_however_long_the_host_is_behind(ser
     """As many pages that are always worth more come with every run as are served, of 240 slots until the next."""
     rng = np.random.default_rng(1)
     late_by, worth = rng.uniform(100, 200, 1200), np.zeros(1200)
-    by_itself = late_by.copy()
+    late_by_frequency = late_by.copy()
     for _ in range(1200 * SENIORS * 2 if served == 1 else 800):
         fetches = int(rng.integers(1, 240)) if served is None else served
         late_by, worth = np.append(late_by, rng.random(fetches)), np.append(worth, np.ones(fetches))
-        by_itself = np.append(by_itself, late_by[-fetches:])
-        pages, now = overtaking(np.zeros(len(worth), np.intp), late_by, by_itself, worth, np.array([240.0]))
+        late_by_frequency = np.append(late_by_frequency, late_by[-fetches:])
+        pages, now = overtaking(np.zeros(len(worth), np.intp), late_by, late_by_frequency, worth, np.array([240.0]))
         late_by[pages] = now
         left = np.argsort(-late_by)[fetches:]
-        late_by, by_itself, worth = late_by[left] + 1, by_itself[left] + 1, worth[left]
+        late_by, late_by_frequency, worth = late_by[left] + 1, late_by_frequency[left] + 1, worth[left]
         if worth.all():
             return
     raise AssertionError(f"{int((worth == 0).sum())} were never asked for")

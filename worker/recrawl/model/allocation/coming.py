@@ -49,13 +49,13 @@ def to_move(
     over = float(is_coming.sum()) + float(again.sum(where=~np.isnan(again))) - wanted
 
     interval = intervals(frequency)
-    own = due_in - promised + interval  # days from now until the page is due by its frequency
-    too_often = interval / promised  # above 1: the page comes more often than its frequency says
+    due_by_frequency = due_in - promised + interval  # days from now until the page is due by its frequency
+    interval_ratio = interval / promised  # above 1: the page comes more often than its frequency says
     may = (interval > 2 * ahead) & ~capped
     if over > 0:
-        found = np.flatnonzero(may & is_coming & (own >= ahead) & (too_often > 1 + OFF))
-        first = np.argsort(-too_often[found], kind="stable")
+        found = np.flatnonzero(may & is_coming & (due_by_frequency >= ahead) & (interval_ratio > 1 + OFF))
+        first = np.argsort(-interval_ratio[found], kind="stable")
     else:
-        found = np.flatnonzero(may & (due_in >= ahead) & (own < ahead) & (too_often < 1 - OFF))
-        first = np.argsort(too_often[found], kind="stable")
+        found = np.flatnonzero(may & (due_in >= ahead) & (due_by_frequency < ahead) & (interval_ratio < 1 - OFF))
+        first = np.argsort(interval_ratio[found], kind="stable")
     return found[first[: round(abs(over))]]

@@ -111,28 +111,28 @@ def divided(
     is no budget. Retries are subtracted from the part of revisits, at most half of that part. With an infinite budget
     new pages get all slots that revisits leave, and the budget of the answer is what both take.
     """
-    sure = min((1 - slots.discovery) * budget, revisits)
+    guaranteed = min((1 - slots.discovery) * budget, revisits)
     taken = np.where(slots.is_planned, slots.sure_of_revisits, 0.0)
     new = np.zeros(len(taken))
-    allowed, tried = budget - sure, list[tuple[float, float]]()
+    allowed, tried = budget - guaranteed, list[tuple[float, float]]()
     for _ in range(ROUNDS):
         before, new = new, slots.new_pages.shared_out(slots.for_new_pages(taken), allowed)
         if tried and np.abs(new - before).sum() <= SETTLED * before.sum():
             new = before
             break
         cap = slots.for_revisits(new)
-        for_known = sure if budget == math.inf else budget - min(float(new.sum()), budget - sure)
+        for_known = guaranteed if budget == math.inf else budget - min(float(new.sum()), budget - guaranteed)
         for_failing = min(retries, for_known / 2)
         allocation, taken[slots.is_planned] = allocate(cap, for_known - for_failing, price)
         price = allocation.price_to_try
-        tried.append((allowed, max(budget - sure, budget - allocation.spent - for_failing)))
-        allowed = min(budget, max(budget - sure, _where_it_is_left(tried)))
+        tried.append((allowed, max(budget - guaranteed, budget - allocation.spent - for_failing)))
+        allowed = min(budget, max(budget - guaranteed, _next_allowed(tried)))
     both = allocation.spent + float(new.sum())
     whole = budget if budget < math.inf else both
     return Divided(whole, new, for_known - for_failing, for_failing, cap, allocation)
 
 
-def _where_it_is_left(tried: list[tuple[float, float]]) -> float:
+def _next_allowed(tried: list[tuple[float, float]]) -> float:
     """How many fetches to allow new pages in the next try. `tried` has pairs: what was allowed, and what was left.
 
     The goal is to allow exactly what is left. After one try this is what was left. After two tries it is the point at

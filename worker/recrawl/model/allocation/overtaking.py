@@ -19,19 +19,19 @@ SENIORS = 8  # one place in 8 is for the pages that are late for longest
 
 
 def overtaking(
-    host: NDArray[np.intp], late_by: Floats, late_by_itself: Floats, worth: Floats, slots: Floats
+    host: NDArray[np.intp], late_by: Floats, late_by_frequency: Floats, worth: Floats, slots: Floats
 ) -> tuple[NDArray[np.intp], Floats]:
     """The pages that exchange their places, and the days by which each is late after that.
 
     The arguments describe the pages that are due and may move. `late_by` is the delay by the due time in the queue.
-    `late_by_itself` is the delay by the page's last fetch and its frequency. Both are in days. `worth` is the worth
+    `late_by_frequency` is the delay by the page's last fetch and its frequency. Both are in days. `worth` is the worth
     of a visit now. `slots` are the slots of every host until the next run. If a host has fewer due pages than slots,
     all of them are fetched, and none changes its place.
     """
     goes_soon = _place(host, -late_by) < slots[host]
     places = np.bincount(host[goes_soon], minlength=len(slots))
     for_seniors = -(-places // SENIORS)
-    goes = _place(host, -late_by_itself) < for_seniors[host]
+    goes = _place(host, -late_by_frequency) < for_seniors[host]
     others = np.flatnonzero(~goes)
     goes[others] = _place(host[others], -worth[others]) < (places - for_seniors)[host[others]]
 

@@ -43,8 +43,9 @@ LEAST_RATE, MOST_RATE = 1e-5, 1e3
 HOSTS_SPREAD = 0.5
 SHAPE_PAGES = 10.0
 
-# This share of a host's pages, and at least one page, counts as changing no faster than the next page: see _tamed().
-WILD_SHARE = 0.02
+# This share of a host's pages, and at least one page, counts as changing no faster than the next page: see
+# _without_outliers().
+OUTLIER_SHARE = 0.02
 
 # Samples are enough. The prior of a host uses PAGES_FOR_HOST of its pages. The prior of all hosts uses PAGES_OF_EACH
 # pages of each host, so that the largest hosts do not decide it, and about PAGES_IN_ALL pages together.
@@ -119,7 +120,7 @@ def _fit_one(changes: Array, days: Array, base_a: float, base_b: float) -> tuple
     pages = changes.size
     if pages == 0:
         return base_a, base_b
-    days = _tamed(changes, days, base_a, base_b)
+    days = _without_outliers(changes, days, base_a, base_b)
     base_log_rate = math.log(base_a / base_b)
     base_spread = math.log(base_a) - _digamma(base_a)
     a, b = base_a, base_b
@@ -153,13 +154,13 @@ def _log_rate(rate: float, weight: float, base: float) -> float:
 
 
 @compiled()
-def _tamed(changes: Array, days: Array, base_a: float, base_b: float) -> Array:
+def _without_outliers(changes: Array, days: Array, base_a: float, base_b: float) -> Array:
     """The days, but longer for the pages that change fastest: they then seem as fast as the next page."""
     if days.size < 2:
         return days
     rate = (base_a + changes) / (base_b + days)
-    wild = int(np.ceil(WILD_SHARE * days.size))
-    fastest = np.sort(rate)[days.size - 1 - wild]
+    outliers = int(np.ceil(OUTLIER_SHARE * days.size))
+    fastest = np.sort(rate)[days.size - 1 - outliers]
     tamed: Array = np.maximum(days, (base_a + changes) / fastest - base_b)
     return tamed
 
