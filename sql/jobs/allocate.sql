@@ -284,6 +284,7 @@ $$;
 comment on function overtake is 'overtake_at for a run that still holds its job.';
 
 grant execute on function
-    put_prices, bring_forward, put_dues, overtake, fetches_of_last_day, retries_per_day, policy_days, new_pages_to_allocate
+    put_prices, bring_forward, put_dues, overtake, fetches_of_last_day, retries_per_day, policy_days,
+    new_pages_to_allocate
 to recrawl_worker;
 grant select on page_to_allocate, host_to_allocate to recrawl_worker;
