@@ -96,6 +96,8 @@ begin
     -- null = read the whole graph again. A copy of the graph no longer has the links to these pages, and a list of
     -- changed pages could not bring those links back.
     perform tell_graph(array[null]::bigint[]) where back > 0;
+    -- An older entry of such a page may still be below the horizon. It must be applied first.
+    perform setval('inbox_horizon', 1) where back > 0;
     perform note_event(t, 'pages', pattern, format('no longer excluded: %s pages came back', back), session_user);
     return back;
 end $$;

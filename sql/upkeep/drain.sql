@@ -8,11 +8,11 @@
 --    no old place               the page enters
 --    old place and new place    the page moves. If it is not at the old place any more, nothing happens: it was handed
 --                               out since, and the report of its lease will write its next place
---    no new place               the page leaves its queue, if it is dead
+--    no new place               the page is dead and leaves its queue
 --
--- The new place of a live page is read from its row, not from the entry. The reason: an entry that was committed late,
--- or written while the clock was ahead, is applied after newer entries. The newer entries found the page at another
--- place and did nothing, so the place in the late entry would be wrong.
+-- Whether the page is dead, and its new place if it is live, is read from its row, not from the entry. The reason: an
+-- entry that was committed late, or written while the clock was ahead, is applied after newer entries. The newer
+-- entries found the page at another place and did nothing, so the place in the late entry would be wrong.
 --
 -- Three steps: find the places (placed), move the pages (move_in_queues), and give the hosts their new places
 -- (wake_hosts).
@@ -22,7 +22,7 @@ begin
     if to_regtype('placed_entry') is null then
         create type placed_entry as (
             host_id bigint, page_id bigint, new_due timestamptz, new_rank real, is_first boolean, is_live boolean,
-            leaves boolean, revived boolean, new_tid tid, queue_tid tid);
+            revived boolean, new_tid tid, queue_tid tid);
     end if;
     if to_regtype('queue_changes') is null then
         create type queue_changes as (host_id bigint, more_pages int, due timestamptz, rank real, id bigint);
@@ -30,24 +30,22 @@ begin
 end $$;
 comment on type placed_entry is
     'An entry of the inbox with the new place of its page, and with the row in new_page or queue that is at its old '
-    'place. is_first: the entry has no old place. leaves: the page is dead.';
+    'place. is_first: the entry has no old place.';
 comment on type queue_changes is
     'The changes in the queues of a host: its number of pages, and the first due time, rank and page that came.';
 
--- Whether a page leaves permanently is decided here, where its host is locked. The page may live again since the entry
--- was written. The old places are found with one index look-up for each entry. A plain join would be planned in the
--- other direction if the table was once empty, and would read all of it when it has grown.
+-- The old places are found with one index look-up for each entry. A plain join would be planned in the other direction
+-- if the table was once empty, and would read all of it when it has grown.
 create or replace function placed(entries inbox[]) returns placed_entry[]
 language plpgsql stable as $$
 -- plans: inherited
 begin
     return array(
         select (e.host_id, e.page_id,
-                case when p.page_id is not null then p.due_at when not e.revived then e.new_due end,
-                case when p.page_id is null then e.new_rank when p.due_at is null then -p.value end,
+                p.due_at,
+                case when p.page_id is not null and p.due_at is null then -p.value end,
                 e.old_due is null and e.old_rank is null,
                 p.page_id is not null,
-                e.new_due is null and e.new_rank is null and p.page_id is null,
                 e.revived, n.tid, q.tid)::placed_entry
         from unnest(entries) e
         left join lateral (
@@ -86,7 +84,7 @@ begin
     ),
     -- Dead pages leave the queue.
     left_queue as (
-        delete from queue q using entry e where e.leaves and q.ctid = e.queue_tid returning q.page_id
+        delete from queue q using entry e where not e.is_live and q.ctid = e.queue_tid returning q.page_id
     ),
     -- The others move within it.
     moved as (
@@ -100,14 +98,13 @@ begin
     -- may never have left. A new page that died before it entered stays out.
     entering as materialized (
         select * from entry e
-        where not leaves
+        where is_live
           and case when revived then
-                  new_due is not null
-                  and (e.page_id in (select q.page_id from queue q
+                  (e.page_id in (select q.page_id from queue q
                                      where q.host_id in (select host_id from revived_host))) is not true
                   and (e.page_id in (select n.page_id from new_page n
                                      where n.host_id in (select host_id from revived_host))) is not true
-              else is_first and is_live or (page_id in (select page_id from left_new)) is true
+              else is_first or (page_id in (select page_id from left_new)) is true
           end
     ),
     -- Known pages enter by due time.
@@ -125,7 +122,7 @@ begin
     learnt as (
         select e.host_id,
                (count(*) filter (where e.is_first and (e.page_id in (select page_id from entering)) is true)
-                - count(*) filter (where e.leaves and (e.page_id in (
+                - count(*) filter (where not e.is_live and (e.page_id in (
                       select page_id from left_new union all select page_id from left_queue)) is true))::int
                    as more_pages,
                min(e.new_due) as due,

@@ -2,6 +2,8 @@
 
 import random
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 import psycopg
@@ -194,6 +196,23 @@ def test_after_a_step_back_what_is_committed_late_is_still_found(crawl: Crawl, u
     assert len(crawl.next()) == 3
 
 
+@contextmanager
+def committed_late(crawl: Crawl, url: str) -> Iterator[Crawl]:
+    """A transaction that others do not wait for: they have moved the horizon of the inbox past its entries."""
+    with psycopg.connect(url, options="-c search_path=recrawl,recrawl_internal") as connection:
+        late = Crawl(connection)
+        late.now = crawl.now
+        yield late
+        time.sleep(0.6)  # longer than slack()
+        crawl.tick()
+        crawl.value("select setval('horizon_recheck', micros(%s))", crawl.now + MINUTE)
+
+
+def recheck(crawl: Crawl) -> None:
+    crawl.value("select setval('horizon_recheck', 1)")
+    crawl.tick()
+
+
 @pytest.mark.parametrize("back", [0 * SECOND, HOUR])
 def test_a_page_is_where_its_row_says_however_late_the_queue_hears_of_it(
     crawl: Crawl, url: str, back: timedelta
@@ -203,17 +222,41 @@ def test_a_page_is_where_its_row_says_however_late_the_queue_hears_of_it(
     """
     crawl.add("http://a.test/1")
     (page,) = crawl.next()
-    with psycopg.connect(url, options="-c search_path=recrawl,recrawl_internal") as late:
-        Crawl(late).report(result_of(page, due="infinity"))
-        late.execute("update inbox set at = at + %s", [back])
-        time.sleep(0.6)  # longer than slack()
-        crawl.tick()
+    with committed_late(crawl, url) as late:
+        late.report(result_of(page, due="infinity"))
+        late.connection.execute("update inbox set at = at + %s", [back])
     crawl.value("select fetch_now_at(%s, %s)", crawl.now, [page["page_id"]])
     crawl.tick()
-    crawl.value("select setval('horizon_recheck', 1)")
+    recheck(crawl)
     assert misplaced(crawl) == []
     crawl.wait(MINUTE)
     assert urls(crawl.next()) == ["http://a.test/1"]
+
+
+@pytest.mark.parametrize("status", [200, 404])
+def test_an_entry_that_is_committed_late_moves_no_page_that_was_taken_out_since(
+    crawl: Crawl, url: str, status: int
+) -> None:
+    crawl.add("http://a.test/1")
+    (page,) = crawl.next()
+    with committed_late(crawl, url) as late:
+        late.report(result_of(page, status=status))
+    crawl.value("select exclude('a.test')")
+    crawl.tick()
+    recheck(crawl)
+    crawl.value("select unexclude_at(%s, 'a.test')", crawl.now)
+    assert misplaced(crawl) == []
+
+
+def test_a_page_that_comes_late_and_was_taken_out_since_gets_one_place(crawl: Crawl, url: str) -> None:
+    with committed_late(crawl, url) as late:
+        late.add("http://a.test/1")
+    crawl.value("select exclude('a.test')")
+    crawl.tick()
+    crawl.value("select unexclude_at(%s, 'a.test')", crawl.now)
+    crawl.tick()
+    recheck(crawl)
+    assert misplaced(crawl) == []
 
 
 def test_rechecks_are_never_far_apart(crawl: Crawl) -> None:
