@@ -1,4 +1,4 @@
-"""The past in the report: two weeks hour by hour, one day in steps of ten minutes, and events."""
+"""The past on the dashboard: two weeks hour by hour, one day in steps of ten minutes, and events."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -54,8 +54,8 @@ OUTCOMES = ("changed", "unchanged", "first", "missing", "failed", "throttled", "
 COUNTERS: dict[str, tuple[str, Behind]] = {
     "recrawl_fetches{outcome}": (
         "Reported fetches by outcome: changed, unchanged, first = the first success of the page, missing = 404, 410, "
-        "other 4xx or moved permanently, failed = other errors, throttled = 429 or 503, denied = forbidden by "
-        "robots.txt.",
+        "other 4xx or moved permanently, failed = no answer, 408, 425, or 5xx except 503, throttled = 429 or 503, "
+        "denied = forbidden by robots.txt.",
         {outcome: outcome for outcome in OUTCOMES},
     ),
     "recrawl_fetches_change_unknown": (

@@ -36,7 +36,7 @@ def test_freshness_stands_beside_what_was_promised_and_is_possible() -> None:
         "1.4 points less than the allocation expects (73.4 %). The limit with this budget and these gaps is 73.9 %"
         in said
     )
-    assert "A week ago it was 71." in said
+    assert "A week ago the freshness was 71." in said
 
 
 def test_a_difference_within_the_error_is_none() -> None:

@@ -77,8 +77,8 @@ def _tell(crawl: "DemoCrawl", compared: "Reachable") -> None:
         "recrawl, learning the rates as it goes": crawl.late(),
         "every page equally often": compared.uniform,
         "each page in proportion to its changes": compared.proportional,
-        "the best possible with the politeness limits": compared.polite,
-        "the best possible without politeness limits": compared.unpolite,
+        "the best possible with the gaps of the hosts": compared.polite,
+        "the best possible without gaps": compared.unpolite,
     }
     click.echo()
     show.table([{"policy": name, "fresh pages": percent(share)} for name, share in rows.items()], "")

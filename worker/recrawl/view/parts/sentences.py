@@ -55,8 +55,8 @@ def _trend(known: Sequence[Span | Minute], last: Span | Minute) -> str | None:
     mean = sum(hour.fresh or 0 for hour in before) / len(before)
     difference = (last.fresh or 0) - mean
     if abs(difference) <= SAME:
-        return "A week ago it was the same."
-    return f"A week ago it was {percent(mean)}."
+        return "A week ago the freshness was the same."
+    return f"A week ago the freshness was {percent(mean)}."
 
 
 def fetches(hours: Sequence[Span], day: Total, budget: float | None, now: datetime) -> str:

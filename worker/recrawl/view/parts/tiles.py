@@ -39,12 +39,12 @@ def fetched_tile(look: Look) -> Html:
     if budget is None:
         return tile(name, short(day.fetches), "", None, "no budget is set: as fast as hosts and crawlers allow")
     last = look.figures.allocation
-    planned = 1 - last.unused / last.budget if last and last.budget else 1.0  # the share that gaps leave room for
+    planned = 1 - last.unused / last.budget if last and last.budget else 1.0  # the share that the gaps allow
     note = f"{percent(share, 0)} of the budget" if share is not None else "nothing in the last 24 hours"
     if (lasts := day.lasts(look.now)) and lasts <= 23 * HOUR:
         note += f" for the first {lasting(lasts)}"
     if planned < 0.99:
-        note += f"; gaps leave room for {percent(planned, 0)}"
+        note += f"; the gaps of the hosts allow {percent(planned, 0)}"
     meter = bar(share or 0, "changed", [(planned, "first")] if planned < 0.99 else [])
     return tile(name, short(day.fetches), f"of {short(budget)}", meter, note)
 
