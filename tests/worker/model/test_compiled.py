@@ -5,6 +5,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -166,6 +167,14 @@ def test_a_second_process_compiles_nothing_and_computes_the_same(tmp_path: Path,
         path.write_bytes(path.read_bytes()[: -10 if number % 2 else 10])
     assert installed.run(one)[0] == other
     assert installed.run(one) == (other, 0)
+
+
+def test_processes_that_need_the_same_function_at_once_compile_it_once(tmp_path: Path) -> None:
+    installed = Installed(tmp_path, SMALL)
+    with ThreadPoolExecutor() as pool:
+        said, compiled = zip(*pool.map(lambda _: installed.run("square"), range(3)), strict=True)
+    assert len(set(said)) == 1
+    assert sorted(compiled)[:2] == [0, 0] and max(compiled) >= SMALL.edits[0][3]
 
 
 @pytest.mark.parametrize("way", ["a file", "everybody's"])

@@ -20,7 +20,7 @@ from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numba
 import numpy as np
@@ -119,13 +119,41 @@ class _Results(caching.CompileResultCacheImpl):
     _locator_classes = [_Place]  # noqa: RUF012 (as numba has it)
 
 
+def _turn(path: Path) -> IO[str] | None:
+    """The right to compile a function, until the file is closed. Another process waits, and then finds what was kept.
+    None after a minute: the process that has the right may have failed."""
+    give_up_at = time.monotonic() + 60
+    with suppress(OSError, ImportError):  # there is no fcntl on Windows
+        import fcntl
+
+        file = path.open("w")
+        while time.monotonic() < give_up_at:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return file
+            except BlockingIOError:
+                time.sleep(0.05)
+    return None
+
+
 class _Kept(caching.FunctionCache):
     _impl_class = _Results
+    _turn: IO[str] | None = None
 
     def _index_key(self, types: Any, codegen: Any) -> Any:
         return types, codegen.magic_tuple()  # the names of the folder and of the file contain everything else
 
     def load_overload(self, types: Any, target: Any) -> Any:
+        self._turn = None
+        found = self._found(types, target)
+        if found is None:
+            self._turn = _turn(Path(self._cache_path, f"{self._cache_file._index_name}.lock"))
+            found = self._found(types, target)
+            if found is not None:
+                self._turn = None
+        return found
+
+    def _found(self, types: Any, target: Any) -> Any:
         try:
             found = super().load_overload(types, target)
         except Exception:  # unpickling may raise anything
@@ -137,3 +165,4 @@ class _Kept(caching.FunctionCache):
     def save_overload(self, types: Any, result: Any) -> None:
         with suppress(OSError):
             super().save_overload(types, result)
+        self._turn = None
