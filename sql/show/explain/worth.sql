@@ -16,9 +16,10 @@ language sql stable as $$
            || case when p.attempts > 0 then format('; %s in a row failed or %s not reported',
                                                    how_many(p.attempts, 30000, 'attempt'),
                                                    case p.attempts when 1 then 'was' else 'were' end) else '' end
-           || case when p.successes > 0 then format('. %s found %s',
-                                                  how_many(p.successes, 2147483647, 'fetch'),
-                                                  how_many(p.changes, 2147483647, 'change')) else '' end || '.',
+           || case when p.successes = 1 then '. It was fetched once'
+                   when p.successes > 1 then format('. %s found %s',
+                                                    how_many(p.successes, 2147483647, 'fetch'),
+                                                    how_many(p.changes, 2147483647, 'change')) else '' end || '.',
            null,
            jsonb_build_object('reported_at', p.reported_at, 'last_status', p.last_status, 'fetched_at', p.fetched_at,
                               'successes', p.successes, 'changes', p.changes, 'attempts', p.attempts)

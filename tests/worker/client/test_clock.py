@@ -29,7 +29,7 @@ class Link:
         self.clock.learn(sent, self.now, self.true(sent + there))
 
     def error(self) -> float:
-        return abs((self.clock.time(self.now) - self.true(self.now)).total_seconds())
+        return abs((self.clock.to_datetime(self.now) - self.true(self.now)).total_seconds())
 
 
 def test_the_error_is_never_more_than_the_doubt() -> None:
@@ -44,10 +44,10 @@ def test_the_error_is_never_more_than_the_doubt() -> None:
 def test_a_slow_call_moves_nothing() -> None:
     link = Link()
     link.call(0.001, 0.001)
-    before = link.clock.moment(START)
+    before = link.clock.to_monotonic(START)
     link.call(0.001, 5)
     link.call(5, 0.001)
-    assert link.clock.moment(START) == before
+    assert link.clock.to_monotonic(START) == before
 
 
 def test_the_fastest_call_counts_until_it_is_old() -> None:
@@ -64,7 +64,7 @@ def test_a_clock_that_was_set_is_believed_at_once(step: float) -> None:
     link = Link()
     link.call(0.001, 0.001)
     link.clock.learn(link.now, link.now + 0.01, link.true(link.now + 0.005) + timedelta(seconds=step))
-    assert abs((link.clock.time(link.now) - link.true(link.now)).total_seconds() - step) < 0.01
+    assert abs((link.clock.to_datetime(link.now) - link.true(link.now)).total_seconds() - step) < 0.01
 
 
 def test_a_request_begins_inside_both_bounds_however_wrong_the_clock_is() -> None:
@@ -88,4 +88,4 @@ def test_a_link_that_is_always_slow_leaves_room_to_begin() -> None:
 
 def test_before_an_answer_nobody_knows() -> None:
     with pytest.raises(RuntimeError, match="the clock of the database is not known yet"):
-        Clock().moment(START)
+        Clock().to_monotonic(START)

@@ -76,11 +76,11 @@ class Hands:
             )
             for host, after in slots
         ]  # fmt: skip
-        self.in_hand.came(pages)
+        self.in_hand.received(pages)
         return pages
 
-    def line_up(self, pages: list[Page]) -> list[Page]:
-        self.do(self.in_hand.line_up(pages, self.now))
+    def start_waiting(self, pages: list[Page]) -> list[Page]:
+        self.do(self.in_hand.start_waiting(pages, self.now))
         return pages
 
     def add(self, host: str, after: float, window: float, kind: Kind) -> Page:
@@ -146,7 +146,7 @@ class Hands:
 def test_a_page_waits_for_its_slot_is_visited_and_reported() -> None:
     hands = Hands()
     hands.rules["http://a.example"] = Passage.ALLOWED
-    (page,) = hands.line_up(hands.lease(("a.example", 1)))
+    (page,) = hands.start_waiting(hands.lease(("a.example", 1)))
     assert hands.next() is None and hands.state(page) is PageState.WAITING
     assert hands.in_hand.next_due == pytest.approx(1, abs=0.01)
     hands.pass_time(1.01)
@@ -161,7 +161,7 @@ def test_a_page_waits_for_its_slot_is_visited_and_reported() -> None:
 
 def test_the_first_page_of_a_site_gives_its_slot_to_robots_txt_and_others_wait_for_it() -> None:
     hands = Hands()
-    first, second, third = hands.line_up(hands.lease(*[("a.example", 0)] * 3, window=5))
+    first, second, third = hands.start_waiting(hands.lease(*[("a.example", 0)] * 3, window=5))
     hands.pass_time(0.1)
     request = hands.next()
     assert request and (request.kind, request.url) == ("robots", "http://a.example/robots.txt")
@@ -177,7 +177,7 @@ def test_the_first_page_of_a_site_gives_its_slot_to_robots_txt_and_others_wait_f
 
 def test_a_page_that_waits_too_long_for_robots_txt_goes_back_alone() -> None:
     hands = Hands()
-    _, short, long = hands.line_up(hands.lease(*[("a.example", 0)] * 3))
+    _, short, long = hands.start_waiting(hands.lease(*[("a.example", 0)] * 3))
     long.start_by = hands.time(9)
     hands.pass_time(0.1)
     request = hands.next()
@@ -193,7 +193,7 @@ def test_a_page_that_waits_too_long_for_robots_txt_goes_back_alone() -> None:
 
 def test_pages_whose_rules_cannot_be_read_have_failed_when_robots_txt_was_requested() -> None:
     hands = Hands()
-    (page,) = hands.line_up(hands.lease(("a.example", 0)))
+    (page,) = hands.start_waiting(hands.lease(("a.example", 0)))
     hands.pass_time(0.2)
     request = hands.next()
     assert request
@@ -207,14 +207,14 @@ def test_pages_whose_rules_cannot_be_read_have_failed_when_robots_txt_was_reques
 def test_a_page_that_its_robots_txt_denies_never_waits() -> None:
     hands = Hands()
     hands.rules["http://a.example"] = Passage.DENIED
-    (page,) = hands.line_up(hands.lease(("a.example", 1)))
+    (page,) = hands.start_waiting(hands.lease(("a.example", 1)))
     assert hands.in_hand.batch(10) == [{"page_id": page.page_id, "lease_id": page.lease_id, "robots_denied": True}]
 
 
 def test_the_pages_of_a_lost_lease_are_over_and_what_was_reported_is_still_sent() -> None:
     hands = Hands()
     hands.rules |= {f"http://{host}": Passage.ALLOWED for host in HOSTS}
-    waiting, running, reported = hands.line_up(
+    waiting, running, reported = hands.start_waiting(
         hands.lease(("a.example", 9), ("b.example", 0), ("c.example", 0))
     )  # fmt: skip
     hands.pass_time(0.1)
@@ -232,8 +232,8 @@ def test_a_page_that_is_lost_before_it_waits_or_while_its_robots_txt_is_requeste
     (early,) = hands.lease(("b.example", 0))
     hands.do(hands.in_hand.extended(early.lease_id, None))
     hands.rules["http://b.example"] = Passage.DENIED
-    hands.line_up([early])
-    (page,) = hands.line_up(hands.lease(("a.example", 0)))
+    hands.start_waiting([early])
+    (page,) = hands.start_waiting(hands.lease(("a.example", 0)))
     hands.pass_time(0.1)
     request = hands.next()
     assert request
@@ -246,7 +246,7 @@ def test_a_page_that_is_lost_before_it_waits_or_while_its_robots_txt_is_requeste
 def test_a_page_of_a_blocked_host_is_not_yielded() -> None:
     hands = Hands()
     hands.rules["http://a.example"] = Passage.ALLOWED
-    (page,) = hands.line_up(hands.lease(("a.example", 0)))
+    (page,) = hands.start_waiting(hands.lease(("a.example", 0)))
     hands.pass_time(0.1)
     hands.do(hands.in_hand.give_back("blocked", hosts={"a.example"}))
     assert hands.next() is None and hands.outcomes[page] == ["blocked"]
@@ -254,7 +254,7 @@ def test_a_page_of_a_blocked_host_is_not_yielded() -> None:
 
 def test_a_page_that_is_given_back_while_others_are_sent_is_sent_later() -> None:
     hands = Hands()
-    first, second = hands.line_up(hands.lease(("a.example", 1), ("b.example", 1)))
+    first, second = hands.start_waiting(hands.lease(("a.example", 1), ("b.example", 1)))
     for page in (first, second):
         hands.do(hands.in_hand.give_back("blocked", hosts={page.host}))
     hands.in_hand.released(first.lease_id, False, 1)
@@ -266,7 +266,7 @@ def test_a_page_that_is_given_back_while_others_are_sent_is_sent_later() -> None
 def test_a_visit_has_its_place_until_its_task_ends() -> None:
     hands = Hands()
     hands.rules |= {f"http://{host}": Passage.ALLOWED for host in HOSTS}
-    hands.line_up(hands.lease(*[(host, 0) for host in HOSTS * 2], window=9))
+    hands.start_waiting(hands.lease(*[(host, 0) for host in HOSTS * 2], window=9))
     hands.pass_time(0.2)
     pages = [page for _ in range(6) if (page := hands.next())]
     assert len(pages) == CONCURRENCY
@@ -280,7 +280,7 @@ def test_a_visit_has_its_place_until_its_task_ends() -> None:
 def test_a_page_for_which_no_visit_was_free_was_missed() -> None:
     hands = Hands()
     hands.rules["http://a.example"] = Passage.ALLOWED
-    (page,) = hands.line_up(hands.lease(("a.example", 0)))
+    (page,) = hands.start_waiting(hands.lease(("a.example", 0)))
     hands.pass_time(1)
     assert hands.next() is None and hands.outcomes[page] == ["missed"]
 
@@ -288,7 +288,7 @@ def test_a_page_for_which_no_visit_was_free_was_missed() -> None:
 def test_a_page_whose_slot_moved_into_the_future_waits_again() -> None:
     hands = Hands()
     hands.rules["http://a.example"] = Passage.ALLOWED
-    (page,) = hands.line_up(hands.lease(("a.example", 0)))
+    (page,) = hands.start_waiting(hands.lease(("a.example", 0)))
     hands.pass_time(0.1)
     hands.step_clock(-3)
     assert hands.next() is None and hands.state(page) is PageState.WAITING
@@ -299,7 +299,7 @@ def test_a_page_whose_slot_moved_into_the_future_waits_again() -> None:
 def test_a_page_comes_early_for_a_visit_that_needs_time_and_begins_in_its_slot() -> None:
     hands = Hands(preparation=1)
     hands.rules["http://a.example"] = Passage.ALLOWED
-    (page,) = hands.line_up(hands.lease(("a.example", 2)))
+    (page,) = hands.start_waiting(hands.lease(("a.example", 2)))
     hands.pass_time(1.1)
     assert hands.next() is page and not hands.is_in_window(page)
     wait, effects = hands.in_hand.begins(page, hands.now)
@@ -312,7 +312,7 @@ def test_a_page_comes_early_for_a_visit_that_needs_time_and_begins_in_its_slot()
 def test_a_visit_that_prepares_learns_that_its_host_is_blocked() -> None:
     hands = Hands(preparation=1)
     hands.rules["http://a.example"] = Passage.ALLOWED
-    (page,) = hands.line_up(hands.lease(("a.example", 2)))
+    (page,) = hands.start_waiting(hands.lease(("a.example", 2)))
     hands.pass_time(1.1)
     assert hands.next() is page and hands.in_hand.leases_before_requests() == [page.lease_id]
     assert hands.in_hand.give_back("blocked", hosts={"a.example"}) == [] and not page.is_settled
@@ -325,7 +325,7 @@ def test_a_visit_that_prepares_learns_that_its_host_is_blocked() -> None:
 def test_a_page_cannot_go_back() -> None:
     hands = Hands()
     hands.rules["http://a.example"] = Passage.ALLOWED
-    (page,) = hands.line_up(hands.lease(("a.example", 0)))
+    (page,) = hands.start_waiting(hands.lease(("a.example", 0)))
     hands.pass_time(0.1)
     assert hands.next() is page
     page.report(200)
@@ -370,12 +370,12 @@ class AnyLife(RuleBasedStateMachine):
     def come(self, slots: list[tuple[str, float]], window: float, is_sitemap: bool, at_once: bool) -> None:
         self.new.append(self.hands.lease(*slots, window=window, kind="sitemap" if is_sitemap else "page"))
         if at_once:
-            self.line_up()
+            self.start_waiting()
 
     @precondition(lambda self: self.new)
     @rule()
-    def line_up(self) -> None:
-        self.hands.line_up(self.new.pop())
+    def start_waiting(self) -> None:
+        self.hands.start_waiting(self.new.pop())
 
     @rule(host=HOST, after=SECONDS, window=WINDOWS, kind=st.sampled_from(["extra", "robots"]))
     def add(self, host: str, after: float, window: float, kind: Kind) -> None:
@@ -517,14 +517,14 @@ class AnyLife(RuleBasedStateMachine):
         if not in_hand.is_closed:
             hands.do(in_hand.close())
         while self.new:
-            self.line_up()
+            self.start_waiting()
         hands.hear()
         hands.do(in_hand.abandon())
         for first in self.first_requests:
             hands.do(in_hand.robots_came(first))
         hands.report(10_000)
         hands.release()
-        assert not in_hand.has_leases and in_hand.unsent == in_hand.taken == 0
+        assert not in_hand.has_leases and in_hand.unsent == in_hand.pages_and_visits == 0
         for page in hands.pages:
             assert hands.state(page) is PageState.OVER and page.is_settled
             if is_request(page):

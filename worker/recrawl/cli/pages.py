@@ -215,9 +215,9 @@ def next_command(n: int, ahead: timedelta, lease: timedelta, per_host: int | Non
 def look(n: int, as_json: bool) -> None:
     """Show N pages (default 100) that crawlers will get soon. Takes none of them.
 
-    The result is roughly what `recrawl next` takes. It has at most two pages of each host: one new page, and one page
-    that was fetched before. A host is missing if no request to it may start within the next minute (the setting
-    max_ahead). Pages that were added in the last second may be missing.
+    The result is roughly what `recrawl next --ahead 60` takes. It has at most two pages of each host: one new page, and
+    one page that was fetched before. A host is missing if no request to it may start within the next minute (the
+    setting max_ahead). Pages that were added in the last second may be missing.
     """
     from recrawl import store
 

@@ -68,16 +68,17 @@ def replace(file: Path, text: str) -> None:
     "names",
     multiple=True,
     metavar="HOST",
-    help="A name under which browsers may open the dashboard, in addition to the address of --listen. If "
-    "browsers use a port that is neither 80 nor the port of --listen, write HOST:PORT. Required if other machines "
-    "can reach the address of --listen.",
+    help="A name under which browsers may open the dashboard, in addition to the address of --listen. Write HOST:PORT "
+    "if the address in the browser shows another port than --listen. Required if other machines can reach the address "
+    "of --listen.",
 )
 def dashboard(file: str | None, listen: str, names: tuple[str, ...]) -> None:
     """Show the crawl live in a browser, until Ctrl-C.
 
     The dashboard says whether the crawl works and what to fix. It shows how many copies are up to date, how many
     fetches found a change or failed, and what differs from yesterday. It lists late pages with the reason, and hosts
-    whose gap (the minimum time between two requests) is too long. If you search for a page or a host, it explains it.
+    whose gap (the minimum time between two requests) is too long. You can search for a page or a host: the dashboard
+    then says why the page or the host is not fetched now.
 
     The dashboard uses the rights of the role recrawl_reader, so it changes nothing: it shows each fix as SQL to copy.
     It asks for no password, so by default it listens on this machine only.

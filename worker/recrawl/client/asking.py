@@ -63,7 +63,7 @@ class Asker:
         return self._options["concurrency"] + int(self._rate * self._options["ahead"])
 
     def _room(self) -> int:
-        return 0 if self._sender.is_behind else min(self._most() - self._in_hand.taken, MOST_AT_ONCE)
+        return 0 if self._sender.is_behind else min(self._most() - self._in_hand.pages_and_visits, MOST_AT_ONCE)
 
     def _measure_rate(self) -> None:
         """A moving average over about two seconds."""
@@ -94,7 +94,7 @@ class Asker:
 
     async def _take_in(self, rows: list[Any]) -> None:
         pages = [self._shell.page(row, self._kind_of(row.meta)) for row in rows]
-        self._in_hand.came(pages)
+        self._in_hand.received(pages)
         try:
             if rows[0].start_by <= rows[0].fetch_at:
                 raise Error(
@@ -104,7 +104,7 @@ class Asker:
             if self._gate:
                 await self._gate.look_up([page.url for page in pages])
         finally:
-            self._shell.do(self._in_hand.line_up(pages, time.monotonic()))
+            self._shell.do(self._in_hand.start_waiting(pages, time.monotonic()))
 
     def _kind_of(self, meta: Any) -> Kind:
         return "sitemap" if self._options["sitemaps"] and isinstance(meta, dict) and "sitemap" in meta else "page"

@@ -30,13 +30,13 @@ class Clock:
         if self._ahead is None or max_error <= known or has_stepped:
             self._ahead, self._max_error, self._found_at = ahead, max_error, answered
 
-    def moment(self, time: datetime) -> float:
+    def to_monotonic(self, time: datetime) -> float:
         """The monotonic time of a time of the database."""
         if self._ahead is None:
             raise RuntimeError("the clock of the database is not known yet")
         return time.timestamp() - self._ahead
 
-    def time(self, moment: float) -> datetime:
+    def to_datetime(self, moment: float) -> datetime:
         """The database's time at a monotonic time."""
         if self._ahead is None:
             raise RuntimeError("the clock of the database is not known yet")
@@ -48,6 +48,6 @@ class Clock:
         They keep the largest error of this clock away from both bounds, but at most a quarter of the time between the
         bounds. So over a slow link the middle half of that time remains.
         """
-        first, last = self.moment(fetch_at), self.moment(start_by)
+        first, last = self.to_monotonic(fetch_at), self.to_monotonic(start_by)
         margin = min(self.max_error(now), (last - first) / 4)
         return first + margin, last - margin

@@ -18,7 +18,7 @@ from typing import Self, Unpack
 
 from recrawl.client.asking import Asker
 from recrawl.client.clock import Clock
-from recrawl.client.database import Away, Database, Error
+from recrawl.client.database import Database, Error, GaveUp
 from recrawl.client.errands import Errands
 from recrawl.client.gate import Gate
 from recrawl.client.in_hand import InHand
@@ -47,8 +47,8 @@ class Client:
         self._database = Database(dsn, self._clock)
         gate = Gate(self._asking, self.user_agent) if given["robots"] else None
         preparation = Preparation(given["preparation"], longest=2 * given["ahead"])
-        verdict = gate.verdict if gate else lambda _: Passage.ALLOWED
-        self._in_hand = InHand(self._clock, preparation, self.concurrency, verdict)
+        passage_of = gate.passage_of if gate else lambda _: Passage.ALLOWED
+        self._in_hand = InHand(self._clock, preparation, self.concurrency, passage_of)
         self.counts = self._in_hand.counts  # of outcomes, requests and the like
         self.lag = self._in_hand.lag  # seconds from fetch_at to the start, of the last thousand requests
         self._shell = Shell(self._in_hand, self.user_agent, given["on_outcome"])
@@ -117,7 +117,7 @@ class Client:
     async def _end(self, seconds: float) -> None:
         """Waits for visits and errands for this time, ends the others, and sends what is left. It takes at most a few
         seconds more."""
-        give_up = self._database.until = self._asking.until = time.monotonic() + seconds
+        give_up = self._database.give_up_at = self._asking.give_up_at = time.monotonic() + seconds
 
         def left() -> float:
             return max(0.0, give_up - time.monotonic())
@@ -125,7 +125,7 @@ class Client:
         await asyncio.wait([self._asks], timeout=max(1.0, left()))  # an answer of next_pages may be on its way
         await self._shell.end_visits(left())
         await self._shell.end_tasks("errand", left())
-        with contextlib.suppress(Away, TimeoutError):
+        with contextlib.suppress(GaveUp, TimeoutError):
             await asyncio.wait_for(self._sender.send(), max(1.0, left()))
 
     async def _close(self) -> None:
@@ -144,7 +144,7 @@ class Client:
             if self._in_hand.is_closed:
                 raise StopAsyncIteration
             if page := self._shell.next():
-                self._errands.follow(page)
+                self._errands.read_answer(page)
                 return page
             await self._shell.wait_for_page()
 

@@ -75,8 +75,8 @@ class TooLong(Error):
     """A call was cut short several times, for example by the statement_timeout of the login."""
 
 
-class Away(Exception):
-    """The client has ended before the database answered again."""
+class GaveUp(Exception):
+    """The database did not answer until the time `give_up_at`."""
 
 
 class Reported(NamedTuple):
@@ -106,15 +106,15 @@ class Database:
         self._dsn = dsn
         self._clock = clock
         self._connection: psycopg.AsyncConnection[Any] | None = None
-        self._turn = asyncio.Lock()
-        self.until: float | None = None  # when to give up on a database that is away, by the monotonic clock
+        self._lock = asyncio.Lock()
+        self.give_up_at: float | None = None  # when to give up on a database that is away, by the monotonic clock
 
     async def open(self) -> None:
         """Connects. Raises an Error if the schema or a right that the client needs is missing."""
         try:
             self._dsn = patient(self._dsn, application_name=NAME)
         except psycopg.ProgrammingError as error:
-            raise Error(f"the connection string is not valid: {line(error)}") from None
+            raise Error(f"the connection string is not valid: {one_line(error)}") from None
         try:
             await self._connect()
             await self._check()
@@ -175,10 +175,10 @@ class Database:
     async def call(self, query: LiteralString, arguments: Arguments = (), most_cut: int = MOST_CUT) -> list[Any]:
         """The rows of a query. It is made again until it succeeds, over a new connection if the old one broke.
 
-        It fails with TooLong if it was cut short `most_cut` times, and with Away after the time `until`.
+        It fails with TooLong if it was cut short `most_cut` times, and with GaveUp after the time `give_up_at`.
         """
         pause, cut = 0.1, 0
-        async with self._turn:
+        async with self._lock:
             while True:
                 is_new = not self._connection or self._connection.closed
                 try:
@@ -191,17 +191,17 @@ class Database:
                         raise
                     cut += isinstance(error, psycopg.errors.QueryCanceled)
                     if cut >= most_cut:
-                        raise TooLong(f"a call takes longer than this login is given: {line(error)}") from None
+                        raise TooLong(f"a call takes longer than this login is given: {one_line(error)}") from None
                     what = "a call is made again"
                     if not isinstance(error, IN_THE_WAY):
                         what = "the database is away"
                         await self.close()
                         # An old connection may have broken long ago. A new one shows whether the database is away.
                         if not is_new:
-                            log.warning("the connection is lost: %s", line(error))
+                            log.warning("the connection is lost: %s", one_line(error))
                             continue
-                    if self.until is not None and time.monotonic() + pause > self.until:
-                        raise Away from None
+                    if self.give_up_at is not None and time.monotonic() + pause > self.give_up_at:
+                        raise GaveUp from None
                     log.warning("%s: %s", what, no_connection(error))
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, 5)
@@ -250,7 +250,7 @@ class Database:
                 raise
         except (psycopg.DataError, psycopg.OperationalError, TypeError, ValueError, RecursionError) as error:
             if len(results) == 1:
-                return [Reported("invalid", line(error), False)]
+                return [Reported("invalid", one_line(error), False)]
         half = len(results) // 2
         return await self.report(results[:half]) + await self.report(results[half:])
 
@@ -332,10 +332,10 @@ def no_connection(error: psycopg.Error) -> str:
     """Why a connection cannot be made, in one line."""
     if re.search(r'on socket "\S*/recrawl-\d+-.*failed: (No such file|Connection refused)', str(error)):
         return "the embedded PostgreSQL does not run: start `recrawl up` and leave it running"
-    return re.sub(r"\s+Is the server running .*?\?", "", line(error))
+    return re.sub(r"\s+Is the server running .*?\?", "", one_line(error))
 
 
-def line(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
     """The message in one line, without the context in PostgreSQL's functions."""
     first = error.diag.message_primary if isinstance(error, psycopg.Error) else None
     return " ".join((first or str(error)).split())

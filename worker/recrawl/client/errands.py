@@ -44,14 +44,14 @@ class Errands:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by host, of extras that wait
         self.extras = 0  # that have no answer yet
 
-    def follow(self, page: Page) -> None:
+    def read_answer(self, page: Page) -> None:
         """Reads the answer to a page that was yielded, if the client needs it."""
         if page in self._shell.answers:
             return
         if page.kind == "robots" and self._gate:
-            self._begin(self._learn_robots(self._gate, page, self._shell.answer(page)))
+            self._begin(self._learn_robots(self._gate, page, self._shell.expect_answer(page)))
         elif page.kind == "sitemap":
-            self._begin(self._read_sitemap(page, self._shell.answer(page)))
+            self._begin(self._read_sitemap(page, self._shell.expect_answer(page)))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         self._shell.background(self._guarded(work), "errand")
@@ -65,24 +65,30 @@ class Errands:
             log.exception("an errand failed")
 
     async def _learn_robots(self, gate: Gate, first: Page, answer: Answering) -> None:
-        """From the first request of a robots.txt to the rules of its site, in the database and here."""
+        """From the first request of a robots.txt to the rules of its site, in the database and here:
+
+        1. Wait for the answer, and follow its redirects.
+        2. Give back the pages of the host: their slots were given by the gap that it had without these rules.
+        3. Store the rules in the database. It refuses an answer that says nothing, such as 503, if there are no old
+           rules. Then the page that waits for the rules has failed.
+        4. Read the rules that count now: another process may have stored newer ones. Add the sitemaps.
+        5. Let the pages go on that wait for the rules.
+        """
         failed: Result | None = None
         try:
             if (fetched := await self._fetch_robots(answer)) is None:
                 return
             found, result = fetched
-            # The slots of this host were given by the gap that it had without these rules.
             self._shell.do(self._in_hand.give_back("released", hosts={first.host}))
             await self._sender.send()
             rules = await gate.rules_of(found.text)
             wait = result.get("retry_after")
             if await self._database.set_robots(first.url, found.status, found.text, rules.crawl_delay, wait):
                 for row in await self._database.robots([first.url]):
-                    rules = await gate.know(first.url, row.rules, row.good_for)
+                    rules = await gate.store_rules(first.url, row.rules, row.good_for)
                 if self._reads_sitemaps and rules.sitemaps:
                     await add_sitemaps(self._database, first.url, rules.sitemaps)
             else:
-                # Nothing of the site can be fetched while nobody can read its rules, so the page has failed.
                 failed = {"status": found.status}
         finally:
             self._shell.do(self._in_hand.robots_came(first, failed))
@@ -111,7 +117,7 @@ class Errands:
         if not (slot := await self._asking.take_slot(host, self._in_hand.notice)):
             return None
         request = self._shell.page(request_row(url, host, slot, meta), kind)
-        answer = self._shell.answer(request)
+        answer = self._shell.expect_answer(request)
         self._shell.add(request)
         return answer
 

@@ -20,7 +20,7 @@ class Gate:
         self._size = 0  # characters of all rules
         self._absent: dict[str, float] = {}  # by site: the monotonic time when it may be looked up again
 
-    def verdict(self, url: str) -> Passage:
+    def passage_of(self, url: str) -> Passage:
         rules, good_until = self._rules.get(site_of(url), (None, 0.0))
         if rules is None or good_until < time.monotonic():
             return Passage.UNKNOWN
@@ -30,15 +30,15 @@ class Gate:
         """Reads the rules of the sites of these URLs, if this process does not know them and the database does."""
         now = time.monotonic()
         self._absent = {site: until for site, until in self._absent.items() if until > now}
-        unknown = {site_of(url): url for url in urls if self.verdict(url) is Passage.UNKNOWN}
+        unknown = {site_of(url): url for url in urls if self.passage_of(url) is Passage.UNKNOWN}
         wanted = [url for site, url in unknown.items() if site not in self._absent]
         if not wanted:
             return
         self._absent |= dict.fromkeys(map(site_of, wanted), now + ABSENT)
         for row in await self._database.robots(wanted):
-            await self.know(wanted[row.ord - 1], row.rules, row.good_for)
+            await self.store_rules(wanted[row.ord - 1], row.rules, row.good_for)
 
-    async def know(self, url: str, text: str | None, good_for: float) -> Rules:
+    async def store_rules(self, url: str, text: str | None, good_for: float) -> Rules:
         rules = await self.rules_of(text)
         self._forget(site_of(url))
         self._rules[site_of(url)] = rules, time.monotonic() + good_for

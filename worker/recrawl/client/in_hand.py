@@ -1,7 +1,7 @@
 """The pages that a client has in hand. `InHand` makes every transition of a page, and returns what must be done next.
 
      next_pages
-         │ line_up
+         │ start_waiting
          ▼         its slot is near             next
       WAITING ───────────────────────▶ READY ───────────▶ RUNNING
          ▲                             │ │ ▲                 │
@@ -94,18 +94,18 @@ class Lease:
     pages: dict[int, Page] = field(default_factory=dict)  # those without an outcome, by page_id
 
 
-class AskedRobots(NamedTuple):
-    """A robots.txt that was requested."""
+class RobotsRequest(NamedTuple):
+    """A robots.txt that was requested, and has no answer yet."""
 
-    slot_of: Page
-    waiting: list[Page]
+    slot_of: Page  # the page that gave its slot to this request
+    waiting: list[Page]  # other pages of the site
 
 
 class InHand:
     def __init__(
-        self, clock: Clock, preparation: Preparation, concurrency: int, verdict: Callable[[str], Passage]
+        self, clock: Clock, preparation: Preparation, concurrency: int, passage_of: Callable[[str], Passage]
     ) -> None:
-        """`verdict` says whether robots.txt allows a URL."""
+        """`passage_of` says whether robots.txt allows a URL."""
         self.counts: Counter[str] = Counter()  # of outcomes, requests and the like
         self.lag: deque[float] = deque(maxlen=1000)  # seconds from fetch_at to the start, of the last requests
         self.answer_time = 0.3  # seconds from calling next_pages to having its pages; the first call takes longer
@@ -116,14 +116,14 @@ class InHand:
         self._clock = clock
         self._preparation = preparation
         self._concurrency = concurrency
-        self._verdict = verdict
+        self._passage_of = passage_of
         self._leases: dict[int, Lease] = {}
         self._states: dict[Page, PageState] = {}  # a page that is over is not here
         self._number_in = dict.fromkeys(PageState, 0)  # of pages, by state
         self._due: list[tuple[float, int, Page]] = []  # WAITING pages, in a heap, by the time when each becomes READY
         self._tickets = count()
         self._ready: deque[Page] = deque()
-        self._asked: dict[str, AskedRobots] = {}  # by site
+        self._robots_requests: dict[str, RobotsRequest] = {}  # by site
         self._visits: set[Page] = set()  # each takes one of the places, whose number is `concurrency`
         self._spawned: set[Page] = set()  # pages whose visits are tasks of the shell
         self._blocked: set[Page] = set()  # RUNNING pages whose requests must not begin any more
@@ -143,7 +143,7 @@ class InHand:
         return self._number_in[UNSENT]
 
     @property
-    def taken(self) -> int:
+    def pages_and_visits(self) -> int:
         """The visits that run, and the pages in line for one."""
         number = self._number_in
         return len(self._visits) + number[WAITING] + number[READY] + number[BEHIND_ROBOTS]
@@ -172,20 +172,20 @@ class InHand:
 
     # ---- a page comes, and waits for its slot
 
-    def came(self, pages: list[Page]) -> None:
-        """The pages of one answer of next_pages. Call line_up when their robots.txt were looked up."""
-        lease = self._leases[pages[0].lease_id] = Lease(self._clock.moment(pages[0].lease_until))
+    def received(self, pages: list[Page]) -> None:
+        """The pages of one answer of next_pages. Call start_waiting when their robots.txt were looked up."""
+        lease = self._leases[pages[0].lease_id] = Lease(self._clock.to_monotonic(pages[0].lease_until))
         for page in pages:
             lease.pages[page.page_id] = page
             self._enter(page, WAITING)
         self.counts["handed_out"] += len(pages)
 
-    def line_up(self, pages: list[Page], now: float) -> Effects:
+    def start_waiting(self, pages: list[Page], now: float) -> Effects:
         effects: Effects = []
         for page in pages:
             if self.is_closed:
                 effects += self._give_back(page, "released")
-            elif not is_request(page) and self._verdict(page.url) is Passage.DENIED:
+            elif not is_request(page) and self._passage_of(page.url) is Passage.DENIED:
                 effects += self._deny(page)
             else:
                 self._wait_for_slot(page, now)
@@ -195,7 +195,7 @@ class InHand:
         """A request of the client, with a slot of its own."""
         self._enter(request, WAITING)
         self.counts["robots"] += request.kind == "robots"
-        return self.line_up([request], now)
+        return self.start_waiting([request], now)
 
     def due(self, now: float) -> None:
         """Pages whose slot is near become READY."""
@@ -220,14 +220,14 @@ class InHand:
             elif now > last - self._preparation.least:
                 effects += self._give_back(page, "unready")
             else:
-                passage = Passage.ALLOWED if page.kind == "robots" else self._verdict(page.url)
+                passage = Passage.ALLOWED if page.kind == "robots" else self._passage_of(page.url)
                 if passage is Passage.DENIED:
                     effects += self._deny(page)
                 elif passage is Passage.ALLOWED:
                     return self._run(page, now), effects
-                elif asked := self._asked.get(site_of(page.url)):
+                elif robots := self._robots_requests.get(site_of(page.url)):
                     self._move(page, BEHIND_ROBOTS)
-                    asked.waiting.append(page)
+                    robots.waiting.append(page)
                 else:
                     return self._run(self._ask_robots(page), now), effects
         return None, effects
@@ -244,7 +244,7 @@ class InHand:
 
     def _ask_robots(self, page: Page) -> Page:
         self._move(page, RUNNING)
-        self._asked[site_of(page.url)] = AskedRobots(page, [])
+        self._robots_requests[site_of(page.url)] = RobotsRequest(page, [])
         request = robots_request(page)
         self._enter(request, READY)
         self.counts["robots"] += 1
@@ -254,11 +254,11 @@ class InHand:
         """The rules of a site are known now, or its robots.txt was not requested. `failed` is the result of its pages
         if their rules cannot be known. `first` is the first request for the robots.txt. Redirects may have led to
         another site, but the rules belong to the site of `first`."""
-        asked = self._asked.pop(site_of(first.url))
-        for page in asked.waiting:
+        robots = self._robots_requests.pop(site_of(first.url))
+        for page in robots.waiting:
             if self.state(page) is BEHIND_ROBOTS:
                 self._make_ready(page)
-        page = asked.slot_of
+        page = robots.slot_of
         if not self.try_settle(page, slot_used=True):
             return []
         if failed:
@@ -278,7 +278,7 @@ class InHand:
         self._visits.add(page)
         page.began = now
         if not self._preparation.lead:
-            self.lag.append(now - self._clock.moment(page.fetch_at))
+            self.lag.append(now - self._clock.to_monotonic(page.fetch_at))
         self.counts["requests"] += 1
         return page
 
@@ -313,7 +313,7 @@ class InHand:
         effects = self.too_late(page, now, "unready")
         if not page.is_settled:
             page.began = now
-            self.lag.append(now - self._clock.moment(page.fetch_at))
+            self.lag.append(now - self._clock.to_monotonic(page.fetch_at))
         return 0.0, effects
 
     def try_settle(self, page: Page, slot_used: bool = False) -> bool:
@@ -369,7 +369,7 @@ class InHand:
         if not (lease := self._leases.get(lease_id)):
             return []
         if until is not None:
-            lease.until = self._clock.moment(until)
+            lease.until = self._clock.to_monotonic(until)
             return []
         lease.until = math.inf
         effects: Effects = []
@@ -408,10 +408,13 @@ class InHand:
     def _element(self, page: Page, result: Result) -> Result:
         ids: Result = {"page_id": page.page_id, "lease_id": page.lease_id}
         if page.began:
-            ids["fetched_at"] = self._clock.time(page.began).isoformat()
+            ids["fetched_at"] = self._clock.to_datetime(page.began).isoformat()
         return ids | result
 
     # ---- the parts of all transitions
+    #
+    # _give_back ──▶ _finish ──┬─▶ _leave ─────────▶ _move, _free    the page has ended; its visit's place is free
+    #                          └─▶ _leave_lease                      if it has no result: nothing will be reported
 
     def _window(self, page: Page, now: float) -> tuple[float, float]:
         return self._clock.window(page.fetch_at, page.start_by, now)

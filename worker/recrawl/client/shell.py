@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from recrawl.client.answers import Result
-from recrawl.client.database import Away
+from recrawl.client.database import GaveUp
 from recrawl.client.in_hand import Answered, CancelVisit, Effects, InHand, TellOutcome
 from recrawl.client.options import Hook
 from recrawl.client.page import Kind, Page
@@ -57,7 +57,7 @@ class Shell:
                         answer.set_result(effect)
         if len(self.in_hand.results) >= SEND_AT:
             self.has_results.set()
-        if self.in_hand.taken <= self.ask_below:
+        if self.in_hand.pages_and_visits <= self.ask_below:
             self.has_room.set()
         if self.in_hand.can_yield:
             self._wake()
@@ -124,7 +124,7 @@ class Shell:
         self.has_room.set()
         self._wake()
 
-    def answer(self, page: Page) -> "asyncio.Future[Answered]":
+    def expect_answer(self, page: Page) -> "asyncio.Future[Answered]":
         """The answer to a page, when its request has ended."""
         answer = self.answers[page] = self._loop.create_future()
         answer.add_done_callback(lambda _: self.answers.pop(page))
@@ -184,7 +184,7 @@ class Shell:
     def background(self, work: Coroutine[Any, Any, None], name: str = "loop") -> asyncio.Task[None]:
         async def guarded() -> None:
             try:
-                with contextlib.suppress(Away):  # the end of the client logs it
+                with contextlib.suppress(GaveUp):  # the end of the client logs it
                     await work
             except Exception as error:
                 self.failure = self.failure or error

@@ -64,7 +64,7 @@ class Allocate(Job):
                 tell("ordering the late pages")
                 moved = _overtake(run, crawl, divided, last_day)
             is_share = objective_named(crawl.objective).is_share
-            said = [
+            sentences = [
                 f"{crawl.policy}: expected {crawl.objective} {utility(proof['utility'], is_share)}, "
                 f"{utility(proof['limit_with_gaps'], is_share)} with the best possible allocation within the gaps",
                 f"of {count(proof['budget'])} fetches a day, {count(result.spent)} are for revisits, "
@@ -73,13 +73,13 @@ class Allocate(Job):
                 f"{count(len(late_pages))} of {things(crawl.pages, 'page')} are due earlier than before",
             ]
             if moved:
-                said.append(f"{things(moved, 'late page')} exchanged their due times")
+                sentences.append(f"{things(moved, 'late page')} exchanged their due times")
             needed, got = proof["pinned_wanted"], proof["pinned"]
             if got < needed * (1 - 1e-3):
-                said.append(f"pinned intervals need {count(needed)} fetches a day and get {count(got)}")
+                sentences.append(f"pinned intervals need {count(needed)} fetches a day and get {count(got)}")
             if reason := crawl.why_not_kept(result):
-                said.append(reason)
-            run.message = "; ".join(said)
+                sentences.append(reason)
+            run.message = "; ".join(sentences)
         return run.message
 
 
@@ -87,7 +87,7 @@ def _fit(run: store.runs.Run, crawl: AllocationInput, divided: Divided, last_day
     """Moves due times that follow from old prices, so that the fetches until the next run stay within the budget."""
     ahead = _ahead(last_day)
     part_now = min(AT_ONCE, ahead / min(max(last_day.days, ahead), MADE_GOOD))
-    behind_budget = (last_day.budgeted - last_day.handed_out) * part_now
+    to_make_up = (last_day.budgeted - last_day.handed_out) * part_now
     max_correction = ahead * divided.budget / 2
     result = divided.allocation
     revisits = min(result.spent, divided.budget - crawl.new_pages_within(ahead, divided) - divided.retries)
@@ -98,7 +98,7 @@ def _fit(run: store.runs.Run, crawl: AllocationInput, divided: Divided, last_day
         result.frequency,
         np.repeat(result.capped, np.diff(crawl.first)),
         ahead,
-        (revisits + divided.retries) * ahead + min(max(behind_budget, -max_correction), max_correction),
+        (revisits + divided.retries) * ahead + min(max(to_make_up, -max_correction), max_correction),
     )
     run.put_in_chunks("put_dues", *_by_id(crawl, result, pages), np.full(len(pages), ahead))
 

@@ -49,7 +49,7 @@ class CrawlDatabase:
         """Raises recrawl.client.Error if the database cannot be reached, or is no crawl."""
         for database in (self._puts, self._pops, self._looks):
             await database.open()
-            database.until = 0  # from now on Away is raised at once
+            database.give_up_at = 0  # from now on GaveUp is raised at once
 
     async def close(self) -> None:
         for database in (self._puts, self._pops, self._looks):

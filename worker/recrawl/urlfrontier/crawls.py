@@ -11,7 +11,7 @@ from psycopg import AsyncConnection, sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from recrawl.client import Error
-from recrawl.client.database import line
+from recrawl.client.database import one_line
 from recrawl.urlfrontier.crawl_database import CrawlDatabase
 from recrawl.urlfrontier.puts import Puts
 
@@ -62,7 +62,7 @@ class Crawls:
             try:
                 crawls.append(await self.crawl(name))
             except (Error, UnknownCrawl, psycopg.Error) as error:
-                log.warning("the crawl %s is left out: %s", name, line(error))
+                log.warning("the crawl %s is left out: %s", name, one_line(error))
         return crawls
 
     async def _opened(self, name: str, make: bool) -> tuple[CrawlDatabase, Puts]:
@@ -86,7 +86,7 @@ class Crawls:
         if opening.cancelled() or not (error := opening.exception()):
             return
         if make:
-            log.warning("crawl %s: %s", name, line(error))
+            log.warning("crawl %s: %s", name, one_line(error))
             asyncio.get_running_loop().call_later(AGAIN, self._open.pop, name, None)
         else:
             del self._open[name]

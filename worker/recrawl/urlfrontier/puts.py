@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import psycopg
 
-from recrawl.client.database import Away, TooLong, line
+from recrawl.client.database import GaveUp, TooLong, one_line
 from recrawl.urlfrontier.crawl_database import CrawlDatabase
 from recrawl.urlfrontier.items import Put
 from recrawl.urlfrontier.urlfrontier_pb2 import AckMessage
@@ -62,7 +62,7 @@ class Puts:
             statuses: list[AckMessage.Status] = []
             try:
                 statuses = await self._taken([put for put, _ in batch])
-            except (Away, TimeoutError):
+            except (GaveUp, TimeoutError):
                 batch += self._waiting
                 self._waiting.clear()
             except Exception:
@@ -84,7 +84,7 @@ class Puts:
         return batch
 
     async def _taken(self, puts: Sequence[Put]) -> list[AckMessage.Status]:
-        """Takes in each put that the database accepts. Raises Away, or TimeoutError if the database does not answer."""
+        """Takes in each put that the database accepts. Raises GaveUp, or TimeoutError if there is no answer."""
         try:
             async with asyncio.timeout(PATIENCE):
                 return await taken(self._crawl, puts)
@@ -92,10 +92,10 @@ class Puts:
             if len(puts) > 1:
                 half = len(puts) // 2
                 return await self._taken(puts[:half]) + await self._taken(puts[half:])
-            log.warning("%s: %s", puts[0].url[:200], line(error))
+            log.warning("%s: %s", puts[0].url[:200], one_line(error))
             return [FAIL if isinstance(error, TooLong) else SKIPPED]
         except psycopg.Error as error:
-            log.error("these URLs cannot be added now: %s", line(error))
+            log.error("these URLs cannot be added now: %s", one_line(error))
             return [FAIL] * len(puts)
 
 
@@ -108,7 +108,7 @@ async def taken(crawl: CrawlDatabase, puts: Sequence[Put]) -> list[AckMessage.St
     ]
     for place in again:
         statuses[place] = FAIL
-    with contextlib.suppress(Away):
+    with contextlib.suppress(GaveUp):
         while again:
             # One put of each page per report: of two, the second would not count. Two spellings may be one page.
             first = {rows[place].page_id: place for place in reversed(again)}

@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError, Message
 from grpc import aio
 
 from recrawl.client import Error
-from recrawl.client.database import Away, line
+from recrawl.client.database import GaveUp, one_line
 from recrawl.urlfrontier import urlfrontier_pb2 as pb
 from recrawl.urlfrontier.crawl_database import CrawlDatabase
 from recrawl.urlfrontier.crawls import DEFAULT, Crawls, UnknownCrawl
@@ -233,11 +233,11 @@ async def refuse(error: Exception, context: Context) -> None:
         (UnknownCrawl, grpc.StatusCode.NOT_FOUND),
         (psycopg.errors.InsufficientPrivilege, grpc.StatusCode.PERMISSION_DENIED),
         (psycopg.DataError, grpc.StatusCode.INVALID_ARGUMENT),
-        ((Away, Error, psycopg.Error), grpc.StatusCode.UNAVAILABLE),
+        ((GaveUp, Error, psycopg.Error), grpc.StatusCode.UNAVAILABLE),
     ]
     for kind, code in codes:
         if isinstance(error, kind):
-            await context.abort(code, line(error) or "the database is away")
+            await context.abort(code, one_line(error) or "the database is away")
     raise error
 
 

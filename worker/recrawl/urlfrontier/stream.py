@@ -10,7 +10,7 @@ import psycopg
 from grpc import aio
 
 from recrawl.client import Error
-from recrawl.client.database import Away
+from recrawl.client.database import GaveUp
 from recrawl.urlfrontier.crawls import Crawls, UnknownCrawl
 from recrawl.urlfrontier.items import Put, discovered, put_of
 from recrawl.urlfrontier.puts import FAIL, SKIPPED, Ack
@@ -131,7 +131,7 @@ class PutStreams:
         except UnknownCrawl as error:
             ack(SKIPPED)
             log.warning("%s", error)
-        except (Away, Error, psycopg.Error):
+        except (GaveUp, Error, psycopg.Error):
             ack(FAIL)
         else:
             puts.put(put, ack)

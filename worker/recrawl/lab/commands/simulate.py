@@ -27,8 +27,8 @@ if TYPE_CHECKING:
         notes='A file for --recorded has one page per line, as a JSON array: ["host", "page", born, died, '
         "[change, …]]. born, died and the changes are times in days. died is null if the page still exists. A page "
         "can also be [[days, changed], …]: for each fetch the days since the last fetch, and whether the "
-        "page had changed. The file may be gzipped. The name `sample` stands for a file that is part of recrawl: 5,950 "
-        "text files of seven public repositories.",
+        "page had changed. The file may be gzipped. recrawl contains one such file, with the name `sample`. It has the "
+        "histories of 5,950 text files of seven public repositories.",
     )
 )
 @click.option("--recorded", "file", metavar="FILE", help="Use this file of recorded histories as the web.")

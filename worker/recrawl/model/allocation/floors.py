@@ -41,17 +41,18 @@ def floors(pages: Floats, cap: Floats, budget: float, limits: Limits) -> Floats:
     floor = np.zeros(len(pages))
     if not limits.exploration and limits.longest_interval == math.inf:
         return floor
-    here = pages > 0
-    pages, room = pages[here], limits.floor_share * cap[here] / pages[here]  # room: the highest floor on this host
-    spendable = min(budget, float(cap[here].sum()))
-    least = limits.exploration * spendable if limits.exploration else 0.0
-    wanted = float((pages * np.minimum(1 / limits.longest_interval, room)).sum())
-    height = level(pages, room, min(limits.floor_share * spendable, max(least, wanted)))
-    floor[here] = np.minimum(limits.ceiling, np.minimum(height, room))
+    has_pages = pages > 0
+    pages, cap = pages[has_pages], cap[has_pages]
+    room = limits.floor_share * cap / pages  # the highest floor on each host
+    spendable = min(budget, float(cap.sum()))
+    for_exploration = limits.exploration * spendable if limits.exploration else 0.0
+    for_longest_interval = float((pages * np.minimum(1 / limits.longest_interval, room)).sum())
+    total = min(limits.floor_share * spendable, max(for_exploration, for_longest_interval))
+    floor[has_pages] = np.minimum(limits.ceiling, np.minimum(water_level(pages, room, total), room))
     return floor
 
 
-def level(pages: Floats, room: Floats, total: float) -> float:
+def water_level(pages: Floats, room: Floats, total: float) -> float:
     """The level at which Σ pages · min(level, room) = total. Infinite if all the room together is less than `total`.
 
     Like water in a vessel with steps: the level rises, and a step that is under water takes no more.

@@ -24,8 +24,13 @@ Long = NDArray[np.floating[Any]]
 # Degree 5 on 128 pieces per octave is as exact as degree 8 on 16 pieces, and a quarter faster: most of the time goes
 # into fetching coefficients.
 _DEGREE = 5
-# The exponent of a double and the seven leading bits of its mantissa are the number of the piece. Below are 45 bits,
-# which say the place within the piece.
+# The bits of a positive double, read as an integer, give the piece and the place in it:
+#
+#     0 eeeeeeeeeee mmmmmmm mmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmm
+#     └── bits >> _BELOW ──┘└────────── bits & _LOW_BITS ───────────────┘
+#     the number of the      the place in the piece: t runs from −1 (all
+#     piece: exponent and    bits 0) to 1 (all bits 1)
+#     7 bits of the mantissa
 _BELOW = 52 - 7
 _LOW_BITS = (1 << _BELOW) - 1
 _LAST_BIT = 2.0**-53  # the smallest relative distance of two doubles

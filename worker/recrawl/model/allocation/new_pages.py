@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.model.allocation.floors import level
+from recrawl.model.allocation.floors import water_level
 from recrawl.model.allocation.objectives import Floats
 from recrawl.model.allocation.solve import Allocation
 
@@ -45,7 +45,9 @@ class NewPages:
         for start, stop in pairwise([*of_class, len(self.host)]):
             host = self.host[start:stop]
             most = np.minimum(self.pages[start:stop], room[host] - given[host])
-            given[host] += np.minimum(most, level(np.ones(len(most)), most, max(0.0, fetches - float(given.sum()))))
+            given[host] += np.minimum(
+                most, water_level(np.ones(len(most)), most, max(0.0, fetches - float(given.sum())))
+            )
         return given
 
 

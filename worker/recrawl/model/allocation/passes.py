@@ -43,7 +43,7 @@ class Bracket(NamedTuple):
     at_low: Floats
     high: float
     at_high: Floats
-    part: float  # the share of the fetches at the lower price; the rest is bought at the higher price
+    share_at_low: float  # of the fetches; the rest is bought at the higher price
 
 
 @dataclass(frozen=True)
@@ -217,12 +217,12 @@ def passes_for(objective: Objective) -> Passes:
             frequency[i] = ceiling if wanting else floor
 
     @vector(objective.name)
-    def blend_chunk(value, rate, part, price, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
-        """Mixes the frequencies: `part` of the frequency at another price, and the rest of the present frequency."""
+    def blend_chunk(value, rate, share, price, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
+        """Mixes the frequencies: `share` of the frequency at another price, and the rest of the present frequency."""
         for i in range(value.size):
             r = np.float64(rate[i])
             bought = r * share_at(price, weight_of(np.float64(value[i]), r))
-            frequency[i] = part * min(ceiling, max(floor, bought)) + (1.0 - part) * frequency[i]
+            frequency[i] = share * min(ceiling, max(floor, bought)) + (1.0 - share) * frequency[i]
 
     @vector(objective.name)
     def certify_chunk(value, rate, price, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
@@ -249,18 +249,18 @@ def passes_for(objective: Objective) -> Passes:
         return spent, utility, net, np.int64(least).view(np.float64), np.int64(most).view(np.float64)
 
     @steady(objective.name)
-    def settle_host(value, rate, low, high, part, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
-        """Fills the frequencies of one host: `part` of the frequency at the lower price, and the rest of the frequency
-        at the higher price.
+    def settle_host(value, rate, low, high, share_at_low, floor, ceiling, frequency):  # type: ignore[no-untyped-def]
+        """Fills the frequencies of one host: `share_at_low` of the frequency at the lower price, and the rest of the
+        frequency at the higher price.
 
-        Marginal utility falls with frequency, so the marginal utility of each page is between the two prices. `short`
-        is the difference between the largest possible utility minus cost and the utility minus cost of these
+        Marginal utility falls with frequency, so the marginal utility of each page is between the two prices. The
+        shortfall is the difference between the largest possible utility minus cost and the utility minus cost of these
         frequencies, at the higher price. It is at most the difference of the prices, for each fetch of the budget. At
         the lower price it could be much more, because demand may jump there far beyond the budget.
         """
         spent = 0.0
         utility = 0.0
-        short = 0.0
+        shortfall = 0.0
         least = math.inf
         most = 0.0
         for start in range(0, value.size, _CHUNK):
@@ -273,9 +273,9 @@ def passes_for(objective: Objective) -> Passes:
             sums = certify_chunk(v, r, high, floor, ceiling, f)
             if low < high:
                 net = sums[2]
-                blend_chunk(v, r, part, low, floor, ceiling, f)
+                blend_chunk(v, r, share_at_low, low, floor, ceiling, f)
                 sums = certify_chunk(v, r, high, floor, ceiling, f)
-                short += net - sums[2]
+                shortfall += net - sums[2]
             spent += sums[0]
             utility += sums[1]
             least = min(least, sums[3])
@@ -285,29 +285,31 @@ def passes_for(objective: Objective) -> Passes:
             spread = math.inf if most > 0.0 else 0.0
         elif high < math.inf:
             spread = max(0.0, most / high - 1.0, 1.0 - least / high if least < math.inf else 0.0)
-        return spent, utility, short, spread
+        return spent, utility, shortfall, spread
 
     @steady(objective.name)
     def settle(pages, bracket, frequency):  # type: ignore[no-untyped-def]
-        """Fills the frequencies. Returns for each host: price, fetches, utility, `short` and spread of marginal
+        """Fills the frequencies. Returns for each host: price, fetches, utility, `shortfall` and spread of marginal
         utilities (see settle_host)."""
         cap, ceiling = pages.cap, pages.ceiling
-        low, at_low, high, at_high, part = bracket
+        low, at_low, high, at_high, share_at_low = bracket
         figures = np.zeros((5, cap.size))
         for host in range(cap.size):
             start, stop, floor = pages.first[host], pages.first[host + 1], pages.floor[host]
             value, rate = pages.value[start:stop], pages.rate[start:stop]
             if at_high[host] > cap[host] * (1.0 + TOLERANCE):  # floors alone may equal the cap
                 wanted = cap[host]
-                cheap, at_cheap, dear, at_dear = price_of_host(
+                lower, at_lower, upper, at_upper = price_of_host(
                     value, rate, wanted, floor, ceiling, high, at_high[host], high
                 )
             else:
-                cheap, at_cheap, dear, at_dear = low, at_low[host], high, at_high[host]
-                wanted = part * min(cap[host], at_cheap) + (1.0 - part) * at_dear
-            of_cheap = (wanted - at_dear) / (at_cheap - at_dear) if at_cheap > at_dear else 1.0
-            figures[0, host] = dear
-            figures[1:, host] = settle_host(value, rate, cheap, dear, of_cheap, floor, ceiling, frequency[start:stop])
+                lower, at_lower, upper, at_upper = low, at_low[host], high, at_high[host]
+                wanted = share_at_low * min(cap[host], at_lower) + (1.0 - share_at_low) * at_upper
+            share_at_lower = (wanted - at_upper) / (at_lower - at_upper) if at_lower > at_upper else 1.0
+            figures[0, host] = upper
+            figures[1:, host] = settle_host(
+                value, rate, lower, upper, share_at_lower, floor, ceiling, frequency[start:stop]
+            )
         return figures
 
     return Passes(demand_of_hosts, demand_for_nothing, top_price_of_hosts, first_price, settle)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.model.allocation.floors import Limits, level
+from recrawl.model.allocation.floors import Limits, water_level
 from recrawl.model.allocation.objectives import Floats, objective_named
 from recrawl.model.allocation.solve import Allocation, Web
 
@@ -50,7 +50,7 @@ class Pins:
         asked = self.asked_on_host[here]
         width = np.minimum(1, room[here] / asked)
         within = budget * (shared if len(self.others) else 1.0)
-        common = min(1.0, level(asked, width, within)) if len(asked) else 1.0
+        common = min(1.0, water_level(asked, width, within)) if len(asked) else 1.0
         on_host = np.full(len(cap), common)
         on_host[here] = np.minimum(common, width)
         return Kept(common, on_host, self.asked_on_host * on_host)

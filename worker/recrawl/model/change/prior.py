@@ -161,8 +161,8 @@ def _without_outliers(changes: Array, days: Array, base_a: float, base_b: float)
     rate = (base_a + changes) / (base_b + days)
     outliers = int(np.ceil(OUTLIER_SHARE * days.size))
     fastest = np.sort(rate)[days.size - 1 - outliers]
-    tamed: Array = np.maximum(days, (base_a + changes) / fastest - base_b)
-    return tamed
+    limited: Array = np.maximum(days, (base_a + changes) / fastest - base_b)
+    return limited
 
 
 @compiled()

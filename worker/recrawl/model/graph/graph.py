@@ -81,16 +81,18 @@ def apply(graph: Graph, delta: Delta) -> Graph:
     row_of, first, target_ids = _rows(page_ids, delta.source_ids, delta.first, delta.target_ids)
     change = _from_rows(page_ids, row_of, first, target_ids)
 
-    target_now = np.full(graph.pages, NOWHERE, np.uint32)
-    target_now[kept] = positions(page_ids, graph.page_ids[kept])
-    was = np.full(len(page_ids), -1, np.int64)
-    was[target_now[kept]] = np.flatnonzero(kept)
-    source_now = target_now.copy()
-    source_now[was[(row_of >= 0) & (was >= 0)]] = NOWHERE  # what these pages linked to is replaced
+    new_position = np.full(graph.pages, NOWHERE, np.uint32)
+    new_position[kept] = positions(page_ids, graph.page_ids[kept])
+    old_position = np.full(len(page_ids), -1, np.int64)
+    old_position[new_position[kept]] = np.flatnonzero(kept)
+    # The links of a source are replaced: its old row of `out` does not count, and it leaves the rows of `into`.
+    old_row = np.where(row_of < 0, old_position, -1)
+    new_source = new_position.copy()
+    new_source[old_position[(row_of >= 0) & (old_position >= 0)]] = NOWHERE
     return Graph(
         page_ids,
-        *_merged(np.where(row_of < 0, was, -1), graph.out_first, graph.out, target_now, change.out_first, change.out),
-        *_merged(was, graph.into_first, graph.into, source_now, change.into_first, change.into),
+        *_merged(old_row, graph.out_first, graph.out, new_position, change.out_first, change.out),
+        *_merged(old_position, graph.into_first, graph.into, new_source, change.into_first, change.into),
     )
 
 
@@ -214,27 +216,27 @@ def _turn_round(first: Offsets, links: Positions, back_first: Offsets, back: Pos
 
 
 def _merged(
-    was: Offsets, old_first: Offsets, old: Positions, now: Positions,
+    old_row: Offsets, old_first: Offsets, old: Positions, new_position: Positions,
     new_first: Offsets, new: Positions,
 ) -> tuple[Offsets, Positions]:  # fmt: skip
     """Per page: what is left of its old row, if it had one, together with its new row."""
-    first = np.zeros(len(was) + 1, np.int64)
+    first = np.zeros(len(old_row) + 1, np.int64)
     links = np.empty(len(old) + len(new), np.uint32)
-    _merge(was, old_first, old, now, new_first, new, first, links)
+    _merge(old_row, old_first, old, new_position, new_first, new, first, links)
     return first, links[: first[-1]].copy()
 
 
 @compiled(nogil=True)
 def _merge(
-    was: Offsets, old_first: Offsets, old: Positions, now: Positions,
+    old_row: Offsets, old_first: Offsets, old: Positions, new_position: Positions,
     new_first: Offsets, new: Positions, first: Offsets, links: Positions,
 ) -> None:  # fmt: skip
     end = 0
-    for page in range(was.size):
+    for page in range(old_row.size):
         n, n_end = new_first[page], new_first[page + 1]
-        if was[page] >= 0:
-            for k in range(old_first[was[page]], old_first[was[page] + 1]):
-                link = now[old[k]]
+        if old_row[page] >= 0:
+            for k in range(old_first[old_row[page]], old_first[old_row[page] + 1]):
+                link = new_position[old[k]]
                 if link == NOWHERE:
                     continue
                 while n < n_end and new[n] < link:

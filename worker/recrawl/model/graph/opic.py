@@ -19,8 +19,8 @@ Without relevance the limit is known: authority (in-links + 1) / (links + pages)
 Runs start from there.
 
 A small step does not mean a small error. Example: between communities that hardly link to each other, each of hundreds
-of sweeps moves a little cash. So the sweeps end by an estimate of the error. If the steps are slow but even, the code
-leaps to their expected end: ten communities that differ in relevance take 40 sweeps to an error of 10⁻³, not 160.
+of sweeps moves a little cash. So the sweeps end by an estimate of the error. If the steps are slow but even, their
+expected end is extrapolated: ten communities that differ in relevance take 40 sweeps to an error of 10⁻³, not 160.
 """
 
 import math
@@ -175,21 +175,21 @@ def _settle(
     """Sweeps until the scores are off by no more than wanted. Returns how many sweeps that took, how far the last one
     moved all scores, the error by estimate, and whether it is what was wanted."""
     sweeps, residual, error, least_rate = 0, math.inf, math.inf, LEAST_RATE
-    steps: list[float] = []  # how far sweeps moved the scores of the side, since the last leap
+    steps: list[float] = []  # how far sweeps moved the scores of the side, since the last extrapolation
     rates: list[float] = []  # the last two
-    places: list[Amounts] = []  # the cash that the last slow sweeps ended with, three at most
+    last_cash: list[Amounts] = []  # the cash that the last slow sweeps ended with, three at most
     while error > wanted and sweeps < most_sweeps:
-        if len(places) == 3 and _are_even(rates):
-            side.leap(*places)
+        if len(last_cash) == 3 and _are_even(rates):
+            side.extrapolate(*last_cash)
             least_rate = max(least_rate, *rates)  # what was slow once is only smaller now
-            steps, places = [], []
+            steps, last_cash = [], []
         residual = sweep()
         sweeps += 1
         steps = [*steps[-2:], side.step]
         rates = [after / before if before > 0 else 0.0 for before, after in pairwise(steps)]
         error = residual / (1 - min(max(least_rate, *rates, 0.0), MOST_RATE))
         watch(error)
-        places = [*places[-2:], side.received.copy()] if max(rates, default=0.0) > SLOW_RATE else []
+        last_cash = [*last_cash[-2:], side.received.copy()] if max(rates, default=0.0) > SLOW_RATE else []
     return sweeps, residual, error, error <= wanted
 
 
@@ -221,7 +221,7 @@ class _Side:
         # A hub gives to the virtual page what it gives to any other: as an authority of unknown relevance does.
         half = np.full(1, limits.UNKNOWN_RELEVANCE, np.float32)
         weights = self._gives_by, half if relevance is None else relevance, self._to_each, self._to_virtual
-        (self._passed_on,) = self._sums(_weigh, *weights)  # of a unit of cash for every page
+        (self._reaches_pages,) = self._sums(_weigh, *weights)  # of a unit of cash for every page
 
         self.received = received
         # The share that a page gives to each page it is linked with. A float32 needs half of the cache: a sweep of 10⁷
@@ -234,44 +234,44 @@ class _Side:
 
     def take(self, cash: Cash) -> None:
         self.virtual = cash.virtual
-        self._pass_on(*_received(self.received, self._to_virtual))
+        self._spend_received(*_received(self.received, self._to_virtual))
 
     def receive_from(self, other: Self) -> float:
         """Takes what the other side gave and gives it on. Returns a bound on how far the scores here moved, in L1."""
         received = self._sums(
             _receive, self._first, self._links, other._given, other._factor, self._to_virtual, self.received
         )
-        self._pass_on(*received)
+        self._spend_received(*received)
         return self.step
 
-    def leap(self, first: Amounts, second: Amounts, third: Amounts) -> None:
+    def extrapolate(self, first: Amounts, second: Amounts, third: Amounts) -> None:
         """Goes on from `third` in the direction of the last step, as far as makes the next step smallest. If steps
         shrink evenly, this is where they would end. No page gets negative cash, and no cash is made or lost."""
         step, next_step = second - first, third - second
         change = next_step - step
         ahead = np.maximum(third - (next_step @ change) / (change @ change) * next_step, 0.0)
         np.multiply(ahead, third.sum() / ahead.sum(), out=self.received)
-        self._pass_on(*_received(self.received, self._to_virtual))
+        self._spend_received(*_received(self.received, self._to_virtual))
 
-    def _pass_on(self, received: float, returned: float) -> None:
+    def _spend_received(self, received: float, returned: float) -> None:
         """Gives the received cash on. `returned` is the part of it that goes to the virtual page first."""
         pages, flows_before = len(self._flow), self._flows
         self.virtual_before = self.virtual
-        if self._passed_on > 0:
+        if self._reaches_pages > 0:
             # The virtual page gives an even part e to each page, and gets back the part that the pages do not pass on:
             # pages · e = virtual + returned + pages · e − passed_on · e.
-            even_part = (self.virtual + returned) / self._passed_on
+            even_part = (self.virtual + returned) / self._reaches_pages
         else:
             even_part = 0.0
             self.received.fill(received / pages)  # all cash goes round among the pages and the virtual page
-        self._flows, given, strayed = self._sums(
+        self._flows, given, moved = self._sums(
             _spend, self._gives_by, self.received, even_part, self._to_each, self._flow, self._given
         )
         owed = self.virtual + received
         self._factor, self.virtual = (owed / given, 0.0) if given > 0 else (0.0, owed)
         if flows_before > 0 and self._flows > 0:
             # |new/Σnew − old/Σold| ≤ (|new − old| + old/Σold·|Σold − Σnew|) / Σnew
-            self.step = (strayed + abs(flows_before - self._flows)) / self._flows
+            self.step = (moved + abs(flows_before - self._flows)) / self._flows
         else:
             self.step = 0.0 if flows_before == self._flows else math.inf
 
@@ -350,12 +350,12 @@ def _spend(
     flow: Amounts,
     given: Parts,
 ) -> tuple[float, float, float]:
-    total, total_given, strayed = 0.0, 0.0, 0.0
+    total, total_given, moved = 0.0, 0.0, 0.0
     for page in range(np.uint64(begin), np.uint64(end)):
         amount = received[page] + even_part
-        strayed += abs(amount - flow[page])
+        moved += abs(amount - flow[page])
         flow[page] = amount
         given[page] = amount * to_each[page]
         total += amount
         total_given += np.float64(first[page + np.uint64(1)] - first[page]) * np.float64(given[page])
-    return total, total_given, strayed
+    return total, total_given, moved
