@@ -10,7 +10,6 @@ from recrawl.lab.experiments.registry import EXPERIMENTS
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = " ".join((DOCS / "experiments.md").read_text().split())
 NUMBER = r"\d+(?:\.\d+)?"
-AT_ONCE = {"two-pages", "opic"}  # within seconds; the others are long by nature
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -21,9 +20,8 @@ def test_its_figure_is_shown_and_its_command_said(name: str) -> None:
     assert f"recrawl experiment {name} --figure docs/experiments/{name}.svg" in PAGE
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name in AT_ONCE else pytest.mark.soak) for name in EXPERIMENTS]
-)
+@pytest.mark.soak
+@pytest.mark.parametrize("name", EXPERIMENTS)
 def test_what_came_of_it_is_what_comes_of_it(name: str) -> None:
     """To a few percent: what is drawn at random, another version of numpy draws otherwise."""
     comes = EXPERIMENTS[name].run(0, False).says

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from recrawl import cli
 from recrawl.lab import worlds
 
+pytestmark = pytest.mark.soak
 PAGE = (Path(__file__).parents[2] / "docs/policies.md").read_text()
 
 

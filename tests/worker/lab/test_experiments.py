@@ -35,7 +35,9 @@ def panels(of: Findings) -> list[Panel]:
 # -------------------------------------------------------------------------------------------------- all of them
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.soak if name == "divergence" else []) for name in EXPERIMENTS]
+)
 def test_an_experiment_finds_tables_a_figure_and_a_sentence(name: str, tmp_path: Path) -> None:
     of = found(name)
     assert EXPERIMENTS[name].says.endswith(".") and of.says.endswith(".") and "nan" not in of.says

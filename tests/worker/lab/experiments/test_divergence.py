@@ -21,6 +21,7 @@ def number(row: Row, heading: str) -> float:
     return float(row[heading])
 
 
+@pytest.mark.soak
 def test_the_better_captures_much_of_the_gain_and_none_is_below_uniform_visits() -> None:
     """And it is worth more to learn how much pages change than to know how often."""
     found = divergence.run(0, quick=True)

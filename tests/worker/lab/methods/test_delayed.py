@@ -190,11 +190,8 @@ EXPERIMENT = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "share"),
-    # The smallest is enough for every day.
-    [pytest.param(*web, marks=[] if web == ("B", 0.01) else pytest.mark.soak) for web in EXPERIMENT],
-)
+@pytest.mark.soak
+@pytest.mark.parametrize(("name", "share"), EXPERIMENT)
 def test_delayed_with_opt_polite_comes_close_to_the_polite_bound_and_cho_does_not(name: str, share: float) -> None:
     days, unpolite, polite, with_opt_polite, with_cho, usable = EXPERIMENT[name, share]
     drawn = figure_4_5.draw(name)

@@ -37,6 +37,7 @@ def lambdacrawl_unannounced(value: Array, rate: Array, budget: float) -> Array:
     return lambdacrawl.solve(value, rate, budget, np.zeros(value.size, bool))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("load", [0.01, 0.3, 0.95, 2.0])
 @pytest.mark.parametrize(
     ("objective", "method"),
