@@ -4,13 +4,13 @@
 --
 --     add_pages ─────────────┐                       take_in/     URLs become pages
 --                            ▼
---     next_pages ◀── queue, slots ◀── upkeep         hand_out/    pages, leased, each host's a gap apart
+--     next_pages ◀── queue, slots ◀── upkeep         hand_out/    leases pages, a gap apart on each host
 --        │ fetch            ▲                        upkeep/      what is new or given back enters the queue
 --        ▼                  │
 --     report ──▶ due again, rate, links              take_in/     what became of them; when each is due next
 --                     │          ▲
 --                     ▼          │ prices, values
---                 jobs/ rates · opic · allocate      jobs/        what the worker reads, and puts in force
+--                 jobs/ rates · opic · allocate      jobs/        what the worker reads and writes
 --
 -- Values with a special meaning:
 --
@@ -22,7 +22,7 @@
 --     boosts of put_values()                  null instead of array  keep the boosts of all pages
 --     page.due_at                             year 9999 + id µs      never; see never()
 --     page.due_at                             null                   it waits among the new pages
---     host.new_class, class of a line         32                     its revisits go first; see last_class()
+--     host.new_class                          32                     its revisits go first; see last_class()
 --     host.last_start_by                      + 1 µs                 its slot does not come back: last_start_by_after()
 --     inbox                                   null columns           seven kinds: see the table in 0001_first/queue.sql
 --     graph_news.page_id                      null                   the whole graph
@@ -119,7 +119,7 @@ set search_path = recrawl_internal, pg_temp;
 \ir steer/set_value.sql
 \ir steer/boost.sql
 
--- What the worker reads, and what it finds out put in force
+-- What the worker reads and writes
 \ir jobs/job.sql
 \ir jobs/settings.sql
 \ir jobs/rates.sql

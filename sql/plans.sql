@@ -2,7 +2,9 @@
 -- own: its names are bound already, and with a path it would not be inlined.
 --
 -- Each function that reads tables says its kind of plan in its first line: «-- plans: lookups», or another kind below.
--- A never-analysed table and a generic plan must not hurt, and costs must not grow with the tables.
+-- A never-analysed table and a generic plan must not hurt, and costs must not grow with the tables. The line also names
+-- the tables that the function writes and the rows that it locks. «locks new keys»: it inserts hosts, pages or links,
+-- and waits for another transaction that inserts the same host name or URL.
 --
 --     lookups   nested loops over indexes and nothing else
 --     hashes    the same, where sets that are in memory are joined with each other too

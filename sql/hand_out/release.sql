@@ -1,4 +1,5 @@
--- release: a crawler releases pages that it did not fetch. The pages get their old due times. A slot is free again if
+-- release: a crawler releases pages that it did not fetch. The pages get their old due times. A page that was new had
+-- none: it is due at the slot that it got. A slot is free again if
 -- no request was made in it and its host has given no later slot.
 
 -- The slots are given back from the last to the first. If a slot is the last of its host, last_start_by goes back by
@@ -121,7 +122,7 @@ begin
 end $$;
 comment on function recrawl.release is
 'Gives pages back that you did not fetch. Returns the number of these pages. They get the due times that they had
-before the call of next_pages.
+before the call of next_pages. A page that was new had none: it becomes due at its fetch_at.
 
 * lease_id: the lease, from next_pages.
 * page_ids: the pages. null = all pages of the lease that are not reported or released yet.

@@ -30,7 +30,7 @@ declare
 begin
     if place = 'out' then
         return query select * from explain_lease(t, p);
-        -- The reasons for which blocked_pages tells the crawler that has the page not to fetch it.
+        -- A crawler has the page. These reasons may still keep it from fetching the page.
         return query
         select 'also', e.code, e.says, e.fix, e.detail
         from explain_holds(t, h, s) e

@@ -57,8 +57,8 @@ comment on column recrawl.page_status.rate_low is
 comment on column recrawl.page_status.rate_high is
     'The page changes less often than this with a probability of 95 %. In changes per day.';
 comment on column recrawl.page_status.frequency is
-    'Fetches per day. null = the page takes no part in allocation: it was never fetched and has no pinned rate '
-    'or interval, it fails too often, or its state is done, declined, gone, moved, excluded or kept_out.';
+    'Fetches per day. null = the page takes no part in allocation: it was never fetched and has no pinned rate, '
+    'it fails too often, or its state is done, declined, gone, moved, excluded or kept_out.';
 comment on column recrawl.page_status.due_at is
     'The time when the page is due, as computed at its last report. null = it waits among the new pages. The year '
     '9999 = it is not fetched until you call fetch_now, or add_pages with due.';

@@ -44,7 +44,8 @@ begin
     return latest > t + small_step();
 end $$;
 comment on function clock_was_ahead is
-    'Whether the latest tick lies in the future. Also remembers the latest tick, and skips ids that were lost.';
+    'Whether the latest tick lies in the future. Also remembers the latest tick. After a crash or a failover it skips '
+    'ids, so that none is given twice (skip_lost_ids).';
 
 -- Entries of the inbox keep their order. They stay before the entries that are written from now on.
 create or replace function begin_pulling_in(t timestamptz) returns void
@@ -242,5 +243,5 @@ begin
     return ended + pages.pulled_in + hosts.pulled_in + goes_on::int;
 end $$;
 comment on function pull_in is
-    'One step of the repair after the clock was ahead. Returns the number of rows it changed; at least 1 if another '
-    'step follows.';
+    'One step of the repair after the clock was ahead. Returns the number of rows it changed, plus 1 if the round is '
+    'not complete.';

@@ -1,5 +1,6 @@
--- The upkeep of the queue in small steps: move the horizons, measure the budget, watch the logins, take back pages of
--- ended leases, apply the inbox, add links that were set aside. The worker calls tick() all the time. Without a worker,
+-- The upkeep of the queue in small steps: move the horizons (where index scans begin), measure how much crawlers can
+-- fetch (if the budget is `measured`), watch the logins, take back pages of ended leases, apply the inbox, add links
+-- that were set aside. The worker calls tick() all the time. Without a worker,
 -- next_pages does a tick every half second (all crawlers together). It also does parts of it if it would return too few
 -- pages.
 

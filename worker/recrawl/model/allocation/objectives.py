@@ -130,7 +130,8 @@ def _value_per_change_squared(value, rate):  # type: ignore[no-untyped-def]
 
 @scalar
 def _spaced_slope(price, weight, share):  # type: ignore[no-untyped-def]
-    # dφ/du = u e^−u, and e^−u = (1 − price/weight) / (1 + u)
+    # u = 1/share is the number of changes per fetch. φ(u) = 1 − (1 + u)·e^−u = price/weight, so dφ/du = u·e^−u, and
+    # e^−u = (1 − price/weight) / (1 + u).
     return share * share * (1.0 + share) * price / (weight - price) if price < weight else 0.0
 
 
@@ -162,7 +163,8 @@ def _age(frequency, value, rate):  # type: ignore[no-untyped-def]
     u = rate / frequency
     if u < 1.0:
         gone = exp_of_minus(u)
-        # Both without cancellation: all terms of e^u · (u²/2 − u + 1 − e^−u) and of e^u · (u²/2 − φ) are positive.
+        # For a small u, u²/2 − u + 1 − e^−u (stale) and u²/2 − φ(u) (marginal) are differences of nearly equal numbers.
+        # So each is computed as a power series of itself times e^u: all terms of these series are positive.
         stale, marginal = 0.0, 0.0
         for k in range(18, 2, -1):
             stale = (stale + (k - 1) * (k - 2) / 2) * u / k

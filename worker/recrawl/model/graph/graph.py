@@ -191,7 +191,7 @@ def _fill_out(
 
 @compiled(nogil=True)
 def _sort(row: Positions) -> None:
-    """In place. A row is short, or long and ascending already: a stored one is."""
+    """Sorts in place. Rows that were stored are in ascending order already. The others are short."""
     for k in range(1, row.size):
         if row[k] < row[k - 1]:
             row.sort()
