@@ -2,6 +2,28 @@
 -- call finds them. These due times change immediately, with the hosts locked. Through the inbox they would change
 -- later, and another call of next_pages could find the pages first.
 
+create or replace function has_lost_pages(lease_id bigint) returns boolean
+language plpgsql stable as $$
+-- plans: lookups
+begin
+    return exists (
+        select from lease l
+        cross join lateral unnest(l.page_ids, l.held_dues) as i (page_id, held_due)
+        cross join lateral (
+            select p.host_id from page p
+            where p.page_id = i.page_id and p.state = 'live' and coalesce(p.last_lease, 0) < l.lease_id
+            offset 0
+        ) p
+        where l.lease_id = has_lost_pages.lease_id
+          and not exists (
+              select from queue q
+              where (q.host_id, q.due_at, q.page_id) = (p.host_id, i.held_due, i.page_id)
+              offset 0));
+end $$;
+comment on function has_lost_pages is
+    'Whether a live page of the lease, not reported yet, is not at the due time of the lease any more. The caller has '
+    'locked the hosts.';
+
 create or replace function extend_lease_at(t timestamptz, lease_id bigint, by interval) returns timestamptz
 language plpgsql volatile as $$
 -- plans: lookups; writes queue, host, lease; locks lease, host by id, queue
@@ -37,6 +59,11 @@ begin
         where l.lease_id = extend_lease_at.lease_id)
     order by h.host_id
     for update;
+
+    -- The wait for the hosts may have been so long that the lease has ended and another call has got its pages.
+    if has_lost_pages(lease_id) then
+        return null;
+    end if;
 
     with
     -- All pages of the lease, in the order of its arrays. A page that was reported or deleted keeps its held_due.

@@ -27,7 +27,7 @@ comment on function newest_taken_in is
 -- Row locks are taken only after that, so that two transactions cannot wait for each other.
 create or replace function recrawl.exclude(pattern text) returns int
 language plpgsql volatile security definer set lock_timeout = '2s' as $$
--- plans: whole; writes exclusion; locks exclusion, page by id
+-- plans: whole; writes exclusion, inbox; locks exclusion, page by id, inbox
 declare
     newest bigint;
     doomed bigint[];
@@ -44,6 +44,10 @@ begin
     set local lock_timeout = 0;
     insert into exclusion (pattern, excluded_at) values (pattern, clock_timestamp()) on conflict do nothing;
     gone := take_out(doomed, 'excluded');
+    -- Pages that did not enter their queues yet do not enter. Otherwise they could enter twice: by this entry and by
+    -- the entry of unexclude.
+    delete from inbox i
+    where i.old_due is null and i.old_rank is null and not i.revived and i.page_id in (select unnest(doomed));
     perform note_now('pages', pattern, format('excluded: %s pages were taken out', gone));
     return gone;
 exception when lock_not_available then
@@ -96,8 +100,6 @@ begin
     -- null = read the whole graph again. A copy of the graph no longer has the links to these pages, and a list of
     -- changed pages could not bring those links back.
     perform tell_graph(array[null]::bigint[]) where back > 0;
-    -- An older entry of such a page may still be below the horizon. It must be applied first.
-    perform setval('inbox_horizon', 1) where back > 0;
     perform note_event(t, 'pages', pattern, format('no longer excluded: %s pages came back', back), session_user);
     return back;
 end $$;

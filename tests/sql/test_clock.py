@@ -259,6 +259,21 @@ def test_a_page_that_comes_late_and_was_taken_out_since_gets_one_place(crawl: Cr
     assert misplaced(crawl) == []
 
 
+def test_a_page_that_comes_under_a_clock_ahead_and_was_taken_out_since_gets_one_place(
+    crawl: Crawl, connection: psycopg.Connection, url: str
+) -> None:
+    crawl.add("http://a.test/0")
+    crawl.tick()
+    with psycopg.connect(url) as holder:
+        holder.execute("select from recrawl_internal.host for update")
+        crawl.add("http://a.test/1")
+        crawl.tick()  # the host is locked, so the entry stays
+        connection.execute("update inbox set at = at + interval '30 seconds'")
+        crawl.value("select exclude('a.test/1')")
+        crawl.value("select unexclude_at(%s, 'a.test/1')", crawl.now)
+    assert misplaced(crawl) == []
+
+
 def test_rechecks_are_never_far_apart(crawl: Crawl) -> None:
     crawl.value("select setval('horizon_recheck', micros(%s))", crawl.now + 6 * MINUTE)
     crawl.tick()

@@ -151,6 +151,18 @@ def test_a_page_unexcluded_while_it_is_released_comes_back(crawl: Crawl, beside:
     assert misplaced(crawl) == []
 
 
+def test_an_extension_that_waits_until_another_has_the_pages_extends_nothing(crawl: Crawl, beside: Beside) -> None:
+    crawl.add("http://a.test/", "http://b.test/", due=[crawl.now], rate=[1440.0])  # due again every minute
+    (lease,) = {page["lease_id"] for page in crawl.next(lease=MINUTE)}
+    holder, extending = beside(), beside()
+    holder.connection.execute("select from host where name = 'a.test' for update")
+    with blocked(extending, lambda: extending.extend(lease, HOUR)) as extended:
+        crawl.wait(12 * MINUTE)
+        pages = crawl.next()
+        holder.connection.commit()
+    assert (urls(pages), extended.result()) == (["http://b.test/"], None)
+
+
 def test_a_release_holds_no_host_while_it_waits_for_one(crawl: Crawl, beside: Beside) -> None:
     crawl.add("http://a.test/")
     crawl.add("http://b.test/")
