@@ -69,7 +69,12 @@ create or replace function recrawl.take_slot(
     host text, ahead interval default '10 seconds', notice interval default '0'
 ) returns setof recrawl.slot
 language plpgsql volatile security definer as $$
+-- plans: lookups; locks host
 begin
+    perform check_isolation('take_slot');
+    -- Another transaction may have locked the host for seconds. The time is read after this wait, so that the slot is
+    -- not past.
+    perform from host h where h.host_id = host_id_of('take_slot', take_slot.host) for update;
     return query select * from take_slot_at(clock_timestamp(), host, ahead, notice);
 end $$;
 comment on function recrawl.take_slot is

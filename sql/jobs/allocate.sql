@@ -211,7 +211,6 @@ language sql volatile as $$
             select greatest(
                 p.due_at - floor(date_part('epoch', p.due_at - t) / date_part('epoch', n.every)) * n.every,
                 p.fetched_at + s.shortest_interval) as new_due
-            offset 0
         ) d
         where due_follows_frequency(p) and p.due_at > t + n.every and d.new_due < p.due_at
         order by p.page_id
@@ -242,7 +241,7 @@ language sql volatile as $$
         join page p on p.page_id = n.page_id
         join setting s on s.only_row                            -- an index scan: see bring_forward_at()
         cross join lateral (
-            select p.fetched_at + interval '24 hours' / n.frequency::float8 as due_at offset 0
+            select p.fetched_at + interval '24 hours' / n.frequency::float8 as due_at
         ) d
         where due_follows_frequency(p) and p.due_at > t
         order by p.page_id

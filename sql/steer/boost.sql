@@ -30,6 +30,7 @@ declare
     live   bigint;
 begin
     perform check_pattern('boost', pattern);
+    lock table boost in share update exclusive mode;    -- two boosts at once would not see each other
     if factor not between 1e-6 and 1e6 then
         perform refuse(format('boost: factor must lie between 1e-6 and 1e6, or be null, got %s', factor));
     end if;

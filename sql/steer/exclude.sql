@@ -29,16 +29,25 @@ create or replace function recrawl.exclude(pattern text) returns int
 language plpgsql volatile security definer set lock_timeout = '2s' as $$
 -- plans: whole; writes exclusion, inbox; locks exclusion, page by id, inbox
 declare
-    newest bigint;
-    doomed bigint[];
-    gone   int;
+    newest  bigint;
+    doomed  bigint[];
+    earlier text[];                    -- the patterns that were excluded before the long read
+    gone    int;
 begin
     perform check_isolation('exclude');
     perform check_pattern('exclude', pattern);
     newest := newest_taken_in();
-    doomed := array(
-        select page_id from page where state = 'live' and page_id <= newest and canonical_of(url) ~ pattern);
+    -- One statement with one snapshot: a page that is excluded in it matches one of these patterns.
+    select array(select page_id from page
+                 where state = 'live' and page_id <= newest and canonical_of(url) ~ exclude.pattern),
+           array(select e.pattern from exclusion e)
+    into doomed, earlier;
     lock table exclusion in exclusive mode;
+    -- Did unexclude bring pages back during the long read? Then all pages are read again.
+    if exists (select from unnest(earlier) as e (pattern)
+               where not exists (select from exclusion x where x.pattern = e.pattern)) then
+        newest := 0;
+    end if;
     doomed := doomed || array(
         select page_id from page where state = 'live' and page_id > newest and canonical_of(url) ~ pattern);
     set local lock_timeout = 0;

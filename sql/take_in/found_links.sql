@@ -168,7 +168,7 @@ comment on function take_links_in is 'Takes in links that were set aside. Return
 -- If the target has moved too, the page moves to where the target leads. A redirect that would close a circle is
 -- ignored, because otherwise all pages of the circle would be lost. The caller has locked sources and targets, so that
 -- the answer is still true when it is written.
-create or replace function resolved_redirects(led_to found_links[]) returns bigint[]
+create or replace function resolved_redirects(led_to found_links[], locked bigint[]) returns bigint[]
 language plpgsql stable as $$
 -- plans: lookups
 declare
@@ -193,7 +193,7 @@ begin
             from page p where p.page_id = target;
             exit when state = 'live';
         end loop;
-        if target <> redirect.page_id and state = 'live' then
+        if target <> redirect.page_id and state = 'live' and target = any (locked) then
             redirects[redirect.ord] := target;
             moving := moving || redirect.page_id;
             moving_to := moving_to || target;

@@ -65,7 +65,7 @@ begin
           order by p.page_id
           for no key update) p;
     if led_to is not null then
-        redirects := resolved_redirects(led_to);
+        redirects := resolved_redirects(led_to, locked.page_ids);
     end if;
     -- 4.
     done := record_pages(t, results, leases, locked, redirects);

@@ -74,6 +74,8 @@ begin
     on conflict (site) do update set
         good_until = excluded.good_until, crawl_delay = excluded.crawl_delay, status = excluded.status,
         rules = excluded.rules;
+    -- First only the lock: the next statement then sees the delay that another transaction stored for another site.
+    perform from host h where h.host_id = id and (asked is not null or h.crawl_delay is not null) for update;
     perform set_crawl_delay(id, coalesce((select max(r.crawl_delay) from robots r where r.host_id = id), '0'), t)
     from host h
     where h.host_id = id and (asked is not null or h.crawl_delay is not null);

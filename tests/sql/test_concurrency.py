@@ -4,12 +4,13 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
 
-from helpers import HOUR, MINUTE, SECOND, Crawl, codes, eventually, misplaced, result_of, urls
+from helpers import DAY, HOUR, MINUTE, SECOND, Crawl, Row, codes, eventually, misplaced, result_of, urls
 
 Beside = Callable[..., Crawl]
 SETTINGS = "-c search_path=recrawl,recrawl_internal"
@@ -453,3 +454,87 @@ def test_what_is_set_aside_of_a_page_that_is_gone_is_taken_in_all_the_same(crawl
     crawl.tick()
     assert crawl.rows("select * from link_later") == []
     assert crawl.value("select count(*) from page where url like '%%popular%%'") == 1
+
+
+def test_a_page_that_is_unexcluded_during_an_exclude_of_another_pattern_is_kept_out(
+    crawl: Crawl, beside: Beside
+) -> None:
+    crawl.add("http://a.test/")
+    exclude(crawl)
+    crawl.tick()
+    adder, excluding, unexcluding = beside(), beside(autocommit=True), beside()
+    adder.add("http://other.test/")
+    with (
+        blocked(excluding, lambda: excluding.value("select exclude('a[.]test')")),
+        blocked(unexcluding, lambda: unexclude(unexcluding)),
+    ):
+        adder.connection.commit()
+    assert crawl.rows("select pattern from exclusion") == [{"pattern": "a[.]test"}]
+    assert crawl.page("http://a.test/")["state"] == "excluded"
+
+
+@pytest.mark.parametrize(
+    ("verb", "days", "least"),
+    [
+        ("put_dues_at(%s, %s, %s::real[], 1)", 2.5, 2.5 * DAY - SECOND),
+        ("bring_forward_at(%s, %s, %s::real[])", 98 - 1 / 1440, 5 * MINUTE),
+    ],
+)
+def test_a_job_counts_from_the_last_fetch_although_it_comes_during_the_call(
+    crawl: Crawl, beside: Beside, verb: str, days: float, least: timedelta
+) -> None:
+    crawl.add("http://a.test/", rate=[0.01])
+    (page,) = crawl.next()
+    crawl.report(result_of(page))
+    crawl.tick()
+    crawl.wait(2 * DAY)
+    reporter, job = beside(), beside(autocommit=True)
+    reporter.report({"page_id": page["page_id"], "status": 200})
+    with blocked(job, lambda: job.value(f"select {verb}", crawl.now, [page["page_id"]], [1 / days])):
+        reporter.connection.commit()
+    assert crawl.value("select due_at from page") >= crawl.now + least
+
+
+def test_of_the_delays_of_two_sites_the_longest_counts_if_both_come_at_once(crawl: Crawl, beside: Beside) -> None:
+    crawl.add("http://a.test/", "https://a.test/")
+    crawl.tick()
+    one, other = beside(), beside()
+    robots = "select set_robots_at(%s, %s, 200, '', %s)"
+    one.value(robots, one.now, "http://a.test/", 30.0)
+    with blocked(other, lambda: other.value(robots, other.now, "https://a.test/", 2.0)):
+        one.connection.commit()
+    assert crawl.value("select crawl_delay from host") == 30 * SECOND
+
+
+def test_redirects_that_close_a_circle_at_once_leave_a_live_page(crawl: Crawl, beside: Beside) -> None:
+    crawl.add(*(f"http://{name}.test/" for name in "abcd"))
+    page = {page["host"][0]: page for page in (crawl.next(1)[0] for _ in "abcd")}
+
+    def moved(source: str, target: str) -> Row:
+        return result_of(page[source], status=301, redirect_to=page[target]["url"])
+
+    first, one, other = beside(), beside(autocommit=True), beside(autocommit=True)
+    first.report(moved("b", "c"), moved("d", "a"))
+    with blocked(one, lambda: one.report(moved("a", "b"))), blocked(other, lambda: other.report(moved("c", "d"))):
+        first.connection.commit()
+    assert crawl.value("select count(*) from page where state = 'live'") > 0
+
+
+def test_a_slot_that_waited_for_its_host_is_not_past(crawl: Crawl, beside: Beside) -> None:
+    crawl.value("select set_host('a.test', gap => '1 s')")
+    holder, taker = beside(), beside(autocommit=True)
+    holder.connection.execute("select from host for update")
+    with blocked(taker, lambda: taker.row("select *, clock_timestamp() as now from take_slot('a.test')")) as taken:
+        time.sleep(2)
+        holder.connection.commit()
+    slot: Any = taken.result()
+    assert slot["start_by"] > slot["now"] - SECOND
+
+
+def test_boosts_at_once_multiply(crawl: Crawl, beside: Beside) -> None:
+    crawl.add("http://a.test/x")
+    one, other = beside(), beside()
+    one.value("select boost_at(%s, 'a.test', 2)", crawl.now)
+    with blocked(other, lambda: other.value("select boost_at(%s, '/x', 3)", crawl.now)):
+        one.connection.commit()
+    assert crawl.value("select boost from page") == 6
