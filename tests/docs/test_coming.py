@@ -81,10 +81,10 @@ def test_a_crawl_comes_along_from_fronteras_database(
     there = new_database()
     with psycopg.connect(there, autocommit=True) as frontera:
         frontera.execute("create table metadata (fingerprint varchar(40) primary key, url varchar(1024) not null)")
-        frontera.execute("create table revisiting_queue (url varchar(1024) not null, crawl_at timestamp not null)")
+        frontera.execute("create table revisiting_queue (url varchar(1024) not null, crawl_at bigint not null)")
         for number, page in enumerate(PAGES):
             frontera.execute("insert into metadata values (%s, %s)", [str(number), page])
-        frontera.execute("insert into revisiting_queue values (%s, %s)", [PAGES[0], DUE.replace(tzinfo=None)])
+        frontera.execute("insert into revisiting_queue values (%s, %s)", [PAGES[0], int(DUE.timestamp())])
     revisiting, all_others, _ = lines("frontera.md")
     at = conninfo_to_dict(there)
     for line in (revisiting, all_others):
