@@ -31,7 +31,7 @@ def lines(document: str) -> list[str]:
     return [
         line
         for block in re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-        for line in block.splitlines()
+        for line in block.replace("\\\n", "").splitlines()
     ]
 
 
