@@ -104,7 +104,7 @@ class Crawl:
             "queue": ["due_at"], "page": ["due_at", "fetched_at", "reported_at"], "allocation": ["started_at"],
             "budget_step": ["at"],
             "host": ["ready_at", "new_ready_at", "last_start_by", "head_due", "blocked_until"],
-            "inbox": ["old_due", "new_due"],
+            "inbox": ["old_due"],
         }.items():  # fmt: skip
             moved = ", ".join(f"{column} = {column} - %(by)s::interval" for column in columns)
             self.connection.execute(f"update {table} set {moved}", {"by": by})

@@ -92,8 +92,7 @@ begin
     ),
     -- The queue gets them back with their old due times. Pages that are no longer live leave it.
     moved as (
-        insert into inbox (host_id, page_id, old_due, new_due)
-        select host_id, page_id, held_due, case when state = 'live' then due end from item
+        insert into inbox (host_id, page_id, old_due) select host_id, page_id, held_due from item
     ),
     -- The rows of the pages get the old due times too.
     due_again as (

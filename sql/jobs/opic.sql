@@ -51,8 +51,8 @@ language sql volatile as $$
     ),
     -- New pages move in the queue.
     entered as (
-        insert into inbox (host_id, page_id, old_rank, new_rank)
-        select host_id, page_id, -old_value, -value from wanted where is_waiting and value <> old_value
+        insert into inbox (host_id, page_id, old_rank)
+        select host_id, page_id, -old_value from wanted where is_waiting and value <> old_value
     )
     select count(*)::int from wanted
 $$;

@@ -23,7 +23,8 @@ begin
     end loop;
     for b in select * from sampled_blocks('inbox', blocks) loop
         new_pages := new_pages + b.times * (
-            select count(*) from inbox where ctid >= b.first and ctid < b.past and new_rank is not null);
+            select count(*) from inbox
+            where ctid >= b.first and ctid < b.past and old_due is null and old_rank is null and not revived);
     end loop;
     due := round(revisits);
     waiting_new := round(new_pages);
@@ -97,7 +98,8 @@ comment on view recrawl.queue_status is
     'One row with counts of pages: due again, new and leased. If the queue is larger than 1.6 MB, the counts are '
     'estimates from a sample. A revisit is a fetch of a page that was handed out before.';
 comment on column recrawl.queue_status.due is 'Pages that were handed out before and are due again.';
-comment on column recrawl.queue_status.new_waiting is 'Pages that were never handed out.';
+comment on column recrawl.queue_status.new_waiting is
+    'Pages that were never handed out. A page that was added with a due time counts as new until upkeep has seen it.';
 comment on column recrawl.queue_status.leased is 'Leased pages.';
 comment on column recrawl.queue_status.oldest_due is
     'The oldest due time of a revisit, also on blocked hosts. null = no revisit is due. If oldest_is_exact is false, '

@@ -99,11 +99,11 @@ begin
         update page p set state = 'live', due_at = t - f.nth * interval '1 microsecond', due_is = null
         from (select page_id, row_number() over (order by page_id desc) - 1 as nth from freed) f
         where p.page_id = f.page_id
-        returning p.page_id, p.host_id, p.due_at
+        returning p.page_id, p.host_id
     ),
     -- A page may still have a place in the queue. That is checked when the inbox is drained.
     entered as (
-        insert into inbox (host_id, page_id, new_due, revived) select host_id, page_id, due_at, true from revived
+        insert into inbox (host_id, page_id, revived) select host_id, page_id, true from revived
     )
     select count(*) into back from revived;
     -- null = read the whole graph again. A copy of the graph no longer has the links to these pages, and a list of

@@ -34,8 +34,7 @@ language sql volatile as $$
     due as (
         update page p set due_at = w.new_due from wanted w where p.page_id = w.page_id
     )
-    insert into inbox (host_id, page_id, old_due, new_due)
-    select host_id, page_id, due_at, new_due from wanted
+    insert into inbox (host_id, page_id, old_due) select host_id, page_id, due_at from wanted
 $$;
 comment on function follow_frequency is
     'Moves the due times of pages that follow the setting frequency, after the setting changed.';

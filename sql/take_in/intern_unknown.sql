@@ -135,12 +135,11 @@ begin
         from numbered n
         order by n.key
         on conflict (key) do nothing
-        returning page_id, host_id, value, due_at
+        returning page_id, host_id
     ),
     -- The inbox brings them into the queue.
     entered as (
-        insert into inbox (host_id, page_id, new_due, new_rank)
-        select host_id, page_id, due_at, case when due_at is null then -value end from inserted
+        insert into inbox (host_id, page_id) select host_id, page_id from inserted
     )
     select array_agg(m::made_page) into made
     from (

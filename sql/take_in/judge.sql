@@ -254,8 +254,7 @@ begin atomic
            case when d.counts then (r.extras).meta end,
            case when d.moves and case when n.state = 'live' then n.due_at end is distinct from d.old_due then
                (p.host_id, p.page_id, d.old_due, case when not v.is_held and p.due_at is null then -p.value end,
-                case when n.state = 'live' then n.due_at end, v.is_held and v.outcome = 'failed'
-               )::page_move end,
+                v.is_held and v.outcome = 'failed')::page_move end,
            host_update_of(t, r, p, l, v, d.retry_after),
            case when v.is_held and v.outcome = 'declined' and l.handed_out_at > (rules.setting).default_gap_since
                 then (p.host_id, l.slot, l.start_by)::slot_of_host end,

@@ -120,7 +120,7 @@ begin
     ),
     -- The inbox gets only due times that differ from the due time that next_pages assumed.
     moved as (
-        insert into inbox (host_id, page_id, old_due, old_rank, new_due, failed)
+        insert into inbox (host_id, page_id, old_due, old_rank, failed)
         select (move).* from judged where (move).page_id is not null
     ),
     -- Fetches that taught something about the rate.

@@ -70,7 +70,7 @@ begin
     end if;
     if to_regtype('page_move') is null then
         create type page_move as (
-            host_id bigint, page_id bigint, old_due timestamptz, old_rank real, new_due timestamptz, failed boolean);
+            host_id bigint, page_id bigint, old_due timestamptz, old_rank real, failed boolean);
     end if;
     if to_regtype('host_update') is null then
         create type host_update as (

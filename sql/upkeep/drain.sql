@@ -3,16 +3,15 @@
 -- over: their entries wait for the next drain. A large inbox is drained for a sixteenth of the hosts at a time, so that
 -- next_pages finds the other hosts free, popular hosts too.
 
--- An entry has an old place (old_due or old_rank) and a new place (new_due or new_rank); each may be null:
+-- An entry says where its page was. Where the page belongs now is read from its row in page:
 --
---    no old place               the page enters
---    old place and new place    the page moves. If it is not at the old place any more, nothing happens: it was handed
---                               out since, and the report of its lease will write its next place
---    no new place               the page is dead and leaves its queue
+--    old_due or old_rank    the page moves, or leaves if it is dead. If it is not at the old place any more, nothing
+--                           happens: it was handed out since, and the report of its lease will write the next entry
+--    neither                the page enters for the first time
+--    revived                the page was dead and is live again. It enters, unless it has a place
 --
--- Whether the page is dead, and its new place if it is live, is read from its row, not from the entry. The reason: an
--- entry that was committed late, or written while the clock was ahead, is applied after newer entries. The newer
--- entries found the page at another place and did nothing, so the place in the late entry would be wrong.
+-- Entries do not say where the page belongs, because an entry that was committed late, or written while the clock was
+-- ahead, is applied after newer entries. The newer entries found the page at another place and did nothing.
 --
 -- Three steps: find the places (placed), move the pages (move_in_queues), and give the hosts their new places
 -- (wake_hosts).
@@ -64,7 +63,7 @@ begin
             offset 0
         ) q on true);
 end $$;
-comment on function placed is 'The new place of the page of each entry, and the row at its old place.';
+comment on function placed is 'The place where the page of each entry belongs, and the row at its old place.';
 
 create or replace function move_in_queues(entries placed_entry[]) returns queue_changes[]
 language plpgsql volatile as $$

@@ -78,8 +78,8 @@ begin
     ),
     -- A page that died during its lease leaves the queue permanently.
     moved as (
-        insert into inbox (host_id, page_id, old_due, new_due)
-        select u.host_id, u.page_id, u.held_due, case when u.state = 'live' then u.new_due end
+        insert into inbox (host_id, page_id, old_due)
+        select u.host_id, u.page_id, u.held_due
         from unreported u where u.state <> 'live' or u.new_due <> u.held_due
         returning 1
     )

@@ -41,8 +41,8 @@ language sql volatile as $$
     ),
     -- The queue gets the new due times through the inbox.
     moved as (
-        insert into inbox (host_id, page_id, old_due, old_rank, new_due)
-        select host_id, page_id, old_due, old_rank, new_due from unnest(moves)
+        insert into inbox (host_id, page_id, old_due, old_rank)
+        select host_id, page_id, old_due, old_rank from unnest(moves)
         returning 1
     )
     select count(*)::int from moved

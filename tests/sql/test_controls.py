@@ -255,12 +255,15 @@ def test_the_queue_at_a_glance(crawl: Crawl) -> None:
     crawl.rows("select * from add_pages(%s)", [f"http://{c}.test/" for c in "abc"])
     crawl.rows("select * from add_pages('{http://d.test/}', due => array[now() - interval '1 hour'])")
     status = crawl.row("select *, now() - oldest_due as age from queue_status")
-    assert (status["due"], status["new_waiting"], status["leased"], status["paused"]) == (0, 3, 0, False)
+    assert (status["due"], status["new_waiting"], status["leased"], status["paused"]) == (0, 4, 0, False), "in the inbox"
     assert status["next_ready_at"] <= status["as_of"] + timedelta(milliseconds=20)
     crawl.rows("select recrawl_internal.tick(100, 100)")
     status = crawl.row("select *, now() - oldest_due as age from queue_status")
     assert (status["due"], status["new_waiting"]) == (1, 3)
     assert status["age"] > 59 * MINUTE
+    crawl.rows("select set_value(page_id, 2) from page where due_at is null")
+    status = crawl.row("select * from queue_status")
+    assert status["new_waiting"] == 3, "a new page that gets another value counts once"
     crawl.rows("select * from next_pages(2)")
     status = crawl.row("select * from queue_status")
     assert (status["due"] + status["new_waiting"], status["leased"]) == (2, 2)

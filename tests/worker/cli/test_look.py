@@ -416,7 +416,7 @@ def test_a_held_inbox_is_found(url: str, now: Crawl) -> None:
     fetch(now, 5)
     with psycopg.connect(url) as other:
         other.execute("select from recrawl_internal.host for update")
-        now.connection.execute("insert into inbox (host_id, page_id, new_due) select host_id, page_id, now() from page")
+        now.connection.execute("insert into inbox (host_id, page_id) select host_id, page_id from page")
         now.connection.execute("update inbox set at = now() - interval '3 minutes'")
         now.connection.execute("select setval('inbox_horizon', 1)")
         with psycopg.connect(url, autocommit=True) as connection:
