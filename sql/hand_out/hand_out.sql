@@ -33,31 +33,6 @@ comment on function host_after is
     'A host after it gave pages: its first revisit and its first new page, how many new pages it may give before its '
     'next revisit (new_credit), and its places in the two queues of hosts.';
 
--- The lease ids of a page must ascend. So a page stays in the queue if a call with a higher lease id has handed it out
--- and its crawler has reported it while this call ran.
-create or replace function page_to_lease(
-    page_id bigint, this_lease bigint, default_frequency float8
-) returns table (
-    url text, attempts smallint, value real, meta jsonb, etag text, last_modified timestamptz, content_hash text,
-    is_live boolean, is_unreported boolean, frequency real
-)
-language sql stable rows 1
-begin atomic
-    select p.url, p.attempts, p.value, p.meta,
-           case when p.base_at is null then p.etag end,
-           case when p.base_at is null then p.last_modified end,
-           case when p.base_at is null then p.content_hash end,
-           p.state = 'live',
-           coalesce(p.last_lease, 0) < this_lease,
-           page_frequency(p.frequency, p.pinned_rate, default_frequency)
-    from page p
-    where p.page_id = page_to_lease.page_id
-    offset 0;
-end;
-comment on function page_to_lease is
-    'The columns of a page that hand_out() needs. is_live: it may be fetched. is_unreported: no report came on this '
-    'lease or on a newer one.';
-
 create or replace function hand_out(a ask, v visits, this_lease bigint, round int) returns setof recrawl.page_to_fetch
 language plpgsql volatile as $$
 -- plans: inherited; writes queue, new_page, host, lease; locks nothing: the caller holds the hosts
@@ -67,16 +42,23 @@ declare
 begin
     return query
     with
-    -- The candidates: rows of queue and new_page, with slots and the columns of page. given: leased now. dropped: the
-    -- page is not live any more, so its row of queue or new_page is deleted.
+    -- The candidates: rows of queue and new_page, with slots and the columns of page. dropped: the page is not live any
+    -- more, so its row of queue or new_page is deleted. given: leased now. The lease ids of a page must ascend. So a
+    -- page stays if a call with a higher lease id has handed it out, and its crawler has reported it, while this call
+    -- ran.
     picked as materialized (
-        select k.*, p.url, p.attempts, p.value, p.meta, p.etag, p.last_modified, p.content_hash,
-               coalesce(p.is_live and p.is_unreported, false) as given,
-               k.is_taken and not coalesce(p.is_live, false) as dropped,
-               greatest(next_due(coalesce(k.due_at, k.slot), k.slot, p.frequency, s.shortest_interval),
+        select k.*, p.url, p.attempts, p.value, p.meta,
+               case when p.base_at is null then p.etag end as etag,
+               case when p.base_at is null then p.last_modified end as last_modified,
+               case when p.base_at is null then p.content_hash end as content_hash,
+               coalesce(p.state = 'live' and coalesce(p.last_lease, 0) < this_lease, false) as given,
+               k.is_taken and (p.state = 'live') is not true as dropped,
+               greatest(next_due(coalesce(k.due_at, k.slot), k.slot,
+                                 page_frequency(p.frequency, p.pinned_rate, s.frequency), s.shortest_interval),
                         a.lease_ends + longest_ahead()) as held_due
         from slots_of(a, v) k
-        left join lateral page_to_lease(case when k.is_taken then k.page_id end, this_lease, s.frequency) p on true
+        left join lateral (select * from page where page_id = case when k.is_taken then k.page_id end offset 0) p
+            on true
     ),
     -- Revisits stay in the queue, with a due time after the lease.
     revisit_moved as (

@@ -13,7 +13,7 @@
 --
 -- Steps 4 and 5 lock hosts (without waiting), then rows of the queue. They only read pages. Upkeep may write pages.
 
-create or replace function check_pop(
+create or replace function check_arguments(
     t timestamptz, n int, ahead interval, lease interval, per_host int, notice interval, s setting
 ) returns void
 language plpgsql stable as $$
@@ -45,8 +45,8 @@ begin
         end if;
     end if;
 end $$;
-comment on function check_pop is
-    'Raises if an argument of next_pages is out of its range, or the login has as many pages as it may have.';
+comment on function check_arguments is
+    'Raises if an argument of next_pages is out of its range, or if the login may not have n more pages.';
 
 create or replace function ask_of(
     t timestamptz, ahead interval, lease interval, per_host int, notice interval, host text, s setting
@@ -88,26 +88,6 @@ comment on function pages_per_host is
     'The number of pages that a host is expected to give in the first round: its slots within the look-ahead, at the '
     'default gap.';
 
--- Reaping updates pages. It must not run in a transaction that has locked hosts: a report may have locked these pages
--- and wait for the host.
-create or replace function catch_up(t timestamptz, most int, may_reap boolean) returns int
-language plpgsql volatile as $$
--- plans: lookups
-begin
-    if not exists (
-        select from lease where lease_until between from_micros((select last_value from lease_horizon)) and t
-        union all
-        select from inbox where at >= from_micros((select last_value from inbox_horizon))
-    ) then
-        return 0;
-    end if;
-    perform reap_at(t, 100) where may_reap;
-    return drain_at(t, most);
-end $$;
-comment on function catch_up is
-    'For a call that finds no host: takes back pages of ended leases and applies at most `most` entries of the inbox. '
-    'Returns the number of entries.';
-
 create or replace function next_pages_at(
     t timestamptz, n int, ahead interval, lease interval, per_host int, notice interval default '0',
     host text default null
@@ -117,7 +97,9 @@ language plpgsql volatile as $$
 declare
     s              setting;
     a              ask;
-    may_reap       constant boolean := pg_current_xact_id_if_assigned() is null;   -- no locks yet, see catch_up()
+    -- Taking back pages of ended leases updates pages. A transaction that has locked hosts must not do it: a report may
+    -- have locked these pages and wait for the host. So it is done only while this transaction has locked nothing.
+    may_reap       constant boolean := pg_current_xact_id_if_assigned() is null;
     new_first      boolean;            -- the queue of new pages is asked first
     pages_per_host numeric;            -- that a host is expected to give
     wanted         int := n;
@@ -133,7 +115,7 @@ begin
     -- 1
     perform check_isolation('next_pages');
     select * into s from setting;
-    perform check_pop(t, n, ahead, lease, per_host, notice, s);
+    perform check_arguments(t, n, ahead, lease, per_host, notice, s);
     if s.paused then
         return;
     end if;
@@ -141,7 +123,8 @@ begin
     a := ask_of(t, ahead, lease, per_host, notice, host, s);
 
     -- 2
-    if tick_is_due((select last_value from next_tick), t) then
+    -- A next_tick more than a minute ahead was written before the clock jumped back.
+    if from_micros((select last_value from next_tick)) not between t and t + interval '1 minute' then
         if may_reap then
             perform tick_at(t, 10, 200), drain_up_to(t, 10000);
         else
@@ -151,8 +134,9 @@ begin
 
     -- 3
     pages_per_host := pages_per_host(a, n);
-    -- The share of new pages is exact over many calls, even if each call wants one page. A host with both kinds gives
-    -- the kind that is asked first, so new pages are asked first in the share `discovery` of the calls.
+    -- Rounded up or down by the draw, so that the mean over many calls is n × discovery, even if each call wants one
+    -- page. A host that has both kinds gives the kind that is asked first. So new pages are asked first in the share
+    -- `discovery` of the calls.
     wanted_new := floor(n * s.discovery::numeric + a.draw);
     new_first := a.draw >= 1 - s.discovery::numeric;
     most_new := case when s.budget is null then 2147483647 else new_pages_left(t, a.slots_until - t, s) end;
@@ -162,10 +146,12 @@ begin
         visit := hosts_to_visit(a, wanted, wanted_new, most_new, new_first, pages_per_host);
         -- 6
         if visit.due_hosts = '{}' and visit.new_hosts = '{}' then
-            drained := case when entries_left > 0 then
-                catch_up(t, least(entries_left, 10 * least(n, 1000) + 200), may_reap and this_lease is null) end;
-            entries_left := case when drained > 0 then entries_left - drained else 0 end;
-            continue when drained > 0;
+            if entries_left > 0 then
+                perform reap_at(t, 100) where may_reap and this_lease is null;
+                drained := drain_at(t, least(entries_left, 10 * least(n, 1000) + 200));
+                entries_left := case when drained > 0 then entries_left - drained else 0 end;
+                continue when drained > 0;
+            end if;
             exit when a.due_until = a.slots_until;
             a.due_until := a.slots_until;
             continue;

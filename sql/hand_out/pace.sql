@@ -4,7 +4,7 @@
 -- Two sequences count the pages that were handed out: fetch_count counts all pages, new_count the new ones. A sequence
 -- is exact with any number of callers. It needs no lock, so no caller waits for another one, as it would for a row.
 -- Each count is compared with the number of fetches that the budget allows from 1970 until now. After a pause, a new
--- budget or a step of the clock the two are far apart. near() then moves the count.
+-- budget or a step of the clock the two are far apart. near_budget() then moves the count.
 
 create or replace function fetches_by(t timestamptz, per_day float8) returns bigint
 language sql stable parallel safe      -- like extract()
@@ -12,10 +12,10 @@ return floor(extract(epoch from t)::float8 * (per_day / 86400))::bigint;
 comment on function fetches_by is 'The number of fetches from 1970 to a time, at a number of fetches per day.';
 
 -- A count may be behind the budget by the fetches of one second. So fetches that no crawler asked for are not made up
--- later. A count may be ahead of the budget by the fetches of one hour, or by 100 fetches. These are subtracted later.
--- Otherwise new pages would use the fetches that revisits leave now, and still get their full share when the revisits
--- come. A count that is much further ahead was made while the clock was wrong.
-create or replace function near(count bigint, t timestamptz, per_day float8) returns bigint
+-- later. A count may be ahead of the budget by the fetches of one hour, or by 100 fetches. These are subtracted later:
+-- if new pages got more than their share while few revisits came, they get less when more revisits come. A count that
+-- is much further ahead was made while the clock was wrong.
+create or replace function near_budget(count bigint, t timestamptz, per_day float8) returns bigint
 language plpgsql stable as $$
 declare
     wanted      constant bigint := fetches_by(t, per_day);
@@ -25,7 +25,7 @@ begin
     return case when count > wanted + 1.5 * most_ahead + 10000 then wanted
                 else greatest(least(count, wanted + most_ahead), wanted - most_behind) end;
 end $$;
-comment on function near is 'A count of fetches, moved so that it is near the count of the budget.';
+comment on function near_budget is 'A count of fetches, moved so that it is near the count of the budget.';
 
 create or replace function new_pages_left(t timestamptz, ahead interval, s setting) returns int
 language plpgsql volatile as $$
@@ -37,8 +37,8 @@ declare
     kept_new    bigint;
 begin
     select f.last_value, n.last_value into fetched, fetched_new from fetch_count f, new_count n;
-    kept := near(fetched, t, s.budget);
-    kept_new := near(fetched_new, t, s.budget * s.discovery);
+    kept := near_budget(fetched, t, s.budget);
+    kept_new := near_budget(fetched_new, t, s.budget * s.discovery);
     if kept <> fetched then
         perform setval('fetch_count', kept);
     end if;
@@ -60,14 +60,19 @@ begin
 end $$;
 comment on function count_fetches is 'Counts pages that were handed out.';
 
+create or replace function budget_reaches(fetched bigint, fetched_new bigint, s setting) returns timestamptz
+language sql stable parallel safe
+return timestamptz 'epoch' + interval '1 second' * least(
+    (fetched + 1) / (s.budget / 86400), (fetched_new + 1) / nullif(s.budget * s.discovery / 86400, 0));
+comment on function budget_reaches is 'The first time at which the budget allows one new page more than these counts.';
+
 create or replace function room_in_budget_from(t timestamptz, s setting) returns timestamptz
 language plpgsql volatile as $$
 -- plans: inherited
 begin
     return (
-        select case when s.budget is null then t else greatest(t, timestamptz 'epoch' + interval '1 second' * least(
-                   (near(f.last_value, t, s.budget) + 1) / (s.budget / 86400),
-                   (near(n.last_value, t, s.budget * s.discovery) + 1) / nullif(s.budget * s.discovery / 86400, 0))) end
+        select case when s.budget is null then t else greatest(t, budget_reaches(
+                   near_budget(f.last_value, t, s.budget), near_budget(n.last_value, t, s.budget * s.discovery), s)) end
         from fetch_count f, new_count n);
 end $$;
 comment on function room_in_budget_from is 'The first time at which the budget allows a new page.';

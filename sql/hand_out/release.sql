@@ -1,30 +1,30 @@
 -- release: a crawler releases pages that it did not fetch. The pages get their old due times. A page that was new had
--- none: it is due at the slot that it got. A slot is free again if
--- no request was made in it and its host has given no later slot.
+-- none: it is due at the slot that it got. A slot is free again if no request was made in it and its host has given no
+-- later slot.
 
--- The slots are given back from the last to the first. If a slot is the last of its host, last_start_by goes back by
--- one step (a gap and a window). If the slot before was exactly one step earlier, it is the last one now, and comes
--- back too. If it was earlier, it does not come back.
+-- The slots are given back from the last to the first. If a slot is the last of its host, last_start_by becomes the
+-- slot minus the gap. If the slot before was one step (a gap and a window) earlier, that is its start_by: it is the
+-- last slot now, and comes back in the next turn of the loop. If it was earlier, it does not come back.
 create or replace function free_slots(t timestamptz, lease_id bigint, hosts bigint[], slots slot_of_host[]) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host by id (those that wait for no page of the lease: passing over locked ones)
 declare
-    given  slot_of_host;
+    one  slot_of_host;
     locked bigint[];
 begin
     -- First the one_at_a_time hosts that wait for a page of the lease: this waits for their locks, in order of id. The
     -- other hosts are locked after that, without waiting. So nothing is waited for while they are locked.
-    perform free_host(id, lease_id, t) from (select unnest(hosts) as id order by id) h;
+    perform end_wait(id, lease_id, t) from (select unnest(hosts) as id order by id) h;
     -- Hosts that another transaction has locked are passed over: that transaction probably gives a later slot, and then
     -- these slots do not come back. Waiting for it would delay the inbox entries of this transaction.
     locked := array(
         select h.host_id from host h where h.host_id = any (hosts) order by h.host_id for update skip locked);
-    foreach given in array coalesce(slots, '{}') loop
-        update host h set last_start_by = given.slot - host_gap(h.gap, h.crawl_delay, s.default_gap)
+    foreach one in array coalesce(slots, '{}') loop
+        update host h set last_start_by = one.slot - host_gap(h.gap, h.crawl_delay, s.default_gap)
         from setting s
-        where h.host_id = given.host_id and h.host_id = any (locked) and h.last_start_by = given.start_by;
+        where h.host_id = one.host_id and h.host_id = any (locked) and h.last_start_by = one.start_by;
     end loop;
-    perform wake_host(id, t) from unnest(locked) as id;
+    perform renew_ready_at(id, t) from unnest(locked) as id;
 end $$;
 comment on function free_slots is
     'Updates hosts whose pages come back from a lease without a request, and whose slots are free again.';
@@ -94,9 +94,12 @@ begin
     moved as (
         insert into inbox (host_id, page_id, old_due) select host_id, page_id, held_due from item
     ),
-    -- The rows of the pages get the old due times too.
+    -- The rows of the pages get the old due times too. planned_due is the old due time if fetch_now or a hint came
+    -- during the lease.
     due_again as (
-        update page p set due_at = i.due, due_is = case when not is_never(p.due_at) then p.due_is end
+        update page p set
+            due_at = i.due, planned_due = nullif(p.planned_due, i.due),
+            due_is = case when not is_never(p.due_at) then p.due_is end
         from item i where p.page_id = i.page_id
     )
     -- Slots from before default_gap last became longer do not come back: they may be too close to each other.

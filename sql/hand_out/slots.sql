@@ -14,7 +14,7 @@ begin atomic
     -- The hosts, locked by the caller, and the number of pages that each should give. The numbers of a queue add up to
     -- the pages that are wanted from it.
     visit as (
-        select l.*, l.pages / l.hosts + (l.place % l.hosts < l.pages % l.hosts)::int as share
+        select l.*, l.pages / l.hosts + (l.place % l.hosts < l.pages % l.hosts)::int as quota
         from (select h.tid, h.place,
                      h.place > cardinality(v.due_hosts) as is_new,
                      case when h.place > cardinality(v.due_hosts) then v.new_pages else v.due_pages end as pages,
@@ -27,7 +27,7 @@ begin atomic
     ready as materialized (
         select h.ctid as host_tid, i.is_new, h.host_id, h.name, h.head_due, h.head_new_rank, h.head_new_id,
                h.one_at_a_time, g.gap, e.step, f.free_at, f.slots_end,
-               least(n.slots, case when h.one_at_a_time then 1 else i.share end) as share
+               least(n.slots, case when h.one_at_a_time then 1 else i.quota end) as quota
         from visit i
         join host h on h.ctid = i.tid
         cross join lateral (select host_gap(h.gap, h.crawl_delay, (a.s).default_gap) as gap offset 0) g
@@ -53,19 +53,19 @@ begin atomic
              from queue
              where not r.is_new and queue.host_id = r.host_id and queue.due_at >= r.head_due
              order by queue.due_at
-             limit r.share + 1)
+             limit r.quota + 1)
             union all
             (select new_page.ctid, new_page.page_id, null, new_page.rank
              from new_page
              where r.is_new and new_page.host_id = r.host_id
                and (new_page.rank, new_page.page_id) >= (r.head_new_rank, r.head_new_id)
              order by new_page.rank, new_page.page_id
-             limit r.share + 1)
+             limit r.quota + 1)
         ) w on true
     ),
     -- The slots. A slot is the latest of three times: when the host is free, when the page is due, and one step (gap +
     -- window) after the slot before. For all places at once, with k and j from 0: slot(k) = k * step + the maximum of
-    -- free_at and due(j) - j * step over all j <= k.
+    -- free_at and due(j) - j * step over all j <= k. Example: free at 0, due at 0, 0 and 9, a step of 2: slots 0, 2, 9.
     slotted as (
         select w.*,
                (w.place - 1) * w.step
@@ -74,7 +74,7 @@ begin atomic
         from waiting w
     )
     select s.host_tid, s.is_new, s.host_id, s.name, s.one_at_a_time, s.slot, s.slot + s.step - s.gap,
-           s.tid is not null and s.place <= s.share and s.slot <= s.slots_end and (s.rank <= v.worst_rank) is not false,
+           s.tid is not null and s.place <= s.quota and s.slot <= s.slots_end and (s.rank <= v.worst_rank) is not false,
            s.tid, s.page_id, s.due_at, s.rank
     from slotted s;
 end;

@@ -35,7 +35,7 @@ declare
     s     setting;
     h     host;
     id    bigint;
-    given timestamptz;
+    slot timestamptz;
     ends  timestamptz;
 begin
     perform check_isolation('take_slot');
@@ -52,17 +52,17 @@ begin
     end if;
     id := host_for_crawler(t, 'take_slot', take_slot_at.host);
     select * into h from host where host_id = id for update;
-    given := greatest(next_slot(h, s), t + in_seconds(notice));
-    ends := given + (slot_every(h, s) - host_gap(h.gap, h.crawl_delay, s.default_gap));
-    if h.blocked_until > t or given > t + in_seconds(ahead) then
+    slot := greatest(next_slot(h, s), t + in_seconds(notice));
+    ends := slot + (slot_every(h, s) - host_gap(h.gap, h.crawl_delay, s.default_gap));
+    if h.blocked_until > t or slot > t + in_seconds(ahead) then
         return;
     end if;
     update host set last_start_by = ends where host_id = id;
-    perform wake_host(id, t);
+    perform renew_ready_at(id, t);
     if s.budget is not null then
         perform count_fetches(1, 0);
     end if;
-    return query select given, ends, given - t;
+    return query select slot, ends, slot - t;
 end $$;
 
 create or replace function recrawl.take_slot(

@@ -58,10 +58,8 @@ select (select version_num from alembic_version)::text as version,
        ) as added_since_allocation,
        case when are_few_hosts() then (select sum(pages) from host)::bigint
             else (select pages from vitals_state) end as pages,
-       (select pages::bigint from host
-        where host_id = (select largest_host())) as most_pages,
-       (select name from host
-        where host_id = (select largest_host())) as largest_host,
+       (select pages::bigint from host where host_id = (select largest_host())) as most_pages,
+       (select name from host where host_id = (select largest_host())) as largest_host,
        case when are_few_hosts()
             then (select count(*) from host where blocked_until > clock_timestamp())
             else (select coalesce(hosts_blocked, 0) from vitals_state) end as blocked_hosts,
@@ -70,8 +68,9 @@ comment on view recrawl.checkup is
     'One row with facts that the command `recrawl doctor` needs in addition to the other views. If there are very '
     'many hosts (a table of more than 4 MB), some columns are estimates or come from an earlier count.';
 comment on column recrawl.checkup.version is 'The version of the tables.';
-comment on column recrawl.checkup.has_pages is 'True if the crawl ever had a page.';
-comment on column recrawl.checkup.has_handed_out is 'True if next_pages ever handed out a page.';
+comment on column recrawl.checkup.has_pages is 'True if the crawl has a page, in any state.';
+comment on column recrawl.checkup.has_handed_out is
+    'True if next_pages has handed out a page, and a page is in the queue.';
 comment on column recrawl.checkup.added_since_allocation is
     'The number of pages that were added after the last allocation; null = it is not known, or there was none.';
 comment on column recrawl.checkup.pages is

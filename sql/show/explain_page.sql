@@ -87,12 +87,11 @@ begin
            jsonb_build_object('page_id', p.page_id, 'url', p.url, 'host', h.name, 'state', p.state, 'as_of', t);
     if p.state = 'live' then
         return query select * from explain_now(t, p, h, s);
-        return query select * from explain_last(t, p);
-        return query select * from explain_worth(t, p, h, s);
     else
         return query select * from explain_dead(t, p);
-        return query select * from explain_last(t, p);
     end if;
+    return query select * from explain_last(t, p);
+    return query select * from explain_worth(t, p, h, s) where p.state = 'live';
 end $$;
 
 -- A number of up to 18 digits always fits into a bigint, so it is taken for a page_id.

@@ -14,7 +14,7 @@ begin
     perform block_until(id, until, coalesce(reason, 'blocked by the operator'), 0::smallint, t),
             note_event(t, 'host', name_of_host(id), format('blocked until %s%s', time_in_text(until), ': ' || reason),
                        session_user),
-            steer(t);
+            ask_for_allocation(t);
 end $$;
 
 create or replace function recrawl.block_host(host text, until timestamptz default 'infinity', reason text default null)
@@ -40,7 +40,7 @@ begin
     end if;
     perform block_until(id, null, null, 0::smallint, t),
             note_event(t, 'host', name_of_host(id), 'unblocked', session_user),
-            steer(t);
+            ask_for_allocation(t);
 end $$;
 
 create or replace function recrawl.unblock_host(host text) returns void

@@ -54,7 +54,7 @@ begin
                 when factor = 1 or factor is null then 'no longer boosted'
                 else format('boosted: worth %s times as much', factor::real) end
                 || coalesce(format(', %s pages', live), ''), session_user),
-            steer(t);
+            ask_for_allocation(t);
     return live;
 end $$;
 
@@ -107,7 +107,7 @@ begin
     if upto = this.last_page then
         update boost b set in_force_at = clock_timestamp() where b.pattern = this.pattern;
         delete from boost b where b.pattern = this.pattern and b.factor is null;
-        perform steer(clock_timestamp());
+        perform ask_for_allocation(clock_timestamp());
     end if;
     return greatest(upto - done, 1);
 exception when lock_not_available then

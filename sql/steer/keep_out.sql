@@ -1,8 +1,8 @@
 -- keep_out: takes pages out. Their rows stay, so that the next link to them does not bring them back.
 
 -- The pages leave the queue through the inbox. The row in the queue of a leased page, or of a page whose place is not
--- known, is deleted when its turn comes. Forgotten pages also leave the graph, with their links and scores; excluded
--- pages keep both, because they may come back.
+-- known, is deleted when its turn comes. Pages that are kept_out also leave the graph, with their links and scores;
+-- excluded pages keep both, because they may come back.
 create or replace function take_out(doomed bigint[], as_state text) returns int
 language plpgsql volatile as $$
 -- plans: lookups; writes page, inbox, link, page_score; locks page by id, link, page_score by id

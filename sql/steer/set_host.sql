@@ -97,16 +97,18 @@ begin
         gap = g.gap,
         last_start_by = last_start_by_after(h.last_start_by, host_gap(h.gap, h.crawl_delay, s.default_gap),
                                             host_gap(g.gap, h.crawl_delay, s.default_gap)),
-        one_at_a_time = coalesce(set_host_at.one_at_a_time, 'one_at_a_time' <> all (reset) and h.one_at_a_time)
-    from (select coalesce(in_seconds(set_host_at.gap), case when 'gap' = any (reset) then null else o.gap end) as gap
+        one_at_a_time = g.one_at_a_time,
+        busy_until = case when g.one_at_a_time then h.busy_until end,
+        busy_lease = case when g.one_at_a_time then h.busy_lease end
+    from (select coalesce(in_seconds(set_host_at.gap), case when 'gap' = any (reset) then null else o.gap end) as gap,
+                 coalesce(set_host_at.one_at_a_time, 'one_at_a_time' <> all (reset) and o.one_at_a_time)
+                     as one_at_a_time
           from host o where o.host_id = id) g, setting s
     where h.host_id = id;
-    update host h set busy_until = null, busy_lease = null
-    where h.host_id = id and not h.one_at_a_time and h.busy_until is not null;
     update host_name n set
         max_pages = coalesce(set_host_at.max_pages, case when 'max_pages' = any (reset) then null else n.max_pages end)
     where n.host_id = id;
-    perform wake_host(id, t), steer(t);
+    perform renew_ready_at(id, t), ask_for_allocation(t);
     perform note_event(t, 'host', name_of_host(id), c.changes, session_user)
     from (select string_agg(format('%s: %s → %s', key, coalesce(before ->> key, 'none'), coalesce(value, 'none')), ', '
                             order by key) as changes
@@ -130,6 +132,6 @@ comment on function recrawl.set_host is
   setting default_gap and the crawl delay of robots.txt.
 * max_pages: the host takes in no more pages than this. Pages that are being added at the moment may exceed it.
 * one_at_a_time: true means that recrawl hands out the next page only after the last one was reported or released, or
-  its lease ended.
+  its lease ended. Pages that are leased already when you set it do not count.
 * reset: the names of limits that go back to the settings, for example ''{gap}''.';
 grant execute on function recrawl.set_host to recrawl_operator;

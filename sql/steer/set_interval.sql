@@ -42,7 +42,7 @@ begin
         for update of p
     ),
     -- A page without a frequency follows the setting until its host has a price. Pages that are not live get the
-    -- interval too, because they may become live again. Forgotten pages do not.
+    -- interval too, because they may become live again. Pages that are kept_out do not.
     written as (
         update page p set
             pinned_interval = set_interval_at.every,
@@ -75,7 +75,7 @@ begin
         perform note_event(t, 'pages', format('%s pages', cardinality(steered)),
                            coalesce('pinned to be fetched every ' || justify_hours(every),
                                     'fetched as often as they are worth again'), session_user),
-                steer(t);
+                ask_for_allocation(t);
     end if;
     return query select a.* from unnest(answers) a;
 end $$;

@@ -39,20 +39,6 @@ $$;
 comment on function follow_frequency is
     'Moves the due times of pages that follow the setting frequency, after the setting changed.';
 
-create or replace function note_setting(t timestamptz, name text, old text, new text, type_ text) returns void
-language plpgsql volatile as $$
-begin
-    if type_ = 'interval' then
-        old := justify_hours(old::interval);
-        new := justify_hours(new::interval);
-    end if;
-    if old is distinct from new then
-        perform note_event(t, 'setting', name, format('%s → %s', coalesce(old, 'none'), coalesce(new, 'none')),
-                           session_user);
-    end if;
-end $$;
-comment on function note_setting is 'Writes an event with the old and the new value of a setting, if they differ.';
-
 create or replace function set_setting_at(t timestamptz, name text, value text) returns void
 language plpgsql volatile as $$
 -- plans: lookups; writes setting, budget_step; locks setting, budget_step, page by id
@@ -60,8 +46,10 @@ declare
     type_ text;
     rule  text;
     old   setting;
+    shown text;                        -- the value before, as people see it
 begin
     select * into old from setting for update;
+    shown := (select s.value from recrawl.settings s where s.name = set_setting_at.name);
     select c.type into type_ from setting_column c where c.name = set_setting_at.name;
     if not found then
         perform refuse(format('set_setting: there is no setting %s; the view settings lists them',
@@ -72,7 +60,10 @@ begin
         update setting set budget_is_measured = set_setting_at.value is not distinct from 'measured';
         delete from budget_step;
         if set_setting_at.value = 'measured' then
-            value := first_measure(t, old.budget);
+            -- The first measurements correct this value.
+            value := coalesce(old.budget, 10000);
+            insert into budget_step (at, calls, short, handed_out)
+            select t, a.last_value, s.last_value, h.last_value from ask_count a, short_ask_count s, handed_out_count h;
         end if;
     end if;
     begin
@@ -91,7 +82,9 @@ begin
         when data_exception then
             perform refuse(format('set_setting: %s must be of type %s, got %s', name, type_, value));
     end;
-    perform note_setting(t, name, to_jsonb(old) ->> name, (select to_jsonb(s) ->> name from setting s), type_);
+    perform note_event(t, 'setting', s.name, format('%s → %s', coalesce(shown, 'none'), coalesce(s.value, 'none')),
+                       session_user)
+    from recrawl.settings s where s.name = set_setting_at.name and s.value is distinct from shown;
     if name = 'frequency' and not has_prices() then
         perform follow_frequency(t, old.frequency, set_setting_at.value::real);
     end if;
@@ -100,10 +93,10 @@ begin
     end if;
     if name in ('budget', 'discovery') then
         -- The counts are compared with budget * seconds since 1970. After a change of the budget the old counts have no
-        -- meaning. 0 is far too low, and near() raises the counts to the right size at the next use.
+        -- meaning. 0 is far too low, and near_budget() raises the counts to the right size at the next use.
         perform setval('fetch_count', 0), setval('new_count', 0);
     end if;
-    perform steer(t);
+    perform ask_for_allocation(t);
 end $$;
 
 create or replace function recrawl.set_setting(name text, value text) returns void

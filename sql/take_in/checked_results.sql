@@ -22,13 +22,6 @@ comment on function opaque_tag is
     'The part of an etag that is compared (RFC 9110, 8.8.3.2): without W/, because a weak and a strong etag name the '
     'same version.';
 
-create or replace function problem_with_sketch(sketch int[]) returns text
-language sql stable parallel safe      -- stable because || with a number is; otherwise it would not be inlined
-return case when array_ndims(sketch) > 1 or cardinality(sketch) <> sketch_values()
-                 or array_position(sketch, null) is not null
-            then 'sketch must have ' || sketch_values() || ' numbers' end;
-comment on function problem_with_sketch is 'The problem with a sketch; null if there is no problem.';
-
 -- The header is a number of seconds or a date in one of three forms. The oldest form (asctime) does not name its zone:
 -- it is GMT.
 create or replace function wait_asked_for(retry_after text, t timestamptz) returns interval
@@ -59,7 +52,9 @@ return coalesce(
         problem_with_meta((r.extras).meta),
         case when not (r.extras).relevance between 0 and 1 then
             'relevance must lie between 0 and 1, got ' || (r.extras).relevance end,
-        problem_with_sketch((r.extras).sketch),
+        case when array_ndims((r.extras).sketch) > 1 or cardinality((r.extras).sketch) <> sketch_values()
+                  or array_position((r.extras).sketch, null) is not null
+             then 'sketch must have ' || sketch_values() || ' numbers' end,
         case when array_ndims((r.extras).links) > 1 then
             'links must be one list of URLs, without lists in it' end) end);
 comment on function problem_with_result is 'The problem with a result; null if there is no problem.';

@@ -39,15 +39,15 @@ begin
     interned as materialized (
         select i.ord, i.page_id, i.code
         from intern_pages(
-            t, array(select case when not l.is_held then l.given end from unnest(reported) l), true) i
+            t, array(select case when not l.is_locked then l.given end from unnest(reported) l), true) i
     ),
     -- Set aside: the held URLs, and the URLs with code `waiting`.
     set_aside as (
         insert into link_later (page_id, key, url, worth, depth)
         select case when not l.is_redirect then l.source end, url_key(canonical_of((l.given).url)), (l.given).url,
                (l.given).value, (l.given).depth
-        from unnest(reported) with ordinality as l (given, ord, is_redirect, source, is_held, place)
-        where l.is_held or (l.place in (select i.ord from interned i where i.code = 'waiting')) is true
+        from unnest(reported) with ordinality as l (given, ord, is_redirect, source, is_locked, place)
+        where l.is_locked or (l.place in (select i.ord from interned i where i.code = 'waiting')) is true
     )
     select array_agg(i.page_id order by i.ord) into pages from interned i;
     select array_agg(l::found_links) into led_to
@@ -57,7 +57,7 @@ begin
                coalesce(string_agg(distinct int8send(o.page_id), ''::bytea)
                             filter (where not o.is_redirect and o.page_id <> o.source), '') as targets,
                min(o.page_id) filter (where o.is_redirect) as moved_to
-        from unnest(reported, pages) as o (given, ord, is_redirect, source, is_held, page_id)
+        from unnest(reported, pages) as o (given, ord, is_redirect, source, is_locked, page_id)
         group by o.ord, o.source
         union all
         select r.ord, r.page_id, '', null
@@ -71,7 +71,7 @@ comment on function intern_links is
     'aside in link_later.';
 
 -- A row of link that a report has locked is skipped, and its links stay set aside.
-create or replace function settle_links(late late_link[]) returns int
+create or replace function settle_links(late set_aside_link[]) returns int
 language plpgsql volatile as $$
 -- plans: hashes; writes link_later, link; locks link_later, link by id
 declare
@@ -109,7 +109,7 @@ begin
     ),
     -- URLs that are still held come after the others next time.
     tried as (
-        update link_later k set tries = k.tries + 1 from unnest(late) l where k.ctid = l.tid and l.is_held
+        update link_later k set tries = k.tries + 1 from unnest(late) l where k.ctid = l.tid and l.is_locked
     )
     select (select count(*) from settled), (select array_agg(page_id) from linked) into done, changed;
     perform tell_graph(changed) where changed is not null;
@@ -159,7 +159,7 @@ begin
         end if;
     end loop;
     return settle_links(array(
-        select (l.tid, l.source, l.page_id, l.code, (l.url in (select unnest(held))) is true)::late_link
+        select (l.tid, l.source, l.page_id, l.code, (l.url in (select unnest(held))) is true)::set_aside_link
         from unnest(tids, sources, pages, codes, given)
              as l (tid, source, page_id, code, url, value, rate, due, meta, asked_as, depth)));
 end $$;
@@ -183,6 +183,7 @@ begin
         select f.ord, f.page_id, f.moved_to from unnest(led_to) f where f.moved_to is not null order by f.ord
     loop
         target := redirect.moved_to;
+        state := null;
         for hop in 1 .. 10 loop
             exit when target is null or target = redirect.page_id;
             if target = any (moving) then

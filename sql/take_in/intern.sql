@@ -86,13 +86,13 @@ begin
         select u.place, u.ord, u::parsed_url as url, (u.given).due,
                case when are_links and known.state = 'moved' then where_now(known.page_id)
                     else known.page_id end as page_id,
-               coalesce(known.state in ('excluded', 'kept_out'), false) as kept_out,
+               coalesce(known.state in ('excluded', 'kept_out'), false) as stays_out,
                known.state = 'live' and is_never(known.due_at) and (u.given).due < 'infinity' as is_wanted_again
         from (select distinct on (p.place) p.* from unnest(urls) p where p.key is not null order by p.place, p.ord) u
         left join lateral (select k.page_id, k.state, k.due_at from page k where k.key = u.key offset 0) known on true
     )
-    select array_agg(ord), array_agg(case when kept_out then 0 else coalesce(page_id, 0) end), array_agg(false),
-           array_agg(case when kept_out then 'the page was kept_out or excluded' end),
+    select array_agg(ord), array_agg(case when stays_out then 0 else coalesce(page_id, 0) end), array_agg(false),
+           array_agg(case when stays_out then 'the page was kept_out or excluded' end),
            array_agg(page_id) filter (where is_wanted_again), array_agg(due) filter (where is_wanted_again),
            array_agg(url) filter (where page_id is null)
     into firsts, page_ids, is_new, reasons, wanted, again_at, unknown

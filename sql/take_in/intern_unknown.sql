@@ -69,7 +69,7 @@ end;
 comment on function on_their_way is
     'The hosts of new pages that are still in the inbox: one row for each page, from the latest 10,000 entries.';
 
-create or replace function kept_out(urls parsed_url[]) returns made_page[]
+create or replace function refused_urls(urls parsed_url[]) returns made_page[]
 language plpgsql stable as $$
 -- plans: lookups
 begin
@@ -83,7 +83,7 @@ begin
         left join lateral (select e.pattern from exclusion e where u.canonical ~ e.pattern limit 1) e on true
         where (u.given).depth > s.max_depth or e.pattern is not null);
 end $$;
-comment on function kept_out is 'The URLs that max_depth or an excluded pattern keeps out, with the reason.';
+comment on function refused_urls is 'The URLs that max_depth or an excluded pattern keeps out, with the reason.';
 
 create or replace function insert_pages(t timestamptz, urls parsed_url[], are_links boolean) returns made_page[]
 language plpgsql volatile as $$
@@ -164,7 +164,7 @@ declare
 begin
     perform skip_lost_ids();                   -- before page ids are drawn
     lock table exclusion in row share mode;    -- see exclude()
-    refused := kept_out(urls);
+    refused := refused_urls(urls);
     if cardinality(refused) > 0 then
         urls := array(
             select u from unnest(urls) as u

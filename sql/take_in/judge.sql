@@ -37,7 +37,7 @@ return case when code = 'ok' then
                            when 'failed' then 'eE'
                            when 'throttled' then 'tT'
                            when 'denied' then 'dD'
-                           when 'declined' then null
+                           when 'declined' then ''
                            else 'mM' end,
                        case when is_retry then 2 else 1 end, 1)
             when code = 'duplicate' then 'r'
@@ -47,8 +47,8 @@ comment on function letter_of is 'The letter that a result is counted as, see pu
 
 -- The first retry of a failed page comes after a minute, because many failures are short. The next retry comes after a
 -- quarter of the usual interval of the page, at most a day. Each further wait is twice as long. Example: a page that is
--- usually fetched every four days gets about three requests more than planned while it fails. It would get five more
--- if the second wait were a sixteenth. After an outage the page waits about as long again as the outage lasted.
+-- usually fetched every four days waits one minute, then 1, 2 and 4 days. After an outage the page waits about as long
+-- again as the outage lasted.
 --
 -- Throttled pages wait in the same way. Otherwise a host that always answers one page with 503 would get a request for
 -- only that page at the end of each block.
@@ -79,10 +79,14 @@ comment on function wait_after is
 -- is_observed: a result on a lease that has ended counts as a fetch too, unless a newer report came first or that lease
 -- was never given out.
 --
+-- A result ends a page if it stops or postpones its fetches: 410, a permanent redirect, declined, or a due time, which
+-- can lie in the year 2200.
+--
 -- turn is the place of the result among the results of its page in the same call: `first` = it is the one that may
--- count, `repeated` = an earlier result on the same lease comes first, `outranked` = a result on another lease may.
+-- count, `repeated` = an earlier result on the same lease comes first, `outranked` = a result on another lease comes
+-- first.
 create or replace function verdict_on(
-    t timestamptz, r result, p page, l lease_place, moved_to bigint, turn text, newest_lease bigint
+    t timestamptz, r result, p page, l lease_place, moved_to bigint, turn text, rules judging_rules
 ) returns setof verdict
 language sql stable parallel safe rows 1
 begin atomic
@@ -95,12 +99,15 @@ begin atomic
                and (v.code = 'ok'
                     or v.code = 'stale_lease' and turn = 'first'
                        and r.lease_id > greatest(p.last_lease, p.stale_lease, 0)
-                       and r.lease_id <= newest_lease
+                       and r.lease_id <= rules.newest_lease
                        and (p.fetched_at >= r.fetched_at) is not true)
     from (select case when (r.extras).declined then 'declined'
                       else outcome_of(r.status, (r.extras).robots_denied, moved_to, p.page_id) end as outcome,
                  case
                      when r.problem is not null then 'invalid'
+                     when r.lease_id is null and not (rules.setting).ends_without_lease
+                          and (r.status = 410 or (r.extras).redirect_to is not null or (r.extras).due is not null
+                               or (r.extras).declined) then 'invalid'
                      when p.page_id is null then 'unknown_page'
                      when turn = 'repeated' or r.lease_id in (p.last_lease, p.stale_lease) then 'duplicate'
                      when r.lease_id is null and r.fetched_at <= p.fetched_at then 'duplicate'
@@ -143,7 +150,9 @@ comment on function evidence_after is
 create or replace function detail_of(code text, is_observed boolean, r result) returns text
 language sql stable parallel safe      -- like format()
 return case code
-    when 'invalid' then r.problem
+    when 'invalid' then
+        coalesce(r.problem,
+                 'a report without lease_id must not end a page: the setting ends_without_lease is false')
     when 'unknown_page' then
         format('there is no page %s', coalesce(r.page_id::text, left((r.extras).url, 200)))
     when 'duplicate' then 'it was reported before'
@@ -156,12 +165,6 @@ return case code
 end;
 comment on function detail_of is
     'The explanation of a code in the answer to a result; null if there is nothing to explain.';
-
-create or replace function meaning_of_due(extras result_extras) returns text
-language sql immutable parallel safe
-return case when extras.declined then 'declined' when extras.due = 'infinity' then 'done'
-            when extras.due is not null then 'set' end;
-comment on function meaning_of_due is 'page.due_is of the due time that a result states; null if it states none.';
 
 -- A declined page was not requested, so its last request stays what it was.
 create or replace function page_after(
@@ -244,15 +247,19 @@ begin atomic
            )::recrawl.report_result,
            v.is_held,
            v.is_observed,
-           d.counts and (n.state <> p.state
+           d.is_counted and (n.state <> p.state
                          or (r.extras).relevance is not null
                             and (r.extras).relevance::real is distinct from p.relevance),
-           case when d.counts then page_after(
+           case when d.is_counted then page_after(
                t, r, p, v, n.state, case when v.code = 'ok' and v.outcome = 'moved' then moved_to else p.moved_to end,
-               n.due_at, case when d.moves then meaning_of_due(r.extras) else p.due_is end) end,
-           case when d.counts then fetches_after(t, r, p, v, c, e) end,
-           case when d.counts then (r.extras).meta end,
-           case when d.moves and case when n.state = 'live' then n.due_at end is distinct from d.old_due then
+               n.due_at,
+               case when not d.sets_due then p.due_is
+                    when (r.extras).declined then 'declined'
+                    when (r.extras).due = 'infinity' then 'done'
+                    when (r.extras).due is not null then 'set' end) end,
+           case when d.is_counted then fetches_after(t, r, p, v, c, e) end,
+           case when d.is_counted then (r.extras).meta end,
+           case when d.sets_due and case when n.state = 'live' then n.due_at end is distinct from d.old_due then
                (p.host_id, p.page_id, d.old_due, case when not v.is_held and p.due_at is null then -p.value end,
                 v.is_held and v.outcome = 'failed')::page_move end,
            host_update_of(t, r, p, l, v, d.retry_after),
@@ -264,15 +271,15 @@ begin atomic
                       coalesce(c.counted, c.has_changed::int) > 0, e.days is not null),
             d.late, nullif(greatest(ceil(d.late * d.per_day / 86400) - 1, 0), 0))::pulse_part
     -- 1.
-    from verdict_on(t, r, p, l, moved_to, turn, rules.newest_lease) v
+    from verdict_on(t, r, p, l, moved_to, turn, rules) v
     cross join lateral comparison(r, p, v.seen_at) c
     -- 2.
     left join lateral evidence_after(p, c, own, rules) e on v.is_observed
     cross join lateral (
-        select v.code = 'ok' or v.is_observed as counts,
+        select v.code = 'ok' or v.is_observed as is_counted,
                case when v.is_held then l.held_due else p.due_at end as old_due,
                v.code = 'ok'
-                   and (v.is_held or (r.extras).declined is true or (r.extras).due is not null) as moves,
+                   and (v.is_held or (r.extras).declined is true or (r.extras).due is not null) as sets_due,
                case when v.outcome = 'throttled' and (r.extras).retry_after is not null
                     then wait_asked_for((r.extras).retry_after, t) end as retry_after,
                case when v.code = 'ok' and v.outcome <> 'declined' and (p.fetched_at is not null or p.attempts > 0)
@@ -284,7 +291,7 @@ begin atomic
     cross join lateral (
         select case when v.code = 'ok' and p.state = 'live' and v.outcome in ('gone', 'moved') then v.outcome
                     else p.state end as state,
-               case when not d.moves then p.due_at
+               case when not d.sets_due then p.due_at
                     when (r.extras).declined then never(p.page_id)
                     when (r.extras).due is not null then spread_due((r.extras).due, p.page_id)
                     when v.outcome = 'fetched' then

@@ -12,21 +12,6 @@
 -- The locks of 2 and 3 are statements of their own: the next statement has a new snapshot, so it sees what the last
 -- transactions with these locks did. Lock order: keys of unknown links, lease, page by id, link by page id, host by id.
 
--- A due time can lie in the year 2200, so it ends a page too.
-create or replace function without_ends(results result[]) returns result[]
-language sql stable as $$
--- plans: lookups
-    select array_agg(case
-        when r.lease_id is null and r.problem is null
-             and (r.status = 410 or (r.extras).redirect_to is not null or (r.extras).due is not null
-                  or (r.extras).declined)
-        then jsonb_populate_record(r::result, jsonb_build_object(
-            'problem', 'a report without lease_id must not end a page: the setting ends_without_lease is false'))
-        else r::result end order by r.ord)
-    from unnest(results) r
-$$;
-comment on function without_ends is 'The results; those that have no lease and would end a page get a problem.';
-
 -- `|| '{}'` unpacks an array. Large arrays are stored compressed, and would be unpacked again for each page that is
 -- looked up in them.
 create or replace function as_locked(l lease) returns locked_lease
@@ -98,9 +83,6 @@ begin
         turns := turns_of(t, results, leases);
     end if;
     rules := (select (s, h, l.last_value)::judging_rules from setting s, host_terms h, lease_id l where h.host_id = 0);
-    if not (rules.setting).ends_without_lease then
-        results := without_ends(results);
-    end if;
     with
     -- The results with everything that follows from them. Only a result that counts changes its page.
     judged as materialized (
@@ -238,7 +220,7 @@ begin
             perform push_slot(host.host_id, host.late_start, t);
         end if;
         if host.freed_by is not null then
-            perform free_host(host.host_id, host.freed_by, t);
+            perform end_wait(host.host_id, host.freed_by, t);
         end if;
         if host.crawl_delay is not null then
             perform set_crawl_delay(host.host_id, host.crawl_delay, t);

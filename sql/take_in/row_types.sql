@@ -17,12 +17,12 @@ begin
     if to_regtype('made_page') is null then
         create type made_page as (place int, key uuid, page_id bigint, reason text);
     end if;
-    if to_regtype('late_link') is null then
-        create type late_link as (tid tid, source bigint, page_id bigint, code text, is_held boolean);
+    if to_regtype('set_aside_link') is null then
+        create type set_aside_link as (tid tid, source bigint, page_id bigint, code text, is_locked boolean);
     end if;
     if to_regtype('reported_link') is null then
         create type reported_link as (
-            given given_url, ord int, is_redirect boolean, source bigint, is_held boolean);
+            given given_url, ord int, is_redirect boolean, source bigint, is_locked boolean);
     end if;
     if to_regtype('found_links') is null then
         create type found_links as (ord int, page_id bigint, targets bytea, moved_to bigint);
@@ -119,11 +119,11 @@ comment on type parsed_url is
     'place: the number of its page, in order of keys.';
 comment on type made_page is
     'A new page, or the reason why there is no page; neither if another transaction made the page first.';
-comment on type late_link is
+comment on type set_aside_link is
     'A link that was set aside: its row, its linking page, and the page and code that its URL got now.';
 comment on type reported_link is
-    'A link or a redirect in the result with the number ord. source: the page of the result. is_held: the URL was set '
-    'aside before, and another transaction still had it locked at the last try.';
+    'A link or a redirect in the result with the number ord. source: the page of the result. is_locked: the URL was '
+    'set aside before, and another transaction still had it locked at the last try.';
 comment on type found_links is 'Links and redirect of a reported page, as ids of pages.';
 comment on type result_extras is 'The keys of an element of report that most elements do not have.';
 comment on type result is

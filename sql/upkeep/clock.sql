@@ -57,7 +57,7 @@ begin
     where i.ctid = f.tid;
     delete from fetch_log where at > t + small_step();
     delete from pulse where at > t + small_step();
-    -- near() moves both counts near the budget at the next call of next_pages.
+    -- near_budget() moves both counts near the budget at the next call of next_pages.
     perform setval('fetch_count', 0), setval('new_count', 0), setval('horizon_recheck', 1);
 end $$;
 comment on function begin_pulling_in is

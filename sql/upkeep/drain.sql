@@ -11,10 +11,11 @@
 --    revived                the page was dead and is live again. It enters, unless it has a place
 --
 -- Entries do not say where the page belongs, because an entry that was committed late, or written while the clock was
--- ahead, is applied after newer entries. The newer entries found the page at another place and did nothing.
+-- ahead, is applied after newer entries. Example: a page at 12:00 moves to 13:00, and then to 14:00. The second entry
+-- (old_due 13:00) is applied first and finds no page there. The first one (old_due 12:00) then moves it, to 14:00.
 --
 -- Three steps: find the places (placed), move the pages (move_in_queues), and give the hosts their new places
--- (wake_hosts).
+-- (place_hosts).
 
 do $$
 begin
@@ -116,8 +117,7 @@ begin
         insert into new_page (host_id, page_id, rank)
         select host_id, page_id, new_rank from entering where new_rank is not null
     ),
-    -- The changes for each host. The head of a host need not be the place of a page, but no page of the host has an
-    -- earlier place.
+    -- The changes for each host. The head_… columns of a host are lower bounds: no page of the host comes before them.
     learnt as (
         select e.host_id,
                (count(*) filter (where e.is_first and (e.page_id in (select page_id from entering)) is true)
@@ -137,7 +137,7 @@ comment on function move_in_queues is
 
 -- Each host gets its new place in both queues of hosts. A host that is ready, or whose best class does not change,
 -- keeps its place. Then the update is cheap (HOT).
-create or replace function wake_hosts(t timestamptz, changes queue_changes[], s setting) returns void
+create or replace function place_hosts(t timestamptz, changes queue_changes[], s setting) returns void
 language plpgsql volatile as $$
 -- plans: inherited; writes host; locks nothing: the caller holds the hosts
 declare
@@ -163,7 +163,7 @@ begin
     select bit_or(1::bigint << new_class) into classes from woken;
     perform note_classes(classes);
 end $$;
-comment on function wake_hosts is
+comment on function place_hosts is
     'Gives hosts the places in the queues of hosts that follow from changes in their queues of pages.';
 
 create or replace function drain_at(t timestamptz, max_entries int) returns int
@@ -223,7 +223,7 @@ begin
     )
     select array_agg(o::inbox) into entries from taken_out o;
     if entries is not null then
-        perform wake_hosts(t, move_in_queues(placed(entries)), s) from setting s;
+        perform place_hosts(t, move_in_queues(placed(entries)), s) from setting s;
         for failing in
             select host_id, count(*)::int as failures
             from unnest(entries) where failed group by host_id order by host_id

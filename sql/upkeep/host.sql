@@ -18,16 +18,16 @@ language sql volatile as $$
 $$;
 comment on function block_until is 'Blocks a host until a time; null ends the block.';
 
-create or replace function wake_host(host_id bigint, t timestamptz) returns void
+create or replace function renew_ready_at(host_id bigint, t timestamptz) returns void
 language sql volatile as $$
 -- plans: lookups; writes host; locks host
     update host h set
         ready_at = when_ready(h.head_due, next_slot(h, s), h.blocked_until, h.busy_until, t),
         new_ready_at = when_ready(null, next_slot(h, s), h.blocked_until, h.busy_until, t)
     from setting s
-    where h.host_id = wake_host.host_id
+    where h.host_id = renew_ready_at.host_id
 $$;
-comment on function wake_host is 'Computes again when a host is ready, after one of its columns changed.';
+comment on function renew_ready_at is 'Computes again when a host is ready, after one of its columns changed.';
 
 -- How long the block lasts: 60 seconds, doubled by each further strike, at most a day. For the first strike the time of
 -- Retry-After is used instead. Later strikes use it only if it is longer: otherwise a host that always refuses and says
@@ -100,18 +100,17 @@ comment on function count_failures is
     'Counts failed fetches of a host, and blocks the host if most of its fetches fail.';
 
 -- Only the current lease of the page ends the wait. A report or a release with an older lease changes nothing here.
-create or replace function free_host(host_id bigint, lease_id bigint, t timestamptz) returns void
-language sql volatile as $$
+create or replace function end_wait(host_id bigint, lease_id bigint, t timestamptz) returns void
+language plpgsql volatile as $$
 -- plans: lookups; writes host; locks host
-    update host h set
-        busy_until = null,
-        busy_lease = null,
-        ready_at = when_ready(h.head_due, next_slot(h, s), h.blocked_until, null, t),
-        new_ready_at = when_ready(null, next_slot(h, s), h.blocked_until, null, t)
-    from setting s
-    where h.host_id = free_host.host_id and h.busy_lease = free_host.lease_id
-$$;
-comment on function free_host is
+begin
+    update host h set busy_until = null, busy_lease = null
+    where h.host_id = end_wait.host_id and h.busy_lease = end_wait.lease_id;
+    if found then
+        perform renew_ready_at(host_id, t);
+    end if;
+end $$;
+comment on function end_wait is
     'The leased page of a host with one_at_a_time is back, so the host may give its next page.';
 
 -- A request that began after its slot counts as well: the gap is measured from its real start.
@@ -121,7 +120,7 @@ language plpgsql volatile as $$
 begin
     update host h set last_start_by = started_at where h.host_id = push_slot.host_id and h.last_start_by < started_at;
     if found then
-        perform wake_host(host_id, t);
+        perform renew_ready_at(host_id, t);
     end if;
 end $$;
 comment on function push_slot is 'Moves the next slot of a host after a request that began too late.';
@@ -141,7 +140,7 @@ begin
     from setting s
     where h.host_id = set_crawl_delay.host_id and h.crawl_delay is distinct from clamped;
     if found then
-        perform wake_host(host_id, t);
+        perform renew_ready_at(host_id, t);
     end if;
 end $$;
 comment on function set_crawl_delay is 'Stores the crawl delay that a host asks for in robots.txt, at most a minute.';

@@ -1,6 +1,6 @@
--- The setting max_leased_per_login. A pop must not count all leased pages, so ticks look for logins that could have too
--- many: in full_logins they note those that have nine tenths of the limit. next_pages counts the pages of these logins
--- itself.
+-- The setting max_leased_per_login. next_pages must not count all leased pages, so ticks look for logins that could
+-- have too many: in full_logins they note those that have nine tenths of the limit. next_pages counts the pages of
+-- these logins itself.
 --
 -- Ticks count only when a login can have reached nine tenths: when as many pages were handed out, to all logins, as the
 -- login with the most pages still lacked at the last count. A count reads all leases that have not ended.

@@ -15,8 +15,9 @@
 --
 -- The sign is that next_tick was never called. PostgreSQL sets an unlogged sequence back when it recovers from a crash
 -- and at the end of a standby's recovery. A clean restart keeps next_tick. The check comes before any of these ids is
--- drawn. It costs a pop nothing: a pop reads next_tick anyway, and then does a tick, which skips the ids. add_pages, a
--- report with unknown links and the start of a job read next_tick for it, a row in memory.
+-- drawn. It costs next_pages nothing: next_pages reads next_tick anyway, and if it was never called, does a tick, which
+-- skips the ids. add_pages, a report with unknown links and the start of a job read next_tick for the check: a row in
+-- memory.
 
 create or replace function ids_skipped() returns bigint
 language sql immutable parallel safe

@@ -21,21 +21,10 @@ comment on type measured is
     'which at most a tenth of the calls was short; in_a_day: `most` as a mean over the day, if revisits wait while '
     'crawlers pause. short_share: the share of short calls in the last 3 steps.';
 
-create or replace function step_of_measure() returns interval
+create or replace function measuring_step() returns interval
 language sql immutable parallel safe
 return interval '5 minutes';
-comment on function step_of_measure is 'The time between two measurements of the budget.';
-
--- Nothing is known at the start. The first hours correct the first value.
-create or replace function first_measure(t timestamptz, budget float8) returns float8
-language plpgsql volatile as $$
--- plans: lookups; writes budget_step
-begin
-    insert into budget_step (at, calls, short, handed_out)
-    select t, a.last_value, s.last_value, h.last_value from ask_count a, short_ask_count s, handed_out_count h;
-    return coalesce(budget, 10000);
-end $$;
-comment on function first_measure is 'Begins to measure the budget. Returns the budget until the first measurement.';
+comment on function measuring_step is 'The time between two measurements of the budget.';
 
 -- The pace of new pages continues without a jump. Both counts are compared with the fetches that the budget gives since
 -- 1970, so they move by the difference between the two budgets.
@@ -66,11 +55,11 @@ return least(1e12, greatest(1, case
     else budget end));
 comment on function budget_after is 'The budget that follows from the last budget and the measurements.';
 
-create or replace function measured_of_late(t timestamptz) returns measured
+create or replace function recent_measurements(t timestamptz) returns measured
 language plpgsql volatile as $$
 -- plans: lookups
 declare
-    one_step constant float8 := date_part('epoch', step_of_measure()) / 86400;
+    one_step constant float8 := date_part('epoch', measuring_step()) / 86400;
     since    constant timestamptz := from_micros((select last_value from host_horizon));
     is_late  constant boolean := coalesce(
         (select h.ready_at < t - interval '1 hour' from host h
@@ -101,7 +90,8 @@ begin
     m.in_a_day := m.most * case when is_late then at_work else 1 end;
     return m;
 end $$;
-comment on function measured_of_late is 'The recent measurements of the crawlers. A value that is not known is null.';
+comment on function recent_measurements is
+    'The last measurements of the crawlers. A value that is not known is null.';
 
 create or replace function measure_budget(t timestamptz) returns void
 language plpgsql volatile as $$
@@ -115,7 +105,7 @@ begin
     select * into last from budget_step order by at desc limit 1;
     if last.at > t then
         delete from budget_step where at > t;              -- these steps were written while the clock was ahead
-    elsif last.at is null or last.at > t - step_of_measure() then
+    elsif last.at is null or last.at > t - measuring_step() then
         return;
     end if;
     select a.last_value as calls, s.last_value as short, h.last_value as handed_out into this
@@ -129,7 +119,7 @@ begin
     insert into budget_step values (t, this.calls, this.short, this.handed_out);
     delete from budget_step where at < t - interval '24 hours'
         and at < (select s.at from budget_step s order by s.at desc offset 12 limit 1);
-    new_budget := budget_after(before.budget, measured_of_late(t));
+    new_budget := budget_after(before.budget, recent_measurements(t));
     if new_budget <> before.budget then
         update setting set budget = new_budget;
         perform follow_budget(t, before.budget, new_budget, before.discovery);

@@ -73,6 +73,7 @@ begin
         update page p set
             attempts = least(p.attempts + (not u.was_fetched)::int, 30000),
             due_at = u.new_due,
+            planned_due = nullif(p.planned_due, u.due),    -- see release_at()
             due_is = case when not is_never(p.due_at) then p.due_is end
         from unreported u where p.page_id = u.page_id
     ),

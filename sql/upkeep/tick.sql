@@ -1,13 +1,7 @@
 -- The upkeep of the queue in small steps: move the horizons (where index scans begin), measure how much crawlers can
 -- fetch (if the budget is `measured`), watch the logins, take back pages of ended leases, apply the inbox, add links
--- that were set aside. The worker calls tick() all the time. Without a worker,
--- next_pages does a tick every half second (all crawlers together). It also does parts of it if it would return too few
--- pages.
-
-create or replace function between_ticks() returns interval
-language sql immutable parallel safe
-return interval '500 milliseconds';
-comment on function between_ticks is 'If there was no tick for this long, next_pages does one.';
+-- that were set aside. The worker calls tick() all the time. Without a worker, next_pages does a tick every half second
+-- (all crawlers together). It also does parts of it if it would return too few pages.
 
 create or replace function tick_at(t timestamptz, max_leases int, max_entries int) returns int
 language plpgsql volatile as $$
@@ -17,20 +11,14 @@ declare
 begin
     -- Horizons come first, because the changes that this transaction makes below may still be rolled back. A sequence
     -- is not rolled back.
-    perform setval('next_tick', micros(t + between_ticks())), advance_horizons(t);
+    perform setval('next_tick', micros(t + interval '500 milliseconds')), advance_horizons(t);
     if was_ahead then
         pulled_in := pull_in(t, max_entries);
     end if;
     perform measure_budget(t), watch_logins(t);
     return pulled_in + reap_at(t, max_leases) + drain_at(t, max_entries) + take_links_in(t, max_entries);
 end $$;
-comment on function tick_at is 'One small step of upkeep. Returns the number of pages that it moved.';
-
--- If the clock jumps back, next_tick is far in the future. Ticks must continue anyway.
-create or replace function tick_is_due(next_tick bigint, t timestamptz) returns boolean
-language sql stable parallel safe
-return from_micros(next_tick) not between t and t + interval '1 minute';
-comment on function tick_is_due is 'Whether the last tick was more than half a second ago.';
+comment on function tick_at is 'One small step of upkeep. Returns 0 if nothing is left to do now.';
 
 create or replace function tick(max_leases int, max_entries int) returns int
 language sql volatile security definer as $$

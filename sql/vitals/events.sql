@@ -16,26 +16,20 @@ begin
 end $$;
 comment on function note_now is 'Writes an event of this login, now.';
 
--- If all hosts fail for a night, that must not write millions of events. The limit is 100 events an hour for all hosts.
--- Transactions that run at the same time do not see each other's events, so there may be a few more.
-create or replace function may_note_host(t timestamptz) returns boolean
-language plpgsql volatile as $$
--- plans: lookups
-begin
-    return (
-        select count(*) < 100
-        from (select from event
-              where at > t - interval '1 hour' and at <= t and kind = 'host' and by is null
-              order by at desc limit 100) last);
-end $$;
-comment on function may_note_host is 'Whether fewer than 100 events of hosts were written in the last hour.';
-
--- Only the 1st, 4th and 16th block in a row are written.
+-- Only the 1st, 4th and 16th block in a row are written, and at most 100 events an hour for all hosts: if all hosts
+-- fail for a night, that must not write millions of events. Transactions that run at the same time do not see each
+-- other's events, so there may be a few more.
 create or replace function note_strike(t timestamptz, host text, until timestamptz, reason text, strikes int)
 returns void
 language plpgsql volatile as $$
+-- plans: lookups
 begin
-    if strikes in (1, 4, 16) and may_note_host(t) then
+    if strikes in (1, 4, 16) and (
+        select count(*) < 100
+        from (select from event
+              where at > t - interval '1 hour' and at <= t and kind = 'host' and by is null
+              order by at desc limit 100) last
+    ) then
         perform note_event(t, 'host', host, format(
             'blocked until %s: %s%s', time_in_text(until), reason,
             case when strikes > 1 then format(', the %sth time in a row', strikes) end), null);

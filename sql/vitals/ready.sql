@@ -14,10 +14,7 @@ begin
     select * into s from setting;
     has_room := room_in_budget_from(t, s) <= t;
     room_at := (
-        select timestamptz 'epoch' + interval '1 second' * least(
-                   (f.last_value + 1) / (s.budget / 86400),
-                   (n.last_value + 1) / nullif(s.budget * s.discovery / 86400, 0))
-        from fetch_count f, new_count n);
+        select budget_reaches(f.last_value, n.last_value, s) from fetch_count f, new_count n);
     select count(distinct w.host_id), t - min(w.since) into hosts_ready, ready_wait
     from (
         (select h.host_id, greatest(h.ready_at, next_slot(h, s)) as since

@@ -5,8 +5,8 @@ create or replace function longest_ahead() returns interval
 language sql immutable parallel safe
 return interval '10 minutes';
 comment on function longest_ahead is
-    'The upper limit of the setting max_ahead. The due time of a leased page is this long after the end of its lease, '
-    'so that calls with a look-ahead do not find the page.';
+    'The upper limit of the setting max_ahead. The due time of a leased page is at least this long after the end of '
+    'its lease, so that calls with a look-ahead do not find the page.';
 
 create or replace function most_links() returns int
 language sql immutable parallel safe

@@ -24,15 +24,16 @@ return case when rank is not null then
 comment on function value_class is
     'The class of a new page by its rank: 0 from 2^19 up, then a factor of two each, 31 below 2^-11.';
 
-create or replace function worst_rank_of(class int) returns real
+create or replace function last_rank_of(class int) returns real
 language sql immutable parallel safe
 return case when class >= last_class() - 1 then 0 else -(2::float8 ^ (19 - class)) end::real;
-comment on function worst_rank_of is 'The rank of the least valuable page in a class of new pages.';
+comment on function last_rank_of is 'The rank of the least valuable page in a class of new pages.';
 
 -- A host whose new pages are better than all others would give almost no revisits. Measured with 30 hosts for each kind
--- and discovery = 0.5: the best host gave 92 % new pages. The allocation assumes 50 %. So while revisits of the host
--- wait, its new pages get their share and a quarter more. Then they come last: last_class(). Why a quarter more: pages
--- are taken in bursts, and with exactly their share new pages got 0.46 of the slots instead of 0.5.
+-- and discovery = 0.5: the best host gave 92 % new pages, and the allocation assumes 50 %. So each revisit that a host
+-- gives earns it a credit for new pages, and while its revisits wait it gives no more new pages than that. Then its new
+-- pages come last: last_class(). With discovery = 0.5 the credit is 1.25 new pages for a revisit. With exactly 1, new
+-- pages got 0.46 of the slots, because pages are taken in bursts.
 create or replace function new_pages_a_revisit(discovery real) returns real
 language sql immutable parallel safe
 return least(1.25 * discovery / nullif(1 - discovery, 0), 1e6)::real;

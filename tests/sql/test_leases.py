@@ -75,6 +75,21 @@ def test_released_pages_are_due_as_before(crawl: Crawl) -> None:
         assert abs(answer["next_fetch_at"] - (due + DAY)) < SECOND / 1000, "on its own grid"
 
 
+@pytest.mark.parametrize("how", ["released", "not reported"])
+def test_a_page_that_was_brought_forward_during_its_lease_is_due_as_planned(crawl: Crawl, how: str) -> None:
+    crawl.add("http://a.test/")
+    crawl.report_ok(crawl.next())
+    crawl.wait(2 * DAY)
+    (page,) = crawl.next()
+    crawl.value("select fetch_now_at(%s, %s)", crawl.now, [page["page_id"]])
+    if how == "released":
+        assert crawl.release(page["lease_id"]) == 1
+    else:
+        crawl.wait(11 * MINUTE)
+        crawl.tick()
+    assert crawl.value("select planned_due from page") is None, "nothing brings it forward any more"
+
+
 def test_some_pages_of_a_lease_can_be_released(crawl: Crawl) -> None:
     crawl.add("http://a.test/", "http://b.test/", "http://c.test/")
     a, b, c = crawl.next()

@@ -15,7 +15,8 @@ begin
                     when cardinality(kept_by) = 1 then format('Excluded: its URL matches the pattern %s.', kept_by[1])
                     else format('Excluded: its URL matches the patterns %s.', array_to_string(kept_by, ', ')) end,
                case when kept_by = '{}' then
-                        format('SELECT recrawl.exclude(%1$L), recrawl.unexclude(%1$L);', just(canonical_of(p.url)))
+                        format('SELECT recrawl.exclude(%1$L), recrawl.unexclude(%1$L);',
+                               pattern_for_one(canonical_of(p.url)))
                     else (select string_agg(format('SELECT recrawl.unexclude(%L);', k), ' ')
                           from unnest(kept_by) as k) end,
                jsonb_build_object(
@@ -46,10 +47,10 @@ begin
 end $$;
 comment on function explain_dead is 'Explains a page that is not live.';
 
-create or replace function just(canonical text) returns text
+create or replace function pattern_for_one(canonical text) returns text
 language sql immutable as $$
     -- The bracket expression begins with «[].[»: in the order «[][.» the characters «[.» would begin the name of a
     -- character.
     select '^' || regexp_replace(canonical, '([].[^$*+?(){}|\\])', '\\\1', 'g') || '$'
 $$;
-comment on function just is 'A pattern that matches one canonical URL and no other.';
+comment on function pattern_for_one is 'A pattern that matches one canonical URL and no other.';

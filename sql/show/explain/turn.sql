@@ -154,7 +154,7 @@ begin
          h.new_class = last_class() and better is not null),
         ('new_class',
          format('It is the first new page of its host %s. But other ready hosts have more valuable new pages: their '
-                'value is at least %s, and its value is %s.', h.name, amount(-worst_rank_of(better)), amount(p.value)),
+                'value is at least %s, and its value is %s.', h.name, amount(-last_rank_of(better)), amount(p.value)),
          jsonb_build_object('until', greatest(t, next_slot(h, s)), 'better_class', better),
          better is not null),
         ('new_gap',
