@@ -24,13 +24,29 @@
 --     page.due_at                             null                   it waits among the new pages
 --     host.new_class                          32                     its revisits go first; see last_class()
 --     host.last_start_by                      + 1 µs                 its slot does not come back: last_start_by_after()
---     inbox                                   null columns           seven kinds: see the table in 0001_first/queue.sql
+--     inbox                                   null columns           three kinds: see the table in upkeep/drain.sql
 --     graph_news.page_id                      null                   the whole graph
 --     page ids that graph functions return    -1                     the whole graph
 --     page ids inside of intern_pages()       0                      no page
 --     hosts inside of add_pages()             ''                     the host that was given is invalid
 --     job token that the graph was read by    -1                     nobody
 --     horizons and other cells                1 µs after 1970        never written
+--
+-- Words of these files that the glossary of the documents does not have:
+--
+--     cell      a sequence that holds a number: a time, a count or a set of bits. Writing it locks nothing
+--     class     new pages whose values differ by less than a factor of two (words/lines.sql)
+--     credit    how many new pages a host may give before its next revisit
+--     drain     to apply entries of the inbox to the queues
+--     head      a lower bound for the first page in a queue of a host
+--     horizon   a time before which an index holds only dead entries, so that scans begin there
+--     intern    to find the page of a URL, or to make it
+--     news      pages whose links or states changed since the job opic read the graph
+--     rank      minus the value of a new page
+--     reap      to take back the pages of leases that have ended
+--     strike    a block in a row after 429, 503 or failures. Each strike doubles the next block
+--     terms     what the last allocation decided for a host: its price and its minimum frequency
+--     tick      one small step of upkeep
 --
 -- `recrawl migrate` and `alembic upgrade head` replay it whenever a file changed; by hand, on a migrated database:
 -- psql --single-transaction -f sql/install.sql
