@@ -35,6 +35,13 @@ def test_headers_may_come_from_any_library(headers: dict[str, str]) -> None:
     assert result == {"status": 304, "etag": '"1"', "last_modified": "1994-11-06T08:49:37+00:00"}
 
 
+@pytest.mark.parametrize("etag", ['"é"', '"é"'.encode(), '"é"'.encode("latin-1"), '"a\tb"', '"a\r\nb"'])
+def test_an_etag_that_cannot_be_sent_back_is_left_out_of_the_next_request(etag: str | bytes) -> None:
+    given: dict[str, str] = {"ETag": etag}  # type: ignore[dict-item]  # as libraries give them
+    assert (stored := result_of(URL, 200, given)["etag"])
+    assert "If-None-Match" not in httpx.Request("GET", URL, headers=request_headers("me", stored, None)).headers
+
+
 @pytest.mark.parametrize("date", ["yesterday", "", "Sun, 99 Nov 1994 08:49:37 GMT", "0", "\0"])
 def test_dates_that_nobody_can_read_are_left_out(date: str) -> None:
     assert result_of(URL, 200, {"Last-Modified": date}) == {"status": 200}

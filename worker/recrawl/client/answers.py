@@ -18,7 +18,7 @@ REDIRECTS = {301, 302, 303, 307, 308}
 def request_headers(user_agent: str, etag: str | None, last_modified: datetime | None) -> dict[str, str]:
     """The headers of a request. A server can answer 304 to them if the page has not changed."""
     headers = {"User-Agent": user_agent}
-    if etag:
+    if etag and etag.isascii() and etag.isprintable():  # httpx, for example, cannot send other characters
         headers["If-None-Match"] = etag
     if last_modified:
         headers["If-Modified-Since"] = format_datetime(last_modified.astimezone(UTC), usegmt=True)
