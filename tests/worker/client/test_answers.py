@@ -75,6 +75,11 @@ def test_links_are_resolved_and_what_is_no_page_is_left_out() -> None:
     assert "links" not in result_of(URL, 200)
 
 
+def test_a_link_that_is_no_text_does_not_harm_the_others() -> None:
+    """As of an <a> without href. A regular expression on bytes finds bytes."""
+    assert result_of(URL, 200, links=["/x", None, 5, b"/y"])["links"] == ["http://a.example/x", "http://a.example/y"]
+
+
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_redirects_say_where_to(status: int) -> None:
     assert result_of(URL, status, {"Location": "../new"}) == {"status": status, "redirect_to": "http://a.example/new"}

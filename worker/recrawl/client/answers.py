@@ -1,4 +1,7 @@
-"""Turns an answer of the web into an element of report. Headers and links may contain anything."""
+"""Turns an answer of the web into an element of report. Headers and links may contain anything.
+
+A link that is no text is left out: an HTML parser returns None for an `<a>` without `href`.
+"""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -31,7 +34,7 @@ def result_of(
     headers: Headers = None,
     body: bytes | str | None = None,
     text: str | None = None,
-    links: Iterable[str] | None = None,
+    links: Iterable[object] | None = None,
 ) -> Result:
     """The validators, hash, links and redirect of an answer, under the keys of report."""
     named = plain(headers)
@@ -50,8 +53,8 @@ def result_of(
         if text is not None:
             result["sketch"] = fingerprint.sketch(text)
         if links is not None:
-            targets = (target for link in links if (target := absolute(url, link)))
-            result["links"] = list(islice(targets, MOST_LINKS))
+            texts = (text_of(link) for link in links if isinstance(link, str | bytes))
+            result["links"] = list(islice(filter(None, (absolute(url, text) for text in texts)), MOST_LINKS))
     return result
 
 

@@ -57,16 +57,16 @@ class Page:
         *,
         body: bytes | str | None = None,
         text: str | None = None,
-        links: Iterable[str] | None = None,
+        links: Iterable[str | None] | None = None,
         due: datetime | Literal["infinity"] | None = None,
         **more: Any,
     ) -> bool:
         """Reports the answer of the web. Status 0 means that there was no answer.
 
         `body` is the decoded content. `text` is the content without markup, for a sketch. `links` may be relative.
-        `due` is the time of the next fetch, if you plan the fetches of this page yourself. Every other key of the SQL
-        function report is an argument too. You may call this from any thread. It returns False and does nothing if the
-        page was reported, released or declined before.
+        A link that is None is left out. `due` is the time of the next fetch, if you plan the fetches of this page
+        yourself. Every other key of the SQL function report is an argument too. You may call this from any thread. It
+        returns False and does nothing if the page was reported, released or declined before.
         """
         result = result_of(self.url, status, headers, body, text, links if self.kind == "page" else None)
         if due is not None:
