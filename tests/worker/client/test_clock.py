@@ -84,8 +84,3 @@ def test_a_link_that_is_always_slow_leaves_room_to_begin() -> None:
     first, last = link.clock.window(START, START + timedelta(seconds=0.1), link.now)
     assert last - first == pytest.approx(0.05, abs=1e-4)
     assert link.true(first) >= START and link.true(last) <= START + timedelta(seconds=0.1), "equal ways: no error"
-
-
-def test_before_an_answer_nobody_knows() -> None:
-    with pytest.raises(RuntimeError, match="the clock of the database is not known yet"):
-        Clock().to_monotonic(START)

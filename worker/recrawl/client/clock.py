@@ -5,16 +5,16 @@ the answer came. So the fastest call is the most exact. It counts until a later 
 drift, so a call becomes less exact with its age. One slow call changes nothing.
 """
 
-from datetime import UTC, datetime, timedelta
+import math
+from datetime import UTC, datetime
 
 DRIFT = 1e-4  # seconds by which two clocks may drift apart per second; the clocks of computers drift by half of it
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Clock:
     def __init__(self) -> None:
-        self._ahead: float | None = None  # the database's clock, in seconds since 1970, minus the monotonic clock
-        self._max_error = 0.0  # the largest error of _ahead when it was measured, in seconds
+        self._ahead = 0.0  # the database's clock, in seconds since 1970, minus the monotonic clock
+        self._max_error = math.inf  # the largest error of _ahead when it was measured, in seconds
         self._found_at = 0.0  # the monotonic time when it was measured
 
     def max_error(self, now: float) -> float:
@@ -26,21 +26,17 @@ class Clock:
         max_error = (answered - sent) / 2
         ahead = time.timestamp() - (sent + answered) / 2
         known = self.max_error(answered)
-        has_stepped = self._ahead is not None and abs(ahead - self._ahead) > max_error + known
-        if self._ahead is None or max_error <= known or has_stepped:
+        has_stepped = abs(ahead - self._ahead) > max_error + known
+        if max_error <= known or has_stepped:
             self._ahead, self._max_error, self._found_at = ahead, max_error, answered
 
     def to_monotonic(self, time: datetime) -> float:
         """The monotonic time of a time of the database."""
-        if self._ahead is None:
-            raise RuntimeError("the clock of the database is not known yet")
         return time.timestamp() - self._ahead
 
     def to_datetime(self, moment: float) -> datetime:
         """The database's time at a monotonic time."""
-        if self._ahead is None:
-            raise RuntimeError("the clock of the database is not known yet")
-        return EPOCH + timedelta(seconds=moment + self._ahead)
+        return datetime.fromtimestamp(moment + self._ahead, UTC)
 
     def window(self, fetch_at: datetime, start_by: datetime, now: float) -> tuple[float, float]:
         """The monotonic times between which a request may begin.
