@@ -15,15 +15,12 @@ __all__ = ["Client", "Error", "Page", "ThreadedClient"]
 
 
 def __getattr__(name: str) -> Any:
-    """Loads a name when it is used. So `from recrawl.client import fingerprint` loads no database driver."""
-    if name == "ThreadedClient":
-        from recrawl.client.threads import ThreadedClient as found
-    elif name == "Client":
-        from recrawl.client.crawl import Client as found  # type: ignore[assignment]
-    elif name == "Page":
-        from recrawl.client.page import Page as found  # type: ignore[assignment]
-    elif name == "Error":
-        from recrawl.client.database import Error as found  # type: ignore[assignment]
-    else:
+    """Loads the classes when one is used. So `from recrawl.client import fingerprint` loads no database driver."""
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return found
+    from recrawl.client.crawl import Client
+    from recrawl.client.database import Error
+    from recrawl.client.page import Page
+    from recrawl.client.threads import ThreadedClient
+
+    return next(found for found in (Client, Error, Page, ThreadedClient) if found.__name__ == name)
