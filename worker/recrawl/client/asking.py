@@ -54,9 +54,9 @@ class Asker:
             if found >= room:
                 await self._sleep_until_room()
             elif found or self._in_hand.has_leases:
-                await self._sleep(ASK_EVERY, self._shell.is_closed)
+                await self._sleep(ASK_EVERY)
             else:
-                await self._sleep(max(0.02, await self._database.ready_in(LONGEST_SLEEP)), self._shell.is_closed)
+                await self._sleep(max(0.02, await self._database.ready_in(LONGEST_SLEEP)))
 
     def _most(self) -> int:
         """The most visits and pages in line. Visits that end before the slots come make room for more pages."""
@@ -111,11 +111,13 @@ class Asker:
 
     async def _sleep_until_room(self) -> None:
         """Until there is room for a quarter of all visits, but not longer than ASK_EVERY."""
-        self._shell.ask_below = -1 if self._sender.is_behind else self._most() - self._options["concurrency"] // 4
-        await self._sleep(ASK_EVERY, self._shell.has_room)
+        below = -1 if self._sender.is_behind else self._most() - self._options["concurrency"] // 4
+        await self._sleep(ASK_EVERY, below)
 
-    async def _sleep(self, seconds: float, unless: asyncio.Event) -> None:
+    async def _sleep(self, seconds: float, ask_below: int = -1) -> None:
+        """Ends earlier if at most `ask_below` pages are visited or in line, or if the client is closed."""
         if not self._in_hand.is_closed:
-            unless.clear()
+            self._shell.ask_below = ask_below
+            self._shell.has_room.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(unless.wait(), seconds)
+                await asyncio.wait_for(self._shell.has_room.wait(), seconds)

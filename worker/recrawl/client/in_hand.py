@@ -145,8 +145,7 @@ class InHand:
     @property
     def pages_and_visits(self) -> int:
         """The visits that run, and the pages in line for one."""
-        number = self._number_in
-        return len(self._visits) + number[WAITING] + number[READY] + number[BEHIND_ROBOTS]
+        return len(self._visits) + sum(self._number_in[state] for state in IN_LINE)
 
     @property
     def notice(self) -> float:

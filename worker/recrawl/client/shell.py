@@ -30,9 +30,8 @@ class Shell:
         self.failure: BaseException | None = None  # an error that ended one of the parts
         self.consumers: set[asyncio.Future[None]] = set()  # they wait for a page
         self.has_results = asyncio.Event()  # SEND_AT of them are unsent
-        self.has_room = asyncio.Event()  # at most `ask_below` pages are visited or in line; -1 = never
-        self.ask_below = 0
-        self.is_closed = asyncio.Event()
+        self.has_room = asyncio.Event()  # at most `ask_below` pages are visited or in line, or the client is closed
+        self.ask_below = -1
         self._user_agent = user_agent
         self._on_outcome = on_outcome
         self._timer: asyncio.TimerHandle | None = None  # for the next page that becomes ready
@@ -120,7 +119,6 @@ class Shell:
 
     def close(self) -> None:
         self.do(self.in_hand.close())
-        self.is_closed.set()
         self.has_room.set()
         self._wake()
 
