@@ -118,9 +118,11 @@ def csv_pages(lines: Iterable[str]) -> Iterator[PageToAdd | BadLine]:
                 problem = f"{len(row)} cells under a header of {len(header)} (a URL with a comma must be quoted)"
                 yield BadLine(f"line {number}", problem)
                 continue
+            if not (url := row[url_at].strip()):
+                raise ValueError("url is empty")
             row.append("")
             value, rate = _number("value", row[value_at]), _number("rate", row[rate_at])
-            yield PageToAdd(_required(row[url_at]), value, rate, _instant(row[due_at]))
+            yield PageToAdd(url, value, rate, _instant(row[due_at]))
         except ValueError as error:
             yield BadLine(f"line {number}", str(error).removeprefix(f"line {number}: "))
 
@@ -142,12 +144,6 @@ def _csv_header(row: list[str]) -> list[str]:
     if "url" not in header:
         raise ImportFileError("header: column 'url' is missing")
     return header
-
-
-def _required(cell: str) -> str:
-    if url := cell.strip():
-        return url
-    raise ValueError("url is empty")
 
 
 def _number(column: str, cell: str) -> float | None:
