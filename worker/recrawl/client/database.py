@@ -10,9 +10,9 @@ import json
 import logging
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, LiteralString, NamedTuple
+from typing import Any, LiteralString, NamedTuple, TypeVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -23,6 +23,8 @@ from recrawl.client.clock import Clock
 log = logging.getLogger("recrawl.client")
 
 Arguments = Sequence[object] | Mapping[str, object]
+Element = TypeVar("Element")
+Answer = TypeVar("Answer")
 
 NAME = "recrawl client"  # the application_name of its connections
 # A connection without answers ends after about half a minute, unless the DSN says otherwise.
@@ -235,24 +237,20 @@ class Database:
 
     async def report(self, results: Sequence[dict[str, Any]]) -> list[Reported]:
         """The answer to each result. A result that the database cannot read does not harm the others."""
-        try:
-            text = json.dumps(results, default=str)
-            if len(text) <= LONGEST_REPORT or len(results) == 1:
-                rows = await self.call(
-                    "select code, detail, blocked_until is not null as is_blocked from recrawl.report(%s::jsonb)"
-                    " order by ord",
-                    [text],
-                    MOST_CUT if len(results) == 1 else 1,
-                )
-                return [Reported(*row) for row in rows]
-        except TooLong:
-            if len(results) == 1:
-                raise
-        except (psycopg.DataError, psycopg.OperationalError, TypeError, ValueError, RecursionError) as error:
-            if len(results) == 1:
-                return [Reported("invalid", one_line(error), False)]
-        half = len(results) // 2
-        return await self.report(results[:half]) + await self.report(results[half:])
+
+        async def report(part: Sequence[dict[str, Any]]) -> list[Reported]:
+            text = json.dumps(part, default=str)
+            if len(text) > LONGEST_REPORT and len(part) > 1:
+                raise TooLong(f"a report of {len(text)} characters")
+            rows = await self.call(
+                "select code, detail, blocked_until is not null as is_blocked from recrawl.report(%s::jsonb)"
+                " order by ord",
+                [text],
+                MOST_CUT if len(part) == 1 else 1,
+            )
+            return [Reported(*row) for row in rows]
+
+        return await in_halves(report, results, lambda error: Reported("invalid", one_line(error), False))
 
     async def release(self, lease_id: int, page_ids: list[int], slot_used: bool) -> None:
         await self.call("select recrawl.release(%s, %s::bigint[], %s)", [lease_id, page_ids, slot_used])
@@ -296,26 +294,18 @@ class Database:
                 return (rows[0].fetch_at, rows[0].start_by) if rows else None
         return None
 
-    async def add_pages(self, urls: list[str], meta: Sequence[object] | None = None) -> list[Any]:
-        """The page_id of each URL, and whether it is new. A URL that the database cannot read does not harm the others.
+    async def add_pages(self, pages: Sequence[tuple[str, object]]) -> list[Any]:
+        """Adds URLs, each with the meta of its page. Returns the page_id of each, and whether it is new. A URL that the
+        database cannot read does not harm the others."""
 
-        `meta` has one element for all URLs, or one for each.
-        """
-        try:
+        async def add(part: Sequence[tuple[str, object]]) -> list[Any]:
             return await self.call(
                 "select page_id, code from recrawl.add_pages(%s::text[], meta => %s::jsonb[]) order by ord",
-                [urls, meta and [None if one is None else json.dumps(one) for one in meta]],
-                MOST_CUT if len(urls) == 1 else 1,
+                [[url for url, _ in part], [None if meta is None else json.dumps(meta) for _, meta in part]],
+                MOST_CUT if len(part) == 1 else 1,
             )
-        except TooLong:
-            if len(urls) == 1:
-                raise
-        except (psycopg.DataError, TypeError, ValueError, RecursionError):
-            if len(urls) == 1:
-                return [Added(None, "invalid")]
-        half = len(urls) // 2
-        first, second = (meta[:half], meta[half:]) if meta and len(meta) > 1 else (meta, meta)
-        return await self.add_pages(urls[:half], first) + await self.add_pages(urls[half:], second)
+
+        return await in_halves(add, pages, lambda _: Added(None, "invalid"))
 
     async def claim(self, name: str) -> str:
         (row,) = await self.call("select recrawl.claim(%s) as owner", [name])
@@ -326,6 +316,25 @@ class Database:
             "select recrawl.hint_change(%s::bigint[], changed_at => %s::timestamptz[]) as moved", [page_ids, changed_at]
         )
         return int(row.moved)
+
+
+async def in_halves(
+    call: Callable[[Sequence[Element]], Awaitable[list[Answer]]],
+    elements: Sequence[Element],
+    refused: Callable[[Exception], Answer],
+) -> list[Answer]:
+    """The answer to each element. If a call with several elements fails, each half is tried alone. If the database
+    cannot read an element, `refused` makes its answer."""
+    try:
+        return await call(elements)
+    except TooLong:
+        if len(elements) == 1:
+            raise
+    except (psycopg.DataError, psycopg.OperationalError, TypeError, ValueError, RecursionError) as error:
+        if len(elements) == 1:
+            return [refused(error)]
+    half = len(elements) // 2
+    return await in_halves(call, elements[:half], refused) + await in_halves(call, elements[half:], refused)
 
 
 def no_connection(error: psycopg.Error) -> str:

@@ -18,7 +18,8 @@ AT_ONCE = 1000  # URLs of a call
 
 async def add_sitemaps(database: Database, url: str, sitemaps: list[str]) -> None:
     """Adds the sitemaps that the robots.txt of this URL's site lists."""
-    await database.add_pages([clean(each) for each in sitemaps[:MOST_SITEMAPS]], [{"sitemap": _host(url)}])
+    meta = {"sitemap": _host(url)}
+    await database.add_pages([(clean(each), meta) for each in sitemaps[:MOST_SITEMAPS]])
 
 
 async def take_sitemap(database: Database, meta: dict[str, Any], body: bytes | str) -> int:
@@ -35,10 +36,10 @@ async def take_sitemap(database: Database, meta: dict[str, Any], body: bytes | s
     for is_sitemap in (True, False):
         named = [entry for entry in found if entry.is_sitemap is is_sitemap]
         # of_index: an index listed this sitemap, so its own entries are pages, and no further sitemaps.
-        kind = [{"sitemap": host, "of_index": True}] if is_sitemap else None
+        its_meta = {"sitemap": host, "of_index": True} if is_sitemap else None
         for start in range(0, len(named), AT_ONCE):
             part = named[start : start + AT_ONCE]
-            rows = await database.add_pages([clean(entry.url) for entry in part], kind)
+            rows = await database.add_pages([(clean(entry.url), its_meta) for entry in part])
             new += sum(row.code == "new" for row in rows)
             changed = {
                 row.page_id: entry.changed_at

@@ -58,7 +58,6 @@ class Sender:
     async def _send_urls(self) -> None:
         for _ in range(0, len(self._urls), MOST_URLS):
             batch = list(islice(self._urls, MOST_URLS))
-            rows = await self._database.add_pages([url for url, _ in batch], [meta for _, meta in batch])
-            for row in rows:
+            for row in await self._database.add_pages(batch):
                 self._in_hand.counts[f"{row.code}_urls"] += 1
                 self._urls.popleft()
