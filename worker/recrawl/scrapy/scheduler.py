@@ -119,7 +119,7 @@ class Scheduler(BaseScheduler):
         except Exception as error:
             if not self._has_failed:  # an earlier failure is in the log already
                 self._fail(error)
-        self._count_all()
+        self._count()
 
     def has_pending_requests(self) -> bool:
         if not self._is_open or self._has_failed:
@@ -205,11 +205,7 @@ class Scheduler(BaseScheduler):
                 request.headers.setdefault(name, value)
         return request
 
-    def _count(self, page: Page, outcome: str, detail: str | None) -> None:
-        if self._crawler.stats:
-            self._crawler.stats.inc_value(f"recrawl/{outcome}")
-
-    def _count_all(self) -> None:
+    def _count(self, *_: object) -> None:
         for name, count in self._client.counts.items():
-            if self._crawler.stats and name != "raised":
-                self._crawler.stats.set_value(f"recrawl/{name.replace(' ', '_')}", count)
+            if self._crawler.stats:
+                self._crawler.stats.set_value(f"recrawl/{name}", count)
