@@ -14,7 +14,7 @@ from twisted.internet.defer import Deferred
 
 from recrawl.client.answers import REDIRECTS, absolute, text_of
 from recrawl.scrapy.stored import SECRET_HEADERS, is_of_the_web, restored
-from recrawl.scrapy.visit import CrawlerVisits, Visit
+from recrawl.scrapy.visit import CrawlerVisits, Visit, visits
 
 Result = Response | Request
 
@@ -66,7 +66,7 @@ class Downloader(ScrapysDownloader):
             self._redirect(visit, result, target)
             raise _nothing_for_the_spider(request)
         else:
-            visit.has(result)
+            visits[result] = visit
         return result
 
     async def _slot_for(self, request: Request) -> Visit:

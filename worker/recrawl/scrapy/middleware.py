@@ -43,7 +43,7 @@ class Reading(Middleware):
         try:
             async for output in result:
                 if visit and isinstance(output, Request):
-                    visit.returned_one()
+                    visit.to_come += 1
                     self._visits.leads[output] = visit
                 yield output
         except Exception as error:

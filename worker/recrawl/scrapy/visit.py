@@ -28,18 +28,12 @@ class Visit:
         self.is_taken = False  # the scheduler got its request: no other part filtered it out
         self.has_begun = False  # its request went out
         self.found: list[str] = []  # URLs that became pages
+        self.to_come = 0  # requests that the callback returned and the engine has not handed on yet
         self._meta_before = copy.deepcopy(self.meta)
-        self._to_come = 0  # requests that the callback returned and the engine has not handed on yet
         self._read: Response | None = None  # the response, after the callback has returned all
 
-    def has(self, response: Response) -> None:
-        _visits[response] = self
-
-    def returned_one(self) -> None:
-        self._to_come += 1
-
     def handed_one_on(self) -> None:
-        self._to_come -= 1
+        self.to_come -= 1
         self._report_if_complete()
 
     def is_read(self, response: Response) -> None:
@@ -47,7 +41,7 @@ class Visit:
         self._report_if_complete()
 
     def _report_if_complete(self) -> None:
-        if self._read is not None and not self._to_come:
+        if self._read is not None and not self.to_come:
             self.report(self._read, self.found if self.links is None else self.links)
 
     def report(self, response: Response, links: Iterable[str] | None = None, leads_to: str | None = None) -> None:
@@ -88,12 +82,12 @@ class Visit:
             self.page.decline()
 
 
-_visits: WeakKeyDictionary[Response, Visit] = WeakKeyDictionary()
+visits: WeakKeyDictionary[Response, Visit] = WeakKeyDictionary()
 
 
 def visit_of(response: Response) -> Visit | None:
     """The visit of a response. None if the response belongs to no page."""
-    return _visits.get(response)
+    return visits.get(response)
 
 
 Response.recrawl = property(visit_of)  # type: ignore[attr-defined]  # since Scrapy 2.19 a response takes no attributes
