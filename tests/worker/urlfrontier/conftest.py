@@ -49,9 +49,9 @@ class Command:
 class Served:
     """The same without the command, in a thread of this process: that takes no time to start."""
 
-    def __init__(self, url: str, obeys: bool = True) -> None:
+    def __init__(self, url: str, client_sets_dates: bool = True) -> None:
         self._url = url
-        self._obeys = obeys
+        self._client_sets_dates = client_sets_dates
         self._runs = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
         self._thread.start()
@@ -66,7 +66,7 @@ class Served:
         def ready(port: int) -> None:
             self.port = port
 
-        server = await serve(crawls, "127.0.0.1", 0, self._obeys, ready)
+        server = await serve(crawls, "127.0.0.1", 0, self._client_sets_dates, ready)
         self._runs.set()
         await self._stop.wait()
         await crawls.close()

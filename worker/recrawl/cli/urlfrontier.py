@@ -47,7 +47,7 @@ def urlfrontier(listen: Address, schedule: str) -> None:
         asyncio.run(run(url, listen, schedule == "client"))
 
 
-async def run(url: str, listen: Address, obeys: bool) -> None:
+async def run(url: str, listen: Address, client_sets_dates: bool) -> None:
     import asyncio
 
     from recrawl.client import Error
@@ -70,7 +70,7 @@ async def run(url: str, listen: Address, obeys: bool) -> None:
     def ready(bound: int) -> None:
         click.echo(f"The URLFrontier server is at {host}:{bound}; Ctrl-C stops it.")
 
-    server = await serve(crawls, host, port, obeys, ready)
+    server = await serve(crawls, host, port, client_sets_dates, ready)
     await stop.wait()
     await crawls.close()
     await server.stop(GRACE)

@@ -32,8 +32,9 @@ class Put(NamedTuple):
     content_hash: str | None = None
 
 
-def put_of(item: URLItem, obeys: bool) -> Put | None:
-    """None if the item can never be taken in. `obeys`: the client's dates are obeyed. A date of 0 is always obeyed."""
+def put_of(item: URLItem, client_sets_dates: bool) -> Put | None:
+    """None if the item can never be taken in. Without `client_sets_dates` its date is ignored, unless it is 0 or after
+    2200."""
     if item.WhichOneof("item") != "known":
         return discovered(item.discovered.info)
     info, seconds = item.known.info, item.known.refetchable_from_date
@@ -41,7 +42,8 @@ def put_of(item: URLItem, obeys: bool) -> Put | None:
     if found is None:
         return None
     is_done = seconds == 0 or seconds >= LATEST
-    due = "infinity" if is_done else datetime.fromtimestamp(seconds, UTC).isoformat() if obeys else None
+    own_date = datetime.fromtimestamp(seconds, UTC).isoformat() if client_sets_dates and not is_done else None
+    due = "infinity" if is_done else own_date
     signature = first(info.metadata, "signature")
     return Put(found.url, found.meta, found.host, True, due, status_of(info.metadata), signature and signature[:1000])
 

@@ -19,7 +19,7 @@ from recrawl.urlfrontier import urlfrontier_pb2 as pb
 from recrawl.urlfrontier.crawl_database import CrawlDatabase
 from recrawl.urlfrontier.crawls import DEFAULT, Crawls, UnknownCrawl
 from recrawl.urlfrontier.items import as_taken_in, info_of, item_of
-from recrawl.urlfrontier.stream import PutStreams, Unreadable, readable
+from recrawl.urlfrontier.stream import PutStreams, Stream, Unreadable, readable
 
 log = logging.getLogger("recrawl.urlfrontier")
 
@@ -34,17 +34,17 @@ NO_HOST = psycopg.errors.InvalidParameterValue  # raised for a key that no host 
 
 
 class Service:
-    def __init__(self, crawls: Crawls, node: str, obeys: bool) -> None:
+    def __init__(self, crawls: Crawls, node: str, client_sets_dates: bool) -> None:
         self._crawls = crawls
         self._node = node
-        self._puts = PutStreams(crawls, obeys)
+        self._puts = PutStreams(crawls, client_sets_dates)
         self._turn = count()  # counts the calls for all crawls
 
     async def PutURLs(self, _requests: object, context: Context) -> None:
-        await self._puts.urls(context)
+        await Stream(context).run(self._puts.take_item)
 
     async def PutDiscovered(self, _requests: object, context: Context) -> None:
-        await self._puts.batches(context)
+        await Stream(context).run(self._puts.take_batch)
 
     async def GetURLs(self, ask: pb.GetParams, _context: Context) -> AsyncIterator[pb.URLInfo]:
         """URLs of at most max_queues queues. Crawls share the queues equally. A crawl that has too few leaves the rest
@@ -241,7 +241,9 @@ async def refuse(error: Exception, context: Context) -> None:
     raise error
 
 
-async def serve(crawls: Crawls, host: str, port: int, obeys: bool, ready: Callable[[int], None]) -> aio.Server:
+async def serve(
+    crawls: Crawls, host: str, port: int, client_sets_dates: bool, ready: Callable[[int], None]
+) -> aio.Server:
     """Starts the server and calls `ready` with its port. Raises OSError if the port is taken."""
     address = f"[{host}]" if ":" in host else host
     server = aio.server(options=[("grpc.so_reuseport", 0)])
@@ -249,7 +251,7 @@ async def serve(crawls: Crawls, host: str, port: int, obeys: bool, ready: Callab
         bound = server.add_insecure_port(f"{address}:{port}")
     except RuntimeError:
         raise OSError(f"cannot listen on {address}:{port}: it is taken, or no address of this machine") from None
-    server.add_generic_rpc_handlers([handlers(Service(crawls, f"{address}:{bound}", obeys))])
+    server.add_generic_rpc_handlers([handlers(Service(crawls, f"{address}:{bound}", client_sets_dates))])
     await server.start()
     ready(bound)
     return server

@@ -77,19 +77,13 @@ class Stream:
 
 
 class PutStreams:
-    """PutURLs and PutDiscovered."""
+    """What PutURLs and PutDiscovered do with each message of a stream."""
 
-    def __init__(self, crawls: Crawls, obeys: bool) -> None:
+    def __init__(self, crawls: Crawls, client_sets_dates: bool) -> None:
         self._crawls = crawls
-        self._obeys = obeys
+        self._client_sets_dates = client_sets_dates
 
-    async def urls(self, context: "aio.ServicerContext[Any, Any]") -> None:
-        await Stream(context).run(self._take_item)
-
-    async def batches(self, context: "aio.ServicerContext[Any, Any]") -> None:
-        await Stream(context).run(self._take_batch)
-
-    async def _take_item(self, stream: Stream, item: URLItem) -> None:
+    async def take_item(self, stream: Stream, item: URLItem) -> None:
         info = item.known.info if item.WhichOneof("item") == "known" else item.discovered.info
         name = item.ID or info.url
 
@@ -98,9 +92,9 @@ class PutStreams:
 
         weight = max(1, item.ByteSize() // 1000)
         stream.owe(weight)
-        await self._take(info, put_of(item, self._obeys), ack)
+        await self._take(info, put_of(item, self._client_sets_dates), ack)
 
-    async def _take_batch(self, stream: Stream, batch: DiscoveredBatch) -> None:
+    async def take_batch(self, stream: Stream, batch: DiscoveredBatch) -> None:
         weight = max(1, len(batch.items), batch.ByteSize() // 1000)
         stream.owe(weight)
         statuses: list[AckMessage.Status] = [FAIL] * len(batch.items)
