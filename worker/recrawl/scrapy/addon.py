@@ -9,8 +9,8 @@ from twisted.web.client import HTTPConnectionPool
 
 log = logging.getLogger("recrawl.scrapy")
 
-PARTS = {"SCHEDULER": "recrawl.scrapy.scheduler.Scheduler", "DOWNLOADER": "recrawl.scrapy.downloader.Downloader"}
-OURS = {
+REPLACED = {"SCHEDULER": "recrawl.scrapy.scheduler.Scheduler", "DOWNLOADER": "recrawl.scrapy.downloader.Downloader"}
+MIDDLEWARES = {
     # Nearest to the engine: after it, no other middleware removes a request that a callback returned.
     "SPIDER_MIDDLEWARES": {"recrawl.scrapy.middleware.Reading": -1000},
     # Last before the request goes out.
@@ -18,14 +18,14 @@ OURS = {
 }
 # These middlewares would send a second request outside of the page's slot, or no request at all. recrawl does their
 # work. They are named by import path, because Scrapy 2.13 accepts nothing else.
-ASLEEP = [
+SWITCHED_OFF = [
     "scrapy.downloadermiddlewares.httpcache.HttpCacheMiddleware",
     "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware",
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware",
     "scrapy.downloadermiddlewares.retry.RetryMiddleware",
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware",
 ]
-OVER_ALL = 100  # the priority of settings that the project must not override; the command line has 40
+PRIORITY = 100  # of settings that the project must not override; the command line has 40
 DEFAULTS = {
     "RECRAWL_IDLE": 60,  # seconds without anything to fetch, after which the spider closes; None = it never closes
     "RECRAWL_LEASE": 600,  # seconds after which the pages of a process that died come back
@@ -41,13 +41,13 @@ class Addon:
         for name, value in DEFAULTS.items():
             settings.setdefault(name, value, "addon")
         if not settings.get("RECRAWL_DSN"):
-            settings.set("RECRAWL_DSN", os.environ.get("DATABASE_URL"), OVER_ALL)
-        for name, path in PARTS.items():
+            settings.set("RECRAWL_DSN", os.environ.get("DATABASE_URL"), PRIORITY)
+        for name, path in REPLACED.items():
             if (settings.getpriority(name) or 0) > 0:
                 log.warning("recrawl replaces the setting %s; it was %s", name, settings[name])
-            settings.set(name, path, OVER_ALL)
-        for name, components in OURS.items():
+            settings.set(name, path, PRIORITY)
+        for name, components in MIDDLEWARES.items():
             for path, order in components.items():
-                settings[name].set(path, order, OVER_ALL)
-        for path in ASLEEP:
-            settings["DOWNLOADER_MIDDLEWARES"].set(path, None, OVER_ALL)
+                settings[name].set(path, order, PRIORITY)
+        for path in SWITCHED_OFF:
+            settings["DOWNLOADER_MIDDLEWARES"].set(path, None, PRIORITY)

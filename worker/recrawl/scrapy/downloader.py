@@ -60,7 +60,7 @@ class Downloader(ScrapysDownloader):
             if target := self._led_to(request, result):
                 return self._followed(request, result, target)
         elif visit.page.kind == "robots" or result.status == 304:
-            visit.report(result, leads_to=_location(result))
+            visit.report(result, redirect_to=_location(result))
             raise _nothing_for_the_spider(request)
         elif target := self._led_to(request, result):
             self._redirect(visit, result, target)
@@ -99,7 +99,7 @@ class Downloader(ScrapysDownloader):
         assert self.crawler.engine and self.crawler.spider
         target = restored(url, visit.page.meta, self.crawler.spider)
         self.crawler.engine.crawl(target)
-        visit.report(response, leads_to=target.url if target in self._visits.accepted else None)
+        visit.report(response, redirect_to=target.url if target in self._visits.accepted else None)
 
     def _followed(self, request: Request, response: Response, url: str) -> Request:
         """The request that follows a redirect, for a request that is no page. It is no page either."""

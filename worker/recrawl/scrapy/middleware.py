@@ -44,7 +44,7 @@ class Reading(Middleware):
             async for output in result:
                 if visit and isinstance(output, Request):
                     visit.to_come += 1
-                    self._visits.leads[output] = visit
+                    self._visits.found_by[output] = visit
                 yield output
         except Exception as error:
             self._is_over(visit, response, error)

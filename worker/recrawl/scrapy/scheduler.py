@@ -133,7 +133,7 @@ class Scheduler(BaseScheduler):
         return self._ready.popleft() if self._ready else None
 
     def enqueue_request(self, request: Request) -> bool:
-        lead = self._visits.leads.pop(request, None)
+        finder = self._visits.found_by.pop(request, None)
         if visit := self._visits.under_way.get(request):
             visit.is_taken = True
             self._ready.append(request)
@@ -143,8 +143,8 @@ class Scheduler(BaseScheduler):
             self._client.extra_request(request.url, request)
         elif is_of_the_web(request) and (kept := stored(request, self._spider)) is not None:
             self._client.add(request.url, {KEY: kept})
-            if lead:
-                lead.found.append(request.url)
+            if finder:
+                finder.found.append(request.url)
         elif not request.dont_filter and self._seen.request_seen(request):
             return False
         elif is_of_the_web(request):
@@ -156,8 +156,8 @@ class Scheduler(BaseScheduler):
 
     def _handed_on(self, request: Request) -> None:
         """The engine has the request. It calls enqueue_request next, unless another part filters the request out."""
-        if lead := self._visits.leads.get(request):
-            asyncio.get_running_loop().call_soon(lead.handed_one_on)
+        if finder := self._visits.found_by.get(request):
+            asyncio.get_running_loop().call_soon(finder.handed_one_on)
 
     def _idle(self) -> None:
         if self._has_failed:

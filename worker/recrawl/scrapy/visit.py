@@ -44,9 +44,9 @@ class Visit:
         if self._read is not None and not self.to_come:
             self.report(self._read, self.found if self.links is None else self.links)
 
-    def report(self, response: Response, links: Iterable[str] | None = None, leads_to: str | None = None) -> None:
-        """Reports the answer. `leads_to` is the target of a redirect that is followed. A redirect that a callback sees
-        is not followed."""
+    def report(self, response: Response, links: Iterable[str] | None = None, redirect_to: str | None = None) -> None:
+        """Reports the answer. `redirect_to` is the target of a redirect that is followed. A redirect that a callback
+        sees is not followed."""
         more: dict[str, Any] = {}
         if self.relevance is not None:
             more["relevance"] = self.relevance
@@ -56,8 +56,8 @@ class Visit:
             more["meta"] = self.meta | {KEY: stored_in(self.page.meta) or {}}
         headers = {name: values[0] for name, values in response.headers.items() if values}
         headers.pop(b"Location", None)
-        if leads_to:
-            headers[b"Location"] = leads_to.encode()
+        if redirect_to:
+            headers[b"Location"] = redirect_to.encode()
         self.page.report(response.status, headers, body=response.body, links=links, **more)
 
     def left_for(self, url: str) -> None:
@@ -102,7 +102,7 @@ class CrawlerVisits:
         self.client: Client  # set when the scheduler has opened it
         self.under_way: dict[Request, Visit] = {}  # from the hand-out by the database until the answer
         self.wanted: WeakKeyDictionary[Request, asyncio.Future[Visit]] = WeakKeyDictionary()  # past the scheduler
-        self.leads: WeakKeyDictionary[Request, Visit] = WeakKeyDictionary()  # its callback returned the request
+        self.found_by: WeakKeyDictionary[Request, Visit] = WeakKeyDictionary()  # its callback returned the request
         self.no_pages: WeakSet[Request] = WeakSet()  # requests that are no pages, also if their URLs look like pages
         self.accepted: WeakSet[Request] = WeakSet()  # by the scheduler
 
