@@ -116,7 +116,7 @@ def test_a_connection_that_was_lost_fails_nothing_while_the_database_is_there(
 def test_what_the_database_does_not_answer_is_to_be_sent_again_and_so_is_what_waits_behind_it(
     frontier: Frontier, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(puts, "PATIENCE", 3.0)
+    monkeypatch.setattr(puts, "LONGEST_CALL", 3.0)
     monkeypatch.setattr(puts, "MOST_AT_ONCE", 1)
     items = [discovered(f"{A}{n}") for n in range(10)]
     with psycopg.connect(url) as holder:

@@ -1,7 +1,7 @@
 """A crawl as the service needs it: the queries to its database. If the database is away, a call fails at once.
 
-Three connections, so that none of them keeps the others waiting: puts, pops and what steers them, and the looks that
-read all pages.
+Three connections, so that none of them keeps the others waiting: one for puts, one for next_pages and settings, and one
+for queries over all pages.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -41,18 +41,18 @@ class CrawlDatabase:
         self.has_too_few = False  # queues, when GetURLs asked last
         self._limits: dict[str, CrawlLimit] = {}  # by host. As in URLFrontier, a restart of the server forgets them
         clock = Clock()
-        self._puts, self._pops, self._looks = (
+        self._puts, self._gets, self._reads = (
             Database(make_conninfo(dsn, application_name="recrawl urlfrontier"), clock) for _ in range(3)
         )
 
     async def open(self) -> None:
         """Raises recrawl.client.Error if the database cannot be reached, or is no crawl."""
-        for database in (self._puts, self._pops, self._looks):
+        for database in (self._puts, self._gets, self._reads):
             await database.open()
             database.give_up_at = 0  # from now on GaveUp is raised at once
 
     async def close(self) -> None:
-        for database in (self._puts, self._pops, self._looks):
+        for database in (self._puts, self._gets, self._reads):
             await database.close()
 
     # ------------------------------------------------------------------------------------------------- puts
@@ -100,11 +100,11 @@ class CrawlDatabase:
         )  # fmt: skip
         return [row.code for row in rows]
 
-    # ------------------------------------------------------------------------------------------------- pops
+    # ------------------------------------------------------------------------------ next_pages and settings
 
     async def beside(self) -> list[str]:
         """The IDs of crawls with a database of their own: NAME~ID, where this one is called NAME."""
-        rows = await self._pops.call(
+        rows = await self._gets.call(
             """
             select substr(datname, length(base) + 1) as name
             from pg_database cross join concat(current_database(), '~') as base
@@ -118,7 +118,7 @@ class CrawlDatabase:
         """Pages of hosts that may be requested now. A host gives at most `per_host` pages, and at most as many as its
         gap allows while they are held (in seconds) and within max_ahead. Its later pages have slots of their own, so
         that no other call gives them away."""
-        return await self._pops.call(
+        return await self._gets.call(
             """
             with
             s as materialized (
@@ -147,10 +147,10 @@ class CrawlDatabase:
             {"hosts": hosts, "per_host": per_host, "held": timedelta(seconds=held), "host": host or None},
         )
 
-    # ------------------------------------------------------------------------------------------------ looks
+    # -------------------------------------------------------------------------------- queries over all pages
 
     async def page(self, url: str) -> Any | None:
-        rows = await self._looks.call(
+        rows = await self._reads.call(
             f"select url, host, meta, due_at, added_at, is_done {PAGES} and page_id = recrawl.page_of(%(url)s)",
             {"url": url, "host": ""},
         )
@@ -160,7 +160,7 @@ class CrawlDatabase:
         """Reads on as fast as the caller takes the pages."""
         last = 0
         while size > 0:
-            rows = await self._looks.call(
+            rows = await self._reads.call(
                 f"select page_id, url, host, meta, due_at, added_at, is_done {PAGES} {MATCHING} and page_id > %(last)s"
                 " order by page_id offset %(start)s limit %(size)s",
                 {
@@ -175,7 +175,7 @@ class CrawlDatabase:
             last, start, size = rows[-1].page_id, 0, size - len(rows)
 
     async def count(self, host: str, filter: str, ignores_case: bool) -> int:
-        (row,) = await self._looks.call(
+        (row,) = await self._reads.call(
             f"select count(*) as pages {PAGES} {MATCHING}",
             {"host": host, "filter": filter, "ignores_case": ignores_case},
         )
@@ -183,7 +183,7 @@ class CrawlDatabase:
 
     async def stats(self, host: str) -> Any:
         """Exact counts of everything that is committed."""
-        (row,) = await self._looks.call(
+        (row,) = await self._reads.call(
             f"""
             select count(*) filter (where not is_done) as waiting, count(*) filter (where is_done) as done,
                    count(distinct host) filter (where not is_done) as active_hosts, count(distinct host) as hosts,
@@ -198,7 +198,7 @@ class CrawlDatabase:
 
     async def hosts(self, start: int, size: int, also_inactive: bool) -> list[str]:
         """The hosts that have pages to fetch and are not blocked; with `also_inactive` all hosts."""
-        rows = await self._looks.call(
+        rows = await self._reads.call(
             f"""
             select p.host
             from (select host, bool_or(not is_done) as is_active {PAGES} group by host) p
@@ -211,31 +211,31 @@ class CrawlDatabase:
         return [row.host for row in rows]
 
     async def is_paused(self) -> bool:
-        (row,) = await self._pops.call("select value::boolean as yes from recrawl.settings where name = 'paused'")
+        (row,) = await self._gets.call("select value::boolean as yes from recrawl.settings where name = 'paused'")
         return bool(row.yes)
 
     # ---------------------------------------------------------------------------------------------- steering
 
     async def pause(self, paused: bool) -> None:
-        await self._pops.call("select recrawl.pause()" if paused else "select recrawl.resume()")
+        await self._gets.call("select recrawl.pause()" if paused else "select recrawl.resume()")
 
     async def knows(self, host: str) -> bool:
-        """Whether there is such a host. Ask first: the verbs that steer a host add an unknown host."""
-        return bool(await self._pops.call("select from recrawl.host_status where host = lower(%s)", [host]))
+        """Whether there is such a host. Ask first: the functions that steer a host add an unknown host."""
+        return bool(await self._gets.call("select from recrawl.host_status where host = lower(%s)", [host]))
 
     async def set_default_delay(self, seconds: float) -> None:
-        await self._pops.call("select recrawl.set_setting('default_gap', %s)", [f"{max(seconds, SHORTEST_DELAY)} s"])
+        await self._gets.call("select recrawl.set_setting('default_gap', %s)", [f"{max(seconds, SHORTEST_DELAY)} s"])
 
     async def set_delay(self, host: str, seconds: float) -> None:
         gap = timedelta(seconds=max(seconds, SHORTEST_DELAY))
-        await self._pops.call("select recrawl.set_host(%s, gap => %s)", [host, gap])
+        await self._gets.call("select recrawl.set_host(%s, gap => %s)", [host, gap])
 
     async def block(self, host: str, until: int) -> None:
         """`until` is in seconds since 1970. A time in the past ends the block."""
         if until <= datetime.now(UTC).timestamp():
-            await self._pops.call("select recrawl.unblock_host(%s)", [host])
+            await self._gets.call("select recrawl.unblock_host(%s)", [host])
         else:
-            await self._pops.call(
+            await self._gets.call(
                 "select recrawl.block_host(%s, to_timestamp(%s), 'by BlockQueueUntil')", [host, min(until, 1e11)]
             )
         await self._keep_limit(host.lower())
@@ -246,7 +246,7 @@ class CrawlDatabase:
         self._limits.pop(host, None)
         await self._keep_limit(host)
         if most:
-            rows = await self._looks.call(
+            rows = await self._reads.call(
                 f"select page_id {PAGES} and is_done limit %(most)s", {"host": host, "most": most}
             )
             self._limits[host] = CrawlLimit(most, {row.page_id for row in rows})
@@ -270,7 +270,7 @@ class CrawlDatabase:
         limit = self._limits.get(host)
         is_reached = limit is not None and len(limit.done) >= limit.most
         verb: LiteralString = "block_host(host, reason => %(reason)s)" if is_reached else "unblock_host(host)"
-        await self._pops.call(
+        await self._gets.call(
             f"select recrawl.{verb} from recrawl.host_status"
             " where host = %(host)s and (blocked_reason is not distinct from %(reason)s) <> %(is_reached)s",
             {"host": host, "reason": AT_LIMIT, "is_reached": is_reached},
@@ -280,7 +280,7 @@ class CrawlDatabase:
         """Ends the block, the delay and the limit of a host; of all hosts if none is named."""
         for limited in [host.lower()] if host else list(self._limits):
             self._limits.pop(limited, None)
-        await self._pops.call(
+        await self._gets.call(
             """
             select recrawl.set_host(host, reset => '{gap}'),
                    case when blocked_until is not null then recrawl.unblock_host(host) end
@@ -308,11 +308,11 @@ class CrawlDatabase:
     async def _delete(self, host: str, older_than: timedelta | None) -> tuple[int, int]:
         """Returns the number of deleted pages, and how many of them were not done."""
         deleted = waited = last = 0
-        while rows := await self._looks.call(
+        while rows := await self._reads.call(
             f"select page_id, is_done {PAGES} and (%(age)s::interval is null or added_at < now() - %(age)s)"
             " and page_id > %(last)s order by page_id limit %(most)s",
             {"host": host, "age": older_than, "last": last, "most": AT_ONCE},
         ):
-            await self._looks.call("select recrawl.delete_pages(%s::bigint[])", [[row.page_id for row in rows]])
+            await self._reads.call("select recrawl.delete_pages(%s::bigint[])", [[row.page_id for row in rows]])
             deleted, waited, last = deleted + len(rows), waited + sum(not row.is_done for row in rows), rows[-1].page_id
         return deleted, waited

@@ -22,7 +22,7 @@ log = logging.getLogger("recrawl.urlfrontier")
 WAIT = 0.01  # seconds to wait for more puts
 MOST_AT_ONCE = 1000
 LARGEST = 4_000_000  # characters of metadata at once; a single put may be larger
-PATIENCE = 20.0  # seconds for a call: StormCrawler counts a put as failed after 60 seconds without an answer
+LONGEST_CALL = 20.0  # seconds for a call: StormCrawler counts a put as failed after 60 seconds without an answer
 Ack = Callable[[AckMessage.Status], None]
 OK, SKIPPED, FAIL = AckMessage.OK, AckMessage.SKIPPED, AckMessage.FAIL
 
@@ -86,7 +86,7 @@ class Puts:
     async def _taken(self, puts: Sequence[Put]) -> list[AckMessage.Status]:
         """Takes in each put that the database accepts. Raises GaveUp, or TimeoutError if there is no answer."""
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(LONGEST_CALL):
                 return await taken(self._crawl, puts)
         except (psycopg.DataError, psycopg.OperationalError, TooLong) as error:
             if len(puts) > 1:

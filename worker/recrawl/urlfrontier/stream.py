@@ -77,7 +77,7 @@ class Stream:
 
 
 class PutStreams:
-    """What PutURLs and PutDiscovered do with each message of a stream."""
+    """Takes the messages of PutURLs and PutDiscovered."""
 
     def __init__(self, crawls: Crawls, client_sets_dates: bool) -> None:
         self._crawls = crawls
