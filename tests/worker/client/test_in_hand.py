@@ -17,7 +17,7 @@ from recrawl.client.database import Reported
 from recrawl.client.in_hand import Answered, Effects, InHand, PageState, TellOutcome
 from recrawl.client.page import Kind, Page, is_request, request_row
 from recrawl.client.preparation import Preparation
-from recrawl.client.robots import Passage, site_of
+from recrawl.client.robots import Access, site_of
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)  # by the database, when the monotonic clock says 0
 CONCURRENCY = 3
@@ -25,14 +25,14 @@ HOSTS = ["a.example", "b.example", "c.example"]
 
 
 class Hands:
-    """InHand, and a shell that does everything at once. It notes what became of each page."""
+    """InHand, and a runner that does everything at once. It notes what became of each page."""
 
     def __init__(self, preparation: float = 0) -> None:
         self.now = 0.0
         self.ahead = 0.0  # seconds by which the database's clock has stepped
         self.clock = Clock()
         self.step_clock(0)
-        self.rules: dict[str, Passage] = {}
+        self.rules: dict[str, Access] = {}
         self.in_hand = InHand(self.clock, Preparation(preparation, longest=4), CONCURRENCY, self.verdict)
         self.pages: list[Page] = []
         self.outcomes: dict[Page, list[str]] = {}
@@ -43,8 +43,8 @@ class Hands:
         self.from_thread = False
         self.ids = count(1)
 
-    def verdict(self, url: str) -> Passage:
-        return self.rules.get(site_of(url), Passage.UNKNOWN)
+    def verdict(self, url: str) -> Access:
+        return self.rules.get(site_of(url), Access.UNKNOWN)
 
     def step_clock(self, seconds: float) -> None:
         self.ahead += seconds
@@ -145,7 +145,7 @@ class Hands:
 
 def test_a_page_waits_for_its_slot_is_visited_and_reported() -> None:
     hands = Hands()
-    hands.rules["http://a.example"] = Passage.ALLOWED
+    hands.rules["http://a.example"] = Access.ALLOWED
     (page,) = hands.start_waiting(hands.lease(("a.example", 1)))
     assert hands.next() is None and hands.state(page) is PageState.WAITING
     assert hands.in_hand.next_due == pytest.approx(1, abs=0.01)
@@ -169,7 +169,7 @@ def test_the_first_page_of_a_site_gives_its_slot_to_robots_txt_and_others_wait_f
     assert [hands.state(page) for page in (second, third)] == [PageState.BEHIND_ROBOTS] * 2
     assert request.report(200)
     assert hands.answers[request] == 1 and hands.state(request) is PageState.OVER
-    hands.rules["http://a.example"] = Passage.ALLOWED
+    hands.rules["http://a.example"] = Access.ALLOWED
     hands.do(hands.in_hand.robots_came(request))
     assert hands.outcomes[first] == ["released"] and first.slot_used
     assert hands.next() is second and hands.next() is third
@@ -186,7 +186,7 @@ def test_a_page_that_waits_too_long_for_robots_txt_goes_back_alone() -> None:
     hands.do(hands.in_hand.drop_late(hands.now))
     assert hands.outcomes[short] == ["missed"] and hands.outcomes[long] == []
     request.report(404)
-    hands.rules["http://a.example"] = Passage.ALLOWED
+    hands.rules["http://a.example"] = Access.ALLOWED
     hands.do(hands.in_hand.robots_came(request))
     assert hands.next() is long
 
@@ -206,14 +206,14 @@ def test_pages_whose_rules_cannot_be_read_have_failed_when_robots_txt_was_reques
 
 def test_a_page_that_its_robots_txt_denies_never_waits() -> None:
     hands = Hands()
-    hands.rules["http://a.example"] = Passage.DENIED
+    hands.rules["http://a.example"] = Access.DENIED
     (page,) = hands.start_waiting(hands.lease(("a.example", 1)))
     assert hands.in_hand.batch(10) == [{"page_id": page.page_id, "lease_id": page.lease_id, "robots_denied": True}]
 
 
 def test_the_pages_of_a_lost_lease_are_over_and_what_was_reported_is_still_sent() -> None:
     hands = Hands()
-    hands.rules |= {f"http://{host}": Passage.ALLOWED for host in HOSTS}
+    hands.rules |= {f"http://{host}": Access.ALLOWED for host in HOSTS}
     waiting, running, reported = hands.start_waiting(
         hands.lease(("a.example", 9), ("b.example", 0), ("c.example", 0))
     )  # fmt: skip
@@ -231,7 +231,7 @@ def test_a_page_that_is_lost_before_it_waits_or_while_its_robots_txt_is_requeste
     hands = Hands()
     (early,) = hands.lease(("b.example", 0))
     hands.do(hands.in_hand.extended(early.lease_id, None))
-    hands.rules["http://b.example"] = Passage.DENIED
+    hands.rules["http://b.example"] = Access.DENIED
     hands.start_waiting([early])
     (page,) = hands.start_waiting(hands.lease(("a.example", 0)))
     hands.pass_time(0.1)
@@ -245,7 +245,7 @@ def test_a_page_that_is_lost_before_it_waits_or_while_its_robots_txt_is_requeste
 
 def test_a_page_of_a_blocked_host_is_not_yielded() -> None:
     hands = Hands()
-    hands.rules["http://a.example"] = Passage.ALLOWED
+    hands.rules["http://a.example"] = Access.ALLOWED
     (page,) = hands.start_waiting(hands.lease(("a.example", 0)))
     hands.pass_time(0.1)
     hands.do(hands.in_hand.give_back("blocked", hosts={"a.example"}))
@@ -265,7 +265,7 @@ def test_a_page_that_is_given_back_while_others_are_sent_is_sent_later() -> None
 
 def test_a_visit_has_its_place_until_its_task_ends() -> None:
     hands = Hands()
-    hands.rules |= {f"http://{host}": Passage.ALLOWED for host in HOSTS}
+    hands.rules |= {f"http://{host}": Access.ALLOWED for host in HOSTS}
     hands.start_waiting(hands.lease(*[(host, 0) for host in HOSTS * 2], window=9))
     hands.pass_time(0.2)
     pages = [page for _ in range(6) if (page := hands.next())]
@@ -279,7 +279,7 @@ def test_a_visit_has_its_place_until_its_task_ends() -> None:
 
 def test_a_page_for_which_no_visit_was_free_was_missed() -> None:
     hands = Hands()
-    hands.rules["http://a.example"] = Passage.ALLOWED
+    hands.rules["http://a.example"] = Access.ALLOWED
     (page,) = hands.start_waiting(hands.lease(("a.example", 0)))
     hands.pass_time(1)
     assert hands.next() is None and hands.outcomes[page] == ["missed"]
@@ -287,7 +287,7 @@ def test_a_page_for_which_no_visit_was_free_was_missed() -> None:
 
 def test_a_page_whose_slot_moved_into_the_future_waits_again() -> None:
     hands = Hands()
-    hands.rules["http://a.example"] = Passage.ALLOWED
+    hands.rules["http://a.example"] = Access.ALLOWED
     (page,) = hands.start_waiting(hands.lease(("a.example", 0)))
     hands.pass_time(0.1)
     hands.step_clock(-3)
@@ -298,7 +298,7 @@ def test_a_page_whose_slot_moved_into_the_future_waits_again() -> None:
 
 def test_a_page_comes_early_for_a_visit_that_needs_time_and_begins_in_its_slot() -> None:
     hands = Hands(preparation=1)
-    hands.rules["http://a.example"] = Passage.ALLOWED
+    hands.rules["http://a.example"] = Access.ALLOWED
     (page,) = hands.start_waiting(hands.lease(("a.example", 2)))
     hands.pass_time(1.1)
     assert hands.next() is page and not hands.is_in_window(page)
@@ -311,7 +311,7 @@ def test_a_page_comes_early_for_a_visit_that_needs_time_and_begins_in_its_slot()
 
 def test_a_visit_that_prepares_learns_that_its_host_is_blocked() -> None:
     hands = Hands(preparation=1)
-    hands.rules["http://a.example"] = Passage.ALLOWED
+    hands.rules["http://a.example"] = Access.ALLOWED
     (page,) = hands.start_waiting(hands.lease(("a.example", 2)))
     hands.pass_time(1.1)
     assert hands.next() is page and hands.in_hand.leases_before_requests() == [page.lease_id]
@@ -324,7 +324,7 @@ def test_a_visit_that_prepares_learns_that_its_host_is_blocked() -> None:
 
 def test_a_page_cannot_go_back() -> None:
     hands = Hands()
-    hands.rules["http://a.example"] = Passage.ALLOWED
+    hands.rules["http://a.example"] = Access.ALLOWED
     (page,) = hands.start_waiting(hands.lease(("a.example", 0)))
     hands.pass_time(0.1)
     assert hands.next() is page
@@ -348,7 +348,7 @@ class AnyLife(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.hands = Hands()
-        self.hands.rules["http://a.example"] = Passage.ALLOWED
+        self.hands.rules["http://a.example"] = Access.ALLOWED
         self.new: list[list[Page]] = []  # answers of next_pages whose robots.txt are being looked up
         self.yielded: list[Page] = []
         self.spawned: set[Page] = set()
@@ -364,7 +364,7 @@ class AnyLife(RuleBasedStateMachine):
     @rule()
     def visits_need_time(self) -> None:
         self.hands, self.needs_time = Hands(preparation=0.5), True
-        self.hands.rules["http://a.example"] = Passage.ALLOWED
+        self.hands.rules["http://a.example"] = Access.ALLOWED
 
     @rule(slots=SLOTS, window=WINDOWS, is_sitemap=st.booleans(), at_once=st.booleans())
     def come(self, slots: list[tuple[str, float]], window: float, is_sitemap: bool, at_once: bool) -> None:
@@ -381,9 +381,9 @@ class AnyLife(RuleBasedStateMachine):
     def add(self, host: str, after: float, window: float, kind: Kind) -> None:
         self.hands.add(host, after, window, kind)
 
-    @rule(host=HOST, passage=st.sampled_from(list(Passage)))
-    def rules_change(self, host: str, passage: Passage) -> None:
-        self.hands.rules[f"http://{host}"] = passage
+    @rule(host=HOST, access=st.sampled_from(list(Access)))
+    def rules_change(self, host: str, access: Access) -> None:
+        self.hands.rules[f"http://{host}"] = access
 
     @rule(seconds=st.floats(0.01, 1))
     def time_passes(self, seconds: float) -> None:

@@ -166,4 +166,4 @@ def test_many_hosts_asked_beside_the_pages_leave_nothing_in_memory(url: str, db:
 
     crawl.run(20, visit, until=lambda: crawl.client.counts["requests"] == 21 and crawl.client.is_idle)
     assert crawl.client.counts["requests"] == 21
-    assert not crawl.client._errands._turns
+    assert not crawl.client._own_requests._turns

@@ -147,12 +147,12 @@ def test_what_most_visits_need_counts_and_not_the_mean() -> None:
     preparation = Preparation(0, longest=3)
     for seconds in [0.1] * 90 + [2.0] * 10:
         preparation.took(seconds)
-    assert preparation.lead == 2.0
+    assert preparation.lead_time == 2.0
     for _ in range(100):
         preparation.took(0.1)
-    assert preparation.lead == 0.1, "old visits are forgotten"
+    assert preparation.lead_time == 0.1, "old visits are forgotten"
     preparation.took(60)
-    assert preparation.lead == 0.1, "one slow visit changes nothing"
+    assert preparation.lead_time == 0.1, "one slow visit changes nothing"
     for _ in range(20):
         preparation.took(60)
-    assert preparation.lead == 3, "no page is yielded earlier than that"
+    assert preparation.lead_time == 3, "no page is yielded earlier than that"

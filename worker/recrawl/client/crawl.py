@@ -1,11 +1,11 @@
 """A crawler's client for asyncio. It makes its parts, opens them and ends them.
 
-next_pages ◀──▶ Asker ──────┐                              ┌──▶ Sender ──▶ add_pages, report, release
-                            ▼                              │
-                          Shell, with InHand: the life of each page ◀──▶ the caller's visits
-                            ▲                              ▲
-extend_lease ◀──▶ Keeper ───┘                              └─── Errands ◀──▶ robots, set_robots, take_slot
-blocked_pages                                                      for robots.txt, extra requests, sitemaps
+next_pages ◀──▶ Asker ───────────┐                         ┌──▶ Sender ──▶ add_pages, report, release
+                                 ▼                         │
+                               Runner, with InHand: the life of each page ◀──▶ the caller's visits
+                                 ▲                         ▲
+extend_lease ◀──▶ LeaseKeeper ───┘                         └─── OwnRequests ◀──▶ robots, set_robots, take_slot
+blocked_pages                                                   for robots.txt, extra requests, sitemaps
 """
 
 import asyncio
@@ -16,20 +16,20 @@ import time
 from types import TracebackType
 from typing import Self, Unpack
 
-from recrawl.client.asking import Asker
+from recrawl.client.asker import Asker
 from recrawl.client.clock import Clock
 from recrawl.client.database import Database, Error, GaveUp
-from recrawl.client.errands import Errands
-from recrawl.client.gate import Gate
 from recrawl.client.in_hand import InHand
-from recrawl.client.keeping import Keeper
-from recrawl.client.misses import Misses
+from recrawl.client.lease_keeper import LeaseKeeper
+from recrawl.client.missed_slots import MissedSlots
 from recrawl.client.options import Options, complete
+from recrawl.client.own_requests import OwnRequests
 from recrawl.client.page import Page
 from recrawl.client.preparation import Preparation
-from recrawl.client.robots import Passage
-from recrawl.client.sending import Sender
-from recrawl.client.shell import Shell, VisitFunction
+from recrawl.client.robots import Access
+from recrawl.client.robots_cache import RobotsCache
+from recrawl.client.runner import Runner, VisitFunction
+from recrawl.client.sender import Sender
 
 log = logging.getLogger("recrawl.client")
 
@@ -45,22 +45,24 @@ class Client:
         self._clock = Clock()
         self._asking = Database(dsn, self._clock)  # a second connection: no page and no slot waits for a long report
         self._database = Database(dsn, self._clock)
-        gate = Gate(self._asking, self.user_agent) if given["robots"] else None
+        robots_cache = RobotsCache(self._asking, self.user_agent) if given["robots"] else None
         preparation = Preparation(given["preparation"], longest=2 * given["ahead"])
-        passage_of = gate.passage_of if gate else lambda _: Passage.ALLOWED
-        self._in_hand = InHand(self._clock, preparation, self.concurrency, passage_of)
+        access_to = robots_cache.access_to if robots_cache else lambda _: Access.ALLOWED
+        self._in_hand = InHand(self._clock, preparation, self.concurrency, access_to)
         self.counts = self._in_hand.counts  # of outcomes, requests and the like
         self.lag = self._in_hand.lag  # seconds from fetch_at to the start, of the last thousand requests
-        self._shell = Shell(self._in_hand, self.user_agent, given["on_outcome"])
-        self._misses = Misses(self.counts, preparation, self.concurrency)
-        self._sender = Sender(self._database, self._shell)
-        self._asker = Asker(self._asking, self._shell, self._sender, gate, given)
-        self._keeper = Keeper(self._database, self._asking, self._shell, self._misses, given["lease"])
-        self._errands = Errands(self._database, self._asking, gate, self._sender, self._shell, given["sitemaps"])
+        self._runner = Runner(self._in_hand, self.user_agent, given["on_outcome"])
+        self._missed_slots = MissedSlots(self.counts, preparation, self.concurrency)
+        self._sender = Sender(self._database, self._runner)
+        self._asker = Asker(self._asking, self._runner, self._sender, robots_cache, given)
+        self._lease_keeper = LeaseKeeper(self._database, self._asking, self._runner, self._missed_slots, given["lease"])
+        self._own_requests = OwnRequests(
+            self._database, self._asking, robots_cache, self._sender, self._runner, given["sitemaps"]
+        )
         self._signals = 0
 
     async def __aenter__(self) -> Self:
-        self._shell.open()
+        self._runner.open()
         try:
             await self._database.open()
             await self._asking.open()
@@ -72,21 +74,21 @@ class Client:
             await self._close()
             raise
         self._in_hand.answer_time += 2 * self._clock.max_error(time.monotonic())
-        self._asks = self._shell.background(self._asker.ask_until_closed())
-        self._shell.background(self._sender.send_for_ever())
-        self._shell.background(self._keeper.give_back())
-        self._shell.background(self._keeper.extend_leases())
+        self._asks = self._runner.background(self._asker.ask_until_closed())
+        self._runner.background(self._sender.send_for_ever())
+        self._runner.background(self._lease_keeper.give_back_for_ever())
+        self._runner.background(self._lease_keeper.extend_leases_for_ever())
         return self
 
     def stop(self) -> None:
         """Ends the iteration. Visits go on."""
-        self._shell.close()
+        self._runner.close()
 
     def interrupt(self) -> None:
         """A signal came: ends the iteration. The second call also ends the visits."""
         self._signals += 1
         if self._signals > 1:
-            self._shell.cancel_visits()
+            self._runner.cancel_visits()
         self.stop()
 
     async def __aexit__(
@@ -96,7 +98,7 @@ class Client:
         self.stop()
         try:
             if kind is not None:
-                self._shell.cancel_visits()
+                self._runner.cancel_visits()
             await self._end(self._options["grace"])
         except asyncio.CancelledError:
             await self._end(0)
@@ -106,30 +108,30 @@ class Client:
                 for number in SIGNALS:
                     asyncio.get_running_loop().remove_signal_handler(number)
             await self._close()
-            self._misses.tell()
+            self._missed_slots.tell()
             if left := len(self._sender):
                 log.warning(
                     "the database did not accept all results: %s pages can be fetched again when their leases end", left
                 )
-        if self._shell.failure and kind is None:
-            raise self._shell.failure
+        if self._runner.failure and kind is None:
+            raise self._runner.failure
 
     async def _end(self, seconds: float) -> None:
-        """Waits for visits and errands for this time, ends the others, and sends what is left. It takes at most a few
-        seconds more."""
+        """Waits for visits and own requests for this time, then cancels those that still run. Sends what is left. It
+        takes at most a few seconds more."""
         give_up = self._database.give_up_at = self._asking.give_up_at = time.monotonic() + seconds
 
         def left() -> float:
             return max(0.0, give_up - time.monotonic())
 
         await asyncio.wait([self._asks], timeout=max(1.0, left()))  # an answer of next_pages may be on its way
-        await self._shell.end_visits(left())
-        await self._shell.end_tasks("errand", left())
+        await self._runner.end_visits(left())
+        await self._runner.end_tasks("own request", left())
         with contextlib.suppress(GaveUp, TimeoutError):
             await asyncio.wait_for(self._sender.send(), max(1.0, left()))
 
     async def _close(self) -> None:
-        await self._shell.end_tasks("loop", 0)
+        await self._runner.end_tasks("loop", 0)
         await self._asking.close()
         await self._database.close()
 
@@ -139,19 +141,19 @@ class Client:
     async def __anext__(self) -> Page:
         while True:
             self._asker.is_wanted = True
-            if self._shell.failure:
-                raise self._shell.failure
+            if self._runner.failure:
+                raise self._runner.failure
             if self._in_hand.is_closed:
                 raise StopAsyncIteration
-            if page := self._shell.next():
-                self._errands.read_answer(page)
+            if page := self._runner.next():
+                self._own_requests.read_answer(page)
                 return page
-            await self._shell.wait_for_page()
+            await self._runner.wait_for_page()
 
     def spawn(self, visit: VisitFunction, page: Page) -> asyncio.Task[None]:
         """Visits a page in the background. A page that the visit does not report is given back. If the visit raises an
         exception, the page is reported with status 0."""
-        return self._shell.spawn(visit, page)
+        return self._runner.spawn(visit, page)
 
     async def begins(self, page: Page) -> bool:
         """Waits for the slot of a page. Returns False if the slot has passed: the page was given back, and must not be
@@ -160,7 +162,7 @@ class Client:
         A visit that needs time before its request, for example to open a browser tab, calls this right before the
         request, for every page. The client then yields later pages earlier, by the time that visits need.
         """
-        return await self._shell.begins(page)
+        return await self._runner.begins(page)
 
     async def claim(self, name: str) -> None:
         """Gives the crawl the name `name`. Raises an Error if it has another name."""
@@ -176,9 +178,9 @@ class Client:
         """Asks for a slot for a request that is no page. The request is yielded like a page, unless robots.txt forbids
         it or its host gives no slot. It is kept only in memory. The future is done when the request was reported or
         will not be made."""
-        return self._errands.extra_request(url, meta)
+        return self._own_requests.extra_request(url, meta)
 
     @property
     def is_idle(self) -> bool:
         """No page is in hand, and there is nothing to send."""
-        return not (self._in_hand.has_leases or self._errands.extras or len(self._sender))
+        return not (self._in_hand.has_leases or self._own_requests.extras or len(self._sender))

@@ -28,7 +28,7 @@ Answer = TypeVar("Answer")
 
 NAME = "recrawl client"  # the application_name of its connections
 # A connection without answers ends after about half a minute, unless the DSN says otherwise.
-PATIENCE: dict[str, Any] = {
+TIMEOUTS: dict[str, Any] = {
     "connect_timeout": 10,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
@@ -49,7 +49,7 @@ IN_THE_WAY = (
 MOST_CUT = 5  # a call that was cut short this number of times in a row is too long
 LOOKS_AHEAD = (60, 10, 1)  # seconds ahead in which to look for a slot; the setting max_ahead may refuse the longer ones
 LONGEST_REPORT = 8_000_000  # characters of a call
-VERBS = {
+FUNCTIONS = {
     "add_pages": "text[], float8[], float8[], timestamptz[], jsonb[], text[]",
     "claim": "text",
     "extend_lease": "bigint, interval",
@@ -92,9 +92,9 @@ class Added(NamedTuple):
     code: str
 
 
-def patient(dsn: str, **options: str) -> str:
+def with_timeouts(dsn: str, **options: str) -> str:
     """The connection string with these options and with timeouts. Other values in the string count instead of them."""
-    return make_conninfo(dsn, **options | PATIENCE | conninfo_to_dict(dsn) | ENCODING)
+    return make_conninfo(dsn, **options | TIMEOUTS | conninfo_to_dict(dsn) | ENCODING)
 
 
 def styles_to_set(info: psycopg.ConnectionInfo) -> list[tuple[str, str]]:
@@ -114,7 +114,7 @@ class Database:
     async def open(self) -> None:
         """Connects. Raises an Error if the schema or a right that the client needs is missing."""
         try:
-            self._dsn = patient(self._dsn, application_name=NAME)
+            self._dsn = with_timeouts(self._dsn, application_name=NAME)
         except psycopg.ProgrammingError as error:
             raise Error(f"the connection string is not valid: {one_line(error)}") from None
         try:
@@ -149,21 +149,21 @@ class Database:
             )
         rows = await self._execute(
             """
-            select v.verb, f.oid is not null as is_there,
+            select v.name, f.oid is not null as is_there,
                    has_function_privilege(f.oid, 'execute') is true as may_call
-            from unnest(%s::text[], %s::text[]) as v (verb, arguments)
+            from unnest(%s::text[], %s::text[]) as v (name, arguments)
             cross join has_schema_privilege('recrawl', 'usage') as u (may_use)
             cross join lateral (select case when u.may_use then to_regprocedure(
-                format('recrawl.%%s(%%s)', v.verb, v.arguments)) end) as f (oid)
+                format('recrawl.%%s(%%s)', v.name, v.arguments)) end) as f (oid)
             """,
-            [list(VERBS), list(VERBS.values())],
+            [list(FUNCTIONS), list(FUNCTIONS.values())],
         )
         if any(not row.may_call for row in rows if row.is_there) or not any(row.is_there for row in rows):
             raise Error(
                 f"this login may not crawl the database {name}. The owner can allow it: "
                 "GRANT recrawl_crawler TO the login"
             )
-        if missing := [row.verb for row in rows if not row.is_there]:
+        if missing := [row.name for row in rows if not row.is_there]:
             raise Error(
                 f"the database {name} has another version of recrawl than this client. These functions are missing:"
                 f" {', '.join(missing)}. Run `recrawl migrate`, or update the client"

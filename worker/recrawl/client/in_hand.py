@@ -16,8 +16,8 @@
      in line, or RUNNING:
      lost, because the lease has ended ───────────────────────────────────────▶ OVER
 
-It calls no database, starts no task and waits for nothing: the shell (shell.py) does what it returns. A page ends once,
-with one outcome. Visits may run in other threads, so `try_settle` decides who ends a page.
+It calls no database, starts no task and waits for nothing: the runner (runner.py) does what it returns. A page ends
+once, with one outcome. Visits may run in other threads, so `try_settle` decides who ends a page.
 
 The client's own requests (robots.txt and extras) take the same way, but nothing of them is sent: RUNNING goes to OVER.
 The first page of a site that needs its robots.txt gives its slot to this request. Such a page is RUNNING, and ends when
@@ -40,7 +40,7 @@ from recrawl.client.clock import Clock
 from recrawl.client.database import Reported
 from recrawl.client.page import Page, is_request, robots_request
 from recrawl.client.preparation import Preparation
-from recrawl.client.robots import Passage, site_of
+from recrawl.client.robots import Access, site_of
 
 
 class PageState(IntEnum):
@@ -103,9 +103,9 @@ class RobotsRequest(NamedTuple):
 
 class InHand:
     def __init__(
-        self, clock: Clock, preparation: Preparation, concurrency: int, passage_of: Callable[[str], Passage]
+        self, clock: Clock, preparation: Preparation, concurrency: int, access_to: Callable[[str], Access]
     ) -> None:
-        """`passage_of` says whether robots.txt allows a URL."""
+        """`access_to` says whether robots.txt allows a URL."""
         self.counts: Counter[str] = Counter()  # of outcomes, requests and the like
         self.lag: deque[float] = deque(maxlen=1000)  # seconds from fetch_at to the start, of the last requests
         self.answer_time = 0.3  # seconds from calling next_pages to having its pages; the first call takes longer
@@ -116,7 +116,7 @@ class InHand:
         self._clock = clock
         self._preparation = preparation
         self._concurrency = concurrency
-        self._passage_of = passage_of
+        self._access_to = access_to
         self._leases: dict[int, Lease] = {}
         self._states: dict[Page, PageState] = {}  # a page that is over is not here
         self._number_in = dict.fromkeys(PageState, 0)  # of pages, by state
@@ -125,7 +125,7 @@ class InHand:
         self._ready: deque[Page] = deque()
         self._robots_requests: dict[str, RobotsRequest] = {}  # by site
         self._visits: set[Page] = set()  # each takes one of the places, whose number is `concurrency`
-        self._spawned: set[Page] = set()  # pages whose visits are tasks of the shell
+        self._spawned: set[Page] = set()  # pages whose visits are tasks of the runner
         self._blocked: set[Page] = set()  # RUNNING pages whose requests must not begin any more
         self._settling = threading.Lock()
 
@@ -150,7 +150,7 @@ class InHand:
     @property
     def notice(self) -> float:
         """How many seconds from now a slot must begin, so that a visit can be ready for it."""
-        return self.answer_time + self._preparation.lead
+        return self.answer_time + self._preparation.lead_time
 
     @property
     def can_yield(self) -> bool:
@@ -163,7 +163,7 @@ class InHand:
 
     def leases_before_requests(self) -> list[int]:
         """The leases of pages in line, and of visits that may still prepare their requests."""
-        preparing = self._visits if self._preparation.lead else ()
+        preparing = self._visits if self._preparation.lead_time else ()
         return list({page.lease_id for page in (*self._in_line(), *preparing) if not is_request(page)})
 
     def leases_ending_by(self, moment: float) -> list[int]:
@@ -184,7 +184,7 @@ class InHand:
         for page in pages:
             if self.is_closed:
                 effects += self._give_back(page, "released")
-            elif not is_request(page) and self._passage_of(page.url) is Passage.DENIED:
+            elif not is_request(page) and self._access_to(page.url) is Access.DENIED:
                 effects += self._deny(page)
             else:
                 self._wait_for_slot(page, now)
@@ -211,18 +211,18 @@ class InHand:
             if self.state(page) is not READY:
                 continue  # it was given back
             first, last = self._window(page, now)
-            if now < first - self._preparation.lead:  # the clock was corrected: the slot is not near yet
+            if now < first - self._preparation.lead_time:  # the clock was corrected: the slot is not near yet
                 self._move(page, WAITING)
                 self._wait_for_slot(page, now)
             elif now > last:
                 effects += self._give_back(page, "missed")
-            elif now > last - self._preparation.least:
+            elif now > last - self._preparation.least_time:
                 effects += self._give_back(page, "unready")
             else:
-                passage = Passage.ALLOWED if page.kind == "robots" else self._passage_of(page.url)
-                if passage is Passage.DENIED:
+                access = Access.ALLOWED if page.kind == "robots" else self._access_to(page.url)
+                if access is Access.DENIED:
                     effects += self._deny(page)
-                elif passage is Passage.ALLOWED:
+                elif access is Access.ALLOWED:
                     return self._run(page, now), effects
                 elif robots := self._robots_requests.get(site_of(page.url)):
                     self._move(page, BEHIND_ROBOTS)
@@ -233,7 +233,7 @@ class InHand:
 
     def _wait_for_slot(self, page: Page, now: float) -> None:
         first, _ = self._window(page, now)
-        heapq.heappush(self._due, (first - self._preparation.lead, next(self._tickets), page))
+        heapq.heappush(self._due, (first - self._preparation.lead_time, next(self._tickets), page))
 
     def _make_ready(self, page: Page) -> None:
         self._move(page, READY)
@@ -276,7 +276,7 @@ class InHand:
         self._move(page, RUNNING)
         self._visits.add(page)
         page.began = now
-        if not self._preparation.lead:
+        if not self._preparation.lead_time:
             self.lag.append(now - self._clock.to_monotonic(page.fetch_at))
         self.counts["requests"] += 1
         return page
@@ -294,9 +294,9 @@ class InHand:
 
     def prepared(self, page: Page, now: float) -> None:
         """A visit is ready for its request. If visits need more time than before, pages come earlier from now on."""
-        before = self._preparation.lead
+        before = self._preparation.lead_time
         self._preparation.took(now - page.began)
-        if self._preparation.lead > before:
+        if self._preparation.lead_time > before:
             waiting, self._due = self._due, []
             for _, _, page in waiting:
                 self._wait_for_slot(page, now)

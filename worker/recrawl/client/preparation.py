@@ -23,11 +23,11 @@ class Preparation:
         self.seconds, self._median = ordered[int(SHARE * len(ordered))], ordered[len(ordered) // 2]
 
     @property
-    def lead(self) -> float:
+    def lead_time(self) -> float:
         """How many seconds before its slot a page is yielded."""
         return min(self.seconds, self.longest)
 
     @property
-    def least(self) -> float:
+    def least_time(self) -> float:
         """A page that is yielded less than this time before its slot ends would probably be too late."""
         return min(self._median, self.longest)

@@ -22,7 +22,7 @@ def address(url: str) -> str:
     return f"{site_of(url)}/robots.txt"
 
 
-class Passage(Enum):
+class Access(Enum):
     """Whether robots.txt allows a URL. Unknown: this process has no valid rules of its site."""
 
     ALLOWED = 1

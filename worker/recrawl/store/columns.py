@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from recrawl.client.database import patient
+from recrawl.client.database import with_timeouts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,7 +69,7 @@ class Columns:
         self._batches = {adbc_driver_postgresql.StatementOptions.BATCH_SIZE_HINT_BYTES.value: str(BATCH_BYTES)}
         self._error = adbc.Error
         try:
-            database = _database(patient(url))
+            database = _database(with_timeouts(url))
             self._connection = adbc.Connection(_LeftOpen(database), adbc_driver_manager.AdbcConnection(database))
         except adbc.Error as error:
             raise psycopg.OperationalError(str(error).rpartition("Failed to connect: ")[2].strip()) from None

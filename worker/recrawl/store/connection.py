@@ -10,7 +10,7 @@ from psycopg import sql
 from psycopg.errors import InsufficientPrivilege, InvalidSchemaName, UndefinedColumn, UndefinedObject, UndefinedTable
 from psycopg.rows import class_row, dict_row, scalar_row
 
-from recrawl.client.database import patient, styles_to_set
+from recrawl.client.database import styles_to_set, with_timeouts
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -33,7 +33,7 @@ def connect(url: str, name: str = "recrawl", **options: Any) -> Connection:
     statements would have the same names.
     """
     connection = psycopg.connect(
-        patient(url), autocommit=True, application_name=name, prepare_threshold=None, **options
+        with_timeouts(url), autocommit=True, application_name=name, prepare_threshold=None, **options
     )
     # With the login's own search_path, PostgreSQL might choose other operators than its own. An empty path is no
     # solution: a pooler may give the session to a client that calls next_pages without its schema. A job may compute

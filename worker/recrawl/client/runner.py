@@ -1,6 +1,6 @@
 """The asyncio side of InHand: it does what the transitions of pages ask for, and tells InHand what happens.
 
-The four parts next to it (asking, sending, keeping, errands) use the shell. It knows none of them.
+The four parts next to it (Asker, Sender, LeaseKeeper, OwnRequests) use the runner. It knows none of them.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ SEND_AT = 100  # from this number of unsent results on, the sender does not wait
 VisitFunction = Callable[[Page], Awaitable[object]]
 
 
-class Shell:
+class Runner:
     def __init__(self, in_hand: InHand, user_agent: str, on_outcome: Hook | None) -> None:
         self.in_hand = in_hand
         self.failure: BaseException | None = None  # an error that ended one of the parts

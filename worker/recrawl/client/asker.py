@@ -1,4 +1,4 @@
-"""Asks for pages: for as many as there will be free visits when the slots come, and again when there is room."""
+"""Calls next_pages so often that each slot finds a free visit."""
 
 import asyncio
 import contextlib
@@ -9,31 +9,33 @@ from typing import Any
 import psycopg
 
 from recrawl.client.database import Database, Error
-from recrawl.client.gate import Gate
 from recrawl.client.options import Options
 from recrawl.client.page import Kind
-from recrawl.client.sending import Sender
-from recrawl.client.shell import Shell
+from recrawl.client.robots_cache import RobotsCache
+from recrawl.client.runner import Runner
+from recrawl.client.sender import Sender
 
 ASK_EVERY = 0.1  # seconds, while there is room for more
 LONGEST_NOTICE = 10.0  # seconds
 LONGEST_SLEEP = 1.0  # seconds: somebody may add pages during it
 MOST_AT_ONCE = 1000  # pages of a call
-# Hosts that one call finds free have their first slots at the same moment, and the next slots one gap later. If all
-# hosts of a crawl were in step, it would send hundreds of requests at once and none in between. So calls are small,
-# and the slots of each call begin at another moment. With 60 hosts and a gap of 0.2 s, Scrapy then reaches 85 % of
-# what the gaps allow, compared with 65 % in step.
+# Calls are small, so that the slots of hosts do not all begin at the same moment. Hosts that one call finds free have
+# their first slots at the same moment, and the next slots one gap later. A crawl whose hosts are all in step sends
+# hundreds of requests at once and none in between. With 60 hosts and a gap of 0.2 s, Scrapy reaches 85 % of what the
+# gaps allow, compared with 65 % in step.
 FEW = 16  # pages of a call; more only if more visits end in a third of ASK_EVERY
 SPREAD = 0.02  # seconds
 
 
 class Asker:
-    def __init__(self, database: Database, shell: Shell, sender: Sender, gate: Gate | None, options: Options) -> None:
+    def __init__(
+        self, database: Database, runner: Runner, sender: Sender, robots_cache: RobotsCache | None, options: Options
+    ) -> None:
         self._database = database
-        self._shell = shell
-        self._in_hand = shell.in_hand
+        self._runner = runner
+        self._in_hand = runner.in_hand
         self._sender = sender
-        self._gate = gate
+        self._robots_cache = robots_cache
         self._options = options
         self.is_wanted = True  # the caller has asked for a page since the last call of next_pages
         self._longest_notice = LONGEST_NOTICE
@@ -74,7 +76,7 @@ class Asker:
 
     async def _ask(self, n: int) -> int | None:
         """The number of pages that came. None: this notice is more than the database allows."""
-        self.is_wanted = bool(self._shell.consumers)
+        self.is_wanted = bool(self._runner.consumers)
         sent = time.monotonic()
         notice = min(self._in_hand.notice + random.uniform(0, SPREAD), self._longest_notice)
         ahead, lease, per_host = self._options["ahead"], self._options["lease"], self._options["per_host"]
@@ -93,7 +95,7 @@ class Asker:
         return len(rows)
 
     async def _take_in(self, rows: list[Any]) -> None:
-        pages = [self._shell.page(row, self._kind_of(row.meta)) for row in rows]
+        pages = [self._runner.page(row, self._kind_of(row.meta)) for row in rows]
         self._in_hand.received(pages)
         try:
             if rows[0].start_by <= rows[0].fetch_at:
@@ -101,10 +103,10 @@ class Asker:
                     "the setting window_share is 0, so every request would be too late. It is a share of the gap: "
                     "set it to 0.01 or more"
                 )
-            if self._gate:
-                await self._gate.look_up([page.url for page in pages])
+            if self._robots_cache:
+                await self._robots_cache.look_up([page.url for page in pages])
         finally:
-            self._shell.do(self._in_hand.start_waiting(pages, time.monotonic()))
+            self._runner.do(self._in_hand.start_waiting(pages, time.monotonic()))
 
     def _kind_of(self, meta: Any) -> Kind:
         return "sitemap" if self._options["sitemaps"] and isinstance(meta, dict) and "sitemap" in meta else "page"
@@ -117,7 +119,7 @@ class Asker:
     async def _sleep(self, seconds: float, ask_below: int = -1) -> None:
         """Ends earlier if at most `ask_below` pages are visited or in line, or if the client is closed."""
         if not self._in_hand.is_closed:
-            self._shell.ask_below = ask_below
-            self._shell.has_room.clear()
+            self._runner.ask_below = ask_below
+            self._runner.has_room.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._shell.has_room.wait(), seconds)
+                await asyncio.wait_for(self._runner.has_room.wait(), seconds)

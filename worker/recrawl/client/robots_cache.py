@@ -4,7 +4,7 @@ import asyncio
 import time
 
 from recrawl.client.database import Database
-from recrawl.client.robots import Passage, Rules, site_of
+from recrawl.client.robots import Access, Rules, site_of
 
 ABSENT = 30.0  # seconds until a site whose rules the database does not have is looked up again
 MOST_SITES = 10_000  # in memory; other sites are looked up again
@@ -12,7 +12,7 @@ MOST_TEXT = 20_000_000  # characters of all rules; parsed they take about 300 MB
 LONG_TEXT = 20_000  # characters; a longer text takes milliseconds to parse, so a thread does it
 
 
-class Gate:
+class RobotsCache:
     def __init__(self, database: Database, user_agent: str) -> None:
         self._database = database
         self._agent = user_agent
@@ -20,17 +20,17 @@ class Gate:
         self._size = 0  # characters of all rules
         self._absent: dict[str, float] = {}  # by site: the monotonic time when it may be looked up again
 
-    def passage_of(self, url: str) -> Passage:
+    def access_to(self, url: str) -> Access:
         rules, good_until = self._rules.get(site_of(url), (None, 0.0))
         if rules is None or good_until < time.monotonic():
-            return Passage.UNKNOWN
-        return Passage.ALLOWED if rules.allow(url) else Passage.DENIED
+            return Access.UNKNOWN
+        return Access.ALLOWED if rules.allow(url) else Access.DENIED
 
     async def look_up(self, urls: list[str]) -> None:
         """Reads the rules of the sites of these URLs, if this process does not know them and the database does."""
         now = time.monotonic()
         self._absent = {site: until for site, until in self._absent.items() if until > now}
-        unknown = {site_of(url): url for url in urls if self.passage_of(url) is Passage.UNKNOWN}
+        unknown = {site_of(url): url for url in urls if self.access_to(url) is Access.UNKNOWN}
         wanted = [url for site, url in unknown.items() if site not in self._absent]
         if not wanted:
             return

@@ -7,19 +7,19 @@ from itertools import islice
 
 from recrawl.client.answers import clean
 from recrawl.client.database import Database
-from recrawl.client.shell import Shell
+from recrawl.client.runner import Runner
 
-SEND_EVERY = 0.2  # seconds, or when the shell has results for a call
+SEND_EVERY = 0.2  # seconds, or when the runner has results for a call
 MOST_AT_ONCE = 500  # results of a call
 MOST_URLS = 1000  # of a call
 MOST_UNSENT = 20_000  # results, links and URLs: above this number the client asks for no pages
 
 
 class Sender:
-    def __init__(self, database: Database, shell: Shell) -> None:
+    def __init__(self, database: Database, runner: Runner) -> None:
         self._database = database
-        self._shell = shell
-        self._in_hand = shell.in_hand
+        self._runner = runner
+        self._in_hand = runner.in_hand
         self._urls: deque[tuple[str, object]] = deque()  # each with its meta
         self._turn = asyncio.Lock()
 
@@ -36,9 +36,9 @@ class Sender:
 
     async def send_for_ever(self) -> None:
         while True:
-            self._shell.has_results.clear()
+            self._runner.has_results.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._shell.has_results.wait(), SEND_EVERY)
+                await asyncio.wait_for(self._runner.has_results.wait(), SEND_EVERY)
             await self.send()
 
     async def send(self) -> None:
@@ -48,7 +48,7 @@ class Sender:
             await self._send_urls()  # first: recrawl then knows the URLs before the page that led to them is reported
             while left > 0:
                 batch = self._in_hand.batch(min(left, MOST_AT_ONCE))
-                self._shell.do(self._in_hand.reported(await self._database.report(batch)))
+                self._runner.do(self._in_hand.reported(await self._database.report(batch)))
                 left -= len(batch)
             for (lease_id, slot_used), pages in list(self._in_hand.releases.items()):
                 page_ids = [page.page_id for page in pages]

@@ -16,12 +16,12 @@ import psycopg
 from recrawl.client import robots
 from recrawl.client.answers import Result
 from recrawl.client.database import Database, NoHost
-from recrawl.client.gate import Gate
 from recrawl.client.in_hand import Answered
-from recrawl.client.listed import add_sitemaps, take_sitemap
 from recrawl.client.page import Kind, Page, request_row
-from recrawl.client.sending import Sender
-from recrawl.client.shell import Shell
+from recrawl.client.robots_cache import RobotsCache
+from recrawl.client.runner import Runner
+from recrawl.client.sender import Sender
+from recrawl.client.sitemap_pages import add_sitemaps, take_sitemap
 
 log = logging.getLogger("recrawl.client")
 
@@ -30,31 +30,37 @@ Answering = asyncio.Future[Answered]
 TRIES = 60  # for a slot of a host that gives none; about a second each
 
 
-class Errands:
+class OwnRequests:
     def __init__(
-        self, database: Database, asking: Database, gate: Gate | None, sender: Sender, shell: Shell, sitemaps: bool
+        self,
+        database: Database,
+        asking: Database,
+        robots_cache: RobotsCache | None,
+        sender: Sender,
+        runner: Runner,
+        sitemaps: bool,
     ) -> None:
         self._database = database
         self._asking = asking  # its calls wait for no report, so that slots come in time
-        self._gate = gate
+        self._robots_cache = robots_cache
         self._sender = sender
-        self._shell = shell
-        self._in_hand = shell.in_hand
+        self._runner = runner
+        self._in_hand = runner.in_hand
         self._reads_sitemaps = sitemaps
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by host, of extras that wait
         self.extras = 0  # that have no answer yet
 
     def read_answer(self, page: Page) -> None:
         """Reads the answer to a page that was yielded, if the client needs it."""
-        if page in self._shell.answers:
+        if page in self._runner.answers:
             return
-        if page.kind == "robots" and self._gate:
-            self._begin(self._learn_robots(self._gate, page, self._shell.expect_answer(page)))
+        if page.kind == "robots" and self._robots_cache:
+            self._begin(self._learn_robots(self._robots_cache, page, self._runner.expect_answer(page)))
         elif page.kind == "sitemap":
-            self._begin(self._read_sitemap(page, self._shell.expect_answer(page)))
+            self._begin(self._read_sitemap(page, self._runner.expect_answer(page)))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        self._shell.background(self._guarded(work), "errand")
+        self._runner.background(self._guarded(work), "own request")
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
         """An answer of a server must not end the crawl."""
@@ -62,9 +68,9 @@ class Errands:
             await work
         except (psycopg.Error, ValueError, LookupError, OverflowError):
             self._in_hand.counts["errands_failed"] += 1
-            log.exception("an errand failed")
+            log.exception("a request of the client failed")
 
-    async def _learn_robots(self, gate: Gate, first: Page, answer: Answering) -> None:
+    async def _learn_robots(self, robots_cache: RobotsCache, first: Page, answer: Answering) -> None:
         """From the first request of a robots.txt to the rules of its site, in the database and here:
 
         1. Wait for the answer, and follow its redirects.
@@ -79,19 +85,19 @@ class Errands:
             if (fetched := await self._fetch_robots(answer)) is None:
                 return
             found, result = fetched
-            self._shell.do(self._in_hand.give_back("released", hosts={first.host}))
+            self._runner.do(self._in_hand.give_back("released", hosts={first.host}))
             await self._sender.send()
-            rules = await gate.rules_of(found.text)
+            rules = await robots_cache.rules_of(found.text)
             wait = result.get("retry_after")
             if await self._database.set_robots(first.url, found.status, found.text, rules.crawl_delay, wait):
                 for row in await self._database.robots([first.url]):
-                    rules = await gate.store_rules(first.url, row.rules, row.good_for)
+                    rules = await robots_cache.store_rules(first.url, row.rules, row.good_for)
                 if self._reads_sitemaps and rules.sitemaps:
                     await add_sitemaps(self._database, first.url, rules.sitemaps)
             else:
                 failed = {"status": found.status}
         finally:
-            self._shell.do(self._in_hand.robots_came(first, failed))
+            self._runner.do(self._in_hand.robots_came(first, failed))
 
     async def _fetch_robots(self, answer: Answering) -> tuple[robots.Answer, Result] | None:
         """The answer after all redirects, and the last result. None: there was no request."""
@@ -116,9 +122,9 @@ class Errands:
         host = urlsplit(url).hostname or ""
         if not (slot := await self._asking.take_slot(host, self._in_hand.notice)):
             return None
-        request = self._shell.page(request_row(url, host, slot, meta), kind)
-        answer = self._shell.expect_answer(request)
-        self._shell.add(request)
+        request = self._runner.page(request_row(url, host, slot, meta), kind)
+        answer = self._runner.expect_answer(request)
+        self._runner.add(request)
         return answer
 
     def extra_request(self, url: str, meta: object) -> "asyncio.Future[None]":
@@ -131,8 +137,8 @@ class Errands:
         """Takes slots until the URL was requested. The requests of one host wait for each other."""
         try:
             async with self._turns.setdefault(urlsplit(url).hostname or "", asyncio.Lock()):
-                if self._gate:
-                    await self._gate.look_up([url])
+                if self._robots_cache:
+                    await self._robots_cache.look_up([url])
                 for _ in range(TRIES):
                     if self._in_hand.is_closed:
                         break

@@ -17,7 +17,7 @@ EVERY = 60.0  # seconds
 FEWEST, SHARE = 5, 0.05  # a line is logged if the misses are at least this number and this share of all pages
 
 
-class Misses:
+class MissedSlots:
     def __init__(self, counts: Counter[str], preparation: Preparation, concurrency: int) -> None:
         self._counts = counts
         self._preparation = preparation

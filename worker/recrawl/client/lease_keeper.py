@@ -1,0 +1,38 @@
+"""Keeps the pages in hand: extends their leases, and gives pages back that must not be requested any more."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+from recrawl.client.database import Database
+from recrawl.client.missed_slots import MissedSlots
+from recrawl.client.runner import Runner
+
+EVERY = 0.25  # seconds; pages of a blocked host are given back within twice that time
+
+
+@dataclass(eq=False)
+class LeaseKeeper:
+    database: Database
+    asking: Database  # its calls wait for no report
+    runner: Runner
+    missed_slots: MissedSlots
+    lease: float  # seconds
+
+    async def give_back_for_ever(self) -> None:
+        """Pages whose slot has passed, and pages of blocked hosts."""
+        while True:
+            await asyncio.sleep(EVERY)
+            self.runner.do(self.runner.in_hand.drop_late(time.monotonic()))
+            self.missed_slots.tell_sometimes()
+            if leases := self.runner.in_hand.leases_before_requests():
+                blocked = await self.asking.blocked_pages(leases)
+                self.runner.do(self.runner.in_hand.give_back("blocked", pages=blocked))
+
+    async def extend_leases_for_ever(self) -> None:
+        """This is a loop of its own, because extending a lease may have to wait for a report on that lease."""
+        while True:
+            await asyncio.sleep(EVERY)
+            for lease_id in self.runner.in_hand.leases_ending_by(time.monotonic() + self.lease / 2):
+                until = await self.database.extend_lease(lease_id, self.lease)
+                self.runner.do(self.runner.in_hand.extended(lease_id, until))
