@@ -255,7 +255,8 @@ def test_the_queue_at_a_glance(crawl: Crawl) -> None:
     crawl.rows("select * from add_pages(%s)", [f"http://{c}.test/" for c in "abc"])
     crawl.rows("select * from add_pages('{http://d.test/}', due => array[now() - interval '1 hour'])")
     status = crawl.row("select *, now() - oldest_due as age from queue_status")
-    assert (status["due"], status["new_waiting"], status["leased"], status["paused"]) == (0, 4, 0, False), "in the inbox"
+    figures = (status["due"], status["new_waiting"], status["leased"], status["paused"])
+    assert figures == (0, 4, 0, False), "all four wait in the inbox"
     assert status["next_ready_at"] <= status["as_of"] + timedelta(milliseconds=20)
     crawl.rows("select recrawl_internal.tick(100, 100)")
     status = crawl.row("select *, now() - oldest_due as age from queue_status")

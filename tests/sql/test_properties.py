@@ -222,8 +222,10 @@ class Crawling(RuleBasedStateMachine):
 
     def told(self) -> dict[str, datetime | None]:
         """The hosts of pages that are on their way to the queue, or come back to it, with the first due time."""
-        coming = self.crawl.rows("select h.name, min(p.due_at) as due from inbox join page p using (page_id) join host h on h.host_id = p.host_id"
-            " group by h.name")
+        coming = self.crawl.rows(
+            "select h.name, min(p.due_at) as due from inbox join page p using (page_id)"
+            " join host h on h.host_id = p.host_id group by h.name"
+        )
         back = {hold.page.host: hold.due for hold in self.model.holds.values() if hold.until <= self.crawl.now}
         return back | {row["name"]: row["due"] for row in coming}
 

@@ -391,6 +391,8 @@ def test_arguments_that_make_no_sense_are_refused() -> None:
         Client("")  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="concurrency must be positive, got 0"):
         Client("", user_agent="me", concurrency=0)
+    with pytest.raises(ValueError, match="user_agent must consist of printable ASCII characters, got 'Zoë'"):
+        Client("", user_agent="Zoë")
     assert DEFAULTS.keys() == Options.__annotations__.keys() - {"user_agent"}
 
 

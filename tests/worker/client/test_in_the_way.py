@@ -104,6 +104,31 @@ def test_what_takes_longer_than_a_login_may_is_said_in_parts(
     assert leases(db) == []
 
 
+def test_a_call_that_fails_because_a_migration_replaces_functions_is_made_again(
+    url: str, db: psycopg.Connection[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    add(db, "http://a.example/")
+    db.execute("alter function recrawl_internal.record_results rename to gone")
+    crawl = Crawl(url, robots=False)
+
+    async def visit(page: Page) -> None:
+        page.report(200)
+        while "a call is made again: function record_results" not in caplog.text:
+            await asyncio.sleep(0.01)
+        db.execute("alter function recrawl_internal.gone rename to record_results")
+
+    crawl.run(30, visit, until=lambda: crawl.outcomes)
+    assert crawl.of("http://a.example/") == ["ok"]
+    assert "away" not in caplog.text
+
+
+def test_a_function_that_stays_away_ends_the_client(url: str, db: psycopg.Connection[Any]) -> None:
+    add(db, "http://a.example/")
+    db.execute("alter function recrawl_internal.record_results rename to gone")
+    with pytest.raises(psycopg.errors.UndefinedFunction):
+        Crawl(url, robots=False).run(30, report)
+
+
 def test_what_can_never_be_said_in_the_time_of_a_login_is_an_error(url: str, db: psycopg.Connection[Any]) -> None:
     add(db, "http://a.example/")
     reports_take(db, 1)

@@ -46,6 +46,15 @@ IN_THE_WAY = (
     psycopg.errors.QueryCanceled,
     psycopg.errors.SerializationFailure,
 )
+# `recrawl migrate` replaces functions and types while calls run. Such a call fails, and the next one finds the new ones.
+REPLACED = (
+    psycopg.errors.UndefinedFunction,
+    psycopg.errors.UndefinedColumn,
+    psycopg.errors.UndefinedObject,
+    psycopg.errors.UndefinedTable,
+    psycopg.errors.InternalError_,
+)
+MOST_REPLACED = 5  # more failures in a row have another reason
 MOST_CUT = 5  # a call that was cut short this number of times in a row is too long
 LOOKS_AHEAD = (60, 10, 1)  # seconds ahead in which to look for a slot; the setting max_ahead may refuse the longer ones
 LONGEST_REPORT = 8_000_000  # characters of a call
@@ -179,7 +188,7 @@ class Database:
 
         It fails with TooLong if it was cut short `most_cut` times, and with GaveUp after the time `give_up_at`.
         """
-        pause, cut = 0.1, 0
+        pause, cut, replaced = 0.1, 0, 0
         async with self._lock:
             while True:
                 is_new = not self._connection or self._connection.closed
@@ -188,14 +197,15 @@ class Database:
                         await self._connect()
                         log.info("the database is back")
                     return await self._execute(query, arguments)
-                except (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction) as error:
-                    if (error.sqlstate or "").startswith(LIMIT):
+                except (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction, *REPLACED) as error:
+                    replaced += isinstance(error, REPLACED)
+                    if (error.sqlstate or "").startswith(LIMIT) or replaced > MOST_REPLACED:
                         raise
                     cut += isinstance(error, psycopg.errors.QueryCanceled)
                     if cut >= most_cut:
                         raise TooLong(f"a call takes longer than this login is given: {one_line(error)}") from None
                     what = "a call is made again"
-                    if not isinstance(error, IN_THE_WAY):
+                    if not isinstance(error, (*IN_THE_WAY, *REPLACED)):
                         what = "the database is away"
                         await self.close()
                         # An old connection may have broken long ago. A new one shows whether the database is away.
