@@ -46,7 +46,7 @@ IN_THE_WAY = (
     psycopg.errors.QueryCanceled,
     psycopg.errors.SerializationFailure,
 )
-# `recrawl migrate` replaces functions and types while calls run. Such a call fails, and the next one finds the new ones.
+# `recrawl migrate` replaces functions and types while calls run. Such a call fails, the next one finds the new ones.
 REPLACED = (
     psycopg.errors.UndefinedFunction,
     psycopg.errors.UndefinedColumn,
