@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from helpers import Crawl, run_job
+from recrawl import store
 from recrawl.__main__ import main
 from recrawl.jobs.allocation_input import NOBODY_TAKES_PART
 from recrawl.jobs.plan import Plan
@@ -75,6 +76,24 @@ def test_at_the_present_budget_the_plan_is_what_allocation_brings(url: str, conn
     )
     for name, value in row.items():
         assert getattr(point, name) == pytest.approx(value, rel=1e-9)
+
+
+def test_without_a_budget_the_plan_is_what_allocation_with_that_budget_brings(
+    url: str, connection: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ignored retries, and new pages got the fetches that revisits would want without a budget."""
+    monkeypatch.setattr(store.reads, "retries_per_day", lambda *_: 4.0)
+    crawl = Crawl(connection)
+    crawl.add(*(f"http://large.test/new{i}" for i in range(200)))
+    crawl.tick()
+    crawl.value("select set_setting('budget', null)")
+    crawl.value("select set_setting('frequency', '0.05')")
+    (point,) = Plan(url).curve([40])
+    crawl.value("select set_setting('budget', '40')")
+    run_job("allocate", url)
+    row = crawl.row("select utility, limit_with_gaps, limit_without_gaps, for_revisits, for_new from allocation_run")
+    assert {name: getattr(point, name) for name in row} == pytest.approx(row, rel=1e-6)
+    assert row["for_revisits"] + row["for_new"] == pytest.approx(36)
 
 
 def test_the_budget_for_a_freshness_reaches_it(url: str) -> None:

@@ -62,7 +62,7 @@ class AllocationInput:
     first: NDArray[np.int64]  # the place of each host's first page
     budget: float  # fetches per day, including first fetches; infinite = no budget
     retries: float  # recent fetches per day of pages whose previous attempt had failed
-    frequency_without_budget: float  # average of the pages without a pin; infinite if there is a budget
+    frequency_without_budget: float  # average of the pages without a pin, if there is no budget
     policy: str
     policy_days: float  # days since the policy came into force
     objective: str
@@ -107,21 +107,18 @@ class AllocationInput:
             found = allocate_beside(self.pins, self.web(cap), fetches, self.objective, self.limits, by_policy)
             return found, self._on_hosts(found)
 
-        retries = self.retries if self.has_budget else 0.0
-        return divided(self.slots, budget, retries, revisits, price, self._unpaced_revisits)
+        return divided(self.slots, budget, self.retries, revisits, price, self._revisits_without_budget)
 
     @cached_property
     def pins(self) -> Pins:
         return pins_of(self.pinned, self.first, self.limits)
 
     @cached_property
-    def _unpaced_revisits(self) -> float:
-        """The most revisits per day. With a budget infinite, because the budget limits them. Otherwise the setting
-        frequency for each page without a pin, plus the pinned fetches."""
+    def _revisits_without_budget(self) -> float:
+        """Revisits per day if there is no budget: the setting frequency for each page without a pin, plus the pinned
+        fetches."""
         pins, limits = self.pins, self.limits
-        of_others = self.frequency_without_budget * len(pins.others) if len(pins.others) else 0.0
-        if self.has_budget:
-            return math.inf
+        of_others = self.frequency_without_budget * len(pins.others)
         return max(of_others + pins.wanted, pins.wanted / (1 - limits.exploration))
 
     def kept(self, now: Divided) -> Kept:
@@ -202,7 +199,7 @@ def read(url: str, connection: store.Connection, tell: Tell = silent, as_of: dat
         first=first,
         budget=math.inf if wanted.budget is None else wanted.budget,
         retries=store.reads.retries_per_day(connection, t),
-        frequency_without_budget=wanted.frequency if wanted.budget is None else math.inf,
+        frequency_without_budget=wanted.frequency,
         policy=wanted.policy,
         policy_days=store.reads.policy_days(connection, t),
         objective=wanted.objective,

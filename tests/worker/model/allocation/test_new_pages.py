@@ -48,13 +48,13 @@ def divide(
     new: NewPages,
     budget: float,
     discovery: float,
-    unpaced_revisits: float = math.inf,
+    revisits_without_budget: float = math.inf,
     retries: float = 0,
 ) -> Divided:
     """Hosts of 100 slots each. Hosts whose revisits want no fetch have no revisits."""
     planned = np.array(wanted) > 0
     slots = Slots(np.full(len(wanted), EACH), planned, new, discovery)
-    return divided(slots, budget, retries, Counted([w for w in wanted if w]), None, unpaced_revisits)
+    return divided(slots, budget, retries, Counted([w for w in wanted if w]), None, revisits_without_budget)
 
 
 def test_the_best_class_goes_first_and_in_it_the_hosts_take_turns() -> None:
@@ -148,7 +148,7 @@ def test_the_ends_of_discovery(discovery: float) -> None:
 
 
 def test_without_a_budget_new_pages_have_all_that_is_left() -> None:
-    found = divide([500, 500], new_pages([1e6, 1e6]), math.inf, 0.5, unpaced_revisits=30)
+    found = divide([500, 500], new_pages([1e6, 1e6]), math.inf, 0.5, revisits_without_budget=30)
     assert found.allocation.spent == found.for_revisits == 30
     assert found.new_pages == pytest.approx(170)
     assert found.budget == pytest.approx(200)

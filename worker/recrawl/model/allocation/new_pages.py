@@ -105,15 +105,19 @@ Allocate = Callable[[Floats, float, float | None], tuple[Allocation, Floats]]
 
 
 def divided(
-    slots: Slots, budget: float, retries: float, allocate: Allocate, price: float | None, revisits: float
+    slots: Slots, budget: float, retries: float, allocate: Allocate, price: float | None, revisits_without_budget: float
 ) -> Divided:
     """Divides a budget between new pages and revisits.
 
-    The guaranteed part of revisits is their share of the budget, but at most `revisits`, which is finite only if there
-    is no budget. Retries are subtracted from the part of revisits, at most half of that part. With an infinite budget
-    new pages get all slots that revisits leave, and the budget of the answer is what both take.
+    The guaranteed part of revisits is their share of the budget. Retries are subtracted from the part of revisits, at
+    most half of that part. An infinite budget means that there is no budget. Revisits then get
+    `revisits_without_budget`, new pages get all slots that revisits leave, and retries are ignored. The budget of the
+    answer is the sum of revisits and new pages.
     """
-    guaranteed = min((1 - slots.discovery) * budget, revisits)
+    if budget == math.inf:
+        guaranteed, retries = revisits_without_budget, 0.0
+    else:
+        guaranteed = (1 - slots.discovery) * budget
     taken = np.where(slots.is_planned, slots.sure_of_revisits, 0.0)
     new = np.zeros(len(taken))
     allowed, tried = budget - guaranteed, list[tuple[float, float]]()
