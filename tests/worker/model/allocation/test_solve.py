@@ -301,7 +301,7 @@ def test_where_fetches_abound_every_changing_host_runs_at_its_cap() -> None:
         best = allocate(pages, budget)
         assert best.price == 0
         assert best.frequency == pytest.approx([1.5, 1.5, 0, 0, 5])
-        assert best.unspent == pytest.approx(budget - 8)
+        assert best.spent == pytest.approx(8)
 
 
 def test_a_shortest_interval_keeps_one_page_from_taking_its_whole_host() -> None:
@@ -320,14 +320,14 @@ def test_a_blocked_host_gets_nothing() -> None:
 @every_objective
 def test_no_budget_buys_nothing(objective: str) -> None:
     best = allocate(random_web(1), 0, objective)
-    assert not best.frequency.any() and best.spent == best.unspent == best.duality_gap == best.residual == 0
+    assert not best.frequency.any() and best.spent == best.duality_gap == best.residual == 0
     wanted = OBJECTIVES[objective].frequency(best.price, random_web(1).value, random_web(1).rate)
     assert not wanted.any(), "at the price that is published"
 
 
 def test_no_pages_and_no_hosts() -> None:
-    assert allocate(web([], [], [], []), 5).unspent == 5
-    assert allocate(web([], [], [0, 0], [1, 2]), 5).unspent == 5
+    assert allocate(web([], [], [], []), 5).spent == 0
+    assert allocate(web([], [], [0, 0], [1, 2]), 5).spent == 0
     assert unconstrained(np.array([]), np.array([]), 5).spent == 0
 
 

@@ -34,6 +34,7 @@ class Pins:
     """The pinned pages of a web, and its other pages. Both are positions in the web, in its order."""
 
     page: NDArray[np.intp]
+    host: NDArray[np.intp]  # of each pinned page
     asked: Floats  # fetches per day of each pinned page, as pinned
     asked_on_host: Floats  # their sum on each host
     others: NDArray[np.intp]
@@ -68,7 +69,7 @@ def pins_of(pinned: NDArray[np.floating[Any]], first: NDArray[np.int64], limits:
     asked = np.minimum(limits.ceiling, pinned[page].astype(np.float64))
     host = np.searchsorted(first, page, side="right") - 1
     before = np.concatenate(([0], np.cumsum(~is_pinned)))
-    return Pins(page, asked, np.bincount(host, asked, len(first) - 1).astype(np.float64), others, before[first])
+    return Pins(page, host, asked, np.bincount(host, asked, len(first) - 1).astype(np.float64), others, before[first])
 
 
 Divide = Callable[[Web, float], Allocation]
@@ -81,19 +82,16 @@ def allocate_beside(pins: Pins, web: Web, budget: float, objective: str, limits:
     kept = pins.kept(web.cap, budget, limits)
     left = max(0.0, budget - float(kept.taken.sum()))
     others = divide(pins.web_of_others(web, kept), left)
-    host = np.searchsorted(web.first, pins.page, side="right") - 1
     frequency = np.empty(len(web.value))
     frequency[pins.others] = others.frequency
-    frequency[pins.page] = pins.asked * kept.on_host[host]
+    frequency[pins.page] = pins.asked * kept.on_host[pins.host]
     worth = objective_named(objective).utility(frequency[pins.page], web.value[pins.page], web.rate[pins.page])
     utility = math.fsum(worth)
-    spent = others.spent + float(kept.taken.sum())
     return replace(
         others,
         capped=others.capped | (kept.on_host < kept.common),
         frequency=frequency,
-        spent=spent,
-        unspent=max(0.0, budget - spent),
+        spent=others.spent + float(kept.taken.sum()),
         utility=others.utility + utility,
         bound=others.bound + utility,
     )

@@ -48,6 +48,20 @@ class Web:
         """The number of pages of each host."""
         return np.diff(self.first).astype(np.float64)
 
+    @property
+    def host(self) -> NDArray[np.intp]:
+        """The host of each page. It is not stored: it would take as much memory as value and rate together."""
+        return host_of_page(self.first)
+
+    def on_hosts(self, of_page: NDArray[np.floating[Any]]) -> Floats:
+        """The sum over the pages of each host."""
+        # astype: if there is no page, bincount answers integers, although it gets weights.
+        return np.bincount(self.host, of_page, minlength=len(self.cap)).astype(np.float64)
+
+
+def host_of_page(first: NDArray[np.int64]) -> NDArray[np.intp]:
+    return np.repeat(np.arange(len(first) - 1), np.diff(first))
+
 
 @dataclass(frozen=True, eq=False)
 class Allocation:
@@ -58,7 +72,6 @@ class Allocation:
     capped: NDArray[np.bool_]  # a larger cap would be used
     frequency: Floats  # fetches per day of each page
     spent: float  # fetches per day
-    unspent: float  # the rest of the budget, which caps, ceilings and pages that never change leave
     utility: float
     bound: float  # no allocation within these limits has more utility, by duality
     duality_gap: float  # (bound − utility) / utility, which is summed over hosts that may be fetched
@@ -179,7 +192,6 @@ class _Problem:
             capped=capped,
             frequency=frequency,
             spent=float(spent.sum()),
-            unspent=max(0.0, self.budget - float(spent.sum())),
             utility=float(utility.sum()),
             bound=float(utility.sum()) + beyond,
             duality_gap=abs(beyond) / (abs(float(utility[np.isfinite(utility)].sum())) or 1.0),

@@ -37,15 +37,13 @@ def host_terms(
     host_floor, host_price, common_price = allocation.host_floor, allocation.host_price, allocation.price
     common_floor = host_floor.max(initial=0.0)
     has_own_price = allocation.capped | (np.abs(tied - common_tie) > 1e-9 * common_tie)
-    host_of_page = np.repeat(np.arange(len(hosts)), np.diff(web.first))
     if allocation.price == 0:
         # The budget is more than all pages can take, so there is no common price (NaN). A host without any page that
         # changes gets an infinite price, which no page earns. At price 0 a page that changes later would take all that
         # it can.
         common_price = math.nan
-        host_price = np.where(np.bincount(host_of_page, web.rate, minlength=len(hosts)) > 0, host_price, math.inf)
+        host_price = np.where(web.on_hosts(web.rate) > 0, host_price, math.inf)
         has_own_price[:] = True
-    frequency = np.bincount(host_of_page, allocation.frequency, minlength=len(hosts))
     nothing = np.zeros(len(closed))
     return HostTerms(
         host_id=np.r_[COMMON, hosts, closed],
@@ -53,6 +51,6 @@ def host_terms(
         ties=np.r_[common_tie, np.where(has_own_price, tied, math.nan), nothing + math.nan],
         floor=np.r_[common_floor, np.where(host_floor < common_floor, host_floor, AS_COMMON), nothing],
         capped=np.r_[False, allocation.capped, nothing == 0],
-        frequency=np.r_[math.nan, frequency + kept.taken, nothing],
+        frequency=np.r_[math.nan, web.on_hosts(allocation.frequency) + kept.taken, nothing],
         pins_kept=np.r_[kept.common, np.where(kept.on_host < kept.common, kept.on_host, AS_COMMON), nothing],
     )

@@ -23,12 +23,12 @@ def per_change_at_the_price(web: Web, allocation: Allocation, objective: str) ->
     NaN for a host without such pages. A page gets its floor if the floor is more. The others share what is left, so
     the loop repeats until no further page is at its floor.
     """
-    price = np.repeat(allocation.host_price, np.diff(web.first))
+    price = allocation.host_price[web.host]
     weight = objective_named(objective).weight(web.value, web.rate)
     with np.errstate(invalid="ignore"):
         tied = np.flatnonzero((np.abs(weight - price) <= EQUAL * price) & (allocation.frequency > 0) & (weight > 0))
     hosts = len(web.cap)
-    host = np.searchsorted(web.first, tied, side="right") - 1
+    host = web.host[tied]
     rate, floor = web.rate[tied].astype(np.float64), allocation.host_floor[host]
     given = np.bincount(host, allocation.frequency[tied], minlength=hosts)
     shares = np.ones(len(tied), np.bool_)

@@ -26,10 +26,9 @@ class Outlook:
 def as_hosts_can(web: Web, frequency: Floats) -> Floats:
     """The frequencies within the slots of each host. If a host has too few slots, all its visits come late, in
     proportion."""
-    host = np.repeat(np.arange(len(web.cap)), np.diff(web.first))
-    wanted = np.bincount(host, frequency, minlength=len(web.cap))
-    kept = np.divide(web.cap, wanted, out=np.ones(len(web.cap)), where=wanted > web.cap)
-    late: Floats = frequency * kept[host]
+    wanted = web.on_hosts(frequency)
+    share = np.divide(web.cap, wanted, out=np.ones(len(web.cap)), where=wanted > web.cap)
+    late: Floats = frequency * share[web.host]
     return late
 
 
