@@ -68,7 +68,7 @@ class Plan:
             return crawl.divided(budget, price).allocation
 
         web = crawl.web(self.present.cap)
-        return what_if.budget_that_reaches(revisits, freshness, web, crawl.objective, accuracy=1e-4)[0]
+        return what_if.budget_that_reaches(revisits, freshness, web, crawl.objective, accuracy=1e-4)
 
     def capped_hosts(self, most: int = 10) -> list[HostAtGap]:
         """The hosts for which half the gap would bring most at the present budget.

@@ -26,7 +26,8 @@ def budget_for(
     def allocated(budget: float, price: float | None) -> Allocation:
         return allocate(web, budget, objective, limits, price)
 
-    return budget_that_reaches(allocated, share, web, objective, accuracy=1e-9)
+    budget = budget_that_reaches(allocated, share, web, objective, accuracy=1e-9)
+    return budget, allocated(budget, None)
 
 
 @pytest.mark.parametrize("limits", [Limits(), LIMITS], ids=["optimum", "with floors"])

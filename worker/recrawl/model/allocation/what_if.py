@@ -28,7 +28,7 @@ def bounds(web: Web, budget: float, objective: str = "freshness") -> Bounds:
 
 def budget_that_reaches(
     allocated: Callable[[float, float | None], Allocation], share: float, web: Web, objective: str, accuracy: float
-) -> tuple[float, Allocation]:
+) -> float:
     """The smallest budget that reaches this share of the utility that the web would have if every page were always
     fresh.
 
@@ -41,14 +41,14 @@ def budget_that_reaches(
         raise ValueError(f"share must be 0 or more, and less than 1, got {share}")
     allocation = allocated(0.0, None)
     if allocation.utility >= share * most:
-        return 0.0, allocation
+        return 0.0
     budget, wanted, low, best = float(web.rate.sum(dtype=np.float64)) / 64, (1 - share) * most, 0.0, -math.inf
     while (allocation := allocated(budget, allocation.price_to_try)).utility < share * most:
         best = max(best, allocation.utility)
         if allocation.price == 0:
             raise ValueError(f"share must be at most {best / most:.6g} on this web, got {share}")
         low, budget = budget, 2 * budget
-    high, found, last_step, tries = budget, allocation, math.inf, 1
+    high, last_step, tries = budget, math.inf, 1
     missing = most - allocation.utility
     while high > low * (1 + accuracy) and not 0 <= wanted - missing <= accuracy * wanted:
         slope = budget * allocation.price if allocation.price < math.inf else math.nan
@@ -58,9 +58,9 @@ def budget_that_reaches(
         if missing > wanted:
             low = budget
         else:
-            high, found = budget, allocation
+            high = budget
         tries += 1
-    return high, found
+    return high
 
 
 def _utility_of_always_fresh(web: Web, objective: str) -> float:
