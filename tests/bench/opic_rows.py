@@ -70,9 +70,9 @@ def joined_weakly() -> Iterator[Line]:
                 for found, exact in ((scores.hub, hub), (scores.authority, authority))
             )
             communities = f"{count} communities, {name}"
-            detail = f" (estimated {scores.error:.1e}, the worst page {worst:.2%} off)"
+            detail = f" (estimated {scores.sweeps.error:.1e}, the worst page {worst:.2%} off)"
             yield at_most(f"{communities}: error", off(scores), 1e-3, "", detail)
-            yield at_most(f"{communities}: sweeps", scores.sweeps, 60, "sweeps", f" (plain: {plain})")
+            yield at_most(f"{communities}: sweeps", scores.sweeps.count, 60, "sweeps", f" (plain: {plain})")
 
 
 def sweep() -> Iterator[Line]:
@@ -116,14 +116,14 @@ def change() -> Iterator[Line]:
     times = _interleaved(cold=lambda: opic.run(after, relevance), warm=go_on)
     yield note(
         "then to an error of 1e-3, warm against cold",
-        f"{warm.sweeps} sweeps against {cold.sweeps}, {times['warm'] / times['cold']:.2f} × the time",
+        f"{warm.sweeps.count} sweeps against {cold.sweeps.count}, {times['warm'] / times['cold']:.2f} × the time",
     )
 
 
 def ancestor() -> Iterator[Line]:
     of = _graph(100_000, 1_000_000)
     relevance = _relevance(of)
-    sweeps = opic.run(of, relevance).sweeps
+    sweeps = opic.run(of, relevance).sweeps.count
     seconds = _interleaved(run=lambda: opic.run(of, relevance))["run"]
     rate = of.pages * sweeps / seconds
     slow, fast = ANCESTOR
@@ -160,7 +160,7 @@ def _run_large(folder: str) -> None:
     gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     one, four, scipy = _sweeps(of, relevance, 1), _sweeps(of, relevance, 4), _by_scipy(of)
     times = _interleaved(3, scipy=scipy, one=one, four=four)
-    print(of.links, compiling, total, scores.sweeps, gigabytes, times["one"], times["four"], times["scipy"])
+    print(of.links, compiling, total, scores.sweeps.count, gigabytes, times["one"], times["four"], times["scipy"])
 
 
 # -------------------------------------------------------------------------------------------------- what is measured

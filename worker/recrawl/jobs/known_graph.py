@@ -9,8 +9,7 @@ from recrawl import store
 from recrawl.jobs.job import Tell, silent
 from recrawl.model.graph import graph
 from recrawl.model.graph.graph import NOWHERE, Delta, Graph, positions
-
-PageColumn = NDArray[np.float32]
+from recrawl.model.graph.value import PageColumn
 
 NO_RUN = -1  # a token that no run has
 

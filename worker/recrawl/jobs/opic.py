@@ -10,9 +10,10 @@ import numpy as np
 from recrawl import store
 from recrawl.jobs import known_graph
 from recrawl.jobs.job import Job, Tell, silent
-from recrawl.jobs.known_graph import KnownGraph, PageColumn
+from recrawl.jobs.known_graph import KnownGraph
 from recrawl.model.graph import opic, value
-from recrawl.model.limits import UNKNOWN_RELEVANCE
+from recrawl.model.graph.value import PageColumn
+from recrawl.model.limits import MOVED, UNKNOWN_RELEVANCE
 from recrawl.words import count, things
 
 # Sweeps end when the errors of all hub and authority scores add up to at most ERROR. (Hub scores add up to 1, and so do
@@ -52,13 +53,13 @@ class Opic(Job):
 
             moved = np.full(graph.pages, terms != last_terms)
             for name in store.reads.SCORES:
-                exactly = {"share": 0.0} if name == "in_links" else {}
-                moved |= value.has_moved(found.scores[name], known.scores[name], **exactly)
+                share = 0.0 if name == "in_links" else MOVED
+                moved |= value.has_moved(found.scores[name], known.scores[name], share)
             if weights["relevance"] > 0:
                 moved |= known.has_changed
             changed = int(np.count_nonzero(moved))
-            share = value.first_share(found.scores, weights, found.scores["in_links"], np.diff(graph.out_first))
-            run.put("put_graph_state", terms["mean_relevance"], share)
+            first_share = value.first_share(found.scores, weights, found.scores["in_links"], np.diff(graph.out_first))
+            run.put("put_graph_state", terms["mean_relevance"], first_share)
             run.put_in_chunks(
                 "put_scores",
                 graph.page_ids[moved],
@@ -112,7 +113,7 @@ def _scored(known: KnownGraph, wants_importance: bool, tell: Tell) -> _Found:
     tell(step)
     start = opic.resumed(graph, known.scores["hub"].astype(np.float64))
     flow = opic.run(graph, known.relevance, start, *limits, watch=_Nearing(tell, step))
-    plain = opic.Importance(np.full(graph.pages, math.nan), sweeps=0, residual=0.0, error=0.0, converged=True)
+    plain = opic.Importance(np.full(graph.pages, math.nan), opic.NO_SWEEPS)
     if wants_importance:
         step = f"sending cash once more, without hubs, along {things(graph.links, 'link')}"
         tell(step)
@@ -130,10 +131,10 @@ def _scored(known: KnownGraph, wants_importance: bool, tell: Tell) -> _Found:
         },
         float(relevance.mean()) if graph.pages else UNKNOWN_RELEVANCE,
         {
-            "sweeps": flow.sweeps + plain.sweeps,
-            "residual": max(flow.residual, plain.residual),
-            "error": max(flow.error, plain.error),
-            "converged": flow.converged and plain.converged,
+            "sweeps": flow.sweeps.count + plain.sweeps.count,
+            "residual": max(flow.sweeps.residual, plain.sweeps.residual),
+            "error": max(flow.sweeps.error, plain.sweeps.error),
+            "converged": flow.sweeps.converged and plain.sweeps.converged,
             "cash": flow.cash.total,
         },
     )

@@ -153,7 +153,7 @@ def test_graphs_without_links_or_pages_have_scores_too() -> None:
 @pytest.mark.parametrize("of", [TOY, random_graph(1), random_graph(2)])
 def test_the_batch_finds_the_importance_that_page_by_page_opic_comes_to(of: Graph) -> None:
     batch = opic.importance(of, error=1e-5)
-    assert batch.converged and batch.residual <= 1e-6
+    assert batch.sweeps.converged and batch.sweeps.residual <= 1e-6
     assert batch.scores == pytest.approx(opic_plain.importance(of, 2000), abs=2e-4)
     again = opic.importance(of, batch.scores, error=1e-5)
-    assert again.sweeps < batch.sweeps and again.scores == pytest.approx(batch.scores, abs=1e-5)
+    assert again.sweeps.count < batch.sweeps.count and again.scores == pytest.approx(batch.scores, abs=1e-5)

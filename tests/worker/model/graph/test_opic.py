@@ -87,7 +87,7 @@ def test_relevance_draws_cash_to_the_hubs_of_relevant_pages() -> None:
 def test_any_graph_without_relevance_has_the_closed_form(seed: int, pages: int, links: int) -> None:
     of = random_graph(pages, links, seed)
     scores = opic.run(of, start=Cash.uniform(of.pages), error=1e-5, most_sweeps=20_000)
-    assert scores.converged
+    assert scores.sweeps.converged
     assert far(scores.authority, (np.diff(of.into_first) + 1) / (of.links + pages)) < 1e-4
     assert far(scores.hub, (np.diff(of.out_first) + 1) / (of.links + pages)) < 1e-4
 
@@ -101,7 +101,7 @@ def test_with_relevance_scores_are_the_eigenvector_of_the_cash_flow(low: float) 
     relevance[:20], relevance[20:40] = 0, 1
     scores = opic.run(of, relevance, error=1e-5)
     hub, authority = by_eigenvector(of, relevance)
-    assert scores.converged
+    assert scores.sweeps.converged
     assert far(scores.hub, hub) < 1e-6 and far(scores.authority, authority) < 1e-6
 
 
@@ -122,13 +122,13 @@ def test_relevance_makes_its_hub_not_itself() -> None:
 @pytest.mark.parametrize("relevance", [0.0, 0.5, 1.0])
 def test_pages_without_links_are_alike(relevance: float) -> None:
     scores = opic.run(graph.compile(range(5), [], [0], []), relevances(*[relevance] * 5))
-    assert scores.converged
+    assert scores.sweeps.converged
     assert scores.hub.tolist() == scores.authority.tolist() == [0.2] * 5
 
 
 def test_where_nothing_is_relevant_all_hubs_are_alike() -> None:
     scores = opic.run(TOY, relevances(0, 0, 0, 0), error=1e-5)
-    assert scores.converged
+    assert scores.sweeps.converged
     assert far(scores.hub, np.full(4, 0.25)) < 1e-6 and far(scores.authority, np.full(4, 0.25)) < 1e-5
     drained = Cash(np.zeros(4), 1.0)
     assert opic.run(TOY, relevances(0, 0, 0, 0), drained).hub.tolist() == [0.25] * 4
@@ -158,7 +158,7 @@ def test_a_page_may_have_a_million_parents() -> None:
 
 def test_an_empty_graph_has_no_scores() -> None:
     scores = opic.run(graph.compile([], [], [0], []))
-    assert (len(scores.hub), scores.converged, scores.cash.total) == (0, True, 1.0)
+    assert (len(scores.hub), scores.sweeps.converged, scores.cash.total) == (0, True, 1.0)
 
 
 # ------------------------------------------------------------------------------------------------------ conservation
@@ -193,7 +193,7 @@ def test_a_run_goes_on_where_the_last_one_ended() -> None:
     exact = opic.run(of, relevance, error=1e-5)
     resumed = opic.resumed(of, exact.hub)
     assert far(resumed.hub / resumed.total, exact.cash.hub / exact.cash.total) < 1e-5
-    assert opic.run(of, relevance, resumed).sweeps == 2, "there is a residual from the second on"
+    assert opic.run(of, relevance, resumed).sweeps.count == 2, "there is a residual from the second on"
 
 
 def test_a_new_page_starts_with_as_much_for_each_link_as_others() -> None:
@@ -290,8 +290,8 @@ def test_weakly_joined_communities_get_the_scores_that_are_promised(
     for start in (None, Cash.uniform(of.pages), lopsided):
         scores = opic.run(of, relevance, start)
         all_off, worst = off(scores, exact)
-        assert scores.converged and scores.sweeps < 60
-        assert all_off <= 1.1e-3 and all_off <= 2 * scores.error and worst < 0.01
+        assert scores.sweeps.converged and scores.sweeps.count < 60
+        assert all_off <= 1.1e-3 and all_off <= 2 * scores.sweeps.error and worst < 0.01
         total = of.pages + 1 if start is None else start.total
         assert scores.cash.total == pytest.approx(total, rel=1e-12) and (scores.cash.hub >= 0).all()
 
@@ -305,7 +305,7 @@ def test_weakly_joined_communities_get_the_scores_that_are_promised(
     relevance = np.append(relevance, rng.random(20).astype(np.float32))[after.page_ids]
     warm = opic.run(after, relevance, opic.resumed(after, hub))
     all_off, worst = off(warm, exactly(after, relevance))
-    assert warm.converged and all_off <= 1.1e-3 and worst < 0.01
+    assert warm.sweeps.converged and all_off <= 1.1e-3 and worst < 0.01
 
 
 @WEAKLY_JOINED
@@ -317,8 +317,8 @@ def test_a_run_that_reaches_its_limit_of_sweeps_says_how_far_off_it_is(
     exact = exactly(of, relevance)
     for most_sweeps in (3, 4, 5, 6):
         scores = opic.run(of, relevance, Cash.uniform(of.pages), most_sweeps=most_sweeps)
-        assert scores.sweeps == most_sweeps and not scores.converged
-        assert scores.error > 1e-3 and scores.error > off(scores, exact)[0] / 2
+        assert scores.sweeps.count == most_sweeps and not scores.sweeps.converged
+        assert scores.sweeps.error > 1e-3 and scores.sweeps.error > off(scores, exact)[0] / 2
 
 
 def test_importance_of_weakly_joined_communities_is_exact_too_whatever_way_cash_goes() -> None:
@@ -337,7 +337,7 @@ def test_importance_of_weakly_joined_communities_is_exact_too_whatever_way_cash_
         exact = np.linalg.solve(equations, np.append(np.zeros(n), 1))[:n]
         exact /= exact.sum()
         scores = opic.importance(of, error=1e-3)
-        assert scores.converged and far(scores.scores, exact) <= 1e-3
+        assert scores.sweeps.converged and far(scores.scores, exact) <= 1e-3
         assert np.abs(scores.scores / exact - 1).max() < 0.01
 
 
@@ -349,7 +349,7 @@ def test_a_warm_start_has_less_to_do() -> None:
     sources = np.sort(rng.choice(of.pages, 40, replace=False))
     changed = graph.apply(of, Delta([], [], sources, np.arange(0, 401, 10), rng.integers(0, of.pages, 400)))
     uniform, warm = opic.run(changed, relevance, Cash.uniform(of.pages)), opic.run(changed, relevance, cold.cash)
-    assert warm.converged and warm.sweeps < uniform.sweeps
+    assert warm.sweeps.converged and warm.sweeps.count < uniform.sweeps.count
     hub, authority = by_eigenvector(changed, relevance)
     assert far(warm.hub, hub) + far(warm.authority, authority) < 1e-4
 
@@ -362,13 +362,13 @@ def test_what_did_not_converge_says_so() -> None:
     lopsided = Cash(np.where(np.arange(pages) < pages // 2, 2.0, 0.0), 1.0)
     even = np.full(pages, 1 / pages)
     short = opic.run(ring, start=lopsided, error=1e-4, most_sweeps=5)
-    assert not short.converged and short.sweeps == 5 and short.error >= far(short.hub, even) > 1e-4
+    assert not short.sweeps.converged and short.sweeps.count == 5 and short.sweeps.error >= far(short.hub, even) > 1e-4
     long = opic.run(ring, start=lopsided, error=1e-4, most_sweeps=500)
-    assert long.converged and long.sweeps > 5 and far(long.hub, even) + far(long.authority, even) <= 1e-4
+    assert long.sweeps.converged and long.sweeps.count > 5 and far(long.hub, even) + far(long.authority, even) <= 1e-4
 
 
 def test_one_sweep_says_nothing_about_the_next() -> None:
-    assert opic.run(TOY, most_sweeps=1).residual == np.inf
+    assert opic.run(TOY, most_sweeps=1).sweeps.residual == np.inf
 
 
 @given(st.integers(0, 2**32), st.integers(2, 12))
@@ -378,7 +378,7 @@ def test_the_residual_bounds_how_far_the_last_sweep_went(seed: int, sweeps: int)
     start = opic.run(of, relevance, error=0, most_sweeps=sweeps).cash
     before, after = (opic.run(of, relevance, start, error=0, most_sweeps=n) for n in (1, 2))
     moved = far(before.hub, after.hub) + far(before.authority, after.authority)
-    assert moved <= after.residual * (1 + 1e-9) + 1e-15
+    assert moved <= after.sweeps.residual * (1 + 1e-9) + 1e-15
 
 
 def test_sums_do_not_depend_on_the_number_of_threads() -> None:
@@ -387,4 +387,4 @@ def test_sums_do_not_depend_on_the_number_of_threads() -> None:
     one, three = (opic.run(of, relevance, most_sweeps=4, error=0, threads=threads) for threads in (1, 3))
     assert len(of.out) > 4 * opic.CHUNK
     assert (one.hub == three.hub).all() and (one.authority == three.authority).all()
-    assert (one.residual, one.cash.virtual) == (three.residual, three.cash.virtual)
+    assert (one.sweeps.residual, one.cash.virtual) == (three.sweeps.residual, three.cash.virtual)

@@ -75,23 +75,28 @@ class Cash:
 
 
 @dataclass(frozen=True)
+class Sweeps:
+    count: int
+    residual: float  # a bound on how far the last sweep moved the scores, in L1; infinite after a single sweep
+    error: float  # an estimate of how far off the scores are, in L1
+    converged: bool  # whether the error is as small as wanted
+
+
+NO_SWEEPS = Sweeps(0, 0.0, 0.0, True)
+
+
+@dataclass(frozen=True)
 class HubsAndAuthorities:
     hub: Amounts  # adds up to 1, like authority
     authority: Amounts
     cash: Cash  # the next start
-    sweeps: int
-    residual: float  # a bound on how far the last sweep moved hub and authority, in L1; infinite after a single sweep
-    error: float  # an estimate of how far off hub and authority are, in L1
-    converged: bool  # whether that is as small as wanted
+    sweeps: Sweeps  # of hub and authority together
 
 
 @dataclass(frozen=True)
 class Importance:
     scores: Amounts  # adding up to 1
-    sweeps: int
-    residual: float  # a bound on how far the last sweep moved them, in L1
-    error: float  # an estimate of how far off they are, in L1
-    converged: bool  # whether that is as small as wanted
+    sweeps: Sweeps
 
 
 def resumed(graph: Graph, hub: Amounts) -> Cash:
@@ -131,7 +136,7 @@ def run(
         relevance = np.nan_to_num(relevance, nan=limits.UNKNOWN_RELEVANCE)
     cash = resumed(graph, np.full(graph.pages, math.nan)) if start is None else start
     if graph.pages == 0:
-        return HubsAndAuthorities(np.empty(0), np.empty(0), cash, 0, 0.0, 0.0, True)
+        return HubsAndAuthorities(np.empty(0), np.empty(0), cash, NO_SWEEPS)
 
     with ThreadPoolExecutor(threads) as pool:
         each: Map = pool.map if threads > 1 else map  # a pool of one takes a tenth longer than none
@@ -143,9 +148,9 @@ def run(
         def sweep() -> float:
             return authorities.receive_from(hubs) + hubs.receive_from(authorities)
 
-        outcome = _settle(hubs, sweep, error, most_sweeps, watch)
+        sweeps = _iterate(hubs, sweep, error, most_sweeps, watch)
         left = Cash(received, hubs.virtual_before + authorities.virtual)
-        return HubsAndAuthorities(hubs.scores(), authorities.scores(), left, *outcome)
+        return HubsAndAuthorities(hubs.scores(), authorities.scores(), left, sweeps)
 
 
 def importance(
@@ -160,20 +165,17 @@ def importance(
     there is but one kind of cash. `start` is an earlier importance, as for resumed."""
     cash = Cash.uniform(graph.pages) if start is None else resumed(graph, start)
     if graph.pages == 0:
-        return Importance(np.empty(0), 0, 0.0, 0.0, True)
+        return Importance(np.empty(0), NO_SWEEPS)
     with ThreadPoolExecutor(threads) as pool:
         each: Map = pool.map if threads > 1 else map
         side = _Side(graph.into_first, graph.into, None, cash.hub, each, gives_by=graph.out_first)
         side.take(cash)
-        outcome = _settle(side, lambda: side.receive_from(side), error, most_sweeps, watch)
-        return Importance(side.scores(), *outcome)
+        sweeps = _iterate(side, lambda: side.receive_from(side), error, most_sweeps, watch)
+        return Importance(side.scores(), sweeps)
 
 
-def _settle(
-    side: "_Side", sweep: Callable[[], float], wanted: float, most_sweeps: int, watch: Watch
-) -> tuple[int, float, float, bool]:
-    """Sweeps until the scores are off by no more than wanted. Returns how many sweeps that took, how far the last one
-    moved all scores, the error by estimate, and whether it is what was wanted."""
+def _iterate(side: "_Side", sweep: Callable[[], float], wanted: float, most_sweeps: int, watch: Watch) -> Sweeps:
+    """Sweeps until the scores are off by no more than wanted."""
     sweeps, residual, error, least_rate = 0, math.inf, math.inf, LEAST_RATE
     steps: list[float] = []  # how far sweeps moved the scores of the side, since the last extrapolation
     rates: list[float] = []  # the last two
@@ -190,7 +192,7 @@ def _settle(
         error = residual / (1 - min(max(least_rate, *rates, 0.0), MOST_RATE))
         watch(error)
         last_cash = [*last_cash[-2:], side.received.copy()] if max(rates, default=0.0) > SLOW_RATE else []
-    return sweeps, residual, error, error <= wanted
+    return Sweeps(sweeps, residual, error, error <= wanted)
 
 
 def _are_even(rates: list[float]) -> bool:

@@ -11,21 +11,19 @@ PageColumn = NDArray[np.float32]
 Counts = NDArray[np.int64]
 
 
-def has_moved(now: PageColumn, then: PageColumn, share: float = MOVED) -> NDArray[np.bool_]:
+def has_moved(now: PageColumn, then: PageColumn, share: float) -> NDArray[np.bool_]:
     """Whether each score moved by more than this share, or is a first score (the old one is nan)."""
     moved: NDArray[np.bool_] = (np.abs(now - then) > share * then) | (np.isnan(then) & ~np.isnan(now))
     return moved
 
 
-def terms(
-    weights: Mapping[str, float], mean_relevance: float, last: Mapping[str, float] | None, share: float = MOVED
-) -> dict[str, float]:
+def terms(weights: Mapping[str, float], mean_relevance: float, last: Mapping[str, float] | None) -> dict[str, float]:
     """The terms of values. They are the last terms, unless a weight changed, or the mean relevance counts and moved by
-    more than this share."""
+    more than the share MOVED."""
     now = {**weights, "mean_relevance": mean_relevance}
     if last is None or any(last.get(name) != weight for name, weight in weights.items()):
         return now
-    moved = abs(mean_relevance - last["mean_relevance"]) > share * last["mean_relevance"]
+    moved = abs(mean_relevance - last["mean_relevance"]) > MOVED * last["mean_relevance"]
     return now if weights["relevance"] > 0 and moved else dict(last)
 
 
