@@ -103,13 +103,8 @@ def _fit_hosts(first: Positions, changes: Array, days: Array, all_a: float, all_
     hosts = first.size - 1
     a, b = np.empty(hosts), np.empty(hosts)
     for host in range(hosts):
-        pages = first[host + 1] - first[host]
-        count = min(pages, PAGES_FOR_HOST)
-        host_changes, host_days = np.empty(count), np.empty(count)
-        for i in range(count):
-            page = first[host] + i * pages // count
-            host_changes[i], host_days[i] = changes[page], days[page]
-        a[host], b[host] = _fit_one(host_changes, host_days, all_a, all_b)
+        sample = _sample(first[host : host + 2], PAGES_FOR_HOST)
+        a[host], b[host] = _fit_one(changes[sample], days[sample], all_a, all_b)
     return a, b
 
 

@@ -6,7 +6,7 @@ left out, because it says nothing about the opinion of others. A link from or to
 too.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -52,7 +52,7 @@ class Delta:
     added: ArrayLike = ()
     removed: ArrayLike = ()
     source_ids: ArrayLike = ()
-    first: ArrayLike = field(default=(0,))
+    first: ArrayLike = (0,)
     target_ids: ArrayLike = ()
 
 
