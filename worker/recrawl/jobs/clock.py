@@ -155,7 +155,8 @@ def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[]
 
     batches = [BatchRunner(entry, url) for entry in JOBS.values() if entry.is_batch]
     upkeep_runner, starter = UpkeepRunner(upkeep, restart), BatchStarter(url, batches, start)
-    others = [IntervalRunner(entry, url) for entry in JOBS.values() if entry.every and entry.name != "upkeep"]
+    intervals = {entry.name: entry.every for entry in JOBS.values() if entry.every}
+    others = [IntervalRunner(JOBS[name], url) for name in intervals if name != "upkeep"]
 
     def repeat(work: Callable[[], None], name: str, every: timedelta, executor: str) -> None:
         first = datetime.now(UTC) + min(every, SETTLED)
@@ -164,9 +165,9 @@ def run(url: str, ready: Callable[[], None] = lambda: None, restart: Callable[[]
         )
 
     repeat(starter, "starter", ASK_EVERY, "starter")
-    repeat(upkeep_runner, "upkeep", JOBS["upkeep"].every or ASK_EVERY, "upkeep")
+    repeat(upkeep_runner, "upkeep", intervals["upkeep"], "upkeep")
     for job in others:
-        repeat(job, job.entry.name, job.entry.every or ASK_EVERY, "interval")
+        repeat(job, job.entry.name, intervals[job.entry.name], "interval")
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
         scheduler.is_told_to_stop = True
