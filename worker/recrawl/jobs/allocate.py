@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl import store
-from recrawl.jobs.allocation_input import NOBODY_TAKES_PART, AllocationInput, finite, read
+from recrawl.jobs.allocation_input import NOBODY_TAKES_PART, AllocationInput, Unpinned, finite, read
 from recrawl.jobs.job import Job, Tell, silent
 from recrawl.model.allocation import coming, what_if
 from recrawl.model.allocation.new_pages import Divided
@@ -45,10 +45,13 @@ class Allocate(Job):
             tell("writing the prices")
             last_day = store.reads.fetches_of_last_day(run.connection, self.as_of or store.reads.clock(run.connection))
             proof["seconds"] = time.monotonic() - started
-            kept = crawl.kept(divided)
-            terms = host_terms(crawl.hosts, crawl.closed_hosts, *crawl.others(divided), result.objective, kept)
+            unpinned = crawl.unpinned(divided)
+            terms = host_terms(
+                crawl.hosts, crawl.closed_hosts, unpinned.web, unpinned.allocation, result.objective, unpinned.pins
+            )
             run.put("put_prices", proof, *astuple(terms))
-            _put_capped_hosts(run, crawl, divided)
+            _put_capped_hosts(run, crawl, divided, unpinned)
+            del unpinned
             tell("making pages due earlier")
             late_pages = np.flatnonzero(coming.too_late(crawl.due_in, result.frequency) & ~np.isnan(crawl.promised))
             run.put_in_chunks(
@@ -56,7 +59,7 @@ class Allocate(Job):
                 *_by_id(crawl, result, late_pages),
                 watch=lambda done: tell("making pages due earlier", done, len(late_pages)),
             )
-            if crawl.has_budget:
+            if crawl.settings.budget is not None:
                 tell("fitting due times to the budget")
                 _fit(run, crawl, divided, last_day)
             moved = 0
@@ -91,12 +94,13 @@ def _fit(run: store.runs.Run, crawl: AllocationInput, divided: Divided, last_day
     max_correction = ahead * divided.budget / 2
     result = divided.allocation
     revisits = min(result.spent, divided.budget - crawl.new_pages_within(ahead, divided) - divided.retries)
-    is_blocked = np.repeat(crawl.blocked_for >= ahead, np.diff(crawl.first))
+    pages_of_host = np.diff(crawl.first)
+    is_blocked = np.repeat(crawl.blocked_for >= ahead, pages_of_host)
     pages = coming.to_move(
         np.where(is_blocked, np.nan, crawl.due_in),
         crawl.promised,
         result.frequency,
-        np.repeat(result.capped, np.diff(crawl.first)),
+        np.repeat(result.capped, pages_of_host),
         ahead,
         (revisits + divided.retries) * ahead + min(max(to_make_up, -max_correction), max_correction),
     )
@@ -108,8 +112,8 @@ def _overtake(
 ) -> int:
     """On hosts with more due pages than slots, puts the pages that are worth most first, until the next run. Returns
     the number of pages that changed places."""
-    slots = divided.cap * (crawl.allocate_every or _ahead(last_day))
-    host = np.repeat(np.arange(len(crawl.hosts)), np.diff(crawl.first))
+    slots = divided.cap * (crawl.settings.allocate_every or _ahead(last_day))
+    host = crawl.host
     may = (crawl.due_in < 0) & ~np.isnan(crawl.promised) & np.isnan(crawl.pinned)
     pages = np.flatnonzero(may & (np.bincount(host, may, len(slots)) > slots)[host])
     late_by = -crawl.due_in[pages].astype(np.float64)
@@ -148,20 +152,20 @@ def _proof(crawl: AllocationInput, divided: Divided) -> dict[str, Any]:
     }
 
 
-def _put_capped_hosts(run: store.runs.Run, crawl: AllocationInput, divided: Divided, most: int = 200) -> None:
+def _put_capped_hosts(
+    run: store.runs.Run, crawl: AllocationInput, divided: Divided, unpinned: Unpinned, most: int = 200
+) -> None:
     """Writes the hosts whose gap costs most, in the order of an upper bound of the gain from half the gap. The bound is
     close if a host takes a small part of all fetches."""
-    allocation, kept = divided.allocation, crawl.kept(divided)
-    capped = np.flatnonzero(allocation.capped & crawl.is_priced_by_the_objective(allocation))
-    web, allocation = what_if.of_hosts(*crawl.others(divided), capped)
+    capped = np.flatnonzero(divided.allocation.capped & crawl.is_priced_by_the_objective(divided.allocation))
+    web, allocation = what_if.of_hosts(unpinned.web, unpinned.allocation, capped)
     wanted = what_if.wanted(web, allocation, crawl.objective, crawl.limits)
     more = crawl.slots_with_half_the_gap - crawl.slots.per_day
-    wider = crawl.cap_of_others(divided.cap + more[crawl.slots.is_planned], divided)[capped]
+    wider = crawl.unpinned_cap(divided.cap + more[crawl.slots.is_planned], divided)[capped]
     gain = what_if.gain_of_wider_caps(web, allocation, wider, crawl.objective, crawl.limits) / crawl.worth
     best = np.argsort(-gain, kind="stable")[:most]
     best = best[(gain[best] > 0) & np.isfinite(gain[best])]
-    host = np.repeat(np.arange(len(capped)), np.diff(web.first))
-    frequency = np.bincount(host, allocation.frequency, minlength=len(capped)) + kept.taken[capped]
+    frequency = web.on_hosts(allocation.frequency) + unpinned.pins.taken[capped]
     run.put(
         "put_capped_hosts",
         crawl.hosts[capped[best]],

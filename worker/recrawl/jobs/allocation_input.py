@@ -15,8 +15,8 @@ from recrawl.model.allocation import what_if
 from recrawl.model.allocation.floors import Limits
 from recrawl.model.allocation.new_pages import Divided, NewPages, Slots, divided, new_pages_within
 from recrawl.model.allocation.objectives import Floats
-from recrawl.model.allocation.pins import Kept, Pins, allocate_beside, pins_of
-from recrawl.model.allocation.solve import Allocation, Web
+from recrawl.model.allocation.pins import Pins, PinShares, allocate_beside, pins_of
+from recrawl.model.allocation.solve import Allocation, Web, host_of_page
 from recrawl.model.policies.policy import Question
 from recrawl.model.policies.registry import POLICIES
 from recrawl.words import count
@@ -29,7 +29,7 @@ NOBODY_TAKES_PART = (
 
 
 @dataclass(frozen=True)
-class Wanted:
+class AllocationSettings:
     """The settings of an allocation, in fetches per day, shares and days."""
 
     frequency: float
@@ -41,6 +41,16 @@ class Wanted:
     shortest_interval: float | None
     discovery: float
     allocate_every: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Unpinned:
+    """The pages without a pin, with the slots that pins leave them, and the allocation with their frequencies only. Its
+    sums are still sums over all pages."""
+
+    web: Web
+    allocation: Allocation
+    pins: PinShares
 
 
 @dataclass(frozen=True)
@@ -60,17 +70,12 @@ class AllocationInput:
     promised: NDArray[np.float32]
     pinned: NDArray[np.float32]  # fetches per day; NaN = the price decides
     first: NDArray[np.int64]  # the place of each host's first page
-    budget: float  # fetches per day, including first fetches; infinite = no budget
+    settings: AllocationSettings
     retries: float  # recent fetches per day of pages whose previous attempt had failed
-    frequency_without_budget: float  # average of the pages without a pin, if there is no budget
-    policy: str
     policy_days: float  # days since the policy came into force
-    objective: str
-    limits: Limits
     slots: Slots  # of all hosts, also of hosts whose pages are left out
     slots_with_half_the_gap: Floats
     newest_page: int
-    allocate_every: float | None  # days between two runs; None = only on request
 
     def is_priced_by_the_objective(self, found: Allocation) -> bool:
         """Whether the prices of this allocation are gains of the objective of the crawl."""
@@ -81,8 +86,25 @@ class AllocationInput:
         return len(self.page_id)
 
     @property
-    def has_budget(self) -> bool:
-        return self.budget < math.inf
+    def policy(self) -> str:
+        return self.settings.policy
+
+    @property
+    def objective(self) -> str:
+        return self.settings.objective
+
+    @property
+    def budget(self) -> float:
+        """Fetches per day, including first fetches. Infinite = no budget."""
+        return math.inf if self.settings.budget is None else self.settings.budget
+
+    @cached_property
+    def limits(self) -> Limits:
+        return Limits(
+            exploration=self.settings.exploration,
+            longest_interval=self.settings.longest_interval or math.inf,
+            shortest_interval=self.settings.shortest_interval or 0.0,
+        )
 
     @cached_property
     def worth(self) -> float:
@@ -104,8 +126,9 @@ class AllocationInput:
                 asked = Question(web, left, self.objective, self.limits, price, self.policy_days)
                 return POLICIES[self.policy].answer(asked)
 
-            found = allocate_beside(self.pins, self.web(cap), fetches, self.objective, self.limits, by_policy)
-            return found, self._on_hosts(found)
+            web = self.web(cap)
+            found = allocate_beside(self.pins, web, fetches, self.objective, self.limits, by_policy)
+            return found, web.on_hosts(found.frequency)
 
         return divided(self.slots, budget, self.retries, revisits, price, self._revisits_without_budget)
 
@@ -118,21 +141,22 @@ class AllocationInput:
         """Revisits per day if there is no budget: the setting frequency for each page without a pin, plus the pinned
         fetches."""
         pins, limits = self.pins, self.limits
-        of_others = self.frequency_without_budget * len(pins.others)
+        of_others = self.settings.frequency * len(pins.unpinned)
         return max(of_others + pins.wanted, pins.wanted / (1 - limits.exploration))
 
-    def kept(self, now: Divided) -> Kept:
-        return self.pins.kept(now.cap, now.for_revisits, self.limits)
+    def pin_shares(self, cap: Floats, split: Divided) -> PinShares:
+        return self.pins.shares(cap, split.for_revisits, self.limits)
 
-    def others(self, now: Divided) -> tuple[Web, Allocation]:
-        """The pages without a pin, with the slots that pins leave them, and the allocation with their frequencies only.
-        Its sums are still sums over all pages."""
-        web = self.pins.web_of_others(self.web(now.cap), self.kept(now))
-        return web, replace(now.allocation, frequency=now.allocation.frequency[self.pins.others])
+    def unpinned(self, split: Divided) -> Unpinned:
+        """Copies the columns of all these pages, so call it once."""
+        shares = self.pin_shares(split.cap, split)
+        web = self.pins.unpinned_web(self.web(split.cap), shares)
+        allocation = replace(split.allocation, frequency=split.allocation.frequency[self.pins.unpinned])
+        return Unpinned(web, allocation, shares)
 
-    def cap_of_others(self, cap: Floats, now: Divided) -> Floats:
+    def unpinned_cap(self, cap: Floats, split: Divided) -> Floats:
         """The slots that pins would leave if the hosts had these caps."""
-        left: Floats = np.maximum(0, cap - self.pins.kept(cap, now.for_revisits, self.limits).taken)
+        left: Floats = np.maximum(0, cap - self.pin_shares(cap, split).taken)
         return left
 
     def result(self, now: Divided) -> dict[str, Any]:
@@ -146,7 +170,7 @@ class AllocationInput:
             "budget": now.budget,
             "for_revisits": allocation.spent,
             "for_new": now.new_pages,
-            "pinned": float(self.kept(now).taken.sum()),
+            "pinned": float(self.pin_shares(now.cap, now).taken.sum()),
             "utility": finite(allocation.utility / self.worth),
             "limit_with_gaps": finite(bounds.polite / self.worth),
             "limit_without_gaps": finite(bounds.unpolite / self.worth),
@@ -155,7 +179,7 @@ class AllocationInput:
 
     def why_not_kept(self, found: Allocation) -> str | None:
         """Why pages may wait for longer than the setting longest_interval says. None: they do not."""
-        if not len(self.pins.others) or self.limits.is_kept(found.floor_interval):
+        if not len(self.pins.unpinned) or self.limits.is_kept(found.floor_interval):
             return None
         waiting = "for ever" if math.isnan(found.floor_interval) else f"{count(found.floor_interval)} days"
         return (
@@ -164,15 +188,16 @@ class AllocationInput:
         )
 
     def new_pages_within(self, days: float, now: Divided) -> float:
-        return new_pages_within(days, self.slots, now, self._on_hosts(now.allocation))
+        return new_pages_within(days, self.slots, now, self.web(now.cap).on_hosts(now.allocation.frequency))
 
-    def _on_hosts(self, found: Allocation) -> Floats:
-        host_of_page = np.repeat(np.arange(len(self.hosts)), np.diff(self.first))
-        return np.bincount(host_of_page, found.frequency, minlength=len(self.hosts)).astype(np.float64)
+    @property
+    def host(self) -> NDArray[np.intp]:
+        """The place of each page's host in `hosts`. It is not stored: it needs 8 bytes per page."""
+        return host_of_page(self.first)
 
 
 def read(url: str, connection: store.Connection, tell: Tell = silent, as_of: datetime | None = None) -> AllocationInput:
-    wanted = store.reads.settings(connection, Wanted)
+    settings = store.reads.settings(connection, AllocationSettings)
     t = as_of or store.reads.clock(connection)
     today = t.timestamp() / 86400
     newest_page = store.reads.newest_page(connection)
@@ -197,17 +222,9 @@ def read(url: str, connection: store.Connection, tell: Tell = silent, as_of: dat
         promised=pages.promised[order],
         pinned=pages.pinned[order],
         first=first,
-        budget=math.inf if wanted.budget is None else wanted.budget,
+        settings=settings,
         retries=store.reads.retries_per_day(connection, t),
-        frequency_without_budget=wanted.frequency,
-        policy=wanted.policy,
         policy_days=store.reads.policy_days(connection, t),
-        objective=wanted.objective,
-        limits=Limits(
-            exploration=wanted.exploration,
-            longest_interval=wanted.longest_interval or math.inf,
-            shortest_interval=wanted.shortest_interval or 0.0,
-        ),
         slots=Slots(
             per_day=np.where(is_closed, 0.0, all_hosts.cap),
             is_planned=np.isin(all_hosts.host_id, hosts),
@@ -217,11 +234,10 @@ def read(url: str, connection: store.Connection, tell: Tell = silent, as_of: dat
                 pages=new.pages[is_read],
                 waiting=new.waiting[is_read],
             ),
-            discovery=wanted.discovery,
+            discovery=settings.discovery,
         ),
         slots_with_half_the_gap=np.where(is_closed, 0.0, all_hosts.cap_with_half_the_gap),
         newest_page=newest_page,
-        allocate_every=wanted.allocate_every,
     )
 
 

@@ -1,5 +1,6 @@
 """Computes the results of every policy on the user's own crawl. Changes nothing. recrawl.cli.show prints the result."""
 
+import math
 from dataclasses import dataclass, replace
 
 from recrawl import store
@@ -29,7 +30,7 @@ def compare(crawl: AllocationInput) -> list[PolicyOutlook]:
     """The outlook of each policy at the present budget, as if the policy had been in force for a long time."""
     found = []
     for name in POLICIES:
-        now = replace(crawl, policy=name, policy_days=float("inf")).divided(crawl.budget)
+        now = replace(crawl, settings=replace(crawl.settings, policy=name), policy_days=math.inf).divided(crawl.budget)
         frequency = as_hosts_can(crawl.web(now.cap), now.allocation.frequency)
         visits = outlook(crawl.value, crawl.rate, frequency)
         unused = now.budget - visits.fetches - now.new_pages - now.retries

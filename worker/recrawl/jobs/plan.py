@@ -80,9 +80,14 @@ class Plan:
         if finite(present.allocation.utility) is None or not crawl.is_priced_by_the_objective(present.allocation):
             return []
         planned = np.flatnonzero(crawl.slots.is_planned)
+        unpinned = crawl.unpinned(present)
         more = (crawl.slots_with_half_the_gap - crawl.slots.per_day)[planned]
         bound = what_if.gain_of_wider_caps(
-            *crawl.others(present), crawl.cap_of_others(present.cap + more, present), crawl.objective, crawl.limits
+            unpinned.web,
+            unpinned.allocation,
+            crawl.unpinned_cap(present.cap + more, present),
+            crawl.objective,
+            crawl.limits,
         )
         gains: dict[int, float] = {}
         for host in np.argsort(-bound, kind="stable")[: 4 * most]:

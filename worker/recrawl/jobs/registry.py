@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JobEntry:
-    """A job `name` is the class of that name, capitalised, in the module of that name."""
+    """A job `name` is the class of that name, capitalised, in the module of that name.
+
+    A batch job may take minutes, runs in a process of its own and has a row in job_run.
+    """
 
     name: str
     does: str
@@ -19,7 +22,6 @@ class JobEntry:
 
     @property
     def is_batch(self) -> bool:
-        """It may take minutes, runs in a process of its own and has a row in job_run."""
         return self.every is None
 
     def load(self) -> "type[Job]":

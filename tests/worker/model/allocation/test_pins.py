@@ -46,8 +46,8 @@ def test_no_other_solver_finds_better(objective: str, seed: int) -> None:
     budget = 0.7 * len(pinned)
     pins = pins_of(pinned, web.first, NO_LIMITS)
     found = best_beside(pins, web, budget, objective, NO_LIMITS)
-    kept = pins.kept(web.cap, budget, NO_LIMITS)
-    asked = np.where(np.isnan(pinned), NAN, np.nan_to_num(pinned) * np.repeat(kept.on_host, np.diff(web.first)))
+    shares = pins.shares(web.cap, budget, NO_LIMITS)
+    asked = np.where(np.isnan(pinned), NAN, np.nan_to_num(pinned) * np.repeat(shares.on_host, np.diff(web.first)))
     free = np.isnan(asked)
     utility_of = OBJECTIVES[objective].utility
 
@@ -86,16 +86,16 @@ def test_what_must_hold_of_any(seed: int, share: float, exploration: float) -> N
     budget = share * float(np.nansum(pinned)) if not np.isnan(pinned).all() else share
     pins = pins_of(pinned, web.first, limits)
     found = best_beside(pins, web, budget, "freshness", limits)
-    kept = pins.kept(web.cap, budget, limits)
+    shares = pins.shares(web.cap, budget, limits)
     exact = 1 + 1e-9
     assert found.spent <= budget * exact and found.spent == pytest.approx(found.frequency.sum())
     assert (on_host(web, found.frequency) <= web.cap * exact).all()
     assert max(found.residual, found.spread, found.duality_gap) < 1e-9
     asked = np.minimum(pinned[pins.page], limits.ceiling)
     assert (found.frequency[pins.page] <= asked * exact).all(), "no pinned page gets more than was asked for"
-    room = np.where(np.diff(pins.first) > 0, 1 - exploration, 1.0) * web.cap
-    cut = kept.on_host < 1
-    full = (kept.taken >= room * (1 - 1e-9)) | (kept.taken.sum() >= budget * (1 - exploration) * (1 - 1e-9))
+    room = np.where(np.diff(pins.unpinned_starts) > 0, 1 - exploration, 1.0) * web.cap
+    cut = shares.on_host < 1
+    full = (shares.taken >= room * (1 - 1e-9)) | (shares.taken.sum() >= budget * (1 - exploration) * (1 - 1e-9))
     assert (full | (pins.asked_on_host == 0))[cut].all(), "nor less, unless its host or the budget has no more"
     if exploration:
         assert (found.frequency > 0).all(), "no page disappears"
@@ -119,7 +119,7 @@ def test_without_pins_it_is_the_allocation() -> None:
     pins = pins_of(np.full(20, NAN), web.first, NO_LIMITS)
     beside, alone = best_beside(pins, web, 5.0, "age", NO_LIMITS), allocate(web, 5.0, "age", NO_LIMITS)
     np.testing.assert_array_equal(beside.frequency, alone.frequency)
-    assert pins.kept(web.cap, 5.0, NO_LIMITS).on_host.tolist() == [1] * 4
+    assert pins.shares(web.cap, 5.0, NO_LIMITS).on_host.tolist() == [1] * 4
 
 
 def test_beyond_the_budget_all_get_the_same_share_of_it() -> None:

@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 
 from recrawl.model.allocation.floors import Limits
 from recrawl.model.allocation.objectives import OBJECTIVES
-from recrawl.model.allocation.pins import Kept
+from recrawl.model.allocation.pins import PinShares
 from recrawl.model.allocation.solve import Web, allocate
 from recrawl.model.allocation.terms import COMMON, HostTerms, host_terms
 from recrawl.model.limits import EQUAL
 
 HOSTS = np.array([7, 8, 9])
 NOBODY = np.array([], np.int64)
-NO_PINS = Kept(1.0, np.ones(3), np.zeros(3))
+NO_PINS = PinShares(1.0, np.ones(3), np.zeros(3))
 
 
 def web(cap: list[float], pages: int = 20, rate: float | None = None) -> Web:
@@ -97,5 +97,5 @@ def test_a_closed_host_gets_nothing() -> None:
 
 def test_a_crawl_without_pages_has_common_terms_only() -> None:
     nothing = Web(np.array([]), np.array([]), np.array([0]), np.array([]))
-    terms = host_terms(NOBODY, NOBODY, nothing, allocate(nothing, 10.0), "freshness", Kept(1.0, *np.zeros((2, 0))))
+    terms = host_terms(NOBODY, NOBODY, nothing, allocate(nothing, 10.0), "freshness", PinShares(1.0, *np.zeros((2, 0))))
     assert terms.host_id.tolist() == [COMMON] and math.isnan(terms.price[0]) and terms.floor.tolist() == [0]

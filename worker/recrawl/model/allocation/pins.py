@@ -21,7 +21,7 @@ from recrawl.model.allocation.solve import Allocation, Web
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
+class PinShares:
     """The share of their pinned frequencies that pinned pages get."""
 
     common: float
@@ -37,61 +37,61 @@ class Pins:
     host: NDArray[np.intp]  # of each pinned page
     asked: Floats  # fetches per day of each pinned page, as pinned
     asked_on_host: Floats  # their sum on each host
-    others: NDArray[np.intp]
-    first: NDArray[np.int64]  # the place of each host's first page among the others
+    unpinned: NDArray[np.intp]
+    unpinned_starts: NDArray[np.int64]  # host h has unpinned[unpinned_starts[h]:unpinned_starts[h + 1]]
 
     @property
     def wanted(self) -> float:
         return float(self.asked.sum())
 
-    def kept(self, cap: Floats, budget: float, limits: Limits) -> Kept:
+    def shares(self, cap: Floats, budget: float, limits: Limits) -> PinShares:
         shared = 1 - limits.exploration
-        room = np.where(np.diff(self.first) > 0, shared, 1.0) * cap
+        room = np.where(np.diff(self.unpinned_starts) > 0, shared, 1.0) * cap
         here = self.asked_on_host > 0
         asked = self.asked_on_host[here]
         width = np.minimum(1, room[here] / asked)
-        within = budget * (shared if len(self.others) else 1.0)
+        within = budget * (shared if len(self.unpinned) else 1.0)
         common = min(1.0, water_level(asked, width, within)) if len(asked) else 1.0
         on_host = np.full(len(cap), common)
         on_host[here] = np.minimum(common, width)
-        return Kept(common, on_host, self.asked_on_host * on_host)
+        return PinShares(common, on_host, self.asked_on_host * on_host)
 
-    def web_of_others(self, web: Web, kept: Kept) -> Web:
+    def unpinned_web(self, web: Web, shares: PinShares) -> Web:
         """The web of the pages without a pin. Its caps are what pinned pages leave of each cap."""
-        cap = np.maximum(0, web.cap - kept.taken)
-        return Web(web.value[self.others], web.rate[self.others], self.first, cap)
+        cap = np.maximum(0, web.cap - shares.taken)
+        return Web(web.value[self.unpinned], web.rate[self.unpinned], self.unpinned_starts, cap)
 
 
 def pins_of(pinned: NDArray[np.floating[Any]], first: NDArray[np.int64], limits: Limits) -> Pins:
     """`pinned` is in fetches per day, for every page. NaN: the page has no pin. Pins are cut to the ceiling."""
     is_pinned = ~np.isnan(pinned)
-    page, others = np.flatnonzero(is_pinned), np.flatnonzero(~is_pinned)
+    page, unpinned = np.flatnonzero(is_pinned), np.flatnonzero(~is_pinned)
     asked = np.minimum(limits.ceiling, pinned[page].astype(np.float64))
     host = np.searchsorted(first, page, side="right") - 1
     before = np.concatenate(([0], np.cumsum(~is_pinned)))
-    return Pins(page, host, asked, np.bincount(host, asked, len(first) - 1).astype(np.float64), others, before[first])
+    return Pins(page, host, asked, np.bincount(host, asked, len(first) - 1).astype(np.float64), unpinned, before[first])
 
 
 Divide = Callable[[Web, float], Allocation]
 
 
 def allocate_beside(pins: Pins, web: Web, budget: float, objective: str, limits: Limits, divide: Divide) -> Allocation:
-    """Gives pinned pages what they keep, and divides the rest between the others. The proof is of that division."""
+    """Gives pinned pages their shares, and divides the rest between the other pages. The proof is of that division."""
     if not len(pins.page):
         return divide(web, budget)
-    kept = pins.kept(web.cap, budget, limits)
-    left = max(0.0, budget - float(kept.taken.sum()))
-    others = divide(pins.web_of_others(web, kept), left)
+    shares = pins.shares(web.cap, budget, limits)
+    left = max(0.0, budget - float(shares.taken.sum()))
+    others = divide(pins.unpinned_web(web, shares), left)
     frequency = np.empty(len(web.value))
-    frequency[pins.others] = others.frequency
-    frequency[pins.page] = pins.asked * kept.on_host[pins.host]
-    worth = objective_named(objective).utility(frequency[pins.page], web.value[pins.page], web.rate[pins.page])
-    utility = math.fsum(worth)
+    frequency[pins.unpinned] = others.frequency
+    frequency[pins.page] = pins.asked * shares.on_host[pins.host]
+    of_page = objective_named(objective).utility(frequency[pins.page], web.value[pins.page], web.rate[pins.page])
+    utility = math.fsum(of_page)
     return replace(
         others,
-        capped=others.capped | (kept.on_host < kept.common),
+        capped=others.capped | (shares.on_host < shares.common),
         frequency=frequency,
-        spent=others.spent + float(kept.taken.sum()),
+        spent=others.spent + float(shares.taken.sum()),
         utility=others.utility + utility,
         bound=others.bound + utility,
     )

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from recrawl.model.allocation import ties
 from recrawl.model.allocation.objectives import Floats
-from recrawl.model.allocation.pins import Kept
+from recrawl.model.allocation.pins import PinShares
 from recrawl.model.allocation.solve import Allocation, Web
 
 COMMON = 0  # the host id of the common row: its terms hold for each host that has no term of its own
@@ -29,7 +29,12 @@ class HostTerms:
 
 
 def host_terms(
-    hosts: NDArray[np.int64], closed: NDArray[np.int64], web: Web, allocation: Allocation, objective: str, kept: Kept
+    hosts: NDArray[np.int64],
+    closed: NDArray[np.int64],
+    web: Web,
+    allocation: Allocation,
+    objective: str,
+    pins: PinShares,
 ) -> HostTerms:
     """`hosts` are the hosts of the web, in its order. Hosts in `closed` get nothing. The web has no pinned pages."""
     tied = ties.per_change_at_the_price(web, allocation, objective)
@@ -51,6 +56,6 @@ def host_terms(
         ties=np.r_[common_tie, np.where(has_own_price, tied, math.nan), nothing + math.nan],
         floor=np.r_[common_floor, np.where(host_floor < common_floor, host_floor, AS_COMMON), nothing],
         capped=np.r_[False, allocation.capped, nothing == 0],
-        frequency=np.r_[math.nan, web.on_hosts(allocation.frequency) + kept.taken, nothing],
-        pins_kept=np.r_[kept.common, np.where(kept.on_host < kept.common, kept.on_host, AS_COMMON), nothing],
+        frequency=np.r_[math.nan, web.on_hosts(allocation.frequency) + pins.taken, nothing],
+        pins_kept=np.r_[pins.common, np.where(pins.on_host < pins.common, pins.on_host, AS_COMMON), nothing],
     )
